@@ -1,6 +1,7 @@
 /** Whose alerts the clock looks at: every customer of whom something is watched (docs/rules/alerts.md, "When it is looked"). */
 import type { Scope } from '../core/scope.ts';
 import { type Asked, type Due, type Instant, inTurns, ofWhom } from './due-billing.ts';
+import { isSelfFilling } from './due-wallets.ts';
 import type { Database } from './stores.ts';
 
 /** Of an active wallet `w`: by its own settings, by a feature, or, where it has none of its own, by the setting of its environment. */
@@ -37,6 +38,10 @@ const IS_WATCHED = `
   or exists (select from settings s where s.tenant_id = e.tenant_id and s.environment_id = e.environment_id
                 and s.key = 'wallet_balance_alert_config' and s.status = 'published' and (s.value ->> 'alert_enabled') = 'true')`;
 
+/** A wallet fills itself: its balance is looked at, too, though nobody is told. */
+const OR_FILLS = `
+  or exists (select from wallets w where w.tenant_id = e.tenant_id and w.environment_id = e.environment_id and ${isSelfFilling('w')})`;
+
 /** The instant that is given, where anything is watched in this environment. */
 export function lookForAlerts(
   database: Database,
@@ -49,12 +54,16 @@ export function lookForAlerts(
   );
 }
 
-/** Those of these environments in which anything is, each as `tenant environment`: a look at four indexes. */
-export async function watchedScopes(database: Database, scopes: readonly Scope[]): Promise<Set<string>> {
+/** Those of these environments in which anything is, each as `tenant environment`: a look at four indexes, or five. `or_fills`: or a wallet fills itself. */
+export async function watchedScopes(
+  database: Database,
+  scopes: readonly Scope[],
+  { or_fills = false } = {},
+): Promise<Set<string>> {
   if (scopes.length === 0) return new Set();
   const of = (field: keyof Scope) => scopes.map((scope) => scope[field]);
   const { rows } = await database.raw(
-    `select tenant_id, environment_id from unnest(?::text[], ?::text[]) as e (tenant_id, environment_id) where ${IS_WATCHED}`,
+    `select tenant_id, environment_id from unnest(?::text[], ?::text[]) as e (tenant_id, environment_id) where ${IS_WATCHED}${or_fills ? OR_FILLS : ''}`,
     [of('tenant_id'), of('environment_id')],
   );
   return new Set(rows.map((one: Scope) => `${one.tenant_id} ${one.environment_id}`));

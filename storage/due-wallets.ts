@@ -49,10 +49,23 @@ export function nextExpiry(database: Database, scope: Scope): Instant {
   return database.raw(`? + interval '1 millisecond'`, [due]);
 }
 
+/** Of a wallet of this name in a statement. */
+export const isSelfFilling = (wallet: string) =>
+  `${wallet}.status = 'published' and ${wallet}.wallet_status = 'active'
+   and ${wallet}.auto_topup is not null and (${wallet}.auto_topup ->> 'enabled')::boolean`;
+
 function filling(database: Database): Knex.QueryBuilder {
-  return database('wallets')
-    .where({ status: 'published', wallet_status: 'active' })
-    .whereRaw(`auto_topup is not null and (auto_topup->>'enabled')::boolean`);
+  return database('wallets').whereRaw(isSelfFilling('wallets'));
+}
+
+/** Those of one customer. */
+export async function selfFillingOf(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  customer_id: string,
+): Promise<string[]> {
+  const found = filling(database).where({ tenant_id, environment_id, customer_id }).orderBy('id');
+  return (await found.select('id')).map(({ id }: { id: string }) => id);
 }
 
 /** The wallets that may have to be filled. */

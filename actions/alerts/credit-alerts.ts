@@ -31,8 +31,8 @@ export async function creditsMoved(
   const watchers = await watchersOf(transaction, wallet);
   const settings = await settingsOf(transaction, wallet, watchers);
   const isWatched = settings?.alert_enabled ?? false;
-  if (wallet.wallet_status === 'active' && (isWatched || watchers.by_feature))
-    await askForAlertsOf(transaction, wallet, wallet.customer_id);
+  const isLookedAt = isWatched || watchers.by_feature || wallet.auto_topup?.enabled;
+  if (wallet.wallet_status === 'active' && isLookedAt) await askForAlertsOf(transaction, wallet, wallet.customer_id);
   if (!settings || !isWatched) return notWatched(transaction, wallet, by);
   const { balance, credit_balance } = wallet;
   const balances = { current_balance: new Decimal(balance), credit_balance: new Decimal(credit_balance) };

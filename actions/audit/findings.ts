@@ -14,6 +14,7 @@ export const CHECKS = [
   'corrections',
   'identity_files',
   'credits',
+  'invoices',
   'usage',
 ] as const;
 export type CheckName = (typeof CHECKS)[number];
@@ -46,6 +47,14 @@ export const KINDS = {
   lot_differs: { check: 'credits', spoils_recount: false },
   wallet_differs: { check: 'credits', spoils_recount: false },
   movement_differs: { check: 'credits', spoils_recount: false },
+  invoice_lines_differ: { check: 'invoices', spoils_recount: false },
+  invoice_total_differs: { check: 'invoices', spoils_recount: false },
+  invoice_paid_differs: { check: 'invoices', spoils_recount: false },
+  invoice_refunded_differs: { check: 'invoices', spoils_recount: false },
+  invoice_adjusted_differs: { check: 'invoices', spoils_recount: false },
+  payment_refunded_differs: { check: 'invoices', spoils_recount: false },
+  line_credited_too_much: { check: 'invoices', spoils_recount: false },
+  invoice_number_gap: { check: 'invoices', spoils_recount: false },
 } as const satisfies Record<string, { check: CheckName; spoils_recount: boolean }>;
 export type FindingKind = keyof typeof KINDS;
 

@@ -11,6 +11,7 @@ import { auditCredits } from './credits.ts';
 import { type CheckName, type CheckReport, checkOf, type Finding, type Found } from './findings.ts';
 import { auditHashes, auditIds } from './identities.ts';
 import { auditIdentityFiles, type IdentityFiles } from './identity-files.ts';
+import { auditInvoices } from './invoices.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds, type LogBounds } from './ledger.ts';
 import { auditRanges, auditRowsAhead, type PlacesLooked, type Ranged } from './places.ts';
 
@@ -45,6 +46,7 @@ export async function auditRecords(stores: AuditStores, asked: RecordsAsked, fou
   if (wants('identity_files'))
     looked.push(['identity_files', auditIdentityFiles(await asked.identityFiles(), counting)]);
   if (wants('credits')) looked.push(['credits', await auditCredits(stores, counting)]);
+  if (wants('invoices')) looked.push(['invoices', await auditInvoices(stores, counting)]);
   return looked.map(([check, what]) => {
     const differences = counted.get(check) ?? 0;
     if (typeof what === 'string') return { check, looked_at: {}, differences, skipped: what };

@@ -13,6 +13,7 @@ import { auditCorrections } from './corrections.ts';
 import { sampleCredits } from './credits.ts';
 import type { Found } from './findings.ts';
 import { auditHashes, auditIds } from './identities.ts';
+import { sampleInvoices } from './invoices.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds } from './ledger.ts';
 import { auditRanges } from './places.ts';
 
@@ -25,6 +26,7 @@ export async function sampleRecords(stores: Stores, chance: () => number, found:
   await auditLedger(stores, found);
   await sampleLog(stores, found);
   await sampleCredits(stores, found);
+  await sampleInvoices(stores, found);
   const ranges = await chosenRanges(stores, chance);
   const looked = await auditRanges(stores, ranges, found);
   await auditIds(stores, found, await someHashes(stores, chance));

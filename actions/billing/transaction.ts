@@ -3,8 +3,11 @@
  * all connections of the pool were held so, none would be left to answer with; so only a few run at once per process, and
  * the others wait before they take a connection.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { FarthingError } from '../../core/error.ts';
 import { noteAnswer } from '../../storage/models/request-effects.ts';
 import { Places } from '../../storage/places.ts';
+import { behindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 
@@ -12,15 +15,33 @@ const AT_ONCE = 4;
 
 const places = new WeakMap<Database, Places>();
 
+/** Which transaction of this kind the code runs in. */
+const within = new AsyncLocalStorage<Database>();
+
+/**
+ * One inside of another would take a second of the few places, and a second connection: were all of them to do so, none could go on.
+ * Previews and balances in real time are asked before the transaction that goes by them (real-time-balance.ts).
+ */
+function checkOutside(postgres: Database): void {
+  if (within.getStore() === postgres)
+    throw new FarthingError(
+      'system_error',
+      'a billing transaction was begun inside of another, whose place it would wait for',
+    );
+}
+
 /** `isKept`: where it says no to the answer, everything that was written is undone, and the answer stays. */
 export async function billingTransaction<T>(
   { postgres }: Stores,
   work: (transaction: Transaction) => Promise<T>,
   isKept: (answer: T) => boolean = () => true,
 ): Promise<T> {
+  checkOutside(postgres);
   const own = places.get(postgres) ?? new Places(AT_ONCE);
   places.set(postgres, own);
-  return own.within(() => inSpan('invoice.transaction', {}, () => undoneUnless(isKept, postgres, work)));
+  return own.within(() =>
+    inSpan('invoice.transaction', {}, () => behindOthers(() => undoneUnless(isKept, postgres, work))),
+  );
 }
 
 class Undone<T> extends Error {
@@ -39,7 +60,7 @@ async function undoneUnless<T>(
 ): Promise<T> {
   try {
     return await postgres.transaction(async (transaction) => {
-      const answer = await work(transaction);
+      const answer = await within.run(postgres, () => work(transaction));
       if (!isKept(answer)) throw new Undone(answer);
       await noteAnswer(answer, transaction);
       return answer;

@@ -13,19 +13,22 @@ import { newId } from '../../storage/new-id.ts';
 /** One event of a body: where its bytes stand, and its id if the producer gave one. */
 export type IncomingEvent = { span: Span; event_id: string | undefined };
 
+/** The id of an event that came without one, by its place among those that are appended together. */
+export type MakeId = (index: number) => string;
+
 /** Appends and answers the ids of the events in order, the made ones included. `contiguous`: nothing else stands between them. */
 export async function appendEvents(
   log: EventLog,
   scope: Scope,
-  incoming: { body: Buffer; events: readonly IncomingEvent[]; contiguous: boolean; now: Date },
+  incoming: { body: Buffer; events: readonly IncomingEvent[]; contiguous: boolean; now: Date; makeId?: MakeId },
 ): Promise<string[]> {
-  const { body, events, now } = incoming;
+  const { body, events, now, makeId = () => newId('event', now.getTime()) } = incoming;
   const hasher = new IdentityHasher(scope);
   const ids: string[] = new Array(events.length);
   const parts = new Map<number, { spans: Span[]; made: Record<number, string> | null }>();
   for (let index = 0; index < events.length; index++) {
     const event = events[index]!;
-    const id = event.event_id ?? newId('event', now.getTime());
+    const id = event.event_id ?? makeId(index);
     ids[index] = id;
     const partition = partitionOf(hasher, id, log.partition_count);
     let part = parts.get(partition);
@@ -53,16 +56,16 @@ export async function appendEvents(
 export async function appendChecked(
   log: EventLog,
   scope: Scope,
-  incoming: { body: Buffer; checked: CheckedEvents; now: Date },
+  incoming: { body: Buffer; checked: CheckedEvents; now: Date; makeId?: MakeId },
 ): Promise<void> {
-  const { body, checked, now } = incoming;
+  const { body, checked, now, makeId = () => newId('event', now.getTime()) } = incoming;
   if (log.partition_count > 1) {
-    await appendEvents(log, scope, { body, events: eventsOf(body, checked), contiguous: true, now });
+    await appendEvents(log, scope, { body, events: eventsOf(body, checked), contiguous: true, now, makeId });
     return;
   }
   let made: Record<number, string> | null = null;
   for (let index = 0; index < checked.count; index++) {
-    if (idSpan(checked, index).end === 0) (made ??= {})[index] = newId('event', now.getTime());
+    if (idSpan(checked, index).end === 0) (made ??= {})[index] = makeId(index);
   }
   await log.append([
     {

@@ -101,6 +101,7 @@ async function addInvoice(writing: Writing, database: Database): Promise<Invoice
   const record = {
     ...createdBy(author),
     ...amounts,
+    paid_by_hand: amounts.amount_paid,
     id,
     currency,
     customer_id,

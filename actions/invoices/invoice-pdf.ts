@@ -38,7 +38,8 @@ export async function invoicePdf(
   const isFinal = invoice.invoice_status === 'FINALIZED';
   const known = isFinal && !force ? await keptDocument(scope, kept, postgres) : undefined;
   if (known) return { invoice, name, bytes: known };
-  const bytes = await pdfOf(invoiceDocument(await documentOf(stores, invoice, { now, bounds })), fonts);
+  const document = invoiceDocument(await documentOf(stores, invoice, { now, bounds }));
+  const bytes = await pdfOf(document, { fonts, asker: scope.tenant_id });
   if (isFinal) await keepDocument(scope, { ...kept, bytes, now }, postgres);
   return { invoice, name, bytes };
 }

@@ -25,6 +25,15 @@ export async function settlePaid(
   await voidOpenPayments(transaction, { invoice, by });
   if (new Decimal(invoice.amount_remaining).gt(0)) return;
   await completePurchase(transaction, { invoice, by });
+  await settleWaiting(stores, transaction, { invoice, subscription, by });
+}
+
+/** Nobody has to pay the invoice any more: it is paid, or void. */
+export async function settleWaiting(
+  stores: Stores,
+  transaction: Transaction,
+  { invoice, subscription, by }: HeldInvoice & { by: Change['by'] },
+): Promise<void> {
   if (!subscription || !(await isWaitedFor(transaction, { invoice, subscription }))) return;
   const subscription_status = stateAfter('pay', subscription.subscription_status);
   if (subscription_status === undefined) return;
@@ -61,7 +70,7 @@ const WAITED_FOR: readonly BillingReason[] = [
   'THRESHOLD_BILLING',
 ];
 
-/** One of those was paid, and none of them is unpaid any more. */
+/** One of those is settled, and none of them is unpaid any more. */
 async function isWaitedFor(
   transaction: Transaction,
   { invoice, subscription }: { invoice: InvoiceModel; subscription: SubscriptionModel },

@@ -52,7 +52,8 @@ export async function updateInvoicePayment(
   return stores.postgres.transaction(async (transaction) => {
     const held = await holdInvoice(transaction, scope, id);
     await checkNoPayments(held.invoice, transaction);
-    const changes = paymentChange(held.invoice, request, author.now);
+    const paid = paymentChange(held.invoice, request, author.now);
+    const changes = { ...paid, paid_by_hand: paid.amount_paid };
     return changeInvoicePayment(stores, transaction, { ...held, changes, by: author });
   });
 }

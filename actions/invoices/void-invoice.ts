@@ -1,8 +1,9 @@
 /** Voids an invoice: it keeps its number and its lines, and stops standing for its period (docs/rules/invoices.md, "Voiding"). */
 
 import { partsOf } from '../../core/billing/partial-charges.ts';
+import { leftOfGiven } from '../../core/credit-note/left-to-give-back.ts';
 import { notAllowed } from '../../core/error.ts';
-import { checkVoidable, refundOf, voidedPayment } from '../../core/invoice/void.ts';
+import { checkVoidable, voidedPayment } from '../../core/invoice/void.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -21,6 +22,7 @@ import { computeWithin } from './compute-invoice.ts';
 import { restOf } from './credit-rest.ts';
 import { creditsOfLines } from './credits-of-lines.ts';
 import { type HeldInvoice, holdInvoice } from './hold-invoice.ts';
+import { settleWaiting } from './settle-paid.ts';
 
 export type Voiding = { id: string; metadata: Record<string, string> | null; author: Author };
 
@@ -31,7 +33,11 @@ export async function voidInvoice(
 ): Promise<InvoiceModel> {
   return billingTransaction(stores, async (transaction) => {
     const held = await holdInvoice(transaction, scope, id);
-    return voidHeld(stores, transaction, { ...held, metadata, author });
+    const voided = await voidHeld(stores, transaction, { ...held, metadata, author });
+    // What was final may be what it waits for; whoever bills it again asks for the money again.
+    if (held.invoice.invoice_status === 'FINALIZED')
+      await settleWaiting(stores, transaction, { ...held, invoice: voided, by: author });
+    return voided;
   });
 }
 
@@ -114,7 +120,7 @@ async function checkNothingCredited(invoice: InvoiceModel, transaction: Transact
 
 /** What was paid, and what prepaid credits gave, less what was refunded before: once for an invoice. */
 async function giveBack(transaction: Transaction, invoice: InvoiceModel, author: Author): Promise<void> {
-  const amount = refundOf(invoice);
+  const amount = leftOfGiven(invoice);
   if (amount.isZero()) return;
   const { id, invoice_number } = invoice;
   await giveBackFor(transaction, invoice, {

@@ -76,6 +76,20 @@ export async function collectNow(
   return pending ? pursuePayment(stores, scope, { id: pending.id, by }) : null;
 }
 
+/** The same where a request that has died may have tried it: what came of that, and no second try. */
+export async function collectOnce(
+  stores: Stores,
+  scope: Scope,
+  { invoice_id, by }: { invoice_id: string; by: By },
+): Promise<PaymentModel | null> {
+  const [planned] = await PaymentModel.in(scope, stores.postgres)
+    .where({ destination_id: invoice_id, is_automatic: true, status: 'published' })
+    .orderBy('id', 'desc')
+    .limit(1);
+  const isUntried = planned?.payment_status === 'PENDING' && planned.attempt_count === 0;
+  return isUntried ? pursuePayment(stores, scope, { id: planned.id, by }) : (planned ?? null);
+}
+
 async function pendingCollection(
   database: Database,
   invoice: Pick<InvoiceModel, 'id' | 'tenant_id' | 'environment_id'>,

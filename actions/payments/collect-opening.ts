@@ -17,7 +17,8 @@ import { holdInvoice } from '../invoices/hold-invoice.ts';
 import type { Opened } from '../invoices/open-and-settle.ts';
 import { voidHeld } from '../invoices/void-invoice.ts';
 import { cancelWithin } from '../subscriptions/cancel-subscription.ts';
-import { collectNow } from './attempt-invoice.ts';
+import { collectNow, collectOnce } from './attempt-invoice.ts';
+import { withdrawCharge } from './pursue-payment.ts';
 
 type Opening = { readonly opened: Opened; readonly author: Author };
 
@@ -29,8 +30,10 @@ export async function collectOpening(stores: Stores, scope: Scope, { opened, aut
 
 /** The same of a request that creates it: where it said so, it is refused with what it has made undone. */
 export async function collectCreation(stores: Stores, scope: Scope, { opened, author }: Opening): Promise<Opened> {
-  const payment = await charge(stores, scope, { opened, author });
-  if (!payment) return opened;
+  const invoice_id = opened.latest_invoice?.id;
+  const tried = invoice_id ? await collectOnce(stores, scope, { invoice_id, by: author }) : null;
+  if (!tried) return opened;
+  const { payment, reason } = await unconfirmed(stores, tried, { ...opened, author });
   const after = await reread(stores, scope, opened);
   const { payment_behavior, subscription_status, id } = after.subscription;
   const isRefused = payment_behavior === 'error_if_incomplete' && subscription_status === 'incomplete';
@@ -38,9 +41,22 @@ export async function collectCreation(stores: Stores, scope: Scope, { opened, au
   await undo(stores, scope, { id, invoice_id: after.latest_invoice!.id, author });
   throw notAllowed(`the opening invoice could not be paid, and payment_behavior is error_if_incomplete`, {
     field: 'payment_behavior',
-    reason: payment.error_message,
+    reason,
     payment_id: payment.id,
   });
+}
+
+/** Whoever wants no subscription that is incomplete waits for no customer: a charge that one has to confirm is taken back. */
+async function unconfirmed(
+  stores: Stores,
+  payment: PaymentModel,
+  { subscription, author }: { subscription: SubscriptionModel; author: Author },
+): Promise<{ payment: PaymentModel; reason: string | null | undefined }> {
+  const waits = payment.payment_status === 'PROCESSING' && payment.payment_url;
+  if (!waits || subscription.payment_behavior !== 'error_if_incomplete')
+    return { payment, reason: payment.error_message };
+  const reason = 'authentication_required: the customer has to confirm the charge';
+  return { payment: await withdrawCharge(stores, payment, author), reason };
 }
 
 type Made = { readonly id: string; readonly invoice_id: string | null; readonly author: Author };

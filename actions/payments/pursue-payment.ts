@@ -76,6 +76,12 @@ export async function askAgain(stores: Stores, payment: PaymentModel, by: By): P
   return askAndBook(stores, payment, { by, isFirst: false });
 }
 
+/** Its customer shall not confirm it any more. Where that has happened already, or the provider cannot be reached, it says so. */
+export async function withdrawCharge(stores: Stores, payment: PaymentModel, by: By): Promise<PaymentModel> {
+  const outcome = await closed(stores, payment, by);
+  return outcome ? book(stores, payment, { outcome, by }) : payment;
+}
+
 async function askAndBook(
   stores: Stores,
   payment: PaymentModel,

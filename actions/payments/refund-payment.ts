@@ -4,6 +4,7 @@
  * (docs/rules/payments.md, "Refunds").
  */
 import { createHash } from 'node:crypto';
+import { leftOfPayment } from '../../core/credit-note/left-to-give-back.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { alreadyExists, invalid, notAllowed } from '../../core/error.ts';
 import { withReceipt, withRefund } from '../../core/invoice/payment-status.ts';
@@ -20,7 +21,7 @@ import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentRefundModel } from '../../storage/models/payment-refund.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { chargesLeft } from '../credit-notes/charges-left.ts';
+import { type Charges, chargesOf } from '../credit-notes/charges-of.ts';
 import { emit } from '../system-events/emit.ts';
 import { giveBackFor } from '../wallets/give-back.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
@@ -38,7 +39,7 @@ export async function refundPayment(
     const refunds = await refundsOf(held.payment, transaction);
     const known = refunds.find((one) => one.idempotency_key === idempotency_key);
     if (known) return { payment: held.payment, refund: sameRefund(known, request) };
-    const amount = checkedAmount(held, await chargesLeft(held.invoice, transaction), request);
+    const amount = checkedAmount(held, await chargesOf(held.invoice, transaction), request);
     const said = { amount, reason: request.reason, idempotency_key, by: author };
     const refund = await addRefund(transaction, held.payment, said);
     if (held.payment.payment_method_type === 'CREDITS')
@@ -86,15 +87,11 @@ function addRefund(
 }
 
 /** What a credit note, a void, a change or a correction has given back is not given back again. */
-function checkedAmount({ payment, invoice }: HeldPayment, charges: Decimal, request: RefundPayment): string {
+function checkedAmount({ payment, invoice }: HeldPayment, charges: Charges, request: RefundPayment): string {
   const { payment_status } = payment;
   if (payment_status !== 'SUCCEEDED' && payment_status !== 'PARTIALLY_REFUNDED')
     throw notAllowed(`a payment that is ${payment_status} cannot be given back`, { payment_status });
-  const left = Decimal.min(
-    new Decimal(payment.amount).minus(payment.refunded_amount),
-    new Decimal(invoice.amount_paid).minus(invoice.refunded_amount),
-    charges,
-  );
+  const left = leftOfPayment(payment, invoice, charges);
   if (left.lte(0))
     throw notAllowed(
       'what was paid was given back already, by a credit note, by a change of the subscription or because the invoice is void',

@@ -11,6 +11,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { changeOfLine } from '../../core/subscription/line-changes.ts';
 import { priceOfLine, statedCharge } from '../../core/subscription/line-price.ts';
+import { changedQuantity } from '../../core/subscription/quantity.ts';
 import type { ProrationBehavior, SubscriptionLineItem } from '../../core/subscription/record.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import type { PriceModel } from '../../storage/models/price.ts';
@@ -25,6 +26,7 @@ import { type HeldSubscription, holdLine, tellLinesChanged } from './held-lines.
 
 export type LineChangeRequest = StatedCommitment & {
   effective_from: string | null;
+  quantity?: string | null | undefined;
   proration_behavior: ProrationBehavior | null;
   metadata?: SubscriptionLineItem['metadata'];
 };
@@ -66,20 +68,24 @@ async function following(
   checkOneLevel(subscription, request);
   const question = { price: price_record, bucket_size: meter?.aggregation.bucket_size ?? null };
   const isRepriced = Object.keys(statedCharge(request)).length > 0;
-  if (!isRepriced && changedCommitment(request, record, question) === null) {
+  const quantity = changedQuantity(request.quantity, item);
+  if (!isRepriced && quantity === null && changedCommitment(request, record, question) === null) {
     if (request.effective_from)
-      throw invalid('effective_from', `needs a change of a commitment or of one of ${CRITICAL_FIELDS.join(', ')}`);
+      throw invalid(
+        'effective_from',
+        `needs a change of the quantity, of a commitment or of one of ${CRITICAL_FIELDS.join(', ')}`,
+      );
     return null;
   }
   const at = changeOfLine(record, item, request.effective_from, times);
   const price = (isRepriced ? await ownPrice(held, { request, at }, writing) : null) ?? price_record;
   const commitment = changedCommitment(request, record, { ...question, price });
-  if (price === price_record && commitment === null) return null;
+  if (price === price_record && commitment === null && quantity === null) return null;
   const life = { start_date: formatMs(at), metadata: request.metadata ?? record.metadata };
   return {
     at,
     begin: {
-      terms: { ...record, ...commitment, ...life, price_id: price.id },
+      terms: { ...record, ...commitment, ...life, ...(quantity === null ? {} : { quantity }), price_id: price.id },
       price,
       meter,
       follows: item,

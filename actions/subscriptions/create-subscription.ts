@@ -52,6 +52,7 @@ import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { newId } from '../../storage/new-id.ts';
+import { behindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { symbolOf } from '../catalogue/create-price.ts';
 import { redeemStated } from '../coupons/redeem-stated.ts';
@@ -88,7 +89,7 @@ export async function createSubscription(
 ): Promise<NewSubscription> {
   checkTrialTerms(request);
   const hierarchy = hierarchyOf(request);
-  const made = await stores.postgres.transaction(async (transaction) => {
+  const make = async (transaction: Transaction): Promise<NewSubscription> => {
     await holdNoClock(scope, transaction);
     await holdFamily(scope, { hierarchy, request }, transaction);
     if (hierarchy.kind === 'inherited') {
@@ -101,7 +102,8 @@ export async function createSubscription(
     const family = await gatherFamily(scope, { hierarchy, customer, request, now }, transaction);
     const terms = decide(request, parties, now);
     return apply(stores, transaction, { scope, request, author, family, ...parties, ...terms });
-  });
+  };
+  const made = await behindOthers(() => stores.postgres.transaction(make));
   return { ...made, ...(await collectCreation(stores, scope, { opened: made, author })) };
 }
 

@@ -9,7 +9,7 @@ import { timesToFill } from '../../core/wallet/auto-topup.ts';
 import { bonusOf } from '../../core/wallet/bonus.ts';
 import type { AutoTopup } from '../../core/wallet/record.ts';
 import type { Due, OfWhom } from '../../storage/due-billing.ts';
-import { selfFilling } from '../../storage/due-wallets.ts';
+import { selfFilling, selfFillingOf } from '../../storage/due-wallets.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { settingOf } from '../../storage/models/setting.ts';
@@ -41,6 +41,16 @@ export async function topUpThemselves(stores: Stores, { now, only }: { now: Date
   };
   await inRounds({ next: (left) => selfFilling(stores.postgres, { left, only }), act, workers: 1 });
   return report;
+}
+
+/** Those of a customer whose usage has grown, or one of whose wallets has moved. */
+export async function topUpCustomer(
+  stores: Stores,
+  scope: Scope,
+  { customer_id, now }: { customer_id: string; now: Date },
+): Promise<void> {
+  for (const id of await selfFillingOf(stores.postgres, scope, customer_id))
+    await autoTopUp(stores, scope, { id, now });
 }
 
 /** How often it was filled. */

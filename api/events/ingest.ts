@@ -12,6 +12,7 @@ import { fieldPath } from '../http/errors.ts';
 import { checkKeys, refusedKeys, whyRefused } from '../http/ignored-keys.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { fairShareOf } from './fair-share.ts';
+import { madeIds } from './made-ids.ts';
 import {
   BulkIngestEventAnswer,
   BulkIngestEventRequest,
@@ -31,7 +32,7 @@ export const ingestRoutes: Route[] = [
     operation_id: 'ingestEvent',
     summary: 'Ingest one usage event',
     description:
-      'Answered when the event is durable, and counted within about a second. An `event_id` has one effect for the life of the data: sending it again, after a 503 or when no answer came, counts nothing twice. Without one an id is made and answered.',
+      'Answered when the event is durable, and counted within about a second. An `event_id` has one effect for the life of the data: sending it again, after a 503 or when no answer came, counts nothing twice. Without one an id is made and answered; with an `Idempotency-Key` it follows from that and the bytes of the request, so that it is the same when both come again.',
     tag: 'Events',
     access: 'event:write',
     body: IngestEventRequest,
@@ -46,7 +47,11 @@ export const ingestRoutes: Route[] = [
       const span = { start: 0, end: body.bytes.length };
       const fault = faultOfEvent(event) ?? faultOfKeys(body.characters, span);
       if (fault) throw invalid(fault.field || 'body', fault.why);
-      const [event_id] = await append(context, body, { events: [{ span, event_id: idOf(event) }], contiguous: true });
+      const [event_id] = await append(context, body, {
+        events: [{ span, event_id: idOf(event) }],
+        contiguous: true,
+        places: [0],
+      });
       return { message: 'Event accepted for processing', event_id };
     },
   }),
@@ -123,7 +128,7 @@ async function appendAsItStands(context: Context, rules: EventRules): Promise<nu
   if (checked === undefined) return undefined;
   const { services, scope, received_at: now } = context;
   admit(context, checked.count);
-  await appendChecked(services.log, scope, { body, checked, now });
+  await appendChecked(services.log, scope, { body, checked, now, makeId: madeIds(context) });
   return checked.count;
 }
 
@@ -175,23 +180,29 @@ async function appendGood(
 ): Promise<(string | null)[]> {
   const refused = new Set(faults.map((fault) => fault.index));
   const good: IncomingEvent[] = [];
+  const places: number[] = [];
   for (let index = 0; index < events.length; index++) {
-    if (!refused.has(index)) good.push({ span: spans[index]!, event_id: idOf(events[index]) });
+    if (refused.has(index)) continue;
+    good.push({ span: spans[index]!, event_id: idOf(events[index]) });
+    places.push(index);
   }
-  const ids = good.length === 0 ? [] : await append(context, body, { events: good, contiguous: faults.length === 0 });
+  const appended = { events: good, contiguous: faults.length === 0, places };
+  const ids = good.length === 0 ? [] : await append(context, body, appended);
   let next = 0;
   return events.map((_event, index) => (refused.has(index) ? null : ids[next++]!));
 }
 
+/** `places`: where each of them stands in the body. */
 async function append(
   context: Context,
   body: Body,
-  incoming: { events: IncomingEvent[]; contiguous: boolean },
+  { places, ...incoming }: { events: IncomingEvent[]; contiguous: boolean; places: number[] },
 ): Promise<string[]> {
   admit(context, incoming.events.length);
   const { services, scope, received_at: now, clock } = context;
   const whole = clock ? timed(body, incoming.events, clock.now) : { body: body.bytes, ...incoming };
-  return appendEvents(services.log, scope, { ...whole, now });
+  const made = madeIds(context);
+  return appendEvents(services.log, scope, { ...whole, now, makeId: made && ((index) => made(places[index]!)) });
 }
 
 /** Where the environment has a clock of its own, an event without a time happened when that says, and not when it came in. */

@@ -114,6 +114,15 @@ export function innerKey<Asked extends { idempotency_key: string | null }>(asked
   return { ...asked, idempotency_key: `request-${idOf(key, context).slice(0, 40)}` };
 }
 
+/**
+ * What this request is known by when it comes again, whoever handles it and however long it took: its key and its bytes. Null without
+ * the header. The bytes, because a key that was refused may be sent again with others.
+ */
+export function identityOfRequest(context: Context): string | null {
+  const key = context.request.get('idempotency-key');
+  return key === undefined ? null : sha256(`${idOf(key, context)}\n${requestHash(context.request)}`);
+}
+
 function idOf(key: string, { request, scope, principal }: Context): string {
   const { tenant_id, environment_id } = scope;
   return sha256(JSON.stringify([tenant_id, environment_id, principal.user_id, request.method, request.path, key]));

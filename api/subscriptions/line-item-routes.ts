@@ -45,7 +45,7 @@ export const lineItemRoutes: Route[] = [
     operation_id: 'updateSubscriptionLineItem',
     summary: 'Change a line of a subscription',
     description:
-      'Its metadata changes in place. What it charges is changed by ending it and beginning another one, which is answered: with a price of the subscription’s own, the same quantity and the same periods. Of what is charged in advance the difference is invoiced, or credited, at once.',
+      'Its metadata changes in place. What it charges is changed by ending it and beginning another one, which is answered: with a price of the subscription’s own where the charge is another, the quantity that is stated, and the same periods. Of what is charged in advance the difference is invoiced, or credited, at once.',
     body: ChangeLineItem,
     success: 200,
     handle: async ({ params, body }, context) => {

@@ -1,7 +1,7 @@
 /** Requests about lines of a subscription that is there. */
 import { z } from 'zod';
 import { criticalFields } from '../../core/price/record.ts';
-import { anyCase, metadataMap, orNull, timestampText } from '../../core/record.ts';
+import { anyCase, decimalText, metadataMap, orNull, timestampText } from '../../core/record.ts';
 import { extraLineItemShape } from '../../core/subscription/line-shapes.ts';
 import { PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
 
@@ -54,6 +54,9 @@ export const ChangeLineItem = z
     ...criticalFields,
     ...commitments,
     commitment_time_buckets,
+    quantity: orNull(decimalText).meta({
+      description: 'Of a fixed line how many units are charged from then on; those that it has when absent.',
+    }),
     effective_from: orNull(timestampText).meta({
       description: 'When it begins to charge differently, not before the running period; now when absent.',
     }),

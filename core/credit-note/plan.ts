@@ -6,6 +6,7 @@ import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import type { Invoice, PaymentStatus } from '../invoice/record.ts';
 import { minorUnits, roundMoney } from '../money.ts';
+import { type CreditableLine, leftOfGiven, leftOfLine } from './left-to-give-back.ts';
 import type { CreditNoteType } from './record.ts';
 
 const TYPE_BY_PAYMENT: Partial<Record<PaymentStatus, CreditNoteType>> = {
@@ -28,16 +29,6 @@ export type CreditedInvoice = Pick<
   | 'refunded_amount'
   | 'total_prepaid_credits_applied'
 >;
-
-/** A line of the invoice: what it charged, and what was given back of it so far. */
-export type CreditableLine = {
-  readonly id: string;
-  readonly amount: Decimal;
-  readonly discount: Decimal;
-  readonly tax: Decimal;
-  readonly credited: Decimal;
-  readonly tax_credited: Decimal;
-};
 
 export type AskedLine = { readonly invoice_line_item_id: string; readonly amount: string };
 export type CreditPlan = {
@@ -83,12 +74,9 @@ function typeOf({ invoice_status, payment_status }: CreditedInvoice): CreditNote
 
 /** Of what is not paid, what remains of the total; of what is paid, what was given for it and did not come back yet. */
 function mostOf(invoice: CreditedInvoice, type: CreditNoteType): Decimal {
-  const { total, adjustment_amount, amount_paid, refunded_amount, total_prepaid_credits_applied } = invoice;
-  const most =
-    type === 'REFUND'
-      ? new Decimal(amount_paid).plus(total_prepaid_credits_applied).minus(refunded_amount)
-      : new Decimal(total).minus(adjustment_amount).minus(amount_paid);
-  return Decimal.max(ZERO, most);
+  if (type === 'REFUND') return leftOfGiven(invoice);
+  const { total, adjustment_amount, amount_paid } = invoice;
+  return Decimal.max(ZERO, new Decimal(total).minus(adjustment_amount).minus(amount_paid));
 }
 
 /** One after the other: a line that is named twice has less left the second time. */
@@ -113,14 +101,8 @@ type Left = {
   readonly charged_tax: Decimal;
 };
 
-function leftOf({ amount, discount, tax, credited, tax_credited }: CreditableLine): Left {
-  const charged = amount.minus(discount);
-  return {
-    charged,
-    charged_tax: tax,
-    amount: Decimal.max(ZERO, charged.minus(credited)),
-    tax: Decimal.max(ZERO, tax.minus(tax_credited)),
-  };
+function leftOf(line: CreditableLine): Left {
+  return { charged: line.amount.minus(line.discount), charged_tax: line.tax, ...leftOfLine(line) };
 }
 
 function checkedAmount(text: string, { field, currency, most }: { field: string; currency: string; most: Decimal }) {

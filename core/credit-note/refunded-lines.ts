@@ -2,37 +2,13 @@
  * What refunds of payments gave back of an invoice, line by line (docs/rules/credit-notes.md, "No more than was charged"). A refund
  * names no line: each charge has its share of it, by what it came to with tax.
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumOf } from '../decimal.ts';
 import type { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { roundMoney } from '../money.ts';
+import { refundedByPayments } from './left-to-give-back.ts';
 
-type Refunded = Pick<Invoice, 'refunded_amount' | 'amount_paid' | 'amount_due' | 'currency'>;
+type Refunded = Pick<Invoice, 'refunded_amount' | 'currency'>;
 type Line = Pick<InvoiceLineItem, 'id' | 'amount' | 'line_item_discount' | 'invoice_level_discount' | 'tax_amount'>;
-
-/** Of what was charged: not what credit notes gave back, nor what had been paid too much, or in part, which lowers what was paid. */
-export function refundedByPayments(invoice: Pick<Invoice, 'refunded_amount'>, by_notes: Decimal): Decimal {
-  return Decimal.max(ZERO, new Decimal(invoice.refunded_amount).minus(by_notes));
-}
-
-type Given = {
-  readonly amount: Decimal;
-  readonly discount: Decimal;
-  readonly tax: Decimal;
-  readonly credited: Decimal;
-  readonly tax_credited: Decimal;
-};
-
-/** What refunds of payments may still give back of the charges, which changes, corrections and credit notes have lowered; and what was paid too much. */
-export function refundableOf(invoice: Refunded, lines: readonly Given[], by_notes: Decimal): Decimal {
-  const over = new Decimal(invoice.amount_paid).minus(invoice.amount_due);
-  // Of a part: it is owed again.
-  if (over.isNegative()) return new Decimal(invoice.amount_paid);
-  const left = lines.flatMap(({ amount, discount, credited, tax, tax_credited }) => [
-    Decimal.max(ZERO, amount.minus(discount).minus(credited)),
-    Decimal.max(ZERO, tax.minus(tax_credited)),
-  ]);
-  return sumOf(left).plus(over).minus(new Decimal(invoice.refunded_amount).minus(by_notes));
-}
 
 /** After discounts and without tax, as a credit note says it. */
 export function refundedOfLines(invoice: Refunded, lines: readonly Line[], by_notes: Decimal): Map<string, Decimal> {

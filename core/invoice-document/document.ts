@@ -5,10 +5,10 @@
  */
 import type { Customer } from '../customer/record.ts';
 import { Decimal, sumOf } from '../decimal.ts';
-import type { ComputedFrom } from '../invoice/computed-from.ts';
 import type { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import type { SettingOf } from '../setting/record.ts';
 import { instantOf } from '../time/instant.ts';
+import { explained } from './explained.ts';
 import { type Language, showAmount, showDay, showMoney, showNumber, showPeriod, wordsOf } from './language.ts';
 import type { Words } from './words.ts';
 
@@ -60,6 +60,7 @@ export type DocumentQuestion = {
   readonly groups?: ReadonlyMap<string, readonly DocumentGroup[]>;
   readonly customer: Pick<Customer, 'name' | 'external_id' | 'email' | `address_${AddressPart}`> & {
     readonly tax_ids?: readonly string[];
+    readonly tax_exempt?: Customer['tax_exempt'];
   };
   readonly seller: { readonly name: string; readonly lines: readonly string[] };
   readonly settings: SettingOf<'invoice_pdf_config'>;
@@ -87,7 +88,9 @@ export function invoiceDocument(question: DocumentQuestion): InvoiceDocument {
     ],
     rows: question.lines.map((line) => rowOf(line, asked)),
     sums: sumsOf(asked),
-    notes: [invoice.description, settings.payment_instructions, settings.notes].flatMap((note) => note || []),
+    notes: [reverseCharge(asked), invoice.description, settings.payment_instructions, settings.notes].flatMap(
+      (note) => note || [],
+    ),
     foot: [question.seller.name, invoice.invoice_number].filter(Boolean).join(' · '),
     page: { word: words.page, of: words.of },
     not_shown: words.not_shown,
@@ -97,8 +100,14 @@ export function invoiceDocument(question: DocumentQuestion): InvoiceDocument {
   };
 }
 
-function markOf({ invoice_status }: Invoice, words: Words): string | null {
-  if (invoice_status === 'VOIDED') return words.voided;
+/** Nothing is due of it, and by no day. */
+function isVoid({ invoice_status }: Invoice): boolean {
+  return invoice_status === 'VOIDED';
+}
+
+function markOf(invoice: Invoice, words: Words): string | null {
+  const { invoice_status } = invoice;
+  if (isVoid(invoice)) return words.voided;
   return invoice_status === 'DRAFT' || invoice_status === 'SKIPPED' ? words.draft : null;
 }
 
@@ -112,7 +121,7 @@ function factsOf({ invoice, words, language, timezone }: Asked): InvoiceDocument
   const { period_start, period_end, due_date, invoice_number } = invoice;
   const facts = [{ label: words.date, value: day(issuedAt(invoice)) }];
   if (invoice_number) facts.unshift({ label: words.number, value: invoice_number });
-  if (due_date) facts.push({ label: words.due, value: day(due_date) });
+  if (due_date && !isVoid(invoice)) facts.push({ label: words.due, value: day(due_date) });
   if (period_start && period_end) {
     const period = { start: instantOf(period_start), end: instantOf(period_end) };
     facts.push({ label: words.period, value: showPeriod(period, timezone, language) });
@@ -132,7 +141,7 @@ function receiverOf({ customer, words }: Asked): DocumentParty {
 function rowOf(line: InvoiceLineItem, { words, language, timezone, groups }: Asked): DocumentRow {
   const { computed_from: from, period_start, period_end, plan_display_name: plan } = line;
   const text = line.display_name || line.meter_display_name || plan || line.price_id || '';
-  const parts = partsOf(from);
+  const { unit_price, steps } = explained(line, { words, language });
   const taken = new Decimal(line.line_item_discount).plus(line.invoice_level_discount);
   const period =
     period_start && period_end
@@ -143,32 +152,14 @@ function rowOf(line: InvoiceLineItem, { words, language, timezone, groups }: Ask
     details: [
       ...(plan && plan !== text ? [plan] : []),
       ...period,
-      ...(parts.length > 1 ? parts.map((part) => showPart(part, line, { words, language })) : []),
+      ...steps,
       ...showGroups(groups?.get(line.id) ?? [], line, { words, language }),
       ...(taken.isZero() ? [] : [`${words.discount}: ${showAmount(taken.negated(), line.currency, language)}`]),
     ],
     quantity: showNumber(line.quantity, language),
-    unit_price: unitPrice(from, parts, { currency: line.currency, language }),
+    unit_price,
     amount: showAmount(line.amount, line.currency, language),
   };
-}
-
-/** How an amount came about, a tier or a package at a time (docs/rules/invoices.md, "What a line was computed from"). */
-type Part = { readonly units: string; readonly unit_amount: string; readonly flat_amount: string };
-
-function partsOf(from: ComputedFrom | null | undefined): Part[] {
-  // Of what was edited by hand the parts say another amount.
-  return (from?.edited ? [] : (from?.breakdown ?? [])) as unknown as Part[];
-}
-
-function showPart(
-  { units, unit_amount, flat_amount }: Part,
-  { currency }: InvoiceLineItem,
-  { words, language }: { words: Words; language: Language },
-): string {
-  const amount = (text: string) => showAmount(text, currency, language);
-  const flat = new Decimal(flat_amount).isZero() ? '' : ` + ${amount(flat_amount)}`;
-  return `${showNumber(units, language)} ${words.units} × ${amount(unit_amount)}${flat}`;
 }
 
 /** So many are told one by one: a property may have as many values as there are events. */
@@ -190,19 +181,10 @@ function showGroups(
   return [...told, `${others.length} ${words.others}: ${showAmount(rest, currency, language)}`];
 }
 
-/** Only where there is one: of tiers each part says its own. */
-function unitPrice(
-  from: ComputedFrom | null | undefined,
-  parts: readonly Part[],
-  { currency, language }: { currency: string; language: Language },
-): string {
-  const [part] = parts;
-  if (part)
-    return parts.length === 1 && Number(part.flat_amount) === 0 ? showAmount(part.unit_amount, currency, language) : '';
-  const { billing_model, amount } = from?.price ?? {};
-  return !from?.edited && billing_model === 'FLAT_FEE' && typeof amount === 'string'
-    ? showAmount(amount, currency, language)
-    : '';
+/** Where the customer owes the tax to the state, its invoice has to say so (docs/rules/taxes.md, "Which rates"). */
+function reverseCharge({ customer, invoice, taxes, words }: Asked): string | null {
+  const isTaxed = taxes.length > 0 || !new Decimal(invoice.total_tax).isZero();
+  return customer.tax_exempt === 'reverse' && !isTaxed ? words.reverse_charge : null;
 }
 
 function sumsOf({ invoice, taxes, words, language }: Asked): DocumentSum[] {
@@ -227,6 +209,6 @@ function sumsOf({ invoice, taxes, words, language }: Asked): DocumentSum[] {
     ...less(words.adjusted, invoice.adjustment_amount),
     ...less(words.paid, invoice.amount_paid),
     ...(new Decimal(invoice.refunded_amount).isZero() ? [] : [sum(words.refunded, invoice.refunded_amount)]),
-    sum(words.to_pay, invoice.amount_remaining, true),
+    ...(isVoid(invoice) ? [] : [sum(words.to_pay, invoice.amount_remaining, true)]),
   ];
 }

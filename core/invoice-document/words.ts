@@ -22,6 +22,8 @@ export type Words = {
   readonly tax: string;
   /** Before the name of a tax that is in the amounts already. */
   readonly included: string;
+  /** Said where the customer owes the tax to the state. */
+  readonly reverse_charge: string;
   readonly total: string;
   readonly adjusted: string;
   readonly paid: string;
@@ -29,6 +31,12 @@ export type Words = {
   readonly refunded: string;
   readonly correction: string;
   readonly units: string;
+  /** Before the number of units that a package has. */
+  readonly packages: string;
+  readonly days: string;
+  /** Of a charge what other invoices have said of it. */
+  readonly invoiced_before: string;
+  readonly before_commitment: string;
   /** Groups of usage that are not told one by one. */
   readonly others: string;
   readonly page: string;

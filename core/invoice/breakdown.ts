@@ -3,7 +3,7 @@
  * it"). The shares add up to the amount to the last minor unit, also where those who used it cannot be added up, as a maximum.
  */
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
-import { roundMoney } from '../money.ts';
+import { spread } from '../spread.ts';
 
 export type GroupUsage<Group> = { readonly group: Group; readonly usage: Decimal; readonly event_count: number };
 export type BrokenDown<Group> = GroupUsage<Group> & { readonly cost: Decimal; readonly percentage: Decimal };
@@ -25,14 +25,21 @@ export function breakDown<Group>(
   const ordered = groups
     .map((one, index) => ({ one, weight: weights[index]! }))
     .toSorted((a, b) => b.weight.comparedTo(a.weight) || (nameOf(a.one) < nameOf(b.one) ? -1 : 1));
-  let [weighed, given] = [ZERO, ZERO];
-  return ordered.map(({ one, weight }) => {
-    weighed = weighed.plus(weight);
-    // Rounded is what all so far come to, so that the last one ends at the amount.
-    const so_far = whole.isZero() ? ZERO : roundMoney(amount.times(weighed).dividedBy(whole), currency);
-    const cost = so_far.minus(given);
-    given = so_far;
-    const share = whole.isZero() ? ZERO : weight.times(100).dividedBy(whole);
-    return { ...one, cost, percentage: share.toDecimalPlaces(PERCENT_DIGITS) };
+  const spreads = whole.gt(0);
+  const costs = spreads
+    ? spread(
+        amount.abs(),
+        ordered.map(({ weight }) => weight),
+        currency,
+      )
+    : [];
+  return ordered.map(({ one, weight }, index) => {
+    const cost = costs[index] ?? ZERO;
+    const share = spreads ? weight.times(100).dividedBy(whole) : ZERO;
+    return {
+      ...one,
+      cost: amount.isNegative() ? cost.negated() : cost,
+      percentage: share.toDecimalPlaces(PERCENT_DIGITS),
+    };
   });
 }

@@ -1,5 +1,6 @@
 /** Which invoices may be voided, and what is given back then (docs/rules/invoices.md, "Voiding"). */
 
+import { givenFor } from '../credit-note/left-to-give-back.ts';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import type { Invoice, InvoiceStatus, PaymentStatus } from './record.ts';
@@ -20,17 +21,9 @@ export function checkVoidable(invoice: Invoice): void {
   }
 }
 
-/** What the customer gets back: paid and credited, less what was refunded before. */
-export function refundOf(
-  invoice: Pick<Invoice, 'amount_paid' | 'total_prepaid_credits_applied' | 'refunded_amount'>,
-): Decimal {
-  const given = new Decimal(invoice.amount_paid).plus(invoice.total_prepaid_credits_applied);
-  return Decimal.max(0, given.minus(invoice.refunded_amount));
-}
-
 /** What a void writes about the money: an invoice for which nothing was given stays as it is. */
 export function voidedPayment(invoice: Invoice): Partial<Invoice> {
-  const given = new Decimal(invoice.amount_paid).plus(invoice.total_prepaid_credits_applied);
+  const given = givenFor(invoice);
   if (given.lte(0)) return {};
   return { payment_status: 'REFUNDED', refunded_amount: Decimal.max(given, invoice.refunded_amount).toFixed() };
 }

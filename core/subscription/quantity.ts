@@ -44,13 +44,29 @@ function checkQuantity(stated: string, { item, field }: { item: Changeable; fiel
   if (record.price_type !== 'FIXED')
     throw invalid(`${field}.id`, 'is a line item of a usage price, whose quantity is measured');
   if (record.billing_period === 'ONETIME') throw invalid(`${field}.id`, 'is charged once, and was charged already');
+  checkUnits(stated, price_record.min_quantity, { field: `${field}.quantity`, price_id: record.price_id });
+}
+
+function checkUnits(
+  stated: string,
+  min_quantity: string | null | undefined,
+  { field, price_id }: { field: string; price_id: string },
+): void {
   const quantity = new Decimal(stated);
-  if (quantity.isNegative()) throw invalid(`${field}.quantity`, 'must not be negative');
-  if (price_record.min_quantity && quantity.lt(price_record.min_quantity))
-    throw invalid(
-      `${field}.quantity`,
-      `is below the min_quantity ${price_record.min_quantity} of price ${record.price_id}`,
-    );
+  if (quantity.isNegative()) throw invalid(field, 'must not be negative');
+  if (min_quantity && quantity.lt(min_quantity))
+    throw invalid(field, `is below the min_quantity ${min_quantity} of price ${price_id}`);
+}
+
+/** Of a change of one line, which may state another quantity with its charge: null where it is the one that the line has. */
+export function changedQuantity(
+  stated: string | null | undefined,
+  { record, price_record }: Changeable,
+): string | null {
+  if (stated === null || stated === undefined || new Decimal(stated).eq(record.quantity)) return null;
+  if (record.price_type !== 'FIXED') throw invalid('quantity', 'of a usage price is measured, and cannot be stated');
+  checkUnits(stated, price_record.min_quantity, { field: 'quantity', price_id: record.price_id });
+  return stated;
 }
 
 /** Only an active subscription is modified. */

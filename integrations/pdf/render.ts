@@ -14,16 +14,23 @@ type Job = {
 const TIMEOUT_MS = 60_000;
 /** It costs memory, and is started again in half a second. */
 const IDLE_MS = 60_000;
-/** So many wait in memory; whoever comes then is told to come again. */
+/** So many of one asker wait in memory, and of all together; whoever comes then is told to come again. */
 const MOST_WAITING = 200;
+const MOST_IN_ALL = 2000;
 
 const renderers = new Map<string | null, PdfRenderer>();
 
-/** `fonts`: a folder of more of them. A process has one thread for its documents. */
-export function pdfOf(document: InvoiceDocument, fonts: string | null): Promise<Buffer> {
+/**
+ * `fonts`: a folder of more of them. A process has one thread for its documents; those of different askers (tenants) are made in
+ * turn, so that nobody waits for all that another has asked for.
+ */
+export function pdfOf(
+  document: InvoiceDocument,
+  { fonts, asker }: { fonts: string | null; asker: string },
+): Promise<Buffer> {
   const renderer = renderers.get(fonts) ?? new PdfRenderer({ folder: fonts });
   renderers.set(fonts, renderer);
-  return renderer.render(document);
+  return renderer.render(document, asker);
 }
 
 type Renderer = { readonly folder: string | null; readonly thread?: URL; readonly timeout_ms?: number };
@@ -32,7 +39,9 @@ export class PdfRenderer {
   readonly #folder: string | null;
   readonly #source: URL;
   readonly #timeout_ms: number;
-  readonly #waiting: Job[] = [];
+  /** By asker, in the order of their next turn. */
+  readonly #waiting = new Map<string, Job[]>();
+  #waiting_count = 0;
   #making: (Job & { readonly id: number }) | null = null;
   #thread: Worker | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -46,18 +55,33 @@ export class PdfRenderer {
   }
 
   /** The same document gives the same bytes. */
-  render(document: InvoiceDocument): Promise<Buffer> {
-    if (this.#waiting.length >= MOST_WAITING)
+  render(document: InvoiceDocument, asker: string): Promise<Buffer> {
+    const waiting = this.#waiting.get(asker) ?? [];
+    if (waiting.length >= MOST_WAITING || this.#waiting_count >= MOST_IN_ALL)
       return Promise.reject(unavailable('the PDF of an invoice: many others are being made'));
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ document, resolve, reject });
+      waiting.push({ document, resolve, reject });
+      this.#waiting.set(asker, waiting);
+      this.#waiting_count += 1;
       if (!this.#making) this.#next();
     });
   }
 
+  /** Whose turn it was goes behind the others. */
+  #taken(): Job | undefined {
+    for (const [asker, waiting] of this.#waiting) {
+      this.#waiting.delete(asker);
+      const job = waiting.shift();
+      if (waiting.length > 0) this.#waiting.set(asker, waiting);
+      this.#waiting_count -= 1;
+      return job;
+    }
+    return undefined;
+  }
+
   /** One at a time: each has its own minute. */
   #next(): void {
-    const job = this.#waiting.shift();
+    const job = this.#taken();
     this.#making = job ? { ...job, id: ++this.#asked } : null;
     this.#expect();
     if (this.#making) this.#running().postMessage({ id: this.#making.id, document: this.#making.document });
@@ -111,6 +135,6 @@ export class PdfRenderer {
     const job = this.#making;
     this.#making = null;
     job?.reject(error);
-    if (this.#waiting.length > 0) this.#next();
+    if (this.#waiting_count > 0) this.#next();
   }
 }

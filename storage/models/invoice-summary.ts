@@ -1,4 +1,7 @@
-/** What a customer was billed and owes, per currency: final invoices only, added up by the database. */
+/**
+ * What a customer was billed and owes, per currency: final invoices only, added up by the database. What a CREDIT invoice gives is in a
+ * wallet and lowers those that it pays; taken off here, too, it would count twice.
+ */
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 
@@ -42,7 +45,7 @@ export async function summarizeInvoices(
         group by f.currency
      )
      select f.currency,
-            trim_scale(sum(f.total))::text as total_revenue_amount,
+            trim_scale(sum(greatest(f.total, 0)))::text as total_revenue_amount,
             trim_scale(coalesce(sum(f.amount_remaining) filter (where f.unpaid), 0))::text as total_unpaid_amount,
             trim_scale(coalesce(sum(f.amount_remaining) filter (where f.overdue), 0))::text as total_overdue_amount,
             count(*)::int as total_invoice_count,
@@ -52,7 +55,7 @@ export async function summarizeInvoices(
             trim_scale(coalesce(max(c.fixed), 0))::text as unpaid_fixed_charges
        from final f left join charges c on c.currency = f.currency
       group by f.currency
-      order by sum(f.total) desc, f.currency`,
+      order by sum(greatest(f.total, 0)) desc, f.currency`,
     { ...scope, customer_id, now: now.toISOString() },
   );
   return rows;

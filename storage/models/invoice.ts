@@ -5,7 +5,10 @@ import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 import { together } from './side-by-side.ts';
 
-export interface InvoiceModel extends Invoice {}
+export interface InvoiceModel extends Invoice {
+  /** What of `amount_paid` somebody has said, and no payment. */
+  paid_by_hand: string;
+}
 
 export class InvoiceModel extends ScopedModel {
   static override tableName = 'invoices';

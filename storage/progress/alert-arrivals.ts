@@ -1,11 +1,12 @@
 /**
  * Usage has arrived, or a wallet has moved: the alerts of these customers are looked at within seconds (docs/rules/alerts.md, "When it is
- * looked"). One look is in the queue for a customer, however much arrives until it begins; who arrives while it runs asks for another
+ * looked"), and their wallets that fill themselves (docs/rules/wallets.md, "Filled by itself"). One look is in the queue for a customer, however much arrives until it begins; who arrives while it runs asks for another
  * one. Where this is lost, in a crash, the look of every hour finds the same.
  */
 import type { BucketRow } from '../../core/metering/plan.ts';
 import type { Scope } from '../../core/scope.ts';
 import { IS_WALLET_WATCHED, watchedScopes } from '../due-alerts.ts';
+import { isSelfFilling } from '../due-wallets.ts';
 import type { Database } from '../stores.ts';
 
 export const ALERT_TASK = 'check-alerts';
@@ -50,12 +51,12 @@ export async function askForAlertsOf(
 
 function watchedOf(database: Database, rows: readonly Arrival[]): Promise<Set<string>> {
   const scopes = new Map(rows.map((row) => [`${row.tenant_id} ${row.environment_id}`, row]));
-  return watchedScopes(database, [...scopes.values()]);
+  return watchedScopes(database, [...scopes.values()], { or_fills: true });
 }
 
 /**
  * Of whose subscriptions the usage is: the customer's own, and the parent's in which it takes part; with the spending of these, and the
- * wallets of who pays for them, where any of that is watched.
+ * wallets of who pays for them, where any of that is watched, or fills itself.
  */
 const ASK = `
   with arrived as (
@@ -81,7 +82,7 @@ const ASK = `
     select tenant_id, environment_id, payer_id from charged
      where exists (select from wallets w
                     where w.tenant_id = charged.tenant_id and w.environment_id = charged.environment_id
-                      and w.customer_id = charged.payer_id and ${IS_WALLET_WATCHED})
+                      and w.customer_id = charged.payer_id and ((${IS_WALLET_WATCHED}) or (${isSelfFilling('w')})))
   )
   select graphile_worker.add_job(?,
            payload := json_build_object('tenant_id', w.tenant_id, 'environment_id', w.environment_id, 'customer_id', w.customer_id),

@@ -541,6 +541,7 @@ describe('/invoices', () => {
     await createFinal({ customer_id: own.id, ...of('5'), due_date: '2026-04-14T00:00:00Z' });
     await createFinal({ customer_id: own.id, currency: 'eur', ...of('7') });
     await create({ customer_id: own.id, ...of('99') });
+    await createFinal({ customer_id: own.id, invoice_type: 'CREDIT', ...of('-8') });
     const answer = await api.request('GET', `/customers/${own.id}/invoices/summary`);
     expect(answer.status, answer.text).to.equal(200);
     expect(answer.body).to.include({ customer_id: own.id, default_currency: 'usd' });
@@ -550,7 +551,7 @@ describe('/invoices', () => {
       total_revenue_amount: '35',
       total_unpaid_amount: '25',
       total_overdue_amount: '20',
-      total_invoice_count: 3,
+      total_invoice_count: 4,
       unpaid_invoice_count: 2,
       overdue_invoice_count: 1,
       unpaid_usage_charges: '0',

@@ -143,6 +143,28 @@ describe('line items of a subscription', () => {
       ]);
     });
 
+    it('200 another quantity is charged by a line that follows it, with its price or another', async () => {
+      world.at('2026-01-12');
+      const line = await add({ price: inline({ invoice_cadence: 'ADVANCE', amount: '31' }), quantity: '2' });
+      const same = await ask('PUT', of(line.id), { quantity: '2.0' }, 200);
+      expect(same.id).to.equal(line.id);
+      const before = (await world.invoices('runs')).length;
+      const more = await ask('PUT', of(line.id), { quantity: '5', effective_from: '2026-01-22T00:00:00Z' }, 200);
+      expect(more).to.deep.include({ quantity: '5', price_id: line.price_id, start_date: '2026-01-22T00:00:00Z' });
+      expect((await world.invoices('runs')).length).to.be.greaterThan(before);
+      const arrear = await add({ price: inline({ invoice_cadence: 'ARREAR' }), quantity: '2' });
+      world.at('2026-01-13');
+      const both = await ask('PUT', of(arrear.id), { quantity: '3', amount: '7' }, 200);
+      expect([both.quantity, both.price.amount]).to.deep.equal(['3', '7']);
+      const meter_id = world.id('meter calls');
+      const measured = await add({ price: inline({ type: 'USAGE', invoice_cadence: 'ARREAR', meter_id }) });
+      for (const [id, quantity] of [
+        [both.id, '-1'],
+        [measured.id, '4'],
+      ])
+        expect((await ask('PUT', of(id), { quantity }, 400)).details.field).to.equal('quantity');
+    });
+
     it('200 what a line is committed to is changed by a line that follows it', async () => {
       world.at('2026-01-13');
       const meter_id = world.id('meter calls');

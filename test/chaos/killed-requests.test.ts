@@ -135,6 +135,32 @@ describe('a request whose process is killed before it could answer', () => {
       expect(await count('payments', { destination_id: invoice.id })).to.equal(1);
     }).timeout(120_000);
 
+  it('events without ids, counted once', async () => {
+    await world.meter('calls');
+    const usage = (units: number) => ({
+      event_name: 'calls',
+      external_customer_id: 'nameless',
+      properties: { n: units },
+      timestamp: '2025-12-31T10:00:00Z',
+    });
+    const [one, two] = [usage(1), usage(1)];
+    const single = await killedAt(ANSWERED, { path: '/events', body: one });
+    const checked = await killedAt(ANSWERED, { path: '/events/bulk', body: { events: [one, two] } });
+    const misspelt = { ...two, timestap: two.timestamp };
+    const judged = await killedAt(ANSWERED, {
+      path: '/events/bulk?verdicts=true',
+      body: { events: [misspelt, one, two] },
+    });
+    expect([single.status, checked.status, judged.status]).to.deep.equal([202, 202, 202]);
+    const [refused, ...accepted] = judged.body.verdicts;
+    expect([refused.event_id, new Set(accepted.map((one: Answer) => one.event_id)).size]).to.deep.equal([null, 2]);
+    await world.settle();
+    const asked = { external_customer_id: 'nameless', meter_id: world.id('meter calls') };
+    const range = { start_time: '2025-12-01T00:00:00Z', end_time: '2026-01-01T00:00:00Z' };
+    const { value: counted } = await world.post('/events/usage/meter', { ...asked, ...range });
+    expect(counted).to.equal('5');
+  }).timeout(240_000);
+
   it('one payment by card', async () => {
     const { id } = await invoiceOf(await payer('card'));
     const request = {

@@ -2,13 +2,14 @@
 import { z } from 'zod';
 import { dueDate } from '../../core/billing/due.ts';
 import { checkNoteVoidable, creditedInvoice, uncreditedInvoice } from '../../core/credit-note/effect.ts';
-import { type CreditableLine, planCreditNote } from '../../core/credit-note/plan.ts';
+import { type CreditableLine, leftOfGiven } from '../../core/credit-note/left-to-give-back.ts';
+import { planCreditNote } from '../../core/credit-note/plan.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import { draftKey } from '../../core/invoice/draft-key.ts';
 import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, NUMBER_FORMATS, numberToken } from '../../core/invoice/number.ts';
 import { mayBecome } from '../../core/invoice/payment-status.ts';
 import { BILLING_REASONS, INVOICE_STATUSES, type Invoice, PAYMENT_STATUSES } from '../../core/invoice/record.ts';
-import { checkVoidable, refundOf, voidedPayment } from '../../core/invoice/void.ts';
+import { checkVoidable, voidedPayment } from '../../core/invoice/void.ts';
 import { wholeSetting } from '../../core/setting/record.ts';
 import { instantOf } from '../../core/time/instant.ts';
 
@@ -152,7 +153,7 @@ export function voidInvoice(given: unknown) {
     refunded_amount,
   } as Invoice;
   checkVoidable(invoice);
-  const refund = refundOf(invoice);
+  const refund = leftOfGiven(invoice);
   const after = { ...invoice, ...voidedPayment(invoice) };
   return {
     refund: refund.toFixed(),

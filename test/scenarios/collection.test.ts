@@ -49,6 +49,9 @@ describe('invoices that are collected', () => {
       ['allow_incomplete, declined', { payment_behavior: 'allow_incomplete' }, 'declined', 'incomplete'],
       ['allow_incomplete, paid', { payment_behavior: 'allow_incomplete' }, 'card', 'active'],
       ['error_if_incomplete, declined', { payment_behavior: 'error_if_incomplete' }, 'declined', null],
+      ['error_if_incomplete, to be confirmed', { payment_behavior: 'error_if_incomplete' }, 'requires_action', null],
+      ['error_if_incomplete, on its way', { payment_behavior: 'error_if_incomplete' }, 'pays_late', 'incomplete'],
+      ['allow_incomplete, to be confirmed', { payment_behavior: 'allow_incomplete' }, 'requires_action', 'incomplete'],
       ['error_if_incomplete, paid', { payment_behavior: 'error_if_incomplete' }, 'card', 'active'],
       [
         'send_invoice, paid by nobody',
@@ -66,7 +69,7 @@ describe('invoices that are collected', () => {
           expect(subscription.latest_invoice.payment_status === 'SUCCEEDED').to.equal(
             method === 'card' && status === 'active',
           );
-          await world.cancel(what);
+          if (subscription.latest_invoice.payment_status !== 'PROCESSING') await world.cancel(what);
           return;
         }
         const body = {
@@ -79,7 +82,9 @@ describe('invoices that are collected', () => {
         const refused = await world.api.request('POST', '/subscriptions', { body });
         expect([refused.status, refused.body.details.reason]).to.deep.equal([
           400,
-          'card_declined: the bank has declined the charge',
+          method === 'declined'
+            ? 'card_declined: the bank has declined the charge'
+            : 'authentication_required: the customer has to confirm the charge',
         ]);
         const customer_id = world.id(`customer ${what}`);
         const { items: left } = await world.post('/subscriptions/search', {
@@ -89,6 +94,11 @@ describe('invoices that are collected', () => {
         expect(left.length).to.equal(1);
         const { items } = await world.post('/invoices/search', { customer_id });
         expect(items.map((one: Answer) => one.invoice_status)).to.deep.equal(['VOIDED']);
+        // Nobody can confirm it any more.
+        const [{ id }] = await paymentsOf(items[0]);
+        await world.api.request('POST', `/payments/${id}/sandbox`, { body: { outcome: 'succeeded' } });
+        const { payment_status, payment_url, refunded_amount } = await world.get(`/payments/${id}`);
+        expect([payment_status, payment_url, refunded_amount]).to.deep.equal(['FAILED', null, '0']);
       });
   });
 

@@ -107,6 +107,22 @@ describe('what is not paid', () => {
     expect(seen).to.deep.equal(['incomplete', 'active']);
   });
 
+  it('one that waits for an invoice that is voided waits no more, unless it is billed again', async () => {
+    await setting('payment_config', { retry_after_days: [], after_last_try: 'keep_active' });
+    const unpaid = { collection_method: 'send_invoice', payment_behavior: 'default_incomplete' };
+    for (const customer of ['voided', 'again']) await world.subscribe(customer, 'Pro', unpaid);
+    const [voided, again] = [(await world.invoices('voided'))[0], (await world.invoices('again'))[0]];
+    expect(await statusOf('voided')).to.equal('incomplete');
+    expect((await ask('POST', `/invoices/${voided.id}/void`)).status).to.equal(200);
+    expect(await statusOf('voided')).to.equal('active');
+    const { status, text } = await ask('POST', `/invoices/${again.id}/recalculate?finalize=true`);
+    expect(status, text).to.equal(200);
+    expect(await statusOf('again')).to.equal('incomplete');
+    const anew = (await world.invoices('again')).find((one: Answer) => one.invoice_status === 'FINALIZED');
+    await world.post('/payments', paid(anew));
+    expect(await statusOf('again')).to.equal('active');
+  });
+
   it('one whose debit is on its way is not ended for not being paid', async () => {
     await setting('payment_config', { retry_after_days: [] });
     await setting('subscription_config', { auto_cancellation_enabled: true, grace_period_days: 1 });

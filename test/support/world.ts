@@ -10,6 +10,7 @@
  *   expect(await world.invoices('acme')).to.deep.equal([…]);
  */
 import { expect } from 'chai';
+import { auditInvoices } from '../../actions/audit/invoices.ts';
 import { type BillingReport, billDuePeriods } from '../../actions/billing/bill-period.ts';
 import { type FinalizationReport, finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
 import { tryAdvance } from '../../actions/test-clocks/advance-test-clock.ts';
@@ -314,9 +315,13 @@ export class World {
     this.#pipeline = await startPipeline(this.api.services, options);
   }
 
+  /** Whatever has happened in it, every invoice is the sum of its lines and payments, and no number is left out. */
   async stop(): Promise<void> {
     await this.pausePipeline();
+    const findings: string[] = [];
+    await auditInvoices(this.api.services, ({ kind, what }) => findings.push(`${kind}: ${what}`));
     await this.api.stop();
+    expect(findings).to.deep.equal([]);
   }
 }
 

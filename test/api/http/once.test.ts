@@ -9,9 +9,9 @@ import { routes } from '../../../api/resources.ts';
 /** Those that are done again and do nothing twice. */
 const SAME: Readonly<Record<string, string>> = {
   disableMeter: 'of a meter that is archived nothing changes',
-  ingestEvent: 'an id has one effect',
-  ingestEventsBulk: 'an id has one effect',
-  ingestRawEventsBulk: 'an id has one effect',
+  ingestEvent: 'an id has one effect, and one that is made follows from the key',
+  ingestEventsBulk: 'an id has one effect, and one that is made follows from the key',
+  ingestRawEventsBulk: 'an id has one effect, and one that is made follows from the key',
   voidEvent: 'an event that is void is void',
   replaceEvent: 'what it is replaced by is the same',
   replayDeadLetters: 'an id has one effect',

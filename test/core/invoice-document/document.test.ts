@@ -1,6 +1,11 @@
 import { expect } from 'chai';
 import currencyCodes from 'currency-codes';
+import fc from 'fast-check';
+import { fixedCharge } from '../../../core/billing/line-amount.ts';
+import { prorate } from '../../../core/billing/proration.ts';
+import { Decimal, sumOf } from '../../../core/decimal.ts';
 import { invoiceDocument } from '../../../core/invoice-document/document.ts';
+import { explained } from '../../../core/invoice-document/explained.ts';
 import {
   LANGUAGES,
   showAmount,
@@ -11,7 +16,7 @@ import {
   wordsOf,
 } from '../../../core/invoice-document/language.ts';
 import { isPicture } from '../../../core/invoice-document/picture.ts';
-import { minorUnits } from '../../../core/money.ts';
+import { minorUnits, roundMoney } from '../../../core/money.ts';
 import { changedSetting } from '../../../core/setting/record.ts';
 import { expectGolden } from '../../support/golden.ts';
 import { printedInvoice } from '../../support/printed-invoice.ts';
@@ -46,6 +51,187 @@ describe('what the document of an invoice says', () => {
     const none = { total_discount: '0', total_prepaid_credits_applied: '0', adjustment_amount: '0', amount_paid: '0' };
     expect(sums(none)).to.deep.equal(['Subtotal', 'Tax', 'Total', 'Amount due']);
     expect(sums({ ...none, total_tax: '0' })).to.deep.equal(['Subtotal', 'Total', 'Amount due']);
+  });
+});
+
+describe('how the amount of a line came about', () => {
+  const row = (line: Record<string, unknown>) => {
+    const { unit_price, details } = invoiceDocument(printedInvoice({}, { lines: [{ display_name: 'Calls', ...line }] }))
+      .rows[0]!;
+    return [unit_price, ...details.slice(1)];
+  };
+  const part = (units: string, unit_amount: string, flat_amount = '0', amount?: string) => ({
+    tier: 0,
+    units,
+    unit_amount,
+    flat_amount,
+    ...(amount === undefined ? {} : { amount }),
+  });
+  const DAY = 86_400_000;
+  const of31 = (days: number) => ({ part_ms: days * DAY, whole_ms: 31 * DAY });
+  const packages = { billing_model: 'PACKAGE', amount: '10', transform_quantity: { divide_by: 1000, round: 'up' } };
+  // [what, line, unit price and what stands beneath it]
+  const CASES: [string, Record<string, unknown>, string[]][] = [
+    ['a price', { quantity: '5', amount: '50', computed_from: { breakdown: [part('5', '10')] } }, ['10.00']],
+    [
+      'packages',
+      { quantity: '2500', amount: '30', computed_from: { price: packages, breakdown: [part('3', '10')] } },
+      ['', 'Packages of 1,000: 3 × 10.00'],
+    ],
+    [
+      'one package of one unit',
+      { quantity: '1', amount: '10', computed_from: { price: packages, breakdown: [part('1', '10')] } },
+      ['', 'Packages of 1,000: 1 × 10.00'],
+    ],
+    [
+      'a share in days',
+      { quantity: '1', amount: '12', computed_from: { breakdown: [part('1', '31')], share: of31(12) } },
+      ['31.00', '× 12 of 31 days'],
+    ],
+    [
+      'a share in hours, of a month with a change of the clock',
+      {
+        quantity: '1',
+        amount: '10',
+        computed_from: {
+          breakdown: [part('1', '743')],
+          share: { part_ms: (10 * DAY) / 24, whole_ms: 31 * DAY - DAY / 24 },
+        },
+      },
+      ['743.00', '× 10 of 743 h'],
+    ],
+    [
+      'a share of packages',
+      {
+        quantity: '1500',
+        amount: '10',
+        computed_from: { price: packages, breakdown: [part('2', '10')], share: { part_ms: DAY, whole_ms: 2 * DAY } },
+      },
+      ['', 'Packages of 1,000: 2 × 10.00', '× 1 of 2 days'],
+    ],
+    [
+      'free units',
+      { quantity: '1500', amount: '5', computed_from: { breakdown: [part('500', '0.01')] } },
+      ['', '500 units × 0.01'],
+    ],
+    [
+      'a flat amount of each bucket',
+      { quantity: '30', amount: '36', computed_from: { breakdown: [part('30', '1', '2', '36')] } },
+      ['', '30 units × 1.00 + 6.00'],
+    ],
+    [
+      'what was invoiced before',
+      {
+        quantity: '100',
+        amount: '20',
+        computed_from: {
+          breakdown: [part('100', '1'), part('100', '0.5')],
+          less: { amount: '130', invoiced: 'before_period_end' },
+        },
+      },
+      ['', '100 units × 1.00', '100 units × 0.50', 'Invoiced before: −130.00'],
+    ],
+    [
+      'late events',
+      {
+        quantity: '50',
+        amount: '0.5',
+        computed_from: { breakdown: [part('1050', '0.01')], billed_before: { amount: '10', quantity: '1000' } },
+      },
+      ['', '1,050 units × 0.01', 'Invoiced before: −10.00'],
+    ],
+    [
+      'a commitment',
+      { quantity: '70', amount: '100', computed_from: { breakdown: [part('70', '1')], base_amount: '70' } },
+      ['', '70 units × 1.00', 'Usage before the commitment: 70.00'],
+    ],
+    [
+      'what was given back',
+      { quantity: '2', amount: '-20', computed_from: { breakdown: [part('2', '10')] } },
+      ['10.00'],
+    ],
+    ['what does not come to it', { quantity: '2', amount: '7', computed_from: { breakdown: [part('2', '10')] } }, ['']],
+    [
+      'what was edited',
+      {
+        quantity: '5',
+        amount: '50',
+        computed_from: { breakdown: [part('5', '10')], edited: { amount: '1', quantity: '1' } },
+      },
+      [''],
+    ],
+    ['what was written by hand', { quantity: '5', amount: '50' }, ['']],
+  ];
+  for (const [what, line, said] of CASES) it(what, () => expect(row(line)).to.deep.equal(said));
+
+  it('law: of a fixed charge all is said, and what is said comes to the amount', () => {
+    const money = fc.integer({ min: 0, max: 99_999 }).map((cents) => new Decimal(cents).dividedBy(100).toFixed());
+    const tier = fc.record({ unit_amount: money, flat_amount: money });
+    const price = fc.oneof(
+      fc.record({ billing_model: fc.constant('FLAT_FEE' as const), amount: money }),
+      fc.record({
+        billing_model: fc.constant('PACKAGE' as const),
+        amount: money,
+        transform_quantity: fc.record({
+          divide_by: fc.integer({ min: 1, max: 50 }),
+          round: fc.constantFrom('up', 'down'),
+        }),
+      }),
+      fc.record({
+        billing_model: fc.constant('TIERED' as const),
+        tier_mode: fc.constantFrom('SLAB', 'VOLUME'),
+        tiers: fc.tuple(tier, tier).map(([first, last]) => [
+          { ...first, up_to: 10 },
+          { ...last, up_to: null },
+        ]),
+      }),
+    );
+    const share = fc.integer({ min: 1, max: 31 }).map(of31);
+    fc.assert(
+      fc.property(price, fc.integer({ min: 1, max: 100 }), share, (terms, quantity, served) => {
+        const item = { price: { ...terms, currency: 'eur' }, quantity: new Decimal(quantity) };
+        const { amount, computed_from } = fixedCharge(item as never, served, 'eur');
+        const line = { quantity: String(quantity), amount: amount.toFixed(), currency: 'eur', computed_from };
+        const { unit_price, steps } = explained(line, { words: wordsOf('en'), language: 'en' });
+        const said = steps.filter((step) => !step.startsWith('× '));
+        const sum = unit_price
+          ? valueOf(unit_price).times(quantity)
+          : sumOf(said.map((step) => sumOf(step.split(' + ').map((term) => productOf(term)))));
+        expect(roundMoney(prorate(sum, served), 'eur').toFixed()).to.equal(amount.toFixed());
+        expect(steps.some((step) => step.startsWith('× '))).to.equal(
+          served.part_ms < served.whole_ms && (unit_price !== '' || said.length > 0),
+        );
+      }),
+    );
+  });
+  const valueOf = (text: string) => new Decimal(text.replaceAll(',', ''));
+  /** `Packages of 1,000: 3 × 10.00` is 30. */
+  const productOf = (term: string) => {
+    const [first = '', second = '1'] = term.replace(/^Packages of .*: /, '').split(' × ');
+    return valueOf(first.split(' ')[0]!).times(valueOf(second));
+  };
+});
+
+describe('what nobody owes', () => {
+  const of = (fields: Parameters<typeof printedInvoice>[1], settings = {}) =>
+    invoiceDocument(printedInvoice(settings, fields));
+  it('is not due: a void invoice says no amount due and no day', () => {
+    const { sums, facts } = of({ invoice: { invoice_status: 'VOIDED' } });
+    expect(sums.at(-1)?.label).to.equal('Paid');
+    expect(facts.map(({ label }) => label)).not.to.include('Due date');
+  });
+
+  it('is owed by the customer to the state: the document says the reverse charge, where nothing was taxed', () => {
+    const notes = (tax_exempt: string, total_tax: string, language = 'en') =>
+      of({ invoice: { total_tax }, customer: { tax_exempt }, taxes: [] }, { language }).notes[0];
+    expect(notes('reverse', '0')).to.equal('Reverse charge: the recipient of the service owes the tax.');
+    expect(notes('reverse', '0', 'de')).to.match(/^Steuerschuldnerschaft des Leistungsempfängers/);
+    for (const [exempt, tax] of [
+      ['reverse', '1'],
+      ['exempt', '0'],
+      ['none', '0'],
+    ] as const)
+      expect(notes(exempt, tax)).to.equal('Thank you.');
   });
 });
 
@@ -123,6 +309,8 @@ describe('how documents write', () => {
       for (const [word, text] of Object.entries(words)) expect(text.trim(), `${word} in ${language}`).not.to.equal('');
       expect(words.not_shown).to.contain('�');
       expect(words.letter_new).to.contain('{}');
+      for (const text of [words.letter_new, words.letter_reminder])
+        expect(text[0], `${language}: ${text}`).to.equal(text[0]!.toUpperCase());
       expect(words.letter_reminder).to.contain('{}');
       expect(words.letter_pay_until).to.contain('{amount}').and.contain('{due}');
     }

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { creditedInvoice, uncreditedInvoice } from '../../../core/credit-note/effect.ts';
-import { type CreditableLine, type CreditedInvoice, planCreditNote } from '../../../core/credit-note/plan.ts';
+import type { CreditableLine } from '../../../core/credit-note/left-to-give-back.ts';
+import { type CreditedInvoice, planCreditNote } from '../../../core/credit-note/plan.ts';
 import { Decimal, ZERO } from '../../../core/decimal.ts';
 import type { Invoice } from '../../../core/invoice/record.ts';
 import { minorUnits } from '../../../core/money.ts';

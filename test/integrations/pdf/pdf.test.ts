@@ -15,6 +15,9 @@ import { printedInvoice } from '../../support/printed-invoice.ts';
 const resolve = createRequire(import.meta.url).resolve;
 const MORE = dirname(resolve('@expo-google-fonts/noto-sans-hebrew/400Regular/NotoSansHebrew_400Regular.ttf'));
 
+/** Of one tenant, with the fonts of the service. */
+const ALONE = { fonts: null, asker: 'tenant' };
+
 describe('fonts of documents', () => {
   const fonts = new Fonts(fontFiles(null));
   const shown = (text: string, of = fonts) => {
@@ -67,9 +70,9 @@ describe('the PDF of an invoice', () => {
 
   it('is the same, byte for byte, whenever it is made', async () => {
     const document = invoiceDocument(printedInvoice());
-    const one = await pdfOf(document, null);
-    const other = await pdfOf(invoiceDocument(printedInvoice({ language: 'el' })), null);
-    const again = await pdfOf(document, null);
+    const one = await pdfOf(document, ALONE);
+    const other = await pdfOf(invoiceDocument(printedInvoice({ language: 'el' })), ALONE);
+    const again = await pdfOf(document, ALONE);
     expect(one.subarray(0, 5).toString()).to.equal('%PDF-');
     expect(one.equals(again)).to.equal(true);
     expect(one.equals(other)).to.equal(false);
@@ -97,6 +100,34 @@ describe('the PDF of an invoice', () => {
         ]),
       },
     ),
+    'packages, shares and a reverse charge': printedInvoice(
+      {},
+      {
+        invoice: { total_tax: '0', total: '1252.22' },
+        taxes: [],
+        customer: { tax_exempt: 'reverse' },
+        lines: [
+          {
+            display_name: 'Messages',
+            quantity: '2500',
+            amount: '30',
+            computed_from: {
+              price: { billing_model: 'PACKAGE', amount: '10', transform_quantity: { divide_by: 1000 } },
+              breakdown: [{ tier: null, units: '3', unit_amount: '10', flat_amount: '0', amount: '30' }],
+            },
+          },
+          {
+            display_name: 'Seats',
+            quantity: '3',
+            amount: '36',
+            computed_from: {
+              breakdown: [{ tier: null, units: '3', unit_amount: '31', flat_amount: '0', amount: '93' }],
+              share: { part_ms: 12 * 86_400_000, whole_ms: 31 * 86_400_000 },
+            },
+          },
+        ],
+      },
+    ),
     'Arabic names': printedInvoice({}, { customer: { name: 'شركة نور للتجارة 12', address_line1: 'شارع الملك فهد' } }),
     'Chinese, Japanese and Korean names': printedInvoice(
       {},
@@ -108,7 +139,7 @@ describe('the PDF of an invoice', () => {
   };
   for (const [kind, question] of Object.entries(kinds))
     it(`is drawn as it was: ${kind}`, async () => {
-      const pdf = await pdfOf(invoiceDocument(question), null);
+      const pdf = await pdfOf(invoiceDocument(question), ALONE);
       expectGolden(`invoice-document/drawn/${kind}.json`, { drawn: drawn(pdf) });
     });
 
@@ -139,7 +170,7 @@ describe('the PDF of an invoice', () => {
     const lines = Array.from({ length: 200 }, (_none, index) => ({ display_name: `Line ${index}`, amount: '1' }));
     const logo =
       'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
-    const pdf = await pdfOf(invoiceDocument(printedInvoice({ logo, page_size: 'LETTER' }, { lines })), null);
+    const pdf = await pdfOf(invoiceDocument(printedInvoice({ logo, page_size: 'LETTER' }, { lines })), ALONE);
     const text = pdf.toString('latin1');
     expect(text.match(/\/Type \/Page\b(?!s)/g)).to.have.length.greaterThan(8);
     expect(text).to.contain('/MediaBox [0 0 612 792]').and.contain('/Subtype /Image');
@@ -148,12 +179,12 @@ describe('the PDF of an invoice', () => {
   it('says why it cannot be made, and the next one is made', async () => {
     const document = invoiceDocument(printedInvoice());
     const broken = { ...document, look: { ...document.look, logo: 'data:image/png;base64,AAAA' } };
-    const failure = await pdfOf(broken, null).then(
+    const failure = await pdfOf(broken, ALONE).then(
       () => null,
       (error: Error) => error.message,
     );
     expect(failure).to.match(/^the PDF was not made: /);
-    expect((await pdfOf(document, null)).length).to.be.greaterThan(1000);
+    expect((await pdfOf(document, ALONE)).length).to.be.greaterThan(1000);
   });
 });
 
@@ -166,17 +197,34 @@ describe('a document that hangs', () => {
 
   it('is given up after its time, however many come after it; those are made', async () => {
     const renderer = started();
-    const asked = ['one', 'hangs', 'two', 'three'].map((text) => renderer.render(said(text)));
+    const asked = ['one', 'hangs', 'two', 'three'].map((text) => renderer.render(said(text), 'a'));
     const outcomes = await Promise.allSettled(asked);
     expect(outcomes.map(shown)).to.deep.equal(['one', 'the PDF took longer than a minute', 'two', 'three']);
   });
 
   it('does not fill the memory with those behind it: from the 201st on they are told to come again', async () => {
     const renderer = started();
-    const asked = [renderer.render(said('hangs'))];
-    for (let n = 0; n < 201; n++) asked.push(renderer.render(said(`${n}`)));
+    const asked = [renderer.render(said('hangs'), 'a')];
+    for (let n = 0; n < 201; n++) asked.push(renderer.render(said(`${n}`), 'a'));
     const outcomes = await Promise.allSettled(asked);
     expect(outcomes.filter(({ status }) => status === 'fulfilled').length).to.equal(200);
     expect(shown(outcomes.at(-1)!)).to.match(/try again/);
+  });
+
+  it('and however many one tenant asks for, another waits for one of them at most, and is not told to come again', async () => {
+    const renderer = started();
+    const made: string[] = [];
+    const ask = (text: string, asker: string) =>
+      renderer.render(said(text), asker).then(
+        () => made.push(text),
+        () => made.push(`no ${text}`),
+      );
+    const asked = Array.from({ length: 250 }, (_none, n) => ask(`a${n}`, 'a'));
+    asked.push(ask('b0', 'b'), ask('b1', 'b'), ask('c0', 'c'));
+    await Promise.all(asked);
+    const refused = made.filter((text) => text.startsWith('no '));
+    expect([refused.length, refused.every((text) => text.startsWith('no a'))]).to.deep.equal([49, true]);
+    const order = made.filter((text) => !text.startsWith('no '));
+    expect(order.slice(0, 7)).to.deep.equal(['a0', 'a1', 'b0', 'c0', 'a2', 'b1', 'a3']);
   });
 });

@@ -1,0 +1,69 @@
+/**
+ * What of an invoice may still be given back (docs/rules/credit-notes.md, "No more than was charged"): the one rule of credit notes, refunds
+ * of payments and voids. Whoever asks holds the invoice, so that it stays so until what is given back is written.
+ */
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import type { Invoice } from '../invoice/record.ts';
+
+type Given = Pick<Invoice, 'amount_paid' | 'total_prepaid_credits_applied'>;
+type Refunded = Pick<Invoice, 'refunded_amount'>;
+
+/** A line of the invoice: what it charged, and what was given back of it so far, in whichever way. */
+export type CreditableLine = {
+  readonly id: string;
+  readonly amount: Decimal;
+  readonly discount: Decimal;
+  readonly tax: Decimal;
+  readonly credited: Decimal;
+  readonly tax_credited: Decimal;
+};
+
+/** What was given for it: paid, and taken from prepaid wallets. */
+export function givenFor({ amount_paid, total_prepaid_credits_applied }: Given): Decimal {
+  return new Decimal(amount_paid).plus(total_prepaid_credits_applied);
+}
+
+/** Of what was given: to a wallet, by a credit note or a void. */
+export function leftOfGiven(invoice: Given & Refunded): Decimal {
+  return Decimal.max(ZERO, givenFor(invoice).minus(invoice.refunded_amount));
+}
+
+/** Of a line, after its discounts, and of its tax. */
+export function leftOfLine({ amount, discount, tax, credited, tax_credited }: Omit<CreditableLine, 'id'>) {
+  return {
+    amount: Decimal.max(ZERO, amount.minus(discount).minus(credited)),
+    tax: Decimal.max(ZERO, tax.minus(tax_credited)),
+  };
+}
+
+type Paid = Refunded & Pick<Invoice, 'amount_paid' | 'amount_due'>;
+
+/** Of its charges and what was paid too much, by refunds of payments; `by_notes` is what of `refunded_amount` credit notes gave. */
+export function leftOfCharges(
+  invoice: Paid,
+  { lines, by_notes }: { lines: readonly Omit<CreditableLine, 'id'>[]; by_notes: Decimal },
+): Decimal {
+  const over = new Decimal(invoice.amount_paid).minus(invoice.amount_due);
+  // Of a part: it is owed again.
+  if (over.isNegative()) return new Decimal(invoice.amount_paid);
+  const left = lines.map(leftOfLine).flatMap(({ amount, tax }) => [amount, tax]);
+  return sumOf(left).plus(over).minus(refundedByPayments(invoice, by_notes));
+}
+
+/** Of one payment, by the provider that took it or by hand. */
+export function leftOfPayment(
+  payment: { readonly amount: string; readonly refunded_amount: string },
+  invoice: Paid,
+  charges: Parameters<typeof leftOfCharges>[1],
+): Decimal {
+  return Decimal.min(
+    new Decimal(payment.amount).minus(payment.refunded_amount),
+    new Decimal(invoice.amount_paid).minus(invoice.refunded_amount),
+    leftOfCharges(invoice, charges),
+  );
+}
+
+/** Of what was charged: not what credit notes gave back, nor what had been paid too much, or in part, which lowers what was paid. */
+export function refundedByPayments({ refunded_amount }: Refunded, by_notes: Decimal): Decimal {
+  return Decimal.max(ZERO, new Decimal(refunded_amount).minus(by_notes));
+}

@@ -1,0 +1,127 @@
+/**
+ * How the amount of a line came about, as its document says it: a unit price where the quantity times that is the amount, and else each
+ * step of the way (docs/rules/documents.md, "How an amount came about"). What does not come to the amount is not said.
+ */
+import { roundedShare, type Share } from '../billing/proration.ts';
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import type { ComputedFrom } from '../invoice/computed-from.ts';
+import type { InvoiceLineItem } from '../invoice/record.ts';
+import { roundMoney } from '../money.ts';
+import { type Language, showAmount, showNumber } from './language.ts';
+import type { Words } from './words.ts';
+
+/** A tier or a package at a time (docs/rules/invoices.md, "What a line was computed from"). */
+type Part = {
+  readonly units: string;
+  readonly unit_amount: string;
+  readonly flat_amount: string;
+  readonly amount?: string;
+};
+type Saying = { readonly words: Words; readonly language: Language };
+type Line = Pick<InvoiceLineItem, 'quantity' | 'amount' | 'currency' | 'computed_from'>;
+
+/** `unit_price` is empty where there is none that says it. */
+export function explained(line: Line, saying: Saying): { unit_price: string; steps: string[] } {
+  const { computed_from: from } = line;
+  const none = { unit_price: '', steps: [] };
+  // Of what was edited by hand all this says another amount.
+  if (!from || from.edited) return none;
+  const parts = partsOf(from);
+  const unit = unitOf(parts, from);
+  const said = sumOf(parts.map(amountOf));
+  const share = shareOf(from);
+  if (unit && isAmount(unit.times(line.quantity), line, share))
+    return { unit_price: showAmount(unit, line.currency, saying.language), steps: shareText(share, saying) };
+  const steps = [
+    ...parts.map((part) => partText(part, line, saying)),
+    ...shareText(share, saying),
+    ...lessText(from, line, saying),
+  ];
+  if (parts.length > 0 && isAmount(said, line, share)) return { unit_price: '', steps };
+  if (!from.base_amount) return none;
+  const base = `${saying.words.before_commitment}: ${showAmount(roundMoney(new Decimal(from.base_amount), line.currency), line.currency, saying.language)}`;
+  return { unit_price: '', steps: said.eq(from.base_amount) ? [...steps, base] : [base] };
+}
+
+function partsOf(from: ComputedFrom): Part[] {
+  return (from.breakdown ?? []) as unknown as Part[];
+}
+
+/** The price of a unit, where there is one for all. */
+function unitOf(parts: readonly Part[], from: ComputedFrom): Decimal | null {
+  const [part] = parts;
+  // What it says is the price of a package.
+  if (packageOf(from) !== null) return null;
+  if (part) return parts.length === 1 && fixedPartOf(part).isZero() ? new Decimal(part.unit_amount) : null;
+  const { billing_model, amount } = from.price ?? {};
+  return billing_model === 'FLAT_FEE' && typeof amount === 'string' ? new Decimal(amount) : null;
+}
+
+function amountOf({ amount, units, unit_amount, flat_amount }: Part): Decimal {
+  return amount === undefined ? new Decimal(units).times(unit_amount).plus(flat_amount) : new Decimal(amount);
+}
+
+/** What is due once, as often as the tier was filled. */
+function fixedPartOf(part: Part): Decimal {
+  return amountOf(part).minus(new Decimal(part.units).times(part.unit_amount));
+}
+
+/** Null for the whole period. */
+function shareOf({ share }: ComputedFrom): Share | null {
+  if (!share || share.part_ms === share.whole_ms) return null;
+  const { part_ms, whole_ms, before_ms } = share;
+  return { part_ms, whole_ms, ...(before_ms ? { before_ms } : {}) };
+}
+
+/** What gives back says the same with a minus. */
+function isAmount(charge: Decimal, { amount, currency, computed_from: from }: Line, share: Share | null): boolean {
+  const whole = share ? roundedShare(charge, share, currency) : roundMoney(charge, currency);
+  return whole
+    .minus(from ? lessOf(from) : ZERO)
+    .abs()
+    .eq(new Decimal(amount).abs());
+}
+
+function lessOf({ less, billed_before }: ComputedFrom): Decimal {
+  return new Decimal(less?.amount ?? billed_before?.amount ?? 0);
+}
+
+function partText(part: Part, { currency, computed_from: from }: Line, { words, language }: Saying): string {
+  const amount = (text: Decimal | string) => showAmount(text, currency, language);
+  const fixed = fixedPartOf(part);
+  const once = fixed.isZero() ? '' : ` + ${amount(fixed)}`;
+  const of = packageOf(from);
+  const units = showNumber(part.units, language);
+  return of === null
+    ? `${units} ${words.units} × ${amount(part.unit_amount)}${once}`
+    : `${words.packages} ${showNumber(of, language)}: ${units} × ${amount(part.unit_amount)}${once}`;
+}
+
+/** How many units a package has. */
+function packageOf(from: ComputedFrom | null | undefined): string | null {
+  const { billing_model, transform_quantity } = from?.price ?? {};
+  if (billing_model !== 'PACKAGE') return null;
+  return String((transform_quantity as { divide_by: number | string }).divide_by);
+}
+
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+
+/** In days, or in hours or seconds where the share is not one of whole days. */
+function shareText(share: Share | null, { words, language }: Saying): string[] {
+  if (!share) return [];
+  const units: [number, string][] = [
+    [DAY_MS, words.days],
+    [HOUR_MS, 'h'],
+    [1000, 's'],
+  ];
+  const isWhole = ([ms]: [number, string]) => share.part_ms % ms === 0 && share.whole_ms % ms === 0;
+  const [ms, word] = units.find(isWhole) ?? units.at(-1)!;
+  const count = (time: number) => showNumber(new Decimal(time).dividedBy(ms), language);
+  return [`× ${count(share.part_ms)} ${words.of} ${count(share.whole_ms)} ${word}`];
+}
+
+function lessText(from: ComputedFrom, { currency }: Line, { words, language }: Saying): string[] {
+  const less = lessOf(from);
+  return less.isZero() ? [] : [`${words.invoiced_before}: ${showAmount(less.negated(), currency, language)}`];
+}

@@ -1,0 +1,189 @@
+/**
+ * Invoices against what they are the sums of: their lines, payments, refunds and credit notes, and the numbers that were given. Each
+ * question is one statement, so of one moment, while money moves; of all tenants, or of some invoices.
+ */
+import type { Database } from '../stores.ts';
+
+export type InvoiceFault = {
+  readonly kind: InvoiceFaultKind;
+  readonly id: string;
+  readonly stated: string;
+  readonly found: string;
+};
+export type InvoiceFaultKind =
+  | 'invoice_lines_differ'
+  | 'invoice_total_differs'
+  | 'invoice_paid_differs'
+  | 'invoice_refunded_differs'
+  | 'invoice_adjusted_differs'
+  | 'payment_refunded_differs'
+  | 'line_credited_too_much'
+  | 'invoice_number_gap';
+
+/** Null: all invoices. */
+export type Invoices = readonly string[] | null;
+
+/** Begins each question: with their scope, so that indexes answer what is asked of some. */
+const ASKED = `asked as (
+    select tenant_id, environment_id, id from invoices
+     where status = 'published' and (:invoices::text[] is null or id = any(:invoices::text[]))
+  )`;
+const OF = (table: string, column: string) =>
+  `${table}.tenant_id = asked.tenant_id and ${table}.environment_id = asked.environment_id and ${table}.${column} = asked.id`;
+
+/** What brought money in, whatever became of it later (core/payment/moves.ts). */
+const RECEIVED = `('SUCCEEDED', 'PARTIALLY_REFUNDED', 'REFUNDED')`;
+/** What is on its way counts: it is booked before the provider is asked. */
+const MADE = `r.refund_status <> 'failed'`;
+/** Of which the invoice has seen nothing (actions/payments/refund-payment.ts). */
+const SURPLUS = `r.idempotency_key = 'surplus/' || r.payment_id`;
+
+/**
+ * Of each invoice what payments brought it, what of them was given back, and what credit notes and refunds gave back of what it had
+ * charged: the rest of the refunds gave back what had been paid in part, or too much, and is paid no more.
+ */
+const MONEY = `${ASKED}, receipts as (
+    select asked.id, sum(p.amount) as amount from asked join payments p on ${OF('p', 'destination_id')}
+     where p.payment_status in ${RECEIVED} group by 1
+  ), given as (
+    select asked.id, coalesce(sum(r.amount) filter (where ${SURPLUS} and p.payment_status in ${RECEIVED}), 0) as surplus,
+           coalesce(sum(r.amount) filter (where not ${SURPLUS}), 0) as refunds
+      from asked join payments p on ${OF('p', 'destination_id')}
+      join payment_refunds r on r.tenant_id = p.tenant_id and r.environment_id = p.environment_id and r.payment_id = p.id
+     where ${MADE} group by 1
+  ), notes as (
+    select asked.id, coalesce(sum(n.total_amount) filter (where n.credit_note_type = 'REFUND'), 0) as refunded,
+           coalesce(sum(n.total_amount) filter (where n.credit_note_type = 'ADJUSTMENT'), 0) as adjusted
+      from asked join credit_notes n on ${OF('n', 'invoice_id')}
+     where n.credit_note_status = 'FINALIZED' and n.status = 'published' group by 1
+  ), money as (
+    select i.id, i.invoice_status, i.amount_paid, i.refunded_amount, i.adjustment_amount, i.amount_paid - i.paid_by_hand as paid,
+           i.total_prepaid_credits_applied as credits, coalesce(receipts.amount, 0) - coalesce(given.surplus, 0) as received,
+           coalesce(given.refunds, 0) as refunds, coalesce(notes.refunded, 0) as noted, coalesce(notes.adjusted, 0) as adjusted
+      from asked join invoices i on i.id = asked.id
+      left join receipts on receipts.id = i.id
+      left join given on given.id = i.id
+      left join notes on notes.id = i.id
+  )`;
+
+const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
+  invoice_lines_differ: `
+    with ${ASKED}
+    select i.id, format('subtotal %s, discounts %s, credits %s, tax %s', trim_scale(i.subtotal), trim_scale(i.total_discount),
+                        trim_scale(i.total_prepaid_credits_applied), trim_scale(i.total_tax)) as stated,
+           format('subtotal %s, discounts %s, credits %s, tax %s', trim_scale(coalesce(l.amount, 0)), trim_scale(coalesce(l.discount, 0)),
+                  trim_scale(coalesce(l.credits, 0)), trim_scale(coalesce(l.tax, 0))) || ' on its lines' as found
+      from asked join invoices i on i.id = asked.id
+      left join (select asked.id, sum(l.amount) as amount, sum(l.line_item_discount + l.invoice_level_discount) as discount,
+                        sum(l.prepaid_credits_applied) as credits, sum(l.tax_amount) as tax
+                   from asked join invoice_line_items l on ${OF('l', 'invoice_id')} where l.status = 'published' group by 1) l on l.id = i.id
+     where (i.subtotal, i.total_discount, i.total_prepaid_credits_applied, i.total_tax)
+           is distinct from (coalesce(l.amount, 0), coalesce(l.discount, 0), coalesce(l.credits, 0), coalesce(l.tax, 0))`,
+  invoice_total_differs: `
+    with ${ASKED}
+    select i.id, format('total %s, due %s, remaining %s', trim_scale(i.total), trim_scale(i.amount_due), trim_scale(i.amount_remaining)) as stated,
+           format('total %s, due %s, remaining %s by its sums', trim_scale(t.total), trim_scale(t.total - i.adjustment_amount),
+                  trim_scale(greatest(0, t.total - i.adjustment_amount - i.amount_paid))) as found
+      from asked join invoices i on i.id = asked.id
+     cross join lateral (
+       select i.subtotal - i.total_discount - i.total_prepaid_credits_applied + i.total_tax as net) n
+     cross join lateral (select case when i.invoice_type = 'CREDIT' then n.net else greatest(0, n.net) end as total) t
+     where (i.total <> t.total or i.amount_due <> t.total - i.adjustment_amount
+            or (i.amount_due >= 0 and i.amount_remaining <> greatest(0, i.amount_due - i.amount_paid)))`,
+  // What is void says in refunded_amount that all was given back: how much of it had been refunds is not told apart.
+  invoice_paid_differs: `
+    with ${MONEY}
+    select id, trim_scale(paid)::text as stated, format('%s came in by its payments', trim_scale(came)) as found
+      from money cross join lateral (
+        select received - case when invoice_status = 'VOIDED' then least(greatest(received - paid, 0), refunds)
+                               else refunds - (refunded_amount - noted) end as came) c
+     where paid <> came`,
+  invoice_refunded_differs: `
+    with ${MONEY}
+    select id, format('%s given back', trim_scale(refunded_amount)) as stated,
+           format('%s by credit notes, %s by refunds, of %s paid and %s of credits', trim_scale(noted), trim_scale(refunds),
+                  trim_scale(amount_paid), trim_scale(credits)) as found
+      from money
+     where refunded_amount > amount_paid + credits or (invoice_status <> 'VOIDED' and (refunded_amount < noted or refunded_amount > noted + refunds))`,
+  invoice_adjusted_differs: `
+    with ${MONEY}
+    select id, trim_scale(adjustment_amount)::text as stated, format('%s by credit notes', trim_scale(adjusted)) as found
+      from money where adjustment_amount <> adjusted`,
+  payment_refunded_differs: `
+    with ${ASKED}
+    select p.id, format('%s given back of %s', trim_scale(p.refunded_amount), trim_scale(p.amount)) as stated,
+           format('%s by its refunds', trim_scale(coalesce(r.amount, 0))) as found
+      from asked join payments p on ${OF('p', 'destination_id')}
+      left join lateral (select sum(r.amount) as amount from payment_refunds r
+                          where r.tenant_id = p.tenant_id and r.environment_id = p.environment_id and r.payment_id = p.id and ${MADE}) r on true
+     where (p.refunded_amount <> coalesce(r.amount, 0) or p.refunded_amount > p.amount)`,
+  line_credited_too_much: `
+    with ${ASKED}
+    select l.id, format('%s charged and %s tax', trim_scale(l.amount - l.line_item_discount - l.invoice_level_discount), trim_scale(l.tax_amount)) as stated,
+           format('%s and %s tax by credit notes', trim_scale(n.amount), trim_scale(n.tax)) as found
+      from invoice_line_items l
+      join (select c.invoice_line_item_id as id, sum(c.amount) as amount, sum(c.tax_amount) as tax
+              from asked join credit_notes n on ${OF('n', 'invoice_id')}
+              join credit_note_line_items c on c.tenant_id = n.tenant_id and c.environment_id = n.environment_id and c.credit_note_id = n.id
+             where n.credit_note_status = 'FINALIZED' group by 1) n on n.id = l.id
+     where n.amount > l.amount - l.line_item_discount - l.invoice_level_discount or n.tax > l.tax_amount`,
+  // By the digits behind the token, whatever prefix they had. Where the setting raised the start, what lies before it was never given.
+  invoice_number_gap: `
+    with counters as (
+      select c.tenant_id, c.environment_id, c.token, c.last_number, coalesce((s.value ->> 'start_sequence')::bigint, 1) as start
+        from invoice_numbers c
+        left join settings s on s.tenant_id = c.tenant_id and s.environment_id = c.environment_id and s.key = 'invoice_config'
+       where :invoices::text[] is null
+    ), numbers as (
+      select distinct c.tenant_id, c.environment_id, c.token, c.last_number, c.start,
+             substring(i.invoice_number from c.token || '[^0-9]*([0-9]{1,18})$')::bigint as number
+        from counters c
+        join invoices i on i.tenant_id = c.tenant_id and i.environment_id = c.environment_id and i.invoice_number is not null
+    ), steps as (
+      select *, lag(number) over by_counter as before, lead(number) over by_counter as after
+        from numbers where number is not null and number <= last_number
+      window by_counter as (partition by tenant_id, environment_id, token order by number)
+    )
+    select format('%s %s %s', tenant_id, environment_id, token) as id, format('%s as the last number', last_number) as stated,
+           format('no invoice has the numbers behind %s', number) as found
+      from steps
+     where number < last_number and coalesce(after, last_number + 1) > number + 1
+       and not (number < start and coalesce(after, last_number + 1) = start)
+     union all
+    select format('%s %s %s', c.tenant_id, c.environment_id, c.token), format('%s as the last number', c.last_number), 'no invoice has any of them'
+      from counters c
+     where c.last_number >= c.start and not exists (
+       select 1 from steps s where s.tenant_id = c.tenant_id and s.environment_id = c.environment_id and s.token = c.token)`,
+};
+
+/** The first so many of each kind. */
+export async function invoiceFaults(
+  database: Database,
+  { invoices, limit }: { invoices: Invoices; limit: number },
+): Promise<InvoiceFault[]> {
+  const found: InvoiceFault[] = [];
+  for (const [kind, question] of Object.entries(QUESTIONS) as [InvoiceFaultKind, string][]) {
+    const { rows } = await database.raw(`${question} order by 1 limit :limit`, { invoices, limit } as never);
+    found.push(...rows.map((row: Omit<InvoiceFault, 'kind'>) => ({ kind, ...row })));
+  }
+  return found;
+}
+
+export type InvoiceSums = { invoices: number; invoice_lines: number; payments: number; credit_notes: number };
+
+export async function invoiceSums(database: Database): Promise<InvoiceSums> {
+  const { rows } = await database.raw(
+    `select (select count(*) from invoices)::int as invoices, (select count(*) from invoice_line_items)::int as invoice_lines,
+            (select count(*) from payments)::int as payments, (select count(*) from credit_notes)::int as credit_notes`,
+  );
+  return rows[0];
+}
+
+/** Those that were made last, and some by chance. */
+export async function someInvoices(database: Database, count: number): Promise<string[]> {
+  const { rows } = await database.raw(
+    `(select id from invoices order by id desc limit ?) union (select id from invoices tablesample system (1) limit ?)`,
+    [count, count],
+  );
+  return rows.map(({ id }: { id: string }) => id);
+}

@@ -1,0 +1,19 @@
+/**
+ * Two transactions that wait for each other are told apart by Postgres, which undoes one of them: that one begins anew, behind the other.
+ * Whoever asked is not answered 503 for what was only a matter of order.
+ */
+import { postgresCode } from '../failure.ts';
+
+const TRIES = 3;
+const DEADLOCK = '40P01';
+
+/** `attempt` is a whole transaction that reads in it what it goes by, so that a second time is as good as the first. */
+export async function behindOthers<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let left = TRIES; ; left--) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (left === 1 || postgresCode(error) !== DEADLOCK) throw error;
+    }
+  }
+}

@@ -1,0 +1,67 @@
+/** docs/rules/wallets.md, "Filled by itself": a wallet is looked at when usage lands or credits move, not by a job alone. */
+import { expect } from 'chai';
+import { workOf } from '../../scheduler/main.ts';
+import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
+import { until } from '../support/until.ts';
+import { startWorld, usage, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+describe('a wallet that fills itself', () => {
+  let world: World;
+  let wallet: Answer;
+  before(async () => {
+    world = await startWorld({ now: '2026-01-01T00:00:00Z' });
+    await world.meter('calls');
+    await world.plan('Calls', [usage('calls', '1')]);
+    const { customer_id } = await world.subscribe('acme', 'Calls');
+    const auto_topup = { enabled: true, threshold: '20', amount: '50', invoicing: false };
+    wallet = await world.post('/wallets', { customer_id, currency: 'usd', auto_topup });
+  });
+  after(() => world.stop());
+
+  const postgres = () => world.api.services.postgres;
+  const asked = () => postgres()('graphile_worker.jobs').where('key', 'like', 'alerts:%').select('key');
+  /** What is in the queue is done, as the scheduler does it. */
+  async function lookedAt(): Promise<void> {
+    await until('it is asked for', async () => (await asked()).length > 0);
+    await world.settle();
+    await postgres().raw(`delete from graphile_worker._private_jobs`);
+    const work = workOf(world.api.services, () => world.now).find(({ name }) => name === ALERT_TASK)!;
+    const payload = { ...world.api.scope, customer_id: wallet.customer_id };
+    await work.run(payload, { attempt: 1, is_last: true, signal: AbortSignal.timeout(60_000) } as never);
+  }
+  const credits = async () => (await world.get(`/wallets/${wallet.id}`)).credit_balance;
+
+  it('is filled when usage lands that brings it to its threshold', async () => {
+    await world.post(`/wallets/${wallet.id}/top-up`, {
+      credits_to_add: '30',
+      transaction_reason: 'FREE_CREDIT_GRANT',
+    });
+    await lookedAt();
+    expect(await credits()).to.equal('30');
+    await world.use('acme', 'calls', 12);
+    await lookedAt();
+    expect(await credits()).to.equal('80');
+  });
+
+  it('and when credits are taken from it', async () => {
+    await world.post(`/wallets/${wallet.id}/debit`, {
+      credits: '60',
+      transaction_reason: 'MANUAL_BALANCE_DEBIT',
+      idempotency_key: 'take',
+    });
+    await lookedAt();
+    expect(await credits()).to.equal('70');
+  });
+
+  it('is not asked for where nothing fills itself', async () => {
+    const body = { auto_topup: { enabled: false, threshold: '20', amount: '50', invoicing: false } };
+    expect((await world.api.request('PUT', `/wallets/${wallet.id}`, { body })).status).to.equal(200);
+    await postgres().raw(`delete from graphile_worker._private_jobs`);
+    await world.use('acme', 'calls', 1);
+    await world.settle();
+    expect(await asked()).to.deep.equal([]);
+  });
+});
