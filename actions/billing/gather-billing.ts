@@ -58,7 +58,7 @@ export type BillingTarget = {
   readonly subscription: SubscriptionModel;
   readonly period: Period;
   readonly reference: ReferencePoint;
-  /** The invoice that is computed anew: its own lines do not count as invoiced elsewhere. */
+  /** The invoice that is computed anew, or the void one that is billed again: its own lines do not count as invoiced elsewhere. */
   readonly before?: InvoiceBefore;
   readonly now: Date;
   /** Of a preview, which says what becomes of the draft when it is final: whom it is for, and when. */

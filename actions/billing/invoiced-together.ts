@@ -1,6 +1,7 @@
 /**
  * Which subscriptions stand on one invoice: its own, and those of the parent's group (docs/rules/subscriptions.md,
- * "Families"). A draft that is computed again says of whom it did before, whoever has joined or left the group since.
+ * "Families"). A draft that is computed again, and an invoice that comes in the place of a void one, say of whom
+ * it did before, whoever has joined or left the group since.
  */
 import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { endedAt } from '../../core/subscription/followed.ts';
@@ -14,7 +15,7 @@ type BillingTarget = {
   readonly subscription: SubscriptionModel;
   readonly period: Period;
   readonly reference: ReferencePoint;
-  /** The invoice that is computed anew. */
+  /** The invoice that is computed anew, or the void one that is billed again. */
   readonly before?: InvoiceBefore;
 };
 

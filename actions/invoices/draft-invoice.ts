@@ -19,6 +19,7 @@ import { inSpan } from '../../tracing/spans.ts';
 import { type BillableItem, billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
 import { invoiceParts, invoiceRecord, nextBillingSequence, withLines } from '../billing/invoice-records.ts';
+import type { InvoiceBefore } from '../billing/invoiced-together.ts';
 import { emit } from '../system-events/emit.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 
@@ -29,6 +30,8 @@ export type DraftRequest = {
   readonly reason: BillingReason;
   /** Who is invoiced, where it is not who pays for the subscription by itself. */
   readonly payer_id?: string;
+  /** The void invoice in whose place this one comes: it has everybody who was on that. */
+  readonly before?: InvoiceBefore;
 };
 
 /**

@@ -11,6 +11,7 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { scopeOf } from '../billing/billable-items.ts';
+import { linesOf } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { takeOverRatesOf } from '../taxes/attach-rates.ts';
 import { computeWithin, referenceOf } from './compute-invoice.ts';
@@ -31,12 +32,13 @@ export async function recalculateInvoice(
   return billingTransaction(stores, async (transaction) => {
     const held = await holdInvoice(transaction, scope, id);
     const { subscription, billed } = rebillable(held.invoice, held.subscription);
+    const before = { invoice: held.invoice, line_items: await linesOf(held.invoice, transaction) };
     const voided =
       held.invoice.invoice_status === 'VOIDED'
         ? held.invoice
         : await voidHeld(stores, transaction, { ...held, metadata: null, author });
     await checkNotBilled(voided, transaction);
-    const draft = await draftInvoice(stores, transaction, { subscription, ...billed, now: author.now });
+    const draft = await draftInvoice(stores, transaction, { subscription, ...billed, before, now: author.now });
     if (draft === null || draft === 'waiting')
       throw notAllowed('there is nothing to bill in the period of this invoice');
     const entity = { entity_type: 'invoice', entity_id: draft.id } as const;
@@ -61,9 +63,7 @@ function rebillable(invoice: InvoiceModel, subscription: SubscriptionModel | nul
   const reference = referenceOf(invoice, period, subscription);
   if (reference === undefined)
     throw invalid('id', `names an invoice of ${billing_reason}, which follows from no period`);
-  // Behind the end it is for who was invoiced before.
-  const payer = reference === 'late' ? { payer_id: invoice.customer_id } : {};
-  return { subscription, billed: { period, reference, reason: billing_reason, ...payer } };
+  return { subscription, billed: { period, reference, reason: billing_reason, payer_id: invoice.customer_id } };
 }
 
 /** Somebody may have written an invoice of this period by hand meanwhile. */
