@@ -249,6 +249,12 @@ export function currentPeriod(subscription: SubscriptionModel): Period {
   return { start: instantOf(subscription.current_period_start), end: instantOf(subscription.current_period_end) };
 }
 
+/** The period that it is in, cut where it ends. */
+export function runningUntilEnd(subscription: SubscriptionModel): Period {
+  const { start, end } = currentPeriod(subscription);
+  return { start, end: Math.min(end, billedSubscription(subscription).end_ms ?? end) };
+}
+
 /** A stored subscription, and the period that it is in. */
 export function runningOf(subscription: SubscriptionModel): { subscription: BilledSubscription; current: Period } {
   return { subscription: billedSubscription(subscription), current: currentPeriod(subscription) };

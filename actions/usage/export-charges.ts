@@ -15,6 +15,7 @@ import {
   stretchesOf,
 } from '../../core/billing/stretches.ts';
 import { Decimal } from '../../core/decimal.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { type PriceTerms, priceText } from '../../core/pricing/charge.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Microseconds, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
@@ -31,6 +32,7 @@ import { type SaidLine, type SaidLines, saidByPreview, saidOnInvoices } from './
 
 /** Who charges for the usage of a record, and how much. */
 export type ExportedCharge = {
+  readonly line_item_id: string;
   readonly subscription_id: string;
   readonly plan: string;
   readonly line: string;
@@ -53,7 +55,15 @@ export type BatchCharges = {
   readonly records: readonly ChargedUsage[];
   /** When somebody charges for the usage of a meter, by `usageKey`. */
   readonly charged: ReadonlyMap<string, readonly Stretch[]>;
+  /** Of these line items every charge that meets the range is said, here or in `others`. */
+  readonly item_ids: ReadonlySet<string>;
+  /** What stands on invoices for other times than the service periods of its line item, as it may be written by hand. */
+  readonly others: readonly OtherCharge[];
+  /** By `chargeKey`: what was said by the preview. */
+  readonly previewed: ReadonlySet<string>;
 };
+
+export type OtherCharge = { readonly item: AnalyticsItem; readonly line: SaidLine };
 
 export function usageKey(external_customer_id: string, meter_id: string): string {
   return JSON.stringify([external_customer_id, meter_id]);
@@ -82,7 +92,32 @@ export async function chargesOfBatch(
 
   const measured = await measureCuts(stores, scope, { asked, cuts: charges.flatMap(cutsOf) });
   const records = charges.flatMap((charge) => recordsOf(charge, { asked, measured }));
-  return { records, charged: timesOf(both) };
+  const own = items.filter(({ subscription }) => ids.has(subscription.customer_id));
+  return {
+    records,
+    charged: timesOf(both),
+    item_ids: new Set(own.map(({ id }) => id)),
+    others: othersOf(own, { services, said }),
+    previewed: new Set(previewed.keys()),
+  };
+}
+
+function othersOf(
+  items: readonly AnalyticsItem[],
+  { services, said }: { services: readonly Service[]; said: SaidLines },
+): OtherCharge[] {
+  const keys = new Set(services.map(({ item, period }) => chargeKey(item.id, period)));
+  const periods = groupBy(services, ({ item }) => item.id);
+  const isPart = (id: string, { service: { start } }: SaidLine) =>
+    (periods.get(id) ?? []).some(({ period }) => start >= period.start && start < period.end);
+  const byItem = groupBy(
+    [...said.byCharge].filter(([key]) => !keys.has(key)),
+    ([key]) => key.split('/', 1)[0]!,
+  );
+  return items.flatMap((item) => [
+    ...(byItem.get(item.id) ?? []).flatMap(([, lines]) => lines.map((line) => ({ item, line }))),
+    ...(said.partial.get(item.id) ?? []).flatMap((line) => (isPart(item.id, line) ? [] : [{ item, line }])),
+  ]);
 }
 
 /** Others, in whose subscriptions some of these take part: their charges count the usage of these, too. */
@@ -279,6 +314,7 @@ function recordOf({ item }: Charge, { start_us, end_us, added, line }: Added): C
   const { external_customer_id, meter, subscription, record } = item;
   const { quantity: usage, amount, event_count } = added;
   const charge = {
+    line_item_id: item.id,
     subscription_id: subscription.id,
     plan: line?.plan_display_name ?? record.plan_display_name ?? '',
     line: line?.display_name ?? item.display_name,

@@ -54,7 +54,7 @@ async function metersOf(stores: Stores, scope: Scope, ids: readonly string[] | n
 type Batch = { asked: ExportAsked; meters: readonly MeterModel[]; batch: readonly string[] };
 type BatchRecord = Omit<ExportedUsage, 'customer'>;
 
-const NO_CHARGES: BatchCharges = { records: [], charged: new Map() };
+const NO_CHARGES: Pick<BatchCharges, 'records' | 'charged'> = { records: [], charged: new Map() };
 
 async function* usageOfBatch(
   stores: Stores,

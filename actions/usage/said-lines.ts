@@ -11,10 +11,9 @@ import { formatMs, instantOf, type Milliseconds, msNotBefore } from '../../core/
 import type { Period } from '../../core/time/period.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
-import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
+import { runningUntilEnd } from '../billing/billable-items.ts';
 import { planFromStores } from '../billing/gather-billing.ts';
 import { subscriptionCommitment } from '../billing/gather-commitments.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
@@ -138,11 +137,6 @@ function inPreview({ quantity, amount, display_name, item, computed_from, servic
     service,
     invoice: null,
   };
-}
-
-function runningUntilEnd(subscription: SubscriptionModel): Period {
-  const { start, end } = currentPeriod(subscription);
-  return { start, end: Math.min(end, billedSubscription(subscription).end_ms ?? end) };
 }
 
 /** The next invoice will say it. */

@@ -6,6 +6,7 @@ import { narrow } from '../../storage/models/page.ts';
 import { newId } from '../../storage/new-id.ts';
 import { checkExpand, fetchPage } from '../http/list.ts';
 import { authorOf, type Context, changeFor, idParams, type Route, route } from '../http/route.ts';
+import { costAnalyticsRoutes } from './analytics.ts';
 import { showCostsheet, showCostsheets } from './expand.ts';
 import {
   askedOf,
@@ -26,6 +27,7 @@ const reads = { tag: 'Costs', access: 'costsheet:read', success: 200 } as const;
 const writes = { tag: 'Costs', access: 'costsheet:write', success: 200 } as const;
 
 export const costsheetRoutes: Route[] = [
+  ...costAnalyticsRoutes,
   route({
     ...writes,
     method: 'post',

@@ -61,7 +61,7 @@ export const usageRange = {
 export const textOf = (text: z.ZodString = z.string()) => orNull(text);
 
 /** Everything that can have been sent: timestamps outside of it are refused at ingestion. */
-const BEGINNING_US = parseEventTime('1900-01-01T00:00:00Z') as number;
+export const BEGINNING_US = parseEventTime('1900-01-01T00:00:00Z') as number;
 
 export type AskedRange = { start_us: Microseconds; end_us: Microseconds };
 

@@ -13,12 +13,17 @@ export class CostsheetModel extends ScopedModel {
   static override record = costsheetShape;
 
   /** The one that costs are computed by: the published one that was made last. */
-  static async fetchActive(scope: Scope, database: Database): Promise<CostsheetModel> {
+  static async findActive(scope: Scope, database: Database): Promise<CostsheetModel | null> {
     const [sheet] = await CostsheetModel.in(scope, database)
       .where('status', 'published')
       .orderBy('created_at', 'desc')
       .orderBy('id', 'desc')
       .limit(1);
+    return sheet ?? null;
+  }
+
+  static async fetchActive(scope: Scope, database: Database): Promise<CostsheetModel> {
+    const sheet = await CostsheetModel.findActive(scope, database);
     if (!sheet) throw new FarthingError('not_found', 'this environment has no cost sheet');
     return sheet;
   }

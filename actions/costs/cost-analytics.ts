@@ -1,0 +1,161 @@
+/** Cost analytics: what was earned and what it cost, in a range of time (docs/rules/costs.md). */
+
+import { divides } from '../../core/analytics/group-by.ts';
+import type { PropertyFilters } from '../../core/analytics/property-filter.ts';
+import { type Decimal, sumOf } from '../../core/decimal.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { NO_REVENUE, type RevenueParts, RevenueSums, totalRevenue } from '../../core/revenue/parts.ts';
+import type { Scope } from '../../core/scope.ts';
+import { CostsheetModel } from '../../storage/models/costsheet.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { freshness } from '../../storage/usage/usage.ts';
+import { askedRecords } from '../usage/analytics-asked.ts';
+import { usageKey } from '../usage/export-charges.ts';
+import { usageAnalytics } from '../usage/usage-analytics.ts';
+import { type CostPeriod, costsByPeriod } from './costs-by-period.ts';
+import { type CostRow, type CostsAsked, gatherCosts } from './gather-costs.ts';
+import { gatherRevenue, type Revenue, revenueOfMeter } from './gather-revenue.ts';
+
+export type CostAnalyticsAsked = Omit<CostsAsked, 'costsheet_id' | 'meter_ids' | 'external_customer_ids'> & {
+  readonly external_customer_id: string | null;
+  readonly feature_ids: readonly string[] | null;
+  readonly include_children: boolean;
+  readonly limit: number;
+  readonly offset: number;
+};
+
+export type CurrencyTotals = { readonly currency: string; readonly cost: Decimal; readonly revenue: RevenueParts };
+
+export type ShownCost = CostRow & {
+  readonly customer: CustomerModel | null;
+  /** Of this meter and customer, in the currency of the price; null where the row is a part of their usage. */
+  readonly revenue: Decimal | null;
+  readonly periods: readonly CostPeriod[];
+};
+
+export type CostAnalytics = {
+  /** Null where the environment has none: then nothing is said to cost anything. */
+  readonly costsheet: CostsheetModel | null;
+  readonly totals: readonly CurrencyTotals[];
+  /** A page of them, the dearest first. */
+  readonly rows: readonly ShownCost[];
+  readonly row_count: number;
+  readonly as_of: string;
+};
+
+export async function costAnalytics(stores: Stores, scope: Scope, asked: CostAnalyticsAsked): Promise<CostAnalytics> {
+  const as_of = await freshness(stores, scope, asked.now.getTime());
+  const whose = await whoseOf(stores, scope, asked);
+  const costsheet = await CostsheetModel.findActive(scope, stores.postgres);
+  const costsAsked = {
+    ...asked,
+    costsheet_id: costsheet?.id ?? '',
+    external_customer_ids: whose.customers?.map(({ external_id }) => external_id) ?? null,
+    meter_ids: whose.meter_ids,
+  };
+  const rows = costsheet ? (await gatherCosts(stores, scope, costsAsked)).sort(dearestFirst) : [];
+  const revenue = await revenueOf(stores, scope, { asked, ...whose });
+  const page = rows.slice(asked.offset, asked.offset + asked.limit);
+  return {
+    costsheet,
+    totals: totalsOf(rows, revenue),
+    rows: await shownRows(stores, scope, { page, asked: costsAsked, revenue }),
+    row_count: rows.length,
+    as_of,
+  };
+}
+
+type Whose = { readonly customers: readonly CustomerModel[] | null; readonly meter_ids: readonly string[] | null };
+
+async function whoseOf(stores: Stores, scope: Scope, asked: CostAnalyticsAsked): Promise<Whose> {
+  const { external_customer_id, feature_ids, include_children } = asked;
+  const { customers: named, features } = await askedRecords(stores.postgres, scope, {
+    external_customer_ids: external_customer_id === null ? null : [external_customer_id],
+    feature_ids,
+    meter_ids: null,
+  });
+  const meter_ids = feature_ids && [...features.keys()];
+  if (named === null || !include_children) return { customers: named, meter_ids };
+  const children = await CustomerModel.in(scope, stores.postgres)
+    .whereIn('parent_customer_id', [...named.map(({ id }) => id)])
+    .where('status', 'published')
+    .orderBy('id');
+  return { customers: [...named, ...children], meter_ids };
+}
+
+/** The dearest first, whatever the currency; of equal ones in the order of their names. */
+function dearestFirst(a: CostRow, b: CostRow): number {
+  return b.cost.comparedTo(a.cost) || (nameOf(a) < nameOf(b) ? -1 : 1);
+}
+
+function nameOf({ external_customer_id, line, group }: CostRow): string {
+  return JSON.stringify([external_customer_id, line.price.id, group]);
+}
+
+type RevenueQuestion = Whose & { readonly asked: CostAnalyticsAsked };
+
+/** What is filtered is a part of what line items charge for: it has the price alone, as in usage analytics. */
+async function revenueOf(stores: Stores, scope: Scope, question: RevenueQuestion): Promise<Revenue> {
+  const { asked, customers, meter_ids } = question;
+  if (asked.property_filters === null) return gatherRevenue(stores, scope, { ...asked, customers, meter_ids });
+  return filteredRevenue(stores, scope, question);
+}
+
+async function filteredRevenue(stores: Stores, scope: Scope, { asked, customers }: RevenueQuestion): Promise<Revenue> {
+  const { rows } = await usageAnalytics(stores, scope, {
+    external_customer_ids: customers?.map(({ external_id }) => external_id) ?? null,
+    feature_ids: asked.feature_ids,
+    meter_ids: null,
+    sources: null,
+    property_filters: asked.property_filters,
+    group_by: { source: false, properties: [] },
+    window_size: null,
+    billing_anchor_ms: null,
+    start_us: asked.start_us,
+    end_us: asked.end_us,
+    now: asked.now,
+    bounds: asked.bounds,
+  });
+  const [sums, byMeter] = [new RevenueSums(), new Map<string, RevenueSums>()];
+  for (const { item, external_customer_id, meter, cost: amount } of rows) {
+    if (item === null) continue;
+    const ofMeter = revenueOfMeter(byMeter, usageKey(external_customer_id, meter.id));
+    for (const each of [sums, ofMeter])
+      each.add(item.subscription.currency, { kind: 'usage', amount, invoice_status: null });
+  }
+  return { sums, byMeter };
+}
+
+/** One for each currency in which something was earned or cost; those in which something was earned first. */
+function totalsOf(rows: readonly CostRow[], { sums }: Revenue): CurrencyTotals[] {
+  const costs = groupBy(rows, ({ line }) => line.price.currency);
+  const currencies = new Set([...sums.byCurrency.keys(), ...costs.keys()]);
+  return Array.from(currencies, (currency) => ({
+    currency,
+    cost: sumOf((costs.get(currency) ?? []).map(({ cost }) => cost)),
+    revenue: sums.byCurrency.get(currency) ?? NO_REVENUE,
+  }));
+}
+
+type Page = { readonly page: readonly CostRow[]; readonly asked: CostsAsked; readonly revenue: Revenue };
+
+async function shownRows(stores: Stores, scope: Scope, { page, asked, revenue }: Page): Promise<ShownCost[]> {
+  const names = [...new Set(page.map(({ external_customer_id }) => external_customer_id))];
+  const [customers, periods] = await Promise.all([
+    CustomerModel.in(scope, stores.postgres).whereIn('external_id', names).where('status', 'published'),
+    costsByPeriod(stores, scope, { asked, rows: page }),
+  ]);
+  const byName = new Map(customers.map((customer) => [customer.external_id, customer]));
+  return page.map((row, index) => ({
+    ...row,
+    customer: byName.get(row.external_customer_id) ?? null,
+    revenue: divides(asked.group_by) ? null : revenueOfRow(row, revenue),
+    periods: periods[index]!,
+  }));
+}
+
+function revenueOfRow({ external_customer_id, line: { meter, price } }: CostRow, { byMeter }: Revenue): Decimal {
+  const sums = byMeter.get(usageKey(external_customer_id, meter.id));
+  return totalRevenue(sums?.byCurrency.get(price.currency) ?? NO_REVENUE);
+}

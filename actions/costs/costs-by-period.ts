@@ -1,0 +1,98 @@
+/**
+ * Costs by windows of the clock, which add up to the cost of the range (docs/rules/costs.md, "By period"): a window costs what it added,
+ * where what is used can be added up in order of time, and of a meter with windows of its own what these cost; else its share by its
+ * own usage.
+ */
+import { divides, groupOf } from '../../core/analytics/group-by.ts';
+import { pointSize } from '../../core/analytics/point-size.ts';
+import { addedCost, type Cost, costOf, NO_COST, sharedOut } from '../../core/costsheet/cost.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { compileMeter } from '../../core/metering/compiled-meter.ts';
+import { canRun, type WindowAnswer } from '../../core/metering/usage.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
+import { windowCount } from '../../core/time/window.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { mapConcurrently } from '../../storage/together.ts';
+import { checkCells } from '../../storage/usage/question.ts';
+import { askUsage } from '../../storage/usage/usage.ts';
+import { type CostLine, type CostRow, type CostsAsked, keyedQuestion, keyParts, questionOf } from './gather-costs.ts';
+
+export type CostPeriod = Cost & { readonly window_us: Microseconds };
+
+const QUESTIONS_AT_ONCE = 16;
+
+/** In the order of the rows. */
+export async function costsByPeriod(
+  stores: Stores,
+  scope: Scope,
+  { asked, rows }: { asked: CostsAsked; rows: readonly CostRow[] },
+): Promise<CostPeriod[][]> {
+  const lines = [...groupBy(rows, ({ line }) => line)];
+  if (asked.bounds)
+    checkCells(lines.reduce((sum, [line, of]) => sum + of.length * windowCount(line, asked.window_size), 0));
+  const periods = new Map<CostRow, CostPeriod[]>();
+  await mapConcurrently(QUESTIONS_AT_ONCE, lines, async ([line, of]) => {
+    const windows = await windowsOf(stores, scope, { asked, line, of });
+    for (const row of of) periods.set(row, periodsOf(row, windows.get(rowKey(row)) ?? [], { asked }));
+  });
+  return rows.map((row) => periods.get(row)!);
+}
+
+type Asking = { readonly asked: CostsAsked; readonly line: CostLine; readonly of: readonly CostRow[] };
+
+/** By `rowKey`, in order of time. */
+async function windowsOf(stores: Stores, scope: Scope, { asked, line, of }: Asking) {
+  const customers = [...new Set(of.map(({ external_customer_id }) => external_customer_id))];
+  const window_size = pointSize(asked.window_size, line.meter.aggregation.bucket_size)!;
+  const plain = { ...questionOf({ asked, line }, customers), start_us: line.start_us, window_size };
+  const isGrouped = divides(asked.group_by);
+  const question = isGrouped ? keyedQuestion(plain, asked) : { ...plain, running: runs(asked, line) };
+  const { usage } = await askUsage(stores, scope, question);
+  return new Map(
+    usage.map(({ key, windows }) => {
+      if (!isGrouped) return [JSON.stringify([key, null, null]), windows] as const;
+      const { customer, values } = keyParts(key);
+      const { source, properties } = groupOf(asked.group_by, values);
+      return [JSON.stringify([customer, source, properties]), windows] as const;
+    }),
+  );
+}
+
+function rowKey({ external_customer_id, group }: CostRow): string {
+  return JSON.stringify([external_customer_id, group.source, group.properties]);
+}
+
+/** Whether each window is answered as if the range had ended with it. What never resets has begun before the range. */
+function runs({ group_by }: CostsAsked, { meter }: CostLine): boolean {
+  return !divides(group_by) && meter.reset_usage !== 'NEVER' && canRun(compileMeter(meter));
+}
+
+function periodsOf(row: CostRow, windows: readonly WindowAnswer[], { asked }: { asked: CostsAsked }): CostPeriod[] {
+  const { line } = row;
+  const { price, meter } = line;
+  if (windows.length === 0) return [{ ...row, window_us: line.start_us }].map(costPeriod);
+  if (runs(asked, line)) return addedInTurn(windows, (window) => costOf(price, measuredBy(window)));
+  if (meter.aggregation.bucket_size && !divides(asked.group_by) && meter.reset_usage !== 'NEVER')
+    return windows.map((window) => ({ window_us: window.window_us, ...costOf(price, measuredBy(window)) }));
+  const parts = windows.map(({ window_us, value: usage, event_count }) => ({ window_us, usage, event_count }));
+  return sharedOut(row.cost, parts).map(({ usage: quantity, ...part }) => ({ ...part, quantity }));
+}
+
+function costPeriod({ window_us, cost, quantity, event_count }: CostPeriod): CostPeriod {
+  return { window_us, cost, quantity, event_count };
+}
+
+function addedInTurn(windows: readonly WindowAnswer[], costUntil: (window: WindowAnswer) => Cost): CostPeriod[] {
+  let before = NO_COST;
+  return windows.map((window) => {
+    const until = costUntil(window);
+    const added = addedCost(before, until);
+    before = until;
+    return { window_us: window.window_us, ...added };
+  });
+}
+
+function measuredBy({ value: quantity, event_count, buckets }: WindowAnswer) {
+  return { quantity, event_count, buckets };
+}

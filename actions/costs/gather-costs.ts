@@ -1,0 +1,138 @@
+/**
+ * What usage costs by the active cost sheet, of many customers in one question for each of its prices: priced per customer as an invoice
+ * would, and divided among sources and properties by their usage (docs/rules/costs.md).
+ */
+import { divides, type Group, type GroupBy, groupOf, groupValues, NO_GROUP } from '../../core/analytics/group-by.ts';
+import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
+import { countedSince } from '../../core/billing/charges.ts';
+import { type Cost, costOf, sharedOut } from '../../core/costsheet/cost.ts';
+import { type Life, livesWithin } from '../../core/costsheet/lives.ts';
+import { groupBy } from '../../core/group-by.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
+import type { WindowSize } from '../../core/time/window.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { mapConcurrently } from '../../storage/together.ts';
+import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
+import { askUsage, type UsageOfKey } from '../../storage/usage/usage.ts';
+import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
+
+export type CostsAsked = {
+  readonly costsheet_id: string;
+  /** All who used something, whether or not they are customers, when null. */
+  readonly external_customer_ids: readonly string[] | null;
+  /** All that the cost sheet has a price for when null. */
+  readonly meter_ids: readonly string[] | null;
+  readonly property_filters: PropertyFilters | null;
+  readonly group_by: GroupBy;
+  readonly window_size: WindowSize;
+  /** Before anything can have been used. */
+  readonly beginning_us: Microseconds;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
+  readonly now: Date;
+  readonly bounds?: QuestionBounds | undefined;
+};
+
+/** A price of the cost sheet while it holds within the range. */
+export type CostLine = Life<PriceModel> & { readonly meter: MeterModel };
+
+export type CostRow = Cost & {
+  readonly line: CostLine;
+  readonly external_customer_id: string;
+  readonly group: Group;
+};
+
+/** Those that are out at one time go to the stores together (storage/usage/bucket-lines.ts). */
+const QUESTIONS_AT_ONCE = 16;
+
+export async function gatherCosts(stores: Stores, scope: Scope, asked: CostsAsked): Promise<CostRow[]> {
+  const lines = await linesOf(stores, scope, asked);
+  let count = 0;
+  const rows = await mapConcurrently(QUESTIONS_AT_ONCE, lines, async (line) => {
+    const some = await rowsOf(stores, scope, { asked, line });
+    count += some.length;
+    if (asked.bounds) checkCells(count);
+    return some;
+  });
+  return rows.flat();
+}
+
+async function linesOf({ postgres }: Stores, scope: Scope, asked: CostsAsked): Promise<CostLine[]> {
+  const prices = await PriceModel.in(scope, postgres)
+    .where({ entity_type: 'COSTSHEET', entity_id: asked.costsheet_id, status: 'published', type: 'USAGE' })
+    .orderBy(['sequence', 'id']);
+  const meters = await MeterModel.byId(
+    scope,
+    prices.map(({ meter_id }) => meter_id),
+    postgres,
+  );
+  return livesWithin(prices, asked).flatMap((life) => {
+    const meter = meters.get(life.price.meter_id ?? '');
+    return meter && (asked.meter_ids?.includes(meter.id) ?? true) ? [{ ...life, meter }] : [];
+  });
+}
+
+type Rating = { readonly asked: CostsAsked; readonly line: CostLine };
+
+async function rowsOf(stores: Stores, scope: Scope, { asked, line }: Rating): Promise<CostRow[]> {
+  const { external_customer_ids } = asked;
+  const question = questionOf({ asked, line }, external_customer_ids);
+  const grouped = divides(asked.group_by) ? askUsage(stores, scope, keyedQuestion(question, asked)) : null;
+  const [{ usage }, groups] = await Promise.all([askUsage(stores, scope, question), grouped]);
+  const byCustomer = groups && groupBy(groups.usage, ({ key }) => keyParts(key).customer);
+  return usage.flatMap(({ key, total }) => {
+    const { value: quantity, event_count, buckets } = total;
+    const whole = costOf(line.price, { quantity, event_count, buckets });
+    if (event_count === 0 && whole.cost.isZero()) return [];
+    const row = { line, external_customer_id: key };
+    if (byCustomer === null) return [{ ...row, ...whole, group: NO_GROUP }];
+    return sharesOf(whole, byCustomer.get(key) ?? [], asked.group_by).map((part) => ({ ...row, ...part }));
+  });
+}
+
+function sharesOf({ cost }: Cost, of: readonly UsageOfKey[], group_by: GroupBy) {
+  const parts = of
+    .toSorted((a, b) => (a.key < b.key ? -1 : 1))
+    .map(({ key, total }) => ({
+      group: groupOf(group_by, keyParts(key).values),
+      usage: total.value,
+      event_count: total.event_count,
+    }));
+  return sharedOut(cost, parts).map(({ usage: quantity, ...part }) => ({ ...part, quantity }));
+}
+
+/** What an invoice of this time would count: of a meter that never resets all that stands. */
+export function questionOf(
+  { asked, line }: Rating,
+  external_customer_ids: readonly string[] | null,
+): Omit<UsageAsked, 'definition' | 'clipped'> {
+  const { meter, start_us, end_us } = line;
+  const { property_filters, now, bounds, beginning_us } = asked;
+  return {
+    meter,
+    external_customer_ids,
+    start_us: countedSince(meter.reset_usage, start_us, beginning_us),
+    end_us,
+    by_customer: true,
+    only: property_filters ? { passes: passesAll(property_filters) } : undefined,
+    now_ms: now.getTime(),
+    bounds,
+  };
+}
+
+/** The same, by customer and group. */
+export function keyedQuestion(question: UsageAsked, { group_by }: Pick<CostsAsked, 'group_by'>): UsageAsked {
+  return {
+    ...question,
+    by_customer: false,
+    key_of: (event) => JSON.stringify([event.external_customer_id, ...groupValues(group_by, event)]),
+  };
+}
+
+export function keyParts(key: string): { customer: string; values: string[] } {
+  const [customer = '', ...values] = JSON.parse(key) as string[];
+  return { customer, values };
+}

@@ -1,0 +1,168 @@
+/**
+ * What customers were and will be charged for a range of time: usage as the export says it, from invoices, the preview and the one
+ * rating; fixed charges by the time that they pay for (docs/rules/costs.md, "What is revenue").
+ */
+import { Decimal } from '../../core/decimal.ts';
+import { invalid } from '../../core/error.ts';
+import { earnedIn } from '../../core/revenue/earned.ts';
+import { type EarnedLine, revenueKind, serviceOf } from '../../core/revenue/line.ts';
+import { RevenueSums } from '../../core/revenue/parts.ts';
+import { isPrepayment } from '../../core/revenue/prepayment.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Microseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { earnedLines } from '../../storage/models/earned-lines.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import type { QuestionBounds } from '../../storage/usage/question.ts';
+import { type BatchCharges, chargesOfBatch, usageKey } from '../usage/export-charges.ts';
+import { openFixedCharges } from './open-fixed-charges.ts';
+import { openMinimums } from './open-minimums.ts';
+
+export type RevenueAsked = {
+  /** All of them when null. */
+  readonly customers: readonly CustomerModel[] | null;
+  /** Usage of these alone; all revenue when null. */
+  readonly meter_ids: readonly string[] | null;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
+  readonly now: Date;
+  readonly bounds?: QuestionBounds | undefined;
+};
+
+export type Revenue = {
+  readonly sums: RevenueSums;
+  /** Of usage, by `usageKey` and then by currency. */
+  readonly byMeter: ReadonlyMap<string, RevenueSums>;
+};
+
+const CUSTOMERS_PER_BATCH = 2_000;
+
+export async function gatherRevenue(stores: Stores, scope: Scope, asked: RevenueAsked): Promise<Revenue> {
+  const gathering = { sums: new RevenueSums(), byMeter: new Map<string, RevenueSums>() };
+  await checkLines(stores.postgres, scope, asked);
+  for await (const customers of batchesOf(stores.postgres, scope, asked.customers))
+    await addBatch(stores, scope, { asked, customers, gathering });
+  return gathering;
+}
+
+/** So many line items are measured and priced for one answer. */
+const REVENUE_LINES_MAX = 20_000;
+
+async function checkLines(database: Database, scope: Scope, { customers }: RevenueAsked): Promise<void> {
+  const lines = SubscriptionLineItemModel.in(scope, database)
+    .where('status', 'published')
+    .limit(REVENUE_LINES_MAX + 1);
+  if (customers) void lines.whereIn('customer_id', [...customers.map(({ id }) => id)]);
+  if ((await lines.select('id')).length <= REVENUE_LINES_MAX) return;
+  throw invalid(
+    'external_customer_id',
+    `the question is about more than ${REVENUE_LINES_MAX} line items of subscriptions: ask for one customer, or for what is invoiced (POST /dashboard/revenue-dashboard)`,
+    { lines_max: REVENUE_LINES_MAX },
+  );
+}
+
+async function* batchesOf(
+  database: Database,
+  scope: Scope,
+  customers: readonly CustomerModel[] | null,
+): AsyncGenerator<readonly CustomerModel[]> {
+  if (customers) return yield customers;
+  for (let after = ''; ; ) {
+    const batch = await CustomerModel.in(scope, database)
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(CUSTOMERS_PER_BATCH);
+    if (batch.length > 0) yield batch;
+    if (batch.length < CUSTOMERS_PER_BATCH) return;
+    after = batch.at(-1)!.id;
+  }
+}
+
+type Batch = {
+  readonly asked: RevenueAsked;
+  readonly customers: readonly CustomerModel[];
+  readonly gathering: { readonly sums: RevenueSums; readonly byMeter: Map<string, RevenueSums> };
+};
+
+async function addBatch(stores: Stores, scope: Scope, { asked, customers, gathering }: Batch): Promise<void> {
+  const range = { start: msOf(asked.start_us), end: msNotBefore(asked.end_us) };
+  const exported = { ...asked, timezone: null, split: null, amounts: true };
+  const charges = await chargesOfBatch(stores, scope, { asked: exported, customers });
+  addUsage(charges, { range, gathering });
+  if (asked.meter_ids) return;
+  const subscriptions = await SubscriptionModel.in(scope, stores.postgres)
+    .whereIn('customer_id', [...customers.map(({ id }) => id)])
+    .where('status', 'published')
+    .whereNot('subscription_status', 'draft');
+  const subscription_ids = subscriptions.map(({ id }) => id);
+  const customer_ids = customers.map(({ id }) => id);
+  const found = await earnedLines(scope, { subscription_ids, customer_ids, range }, stores.postgres);
+  const lines = found.filter(({ invoice }) => !isPrepayment(invoice));
+  addLines(lines, { range, gathering, charges });
+  const open = await openFixedCharges(stores.postgres, scope, { subscriptions, lines, range, now: asked.now });
+  for (const { amount, currency, service } of open)
+    gathering.sums.add(currency, {
+      kind: 'fixed',
+      amount: earnedIn(range, { amount, currency, service }),
+      invoice_status: null,
+    });
+  for (const { amount, currency } of await openMinimums(stores, { subscriptions, charges, range, now: asked.now }))
+    gathering.sums.note(currency, 'minimums', amount);
+}
+
+type Adding = { readonly range: Period; readonly gathering: Batch['gathering'] };
+
+function addUsage({ records, others }: BatchCharges, { range, gathering }: Adding): void {
+  const said = [
+    ...records.map(({ external_customer_id, meter, charge }) => ({
+      key: usageKey(external_customer_id, meter.id),
+      currency: charge.currency,
+      amount: charge.amount,
+      invoice_status: charge.invoice?.status ?? null,
+    })),
+    ...others.map(({ item, line }) => ({
+      key: usageKey(item.external_customer_id, item.meter.id),
+      currency: item.subscription.currency,
+      amount: earnedIn(range, {
+        amount: new Decimal(line.amount),
+        currency: item.subscription.currency,
+        service: line.service,
+      }),
+      invoice_status: line.invoice?.status ?? null,
+    })),
+  ];
+  for (const { key, currency, amount, invoice_status } of said) {
+    const earned = { kind: 'usage', amount, invoice_status } as const;
+    for (const sums of [gathering.sums, revenueOfMeter(gathering.byMeter, key)]) sums.add(currency, earned);
+  }
+}
+
+export function revenueOfMeter(byMeter: Map<string, RevenueSums>, key: string): RevenueSums {
+  const known = byMeter.get(key) ?? new RevenueSums();
+  byMeter.set(key, known);
+  return known;
+}
+
+/** What the usage of line items says is there already; discounts, credits and taxes are of every line. */
+function addLines(
+  lines: readonly EarnedLine[],
+  { range, gathering: { sums }, charges }: Adding & { readonly charges: BatchCharges },
+): void {
+  for (const one of lines) {
+    const { line, invoice } = one;
+    const { currency } = line;
+    const service = serviceOf(one);
+    const earned = (amount: Decimal) => earnedIn(range, { amount, currency, service });
+    const kind = revenueKind(line);
+    const isSaid = kind === 'usage' && charges.item_ids.has(line.subscription_line_item_id ?? '');
+    if (!isSaid)
+      sums.add(currency, { kind, amount: earned(new Decimal(line.amount)), invoice_status: invoice.invoice_status });
+    const discount = new Decimal(line.line_item_discount).plus(line.invoice_level_discount);
+    sums.note(currency, 'discounts', earned(discount));
+    sums.note(currency, 'credits', earned(new Decimal(line.prepaid_credits_applied)));
+    sums.note(currency, 'taxes', earned(new Decimal(line.tax_amount)));
+  }
+}

@@ -1,0 +1,59 @@
+/** Fixed charges of periods that have begun and stand on no invoice yet, as the next one will say them. */
+
+import { fixedCharge } from '../../core/billing/line-amount.ts';
+import { invoicedKeys, openCharges } from '../../core/billing/plan-invoice.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { groupBy } from '../../core/group-by.ts';
+import type { EarnedAmount } from '../../core/revenue/earned.ts';
+import { type EarnedLine, serviceOf } from '../../core/revenue/line.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Period } from '../../core/time/period.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Database } from '../../storage/stores.ts';
+import { billableItem, billedSubscription, found, runningUntilEnd } from '../billing/billable-items.ts';
+
+type Asked = {
+  readonly subscriptions: readonly SubscriptionModel[];
+  /** What stands on invoices for a time that meets the range. */
+  readonly lines: readonly EarnedLine[];
+  readonly range: Period;
+  readonly now: Date;
+};
+
+export async function openFixedCharges(database: Database, scope: Scope, asked: Asked): Promise<EarnedAmount[]> {
+  const running = asked.subscriptions.filter(
+    ({ subscription_status, opens_at }) => subscription_status === 'active' && !opens_at,
+  );
+  const records = await SubscriptionLineItemModel.in(scope, database)
+    .whereIn('subscription_id', [...running.map(({ id }) => id)])
+    .where({ status: 'published', price_type: 'FIXED' });
+  const prices = await PriceModel.byId(
+    scope,
+    records.map(({ price_id }) => price_id),
+    database,
+  );
+  const bySubscription = groupBy(records, ({ subscription_id }) => subscription_id);
+  const invoiced = invoicedBy(asked.lines);
+  return running.flatMap((subscription) => {
+    const items = (bySubscription.get(subscription.id) ?? []).map((record) =>
+      billableItem(record, { price: found(prices, record.price_id, 'price'), meter: null, subscription }),
+    );
+    const period = runningUntilEnd(subscription);
+    if (items.length === 0 || period.end <= period.start) return [];
+    const billed = billedSubscription(subscription);
+    return openCharges({ subscription: billed, items, period, reference: 'preview', invoiced })
+      .filter(({ service }) => service.start < asked.range.end && service.start <= asked.now.getTime())
+      .map(({ item, service, share }) => {
+        const { amount } = fixedCharge(item, share, subscription.currency);
+        return { amount, currency: subscription.currency, service };
+      });
+  });
+}
+
+/** What gives back unused time is no charge of it. */
+function invoicedBy(lines: readonly EarnedLine[]): Set<string> {
+  const charges = lines.filter(({ line }) => line.price_type === 'FIXED' && !new Decimal(line.amount).isNegative());
+  return new Set(charges.flatMap((one) => invoicedKeys(one.line.subscription_line_item_id ?? '', serviceOf(one))));
+}

@@ -1,0 +1,61 @@
+/**
+ * What running periods would charge because it is lacking to a commitment, if nothing more were used: it falls due when they are over,
+ * and is no revenue before (docs/rules/costs.md, "Revenue and invoices agree").
+ */
+import { chargeKey } from '../../core/billing/plan-invoice.ts';
+import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import type { Period } from '../../core/time/period.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { mapConcurrently } from '../../storage/together.ts';
+import { runningUntilEnd, scopeOf } from '../billing/billable-items.ts';
+import { planFromStores } from '../billing/gather-billing.ts';
+import { subscriptionCommitment } from '../billing/gather-commitments.ts';
+import type { BatchCharges } from '../usage/export-charges.ts';
+
+type Asked = {
+  readonly subscriptions: readonly SubscriptionModel[];
+  readonly charges: Pick<BatchCharges, 'previewed'>;
+  readonly range: Period;
+  readonly now: Date;
+};
+type Minimum = { readonly amount: Decimal; readonly currency: string };
+
+const PREVIEWS_AT_ONCE = 4;
+
+export async function openMinimums(stores: Stores, { subscriptions, charges, range, now }: Asked): Promise<Minimum[]> {
+  const running = subscriptions.filter((one) => isRunning(one) && meets(runningUntilEnd(one), range));
+  const committed = await committedOf(stores, running);
+  return mapConcurrently(PREVIEWS_AT_ONCE, committed, async (subscription) => {
+    const period = runningUntilEnd(subscription);
+    const target = { subscription, period, reference: 'preview', now } as const;
+    const { plan } = await planFromStores(stores, stores.postgres, target);
+    const lacking = plan.lines.map((line) => {
+      if (line.is_true_up) return line.amount;
+      // What the preview says is revenue already, with what is lacking to it.
+      const isSaid = charges.previewed.has(chargeKey(line.item.id, line.service));
+      return isSaid ? ZERO : new Decimal(line.commitment_info?.computed_true_up_amount ?? 0);
+    });
+    return { amount: sumOf(lacking), currency: subscription.currency };
+  });
+}
+
+function isRunning({ subscription_status, opens_at }: SubscriptionModel): boolean {
+  return subscription_status === 'active' && !opens_at;
+}
+
+function meets(one: Period, other: Period): boolean {
+  return one.start < other.end && other.start < one.end;
+}
+
+async function committedOf(stores: Stores, running: readonly SubscriptionModel[]): Promise<SubscriptionModel[]> {
+  const [first] = running;
+  if (!first) return [];
+  const lines = await SubscriptionLineItemModel.in(scopeOf(first), stores.postgres)
+    .select('subscription_id')
+    .whereIn('subscription_id', [...running.map(({ id }) => id)])
+    .where({ status: 'published', commitment_true_up_enabled: true });
+  const withLines = new Set(lines.map(({ subscription_id }) => subscription_id));
+  return running.filter((one) => withLines.has(one.id) || subscriptionCommitment(one)?.true_up);
+}

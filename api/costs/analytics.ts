@@ -1,0 +1,152 @@
+/** POST /costs/analytics-v2, and the same under its older name: what was earned, what it cost, and what is left. */
+import type { z } from 'zod';
+import {
+  type CostAnalytics,
+  type CurrencyTotals,
+  costAnalytics,
+  type ShownCost,
+} from '../../actions/costs/cost-analytics.ts';
+import { requireRead } from '../../core/access/role.ts';
+import { parseGroupBy } from '../../core/analytics/group-by.ts';
+import { byId } from '../../core/by-id.ts';
+import { marginOf } from '../../core/costsheet/margin.ts';
+import { ZERO } from '../../core/decimal.ts';
+import { invalid } from '../../core/error.ts';
+import { NO_REVENUE, totalRevenue } from '../../core/revenue/parts.ts';
+import { formatUs, US_PER_HOUR, usOf } from '../../core/time/instant.ts';
+import { type AskedRange, BEGINNING_US, checkedRange, checkWindows, withBounds } from '../events/asked.ts';
+import { checkExpand } from '../http/list.ts';
+import { type Context, type Route, route } from '../http/route.ts';
+import { showPrices } from '../prices/expand.ts';
+import { CostAnalyticsAnswer, GetCostAnalyticsRequest } from './analytics-schema.ts';
+
+const shared = {
+  method: 'post',
+  tag: 'Costs',
+  access: 'costsheet:read',
+  success: 200,
+  body: GetCostAnalyticsRequest,
+  answer: CostAnalyticsAnswer,
+} as const;
+
+const DESCRIPTION =
+  'Revenue is what invoices say and will say of the usage and the fixed charges of the range, before discounts, credits and taxes; cost is the price of the usage by the active cost sheet. Where a divisor is 0 the percentage or return is 0. The last seven days unless a range is stated. It takes the permission to read invoices, too.';
+
+export const costAnalyticsRoutes: Route[] = [
+  route({
+    ...shared,
+    path: '/costs/analytics-v2',
+    operation_id: 'getDetailedCostAnalyticsV2',
+    summary: 'Revenue, cost, margin and return',
+    description: DESCRIPTION,
+    handle: ({ body }, context) => answerCosts(body, context),
+  }),
+  route({
+    ...shared,
+    path: '/costs/analytics',
+    operation_id: 'getDetailedCostAnalytics',
+    summary: 'Revenue, cost, margin and return, under its older name',
+    description: DESCRIPTION,
+    handle: ({ body }, context) => answerCosts(body, context),
+  }),
+];
+
+const EXPANDED = { columns: {}, expand: ['meter', 'price'] };
+const LIMIT = 50;
+
+async function answerCosts(body: z.output<typeof GetCostAnalyticsRequest>, context: Context) {
+  requireRead(context.principal, 'invoice', 'cost analytics');
+  const expand = body.expand ?? [];
+  checkExpand(expand, EXPANDED);
+  for (const part of expand) requireRead(context.principal, part as 'meter' | 'price', `expanding ${part}`);
+  const range = analysedRange(body, context.now);
+  const window_size = body.window_size ?? 'DAY';
+  checkWindows(range, window_size);
+  const page = { limit: body.limit ?? LIMIT, offset: body.offset ?? 0 };
+  const asked = {
+    external_customer_id: body.external_customer_id,
+    feature_ids: body.feature_ids?.length ? body.feature_ids : null,
+    property_filters: body.property_filters,
+    group_by: parseGroupBy(body.group_by ?? []),
+    include_children: body.include_children ?? false,
+    window_size,
+    beginning_us: BEGINNING_US,
+    ...range,
+    ...page,
+    now: context.now,
+  };
+  const found = await withBounds(context, (bounds) =>
+    costAnalytics(context.services, context.scope, { ...asked, bounds }),
+  );
+  return showCosts(found, { expand, range, page }, context);
+}
+
+const DAYS_7 = 7 * 24 * US_PER_HOUR;
+
+function analysedRange(asked: { start_time: number | null; end_time: number | null }, now: Date): AskedRange {
+  const { start_time, end_time } = asked;
+  if (start_time === null && end_time === null) {
+    const end_us = usOf(now.getTime());
+    return { start_us: end_us - DAYS_7, end_us };
+  }
+  if (start_time === null) throw invalid('start_time', 'is required with end_time: state both, or neither');
+  if (end_time === null) throw invalid('end_time', 'is required with start_time: state both, or neither');
+  return checkedRange({ start_us: start_time, end_us: end_time });
+}
+
+type Shown = {
+  readonly expand: readonly string[];
+  readonly range: AskedRange;
+  readonly page: { readonly limit: number; readonly offset: number };
+};
+
+async function showCosts(found: CostAnalytics, { expand, range, page }: Shown, context: Context) {
+  const { rows, totals, costsheet, row_count, as_of } = found;
+  const records = expand.includes('price') ? [...byId(rows.map(({ line }) => line.price)).values()] : [];
+  const prices = byId(await showPrices(records, [], context));
+  const figures = totals.map(figuresOf);
+  return {
+    ...(figures[0] ?? figuresOf({ currency: '', cost: ZERO, revenue: NO_REVENUE })),
+    totals: figures,
+    cost_analytics: rows.map((row) => ({
+      ...itemOf(row),
+      costsheet_id: costsheet?.id ?? null,
+      meter: expand.includes('meter') ? row.line.meter : null,
+      price: prices.get(row.line.price.id) ?? null,
+    })),
+    costsheet_id: costsheet?.id ?? null,
+    start_time: formatUs(range.start_us),
+    end_time: formatUs(range.end_us),
+    as_of,
+    pagination: { total: row_count, ...page },
+  };
+}
+
+function figuresOf({ currency, cost, revenue }: CurrencyTotals) {
+  const total_revenue = totalRevenue(revenue);
+  return { currency, total_revenue, total_cost: cost, ...marginOf(total_revenue, cost), revenue_parts: revenue };
+}
+
+function itemOf({ line: { meter, price }, customer, group, periods, revenue, ...row }: ShownCost) {
+  return {
+    meter_id: meter.id,
+    meter_name: meter.name,
+    source: group.source,
+    customer_id: customer?.id ?? null,
+    external_customer_id: row.external_customer_id,
+    properties: group.properties,
+    total_cost: row.cost,
+    total_quantity: row.quantity,
+    total_events: row.event_count,
+    cost_by_period: periods.map(({ window_us, cost, quantity, event_count }) => ({
+      timestamp: formatUs(window_us),
+      cost,
+      quantity,
+      event_count,
+    })),
+    currency: price.currency,
+    price_id: price.id,
+    total_revenue: revenue,
+    margin: revenue && marginOf(revenue, row.cost).margin,
+  };
+}

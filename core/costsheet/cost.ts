@@ -1,0 +1,80 @@
+/**
+ * What usage costs by a price of the cost sheet: what an invoice of just this usage would say, by the same rating, and not rounded,
+ * because nobody is invoiced (docs/rules/costs.md, "Priced as an invoice").
+ */
+import { type MeasuredUsage, type PricedItem, usageCharge } from '../billing/line-amount.ts';
+import { Decimal, ZERO } from '../decimal.ts';
+import type { PriceTerms } from '../pricing/charge.ts';
+import type { Period } from '../time/period.ts';
+
+export type CostPrice = PriceTerms & { readonly id: string; readonly meter_id?: string | null | undefined };
+
+export type Measured = Pick<MeasuredUsage, 'quantity' | 'event_count' | 'buckets'>;
+
+export type Cost = { readonly cost: Decimal; readonly quantity: Decimal; readonly event_count: number };
+
+export const NO_COST: Cost = { cost: ZERO, quantity: ZERO, event_count: 0 };
+
+const NOWHEN: Period = { start: 0, end: 0 };
+
+export function costOf(price: CostPrice, { quantity, event_count, buckets }: Measured): Cost {
+  const measured = { quantity, event_count, buckets, as_of: '', high_water: {}, meter_version: 0 };
+  const { exact } = usageCharge(itemOf(price), NOWHEN, { measured, currency: price.currency });
+  return { cost: exact!, quantity, event_count };
+}
+
+/** What a price of a cost sheet is as a line: without a commitment, and nothing of it is free. */
+function itemOf(price: CostPrice): PricedItem {
+  return {
+    id: price.id,
+    price_type: 'USAGE',
+    invoice_cadence: 'ARREAR',
+    billing_period: 'MONTHLY',
+    billing_period_count: 1,
+    start_ms: 0,
+    end_ms: null,
+    reset_usage: null,
+    price,
+    quantity: ZERO,
+    display_name: '',
+    meter_id: price.meter_id ?? null,
+  };
+}
+
+/** What was added to a cost between two instants; less than nothing where it fell. */
+export function addedCost(before: Cost, after: Cost): Cost {
+  return {
+    cost: after.cost.minus(before.cost),
+    quantity: after.quantity.minus(before.quantity),
+    event_count: after.event_count - before.event_count,
+  };
+}
+
+/** As many digits as usage is measured with. */
+const SHARE_DIGITS = 24;
+
+/**
+ * A cost among those who used it, by their usage; where none of it is above zero by their events. The shares add up to it, so the last
+ * one takes what division leaves (docs/rules/costs.md, "By source and properties").
+ */
+export function sharedOut<Part extends { readonly usage: Decimal; readonly event_count: number }>(
+  cost: Decimal,
+  parts: readonly Part[],
+): (Part & { readonly cost: Decimal })[] {
+  const byUsage = parts.map(({ usage }) => Decimal.max(usage, ZERO));
+  const isUsed = byUsage.some((usage) => usage.gt(0));
+  const weights = isUsed ? byUsage : parts.map(({ event_count }) => new Decimal(event_count));
+  const whole = weights.reduce((sum, weight) => sum.plus(weight), ZERO);
+  let [weighed, given] = [ZERO, ZERO];
+  return parts.map((part, index) => {
+    weighed = weighed.plus(weights[index]!);
+    const so_far = whole.isZero() ? ZERO : shareUntil(cost, weighed, whole);
+    const own = so_far.minus(given);
+    given = so_far;
+    return { ...part, cost: own };
+  });
+}
+
+function shareUntil(cost: Decimal, weighed: Decimal, whole: Decimal): Decimal {
+  return weighed.eq(whole) ? cost : cost.times(weighed).dividedBy(whole).toDecimalPlaces(SHARE_DIGITS);
+}

@@ -1,0 +1,33 @@
+/**
+ * When a price of a cost sheet holds: until its end, and from its start where it follows another. The first of a line holds for what
+ * was used before, too: what something costs is often written down later than it is used (docs/rules/costs.md, "Which price").
+ */
+import { groupBy } from '../group-by.ts';
+import { instantOf, type Microseconds, usOf } from '../time/instant.ts';
+
+type DatedPrice = {
+  readonly id: string;
+  readonly parent_price_id?: string | null | undefined;
+  readonly start_date?: string | null | undefined;
+  readonly end_date?: string | null | undefined;
+};
+
+export type Life<P> = { readonly price: P; readonly start_us: Microseconds; readonly end_us: Microseconds };
+
+export function livesWithin<P extends DatedPrice>(
+  prices: readonly P[],
+  range: { readonly start_us: Microseconds; readonly end_us: Microseconds },
+): Life<P>[] {
+  return [...groupBy(prices, ({ id, parent_price_id }) => parent_price_id || id).values()].flatMap((line) => {
+    const inOrder = line.toSorted((a, b) => startOf(a) - startOf(b));
+    return inOrder.flatMap((price, index) => {
+      const start_us = Math.max(range.start_us, index === 0 ? Number.NEGATIVE_INFINITY : startOf(price));
+      const end_us = Math.min(range.end_us, price.end_date ? usOf(instantOf(price.end_date)) : Infinity);
+      return start_us < end_us ? [{ price, start_us, end_us }] : [];
+    });
+  });
+}
+
+function startOf({ start_date }: DatedPrice): Microseconds {
+  return start_date ? usOf(instantOf(start_date)) : Number.NEGATIVE_INFINITY;
+}

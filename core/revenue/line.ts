@@ -1,0 +1,49 @@
+/** A line of an invoice as revenue: whose time it pays for, what it is, and how final (docs/rules/costs.md, "What is revenue"). */
+import type { Invoice, InvoiceLineItem } from '../invoice/record.ts';
+import { instantOf } from '../time/instant.ts';
+import type { Period } from '../time/period.ts';
+
+export type EarnedLine = {
+  readonly line: Pick<
+    InvoiceLineItem,
+    | 'id'
+    | 'invoice_id'
+    | 'customer_id'
+    | 'subscription_id'
+    | 'subscription_line_item_id'
+    | 'parent_line_item_id'
+    | 'price_type'
+    | 'amount'
+    | 'currency'
+    | 'period_start'
+    | 'period_end'
+    | 'line_item_discount'
+    | 'invoice_level_discount'
+    | 'prepaid_credits_applied'
+    | 'tax_amount'
+  > & { readonly kind: string | null };
+  readonly invoice: Pick<
+    Invoice,
+    | 'id'
+    | 'invoice_status'
+    | 'billing_reason'
+    | 'idempotency_key'
+    | 'period_start'
+    | 'period_end'
+    | 'finalized_at'
+    | 'created_at'
+  >;
+};
+
+/** What a line that says no time pays for is the time of its invoice, and else the instant at which that became final, or was made. */
+export function serviceOf({ line, invoice }: Pick<EarnedLine, 'line' | 'invoice'>): Period {
+  const timed = [line, invoice].find(({ period_start, period_end }) => period_start || period_end);
+  const at = invoice.finalized_at ?? invoice.created_at;
+  const start = instantOf(timed?.period_start ?? timed?.period_end ?? at);
+  return { start, end: instantOf(timed?.period_end ?? timed?.period_start ?? at) };
+}
+
+/** Usage is what a meter has measured; all else is fixed, also what was lacking to a commitment. */
+export function revenueKind({ price_type }: Pick<InvoiceLineItem, 'price_type'>): 'usage' | 'fixed' {
+  return price_type === 'USAGE' ? 'usage' : 'fixed';
+}

@@ -1,0 +1,55 @@
+/**
+ * Revenue of one currency, and by name what lies between it and what invoices come to (docs/rules/costs.md, "Revenue and invoices
+ * agree").
+ */
+import { type Decimal, ZERO } from '../decimal.ts';
+import type { InvoiceStatus } from '../invoice/record.ts';
+
+export const REVENUE_PARTS = [
+  'usage',
+  'fixed',
+  'finalized',
+  'drafts',
+  'open',
+  'minimums',
+  'discounts',
+  'credits',
+  'taxes',
+] as const;
+
+export type RevenuePart = (typeof REVENUE_PARTS)[number];
+export type RevenueParts = Readonly<Record<RevenuePart, Decimal>>;
+
+export const NO_REVENUE: RevenueParts = Object.fromEntries(REVENUE_PARTS.map((part) => [part, ZERO])) as RevenueParts;
+
+export type Earned = {
+  readonly kind: 'usage' | 'fixed';
+  readonly amount: Decimal;
+  /** Null where it stands on no invoice yet. */
+  readonly invoice_status: InvoiceStatus | null;
+};
+
+export function totalRevenue({ usage, fixed }: RevenueParts): Decimal {
+  return usage.plus(fixed);
+}
+
+/** Sums by currency, of any number of amounts. */
+export class RevenueSums {
+  readonly byCurrency = new Map<string, RevenueParts>();
+
+  add(currency: string, { kind, amount, invoice_status }: Earned): void {
+    this.note(currency, kind, amount);
+    this.note(currency, stateOf(invoice_status), amount);
+  }
+
+  note(currency: string, part: RevenuePart, amount: Decimal): void {
+    const before = this.byCurrency.get(currency) ?? NO_REVENUE;
+    this.byCurrency.set(currency, { ...before, [part]: before[part].plus(amount) });
+  }
+}
+
+/** What was skipped has nothing to pay, and will not change by itself. */
+function stateOf(status: Earned['invoice_status']): RevenuePart {
+  if (status === null) return 'open';
+  return status === 'DRAFT' ? 'drafts' : 'finalized';
+}

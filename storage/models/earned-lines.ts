@@ -1,0 +1,82 @@
+/** Lines of invoices that are not void, with as much of their invoices as says when they were earned, and how final they are. */
+import { byId } from '../../core/by-id.ts';
+import type { Invoice } from '../../core/invoice/record.ts';
+import type { EarnedLine } from '../../core/revenue/line.ts';
+import type { Scope } from '../../core/scope.ts';
+import { formatMs } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import type { Database } from '../stores.ts';
+import { InvoiceModel } from './invoice.ts';
+import { InvoiceLineItemModel } from './invoice-line-item.ts';
+
+const LINE = [
+  'id',
+  'invoice_id',
+  'customer_id',
+  'subscription_id',
+  'subscription_line_item_id',
+  'parent_line_item_id',
+  'price_type',
+  'amount',
+  'currency',
+  'period_start',
+  'period_end',
+  'line_item_discount',
+  'invoice_level_discount',
+  'prepaid_credits_applied',
+  'tax_amount',
+] as const;
+
+const INVOICE = [
+  'id',
+  'invoice_status',
+  'billing_reason',
+  'idempotency_key',
+  'period_start',
+  'period_end',
+  'finalized_at',
+  'created_at',
+] as const;
+
+export type EarnedAsked = {
+  readonly subscription_ids: readonly string[];
+  /** What of theirs stands on an invoice without a subscription. */
+  readonly customer_ids: readonly string[];
+  readonly range: Period;
+};
+
+export async function earnedLines(scope: Scope, asked: EarnedAsked, database: Database): Promise<EarnedLine[]> {
+  const lines = await linesIn(scope, asked, database);
+  const ids = [...new Set(lines.map(({ invoice_id }) => invoice_id))];
+  const invoices: Pick<Invoice, (typeof INVOICE)[number]>[] = await InvoiceModel.in(scope, database)
+    .select([...INVOICE])
+    .whereIn('id', ids)
+    .where('status', 'published')
+    .whereNot('invoice_status', 'VOIDED');
+  const known = byId(invoices);
+  return lines.flatMap((line) => {
+    const invoice = known.get(line.invoice_id);
+    return invoice ? [{ line, invoice }] : [];
+  });
+}
+
+/** One that names no time of its own is looked at whenever it was: its invoice says when. */
+function linesIn(scope: Scope, { subscription_ids, customer_ids, range }: EarnedAsked, database: Database) {
+  const [start, end] = [formatMs(range.start), formatMs(range.end)];
+  return InvoiceLineItemModel.in(scope, database)
+    .select([...LINE])
+    .select(InvoiceLineItemModel.raw(`computed_from ->> 'kind' as kind`))
+    .where('status', 'published')
+    .where(
+      (whose) =>
+        void whose
+          .whereIn('subscription_id', [...subscription_ids])
+          .orWhere((other) => void other.whereNull('subscription_id').whereIn('customer_id', [...customer_ids])),
+    )
+    .whereRaw('(period_end is null or period_end > ? or (period_end = period_start and period_end >= ?))', [
+      start,
+      start,
+    ])
+    .whereRaw('(period_start is null or period_start < ?)', [end])
+    .orderBy('id') as unknown as Promise<EarnedLine['line'][]>;
+}
