@@ -7,7 +7,12 @@ import { collectDefaultMetrics, Histogram, Registry, register } from 'prom-clien
 
 import { getOnly } from './http/errors.ts';
 
-export type HttpMetrics = { readonly measure: RequestHandler; readonly router: Router };
+export type HttpMetrics = {
+  readonly measure: RequestHandler;
+  /** The same of an answer that did not come through the framework. */
+  measured(answer: { readonly route: string; readonly status: number; readonly seconds: number }): void;
+  readonly router: Router;
+};
 
 export function httpMetrics(): HttpMetrics {
   const registry = new Registry();
@@ -25,7 +30,9 @@ export function httpMetrics(): HttpMetrics {
     response.type(both.contentType).send(await both.metrics());
   });
   router.all('/metrics', getOnly);
-  return { measure: measureInto(duration), router };
+  const measured: HttpMetrics['measured'] = ({ route, status, seconds }) =>
+    duration.observe({ method: 'GET', route, status }, seconds);
+  return { measure: measureInto(duration), measured, router };
 }
 
 function measureInto(duration: Histogram<'method' | 'route' | 'status'>): RequestHandler {

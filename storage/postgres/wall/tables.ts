@@ -36,6 +36,8 @@ export const OF_NOBODY: ReadonlySet<string> = new Set([
   'log_segments',
   'meter_barriers',
   'poison_events',
+  'record_changes',
+  'record_changes_kept',
   'schema_migration_checksums',
   'schema_migrations',
   'schema_migrations_lock',
