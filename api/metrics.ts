@@ -21,7 +21,7 @@ export function httpMetrics(): HttpMetrics {
     name: 'http_request_duration_seconds',
     help: 'Duration of HTTP requests by route, method and status.',
     labelNames: ['method', 'route', 'status'],
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    buckets: [0.0005, 0.001, 0.0015, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [registry],
   });
   const router = Router();

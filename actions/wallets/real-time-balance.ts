@@ -7,7 +7,7 @@ import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import { type RealTime, realTimeBalance, type UnpaidInvoice } from '../../core/wallet/real-time.ts';
-import { fromKept, keptAnswer, type Made } from '../../storage/kept/kept-answers.ts';
+import { fromKept, type KeptAnswer, keptAnswer, type Made } from '../../storage/kept/kept-answers.ts';
 import { noteStartsToCome } from '../../storage/kept/starts-to-come.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
@@ -80,6 +80,30 @@ function walletKey(id: string): string {
 
 function chargesKey({ customer_id, currency }: OfCustomer): string {
   return `charges ${customer_id} ${currency}`;
+}
+
+const CHARGES = /^\S+ charges (\S+) (\S+)$/;
+
+/** Of charges that are kept: how they differ from a preview, in words; null of another answer, or where they do not hold now. */
+export async function chargesDiffer(stores: Stores, kept: KeptAnswer, now: Date): Promise<string[] | null> {
+  const [, customer_id, currency] = CHARGES.exec(kept.key) ?? [];
+  if (customer_id === undefined || currency === undefined) return null;
+  const asked = { ...kept.scope, key: chargesKey({ ...kept.scope, customer_id, currency }), now };
+  let differs: string | null = null;
+  // What arrives in between is no difference.
+  for (let tries = 0; tries < 3; tries++) {
+    const found = await fromKept(stores, asked, async (find) => (await find<Owed>(asked.key))?.answer);
+    if (found === undefined) return null;
+    const { answer } = await charges(
+      { ...stores, usage_memory: undefined },
+      { ...kept.scope, customer_id, currency },
+      now,
+    );
+    const [told, anew] = [JSON.stringify(found.answer), JSON.stringify(answer)];
+    if (told === anew) return [];
+    differs = `${kept.scope.tenant_id} ${kept.scope.environment_id} ${customer_id} ${currency}: ${told} in memory, a preview says ${anew}`;
+  }
+  return differs === null ? [] : [differs];
 }
 
 async function charges(stores: Stores, of: OfCustomer, now: Date): Promise<Made<Owed>> {

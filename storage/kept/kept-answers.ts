@@ -142,7 +142,8 @@ export class KeptAnswers {
     look: Look,
     make: () => Promise<Made<Answer>>,
   ): Promise<Answer> {
-    const named = { tenant_id, key: `${environment_id} ${key}`, look, now, about: [environment_id, ...about] };
+    const scope = { tenant_id, environment_id };
+    const named = { scope, key: `${environment_id} ${key}`, look, now, about: [environment_id, ...about] };
     const kept = new KeptAnswer(named, this.#memory);
     countRunning('gathered');
     try {
@@ -198,7 +199,7 @@ const INSTANT = /^\d{4}-\d{2}-\d{2}T/;
 const NO_RECORDS = new Set(['tenant_id', 'external_id', 'external_customer_id', 'lookup_key']);
 
 type Named = {
-  readonly tenant_id: string;
+  readonly scope: Scope;
   readonly key: string;
   readonly look: Look;
   readonly now: Date;
@@ -208,6 +209,7 @@ type Named = {
 type Read = { readonly subject: Subject; readonly line: RunningLine | null; readonly end_us: Microseconds };
 
 class KeptAnswer implements Notes, Watcher {
+  readonly scope: Scope;
   readonly tenant_id: string;
   readonly key: string;
   readonly #memory: UsageMemory;
@@ -226,8 +228,9 @@ class KeptAnswer implements Notes, Watcher {
   #changes = 0;
   #isLost = false;
 
-  constructor({ tenant_id, key, look, now, about }: Named, memory: UsageMemory) {
-    this.tenant_id = tenant_id;
+  constructor({ scope, key, look, now, about }: Named, memory: UsageMemory) {
+    this.scope = scope;
+    this.tenant_id = scope.tenant_id;
     this.key = key;
     this.#memory = memory;
     this.#look_number = look.number;

@@ -79,7 +79,7 @@ const NEXT = new TogetherByKey<Database, void, Look>(
 /** The next one, of `database`, the pool of the process. */
 export const nextLook = (database: Database): Promise<Look> => NEXT.ask(database);
 
-/** Forgets the changes that every look of the last hour has seen. Answers how many. */
+/** Forgets the changes that were there when this was done the last time. Answers how many. */
 export async function purgeRecordChanges(database: Database): Promise<number> {
   return database.transaction(async (transaction) => {
     await transaction.raw(

@@ -3,8 +3,7 @@
  * period that somebody has asked about, which is one merged bucket. The memory of usage (usage-memory.ts) tells it what was
  * committed, and forgets it with everything else; whoever watches lines is told when what they hold is no longer all there is to know.
  */
-import type { UsageBucket } from '../../core/metering/bucket.ts';
-import { UsageBucket as Bucket } from '../../core/metering/bucket.ts';
+import { UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { type PlacedCell, valueOfBucket } from '../../core/metering/usage.ts';
@@ -40,7 +39,7 @@ export class RunningLine {
   readonly meter_version: number;
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
-  readonly #bucket = new Bucket();
+  readonly #bucket = new UsageBucket();
   /** It does not know all events of its range any more. */
   is_lost = false;
   /** Grows with whatever is taken in. */
@@ -65,7 +64,7 @@ export class RunningLine {
       this.is_lost = true;
       return;
     }
-    this.#bucket.combine(Bucket.of(row));
+    this.#bucket.combine(UsageBucket.of(row));
     this.#answer = null;
     this.changes++;
   }
@@ -73,11 +72,6 @@ export class RunningLine {
   get answer(): Pick<UsageAnswer, 'quantity' | 'event_count'> {
     this.#answer ??= { quantity: valueOfBucket(this.meter, this.#bucket, this), event_count: this.#bucket.count };
     return this.#answer;
-  }
-
-  /** For the audit, and for tests of it. */
-  get bucket(): UsageBucket {
-    return this.#bucket;
   }
 }
 

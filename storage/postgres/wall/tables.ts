@@ -38,6 +38,7 @@ export const OF_NOBODY: ReadonlySet<string> = new Set([
   'poison_events',
   'record_changes',
   'record_changes_kept',
+  'running_audits',
   'schema_migration_checksums',
   'schema_migrations',
   'schema_migrations_lock',
