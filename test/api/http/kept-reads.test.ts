@@ -67,7 +67,7 @@ describe('reads that are kept', () => {
         expect(headersOf(answer.headers), path).to.deep.equal(headersOf(other.headers));
         expect(answer.text, path).to.equal(other.text);
       });
-      expect(asked, 'the framework asks for much').to.be.above(10);
+      expect(asked, `${path}: statements of the framework and of what is kept`).to.be.above(5);
       const alone = await statements(() => ask(path));
       // And now and then for how fresh it is.
       expect(alone, path).to.be.within(1, 3);
@@ -92,9 +92,9 @@ describe('reads that are kept', () => {
     const poor = await world.api.keyWithRoles(['event_ingestor']);
     const [path] = paths as [string];
     for (const key of [other.key, poor]) await ask('/meters', { key });
-    const statusOf = async (asked: Promise<{ status: number; body: { error?: { code: string } } }>) => {
+    const statusOf = async (asked: Promise<{ status: number; body: { code?: string } }>) => {
       const { status, body } = await asked;
-      return `${status} ${body.error?.code ?? ''}`;
+      return `${status} ${body.code ?? ''}`;
     };
     expect(await statusOf(ask(path, { key: 'sk_wrong' }))).to.equal('401 permission_denied');
     expect(await statusOf(ask(path, { key: poor }))).to.equal('403 permission_denied');
@@ -114,7 +114,7 @@ describe('reads that are kept', () => {
       statuses.push(last.status);
     } while (last.status === 200 && statuses.length < 100);
     expect(last.status).to.equal(429);
-    expect(last.body.error.code).to.equal('too_many_requests');
+    expect(last.body.code).to.equal('too_many_requests');
     expect(last.headers.get('retry-after')).to.match(/^\d+$/);
     expect(last.headers.get('ratelimit-policy')).to.equal('"key";q=60;w=60');
   });
