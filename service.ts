@@ -4,7 +4,7 @@
  */
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
-import { buildApp } from './api/app.ts';
+import { buildListener } from './api/app.ts';
 import { hearAccessChanges } from './api/http/access-changes.ts';
 import type { Services } from './api/services.ts';
 import type { Config } from './config.ts';
@@ -122,7 +122,7 @@ async function startParts(
   // `npm run tenants` and who works in the database by hand are other processes.
   const changes = hearAccessChanges(services);
   stops.push(() => changes.close());
-  door.open(buildApp({ ...services, clickhouse: questions }));
+  door.open(buildListener({ ...services, clickhouse: questions }));
   stops.push(() => door.close());
   return { url: door.url, api_key, services, stop, pids: () => embedded.pids() };
 }

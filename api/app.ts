@@ -1,4 +1,5 @@
 /** The HTTP interface of a process: the framework's wiring, in the order in which a request meets it. */
+import type { RequestListener } from 'node:http';
 import cors from 'cors';
 import express, { type Express, type RequestHandler } from 'express';
 import helmet from 'helmet';
@@ -8,23 +9,36 @@ import { isTracing } from '../tracing/spans.ts';
 import { healthRoutes } from './health.ts';
 import { docsRoutes } from './http/docs.ts';
 import { getOnly, refuseUnknownPath, sendError } from './http/errors.ts';
+import { headersOf, keptReads } from './http/kept-reads.ts';
 import { mountRoutes } from './http/mount.ts';
 import { openApiDocument } from './http/openapi.ts';
 import { parseQuery } from './http/query-string.ts';
 import { logRequests } from './http/request-log.ts';
 import type { Route } from './http/route.ts';
 import { traceRequests } from './http/trace-requests.ts';
-import { httpMetrics } from './metrics.ts';
+import { type HttpMetrics, httpMetrics } from './metrics.ts';
 import { routes as allRoutes } from './resources.ts';
 import type { Services } from './services.ts';
 
-export function buildApp(services: Services, routes: readonly Route[] = allRoutes): Express {
+/** What a server listens with: what is kept in memory is answered before the framework, and everything else by it. */
+export function buildListener(services: Services, routes: readonly Route[] = allRoutes): RequestListener {
+  const metrics = httpMetrics();
+  const app = buildApp(services, routes, metrics);
+  // A span is the framework's affair.
+  if (isTracing() || services.usage_memory === undefined) return app;
+  return keptReads(services, { routes, metrics, headers: headersOf([HARDENING, CORS, neverKept]), otherwise: app });
+}
+
+export function buildApp(
+  services: Services,
+  routes: readonly Route[] = allRoutes,
+  metrics: HttpMetrics = httpMetrics(),
+): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('query parser', parseQuery);
   app.set('trust proxy', services.config.TRUSTED_PROXIES);
-  const metrics = httpMetrics();
   app.use(logRequests(services.logger), metrics.measure, HARDENING, CORS);
   if (isTracing()) app.use(traceRequests);
   const { METRICS, DOCS } = services.config;

@@ -30,6 +30,7 @@ import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
 import { purgeAnswersJob } from './jobs/purge-answers.ts';
 import { purgeDocumentsJob } from './jobs/purge-documents.ts';
 import { purgeJobsJob } from './jobs/purge-jobs.ts';
+import { purgeRecordChangesJob } from './jobs/purge-record-changes.ts';
 import { purgeSystemEventsJob } from './jobs/purge-system-events.ts';
 import { retryWebhooksJob } from './jobs/retry-webhooks.ts';
 import { sendWebhooksJob } from './jobs/send-webhooks.ts';
@@ -80,6 +81,7 @@ export function jobsOf(services: SchedulerServices): Job[] {
     ...dueJobs(services, services.config),
     purgeAnswersJob(services, HOUR),
     purgeJobsJob(services, HOUR),
+    purgeRecordChangesJob(services, FIVE_MINUTES),
     purgeDocumentsJob(services, HOUR),
     auditSampleJob(services, FIVE_MINUTES),
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),

@@ -5,6 +5,7 @@
  * rests as long as it has worked for the others, and more come together. A slow one holds up the next of its kind, and no other.
  */
 import { forEverybody } from './caller.ts';
+import { unnoted } from './kept/noting.ts';
 
 export type AnswerAll<Asked, Answer> = (asked: readonly Asked[]) => Promise<readonly Answer[]>;
 
@@ -47,7 +48,7 @@ export class Together<Asked, Answer> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ asked, resolve, reject });
       // Whoever asks first asks for the others, too.
-      if (!this.#isOut) void forEverybody(() => this.#answerWaiting());
+      if (!this.#isOut) void unnoted(() => forEverybody(() => this.#answerWaiting()));
     });
   }
 

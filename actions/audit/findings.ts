@@ -15,6 +15,7 @@ export const CHECKS = [
   'identity_files',
   'credits',
   'invoices',
+  'running',
   'usage',
 ] as const;
 export type CheckName = (typeof CHECKS)[number];
@@ -55,6 +56,7 @@ export const KINDS = {
   payment_refunded_differs: { check: 'invoices', spoils_recount: false },
   line_credited_too_much: { check: 'invoices', spoils_recount: false },
   invoice_number_gap: { check: 'invoices', spoils_recount: false },
+  running_differs: { check: 'running', spoils_recount: false },
 } as const satisfies Record<string, { check: CheckName; spoils_recount: boolean }>;
 export type FindingKind = keyof typeof KINDS;
 

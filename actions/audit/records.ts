@@ -14,6 +14,7 @@ import { auditIdentityFiles, type IdentityFiles } from './identity-files.ts';
 import { auditInvoices } from './invoices.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds, type LogBounds } from './ledger.ts';
 import { auditRanges, auditRowsAhead, type PlacesLooked, type Ranged } from './places.ts';
+import { auditRunning } from './running.ts';
 
 export type RecordsAsked = {
   readonly checks: ReadonlySet<CheckName>;
@@ -47,6 +48,7 @@ export async function auditRecords(stores: AuditStores, asked: RecordsAsked, fou
     looked.push(['identity_files', auditIdentityFiles(await asked.identityFiles(), counting)]);
   if (wants('credits')) looked.push(['credits', await auditCredits(stores, counting)]);
   if (wants('invoices')) looked.push(['invoices', await auditInvoices(stores, counting)]);
+  if (wants('running')) looked.push(['running', await auditRunning(stores, counting)]);
   return looked.map(([check, what]) => {
     const differences = counted.get(check) ?? 0;
     if (typeof what === 'string') return { check, looked_at: {}, differences, skipped: what };

@@ -149,8 +149,8 @@ export const CHARGES_AT_ONCE = 50;
  * `limited` are the limits that count, of what was charged before those of then; the item's own where it is not stated.
  * `service` is what is paid for, where the window reaches back before it.
  */
-export type Measure = (
-  item: BillableItem,
+export type Measure<Item extends PricedItem = BillableItem> = (
+  item: Item,
   window: Period,
   limited?: readonly LimitedWindows[],
   service?: Period,
@@ -193,7 +193,14 @@ export async function usageReader(
     });
     return isSideBySide(database) ? placesOf(database).within(ask) : ask();
   };
-  const billed = billedSubscription(subscription);
+  return measureBy(billedSubscription(subscription), read);
+}
+
+/** Of an item the usage of a window, with what its allowances want to know, by whoever reads it. */
+export function measureBy<Item extends PricedItem>(
+  billed: BilledSubscription,
+  read: (item: Item, window: Period, service: Period) => Promise<MeasuredUsage>,
+): Measure<Item> {
   return async (item, window, limited = limitedWindows(item, window, billed), service = window) => {
     const measured = await read(item, window, service);
     if (limited.length === 0) return measured;

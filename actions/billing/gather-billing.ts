@@ -10,7 +10,7 @@ import {
   chargesDue,
   type ReferencePoint,
 } from '../../core/billing/charges.ts';
-import type { MeasuredUsage } from '../../core/billing/line-amount.ts';
+import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
 import {
   chargeKey,
   type InvoicePlan,
@@ -139,9 +139,9 @@ async function measuring(stores: Stores, database: Database, { subscription, now
   return { measure, asOf };
 }
 
-async function usageOf(
-  charges: readonly Charge<BillableItem>[],
-  measure: Measure,
+export async function usageOf<Item extends PricedItem>(
+  charges: readonly Charge<Item>[],
+  measure: Measure<Item>,
 ): Promise<ReadonlyMap<string, MeasuredUsage>> {
   const usage = new Map<string, MeasuredUsage>();
   await mapConcurrently(CHARGES_AT_ONCE, charges, async ({ item, service, usage_window }) => {
@@ -179,6 +179,18 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
   for (const one of [target, ...others.map((other) => ({ ...target, subscription: other, until_ms }))])
     plans.push(planOne(await gatherOne(stores, database, one)));
   return together(plans, { currency: subscription.currency, coupons: await couponsOfAll(), ...preview });
+}
+
+/** What the invoice of one who stands on it alone is planned from, before taxes and credits; null where others stand on it, too. */
+export async function gatherAlone(
+  stores: Stores,
+  database: Database,
+  target: BillingTarget,
+): Promise<InvoiceQuestion<BillableItem> | null> {
+  const [subscription, ...others] = await invoicedTogether(database, target);
+  if (others.length > 0) return null;
+  const { question } = await gatherOne(stores, database, target);
+  return { ...question, coupons: await couponsInForce(database, { subscriptions: [subscription] }) };
 }
 
 /** What comes when an invoice is final: taxes, and what credits would pay of it. */

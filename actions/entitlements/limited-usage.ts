@@ -10,25 +10,27 @@ import { limitIn, limitWindow, type ResetWindow } from '../../core/entitlement/r
 import { usagePercent } from '../../core/entitlement/usage-percent.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { instantOf } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import type { ReadKept } from '../../storage/kept/kept-answers.ts';
+import { runningUsage } from '../../storage/kept/running-question.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
-import { readUsage } from '../../storage/usage/usage.ts';
 import { billedSubscription, CHARGES_AT_ONCE, found, runningOf } from '../billing/billable-items.ts';
 import { customersAsked, membersOf } from '../billing/members.ts';
 import { type EntitledFeature, type HeldSource, type Reading } from './entitled-features.ts';
 
-export type FeatureUsage = {
+export type Used = { used: Decimal; usage_percent: Decimal };
+
+export type FeatureUsage = Used & {
   feature: FeatureModel;
   combined: Combined;
-  used: Decimal;
-  usage_percent: Decimal;
   window: ResetWindow;
   sources: HeldSource[];
 };
 
-type Limited = Omit<FeatureUsage, 'used' | 'usage_percent'> & { meter: MeterModel };
+type Limited = Omit<FeatureUsage, keyof Used> & { meter: MeterModel };
 
 export async function limitedUsage(
   stores: Stores,
@@ -43,9 +45,9 @@ export async function limitedUsage(
   const members = await membersOf(reading.database, scope, [...byId(subscriptions).values()]);
   return mapConcurrently(CHARGES_AT_ONCE, limited, async ({ meter, ...one }) => {
     const { timezone, billing_anchor } = one.sources[0]!.subscription;
-    const window = { start: one.window.start, end: one.window.end ?? now.getTime() };
+    const window = windowUntil(one, now);
     const those = one.sources.flatMap(({ subscription }) => members.get(subscription.id)!);
-    const { quantity: used } = await readUsage(stores, scope, {
+    const { quantity } = await runningUsage(stores, scope, {
       meter,
       ...customersAsked(those, window, window.start),
       start_ms: window.start,
@@ -54,8 +56,31 @@ export async function limitedUsage(
       billing_anchor_ms: instantOf(billing_anchor),
       now_ms: now.getTime(),
     });
-    return { ...one, used, usage_percent: usagePercent(used, one.combined.usage_limit) };
+    return { ...one, ...usedOf(quantity, one.combined.usage_limit) };
   });
+}
+
+/** How the same is made of usage that has arrived since, and until when: where the first of them begins again from 0. */
+export function limitedAgain(usages: readonly FeatureUsage[], now: Date) {
+  // It is kept for many customers: of the records only what usage is compared with.
+  const compared = usages.map((one) => ({
+    meter_id: one.feature.meter_id!,
+    window: windowUntil(one, now),
+    limit: one.combined.usage_limit,
+  }));
+  return {
+    again: (read: ReadKept): Used[] =>
+      compared.map(({ meter_id, window, limit }) => usedOf(read(meter_id, window).quantity, limit)),
+    until_ms: Math.min(...usages.map(({ window }) => window.end ?? Number.POSITIVE_INFINITY)),
+  };
+}
+
+function windowUntil({ window }: Pick<Limited, 'window'>, now: Date): Period {
+  return { start: window.start, end: window.end ?? now.getTime() };
+}
+
+function usedOf(used: Decimal, limit: Decimal | null): Used {
+  return { used, usage_percent: usagePercent(used, limit) };
 }
 
 /** Subscriptions that begin again at different times have each their own usage. */

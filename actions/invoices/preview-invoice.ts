@@ -4,17 +4,20 @@
  * the draft, without the writing; ids are empty.
  */
 import { nextPeriod } from '../../core/billing/charges.ts';
+import { usageNet } from '../../core/billing/usage-net.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, givenInstant, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import type { Made } from '../../storage/kept/kept-answers.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
-import { planFromStores } from '../billing/gather-billing.ts';
+import { gatherAlone, planFromStores } from '../billing/gather-billing.ts';
 import { addresseeOf, invoiceParts, invoiceRecord } from '../billing/invoice-records.ts';
+import { chargeAgain } from '../billing/running-charge.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { TRIAL_END } from '../subscriptions/end-trial.ts';
 import { changePlanIfDue } from '../subscriptions/plan-change/scheduled.ts';
@@ -53,11 +56,31 @@ export async function previewInvoice(
 
 type Subject = { readonly subscription: SubscriptionModel; readonly now: Date };
 
+async function isChangingThen({ postgres }: Stores, subscription: SubscriptionModel, { period }: NextInvoice) {
+  const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, postgres);
+  return pending?.schedule_type === 'plan_change' && instantOf(pending.scheduled_at) === period.end;
+}
+
+/** The usage that the preview would charge, after coupons, and how it is made of other usage than now. */
+export async function runningCharge(
+  stores: Stores,
+  subscription: SubscriptionModel,
+  now: Date,
+): Promise<Made<Decimal>> {
+  const next = nextInvoice(subscription, { subscription_id: subscription.id });
+  const target = { subscription, now, period: next.period, reference: next.reference };
+  const alone = (await isChangingThen(stores, subscription, next))
+    ? null
+    : await gatherAlone(stores, stores.postgres, target);
+  if (alone === null) return { answer: usageNet(await plannedNext(stores, next, { subscription, now })) };
+  return chargeAgain(alone);
+}
+
 /** A plan change that is to be done at the end of the period is done first, as it will be, in a transaction that is undone. */
-async function plannedNext(stores: Stores, { period, reference, reason }: NextInvoice, { subscription, now }: Subject) {
+async function plannedNext(stores: Stores, next: NextInvoice, { subscription, now }: Subject) {
+  const { period, reference, reason } = next;
   const database = stores.postgres;
-  const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, database);
-  const isChanging = pending?.schedule_type === 'plan_change' && instantOf(pending.scheduled_at) === period.end;
+  const isChanging = await isChangingThen(stores, subscription, next);
   const dates = { billing_reason: reason, period_start: formatMs(period.start), period_end: formatMs(period.end) };
   const taxedAs = (as: SubscriptionModel) => ({
     customer_id: addresseeOf(as),

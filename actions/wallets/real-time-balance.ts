@@ -1,59 +1,156 @@
 /**
  * The balance of a wallet in real time (docs/rules/wallets.md, "The balance in real time"): from the ledger, from the invoices that are not
- * paid, and from the preview of each subscription's next invoice, which rates the running period as the invoice will.
+ * paid, and from the charge of each running period, which is made as the invoice will be. Where the pipeline runs in the same process
+ * it is kept up as usage arrives (docs/decisions/0022-running-charges.md).
  */
 import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Milliseconds } from '../../core/time/instant.ts';
 import { type RealTime, realTimeBalance, type UnpaidInvoice } from '../../core/wallet/real-time.ts';
+import { fromKept, type KeptAnswer, keptAnswer, type Made } from '../../storage/kept/kept-answers.ts';
+import { noteStartsToCome } from '../../storage/kept/starts-to-come.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { WalletModel } from '../../storage/models/wallet.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { addresseeOf } from '../billing/invoice-records.ts';
-import { previewInvoice } from '../invoices/preview-invoice.ts';
+import { runningCharge } from '../invoices/preview-invoice.ts';
 
-export async function realTimeOf(stores: Stores, wallet: WalletModel, now: Date): Promise<RealTime> {
-  const isAsked = wallet.wallet_type === 'PRE_PAID' && wallet.wallet_status === 'active';
-  const unpaid = isAsked ? await unpaidOf(wallet, stores.postgres) : [];
-  const current_usage = isAsked ? await currentUsage(stores, wallet, now) : ZERO;
-  return realTimeBalance(wallet, { current_usage, unpaid });
+/** `as_of`: all usage that was accepted before this instant is in it. */
+export type RealTimeAsOf = RealTime & { readonly as_of: string };
+
+export async function realTimeOf(stores: Stores, wallet: WalletModel, now: Date): Promise<RealTimeAsOf> {
+  if (!owes(wallet)) return { ...realTimeBalance(wallet, NOTHING), as_of: now.toISOString() };
+  const { tenant_id, environment_id } = wallet;
+  const asked = { tenant_id, environment_id, key: chargesKey(wallet), now, about: [wallet.customer_id] };
+  const { answer, as_of } = await keptAnswer(stores, asked, () => charges(stores, wallet, now));
+  return { ...realTimeBalance(wallet, answer), as_of };
+}
+
+type Balance = { readonly wallet: WalletModel; readonly realTime: RealTimeAsOf };
+
+/** The wallet with its balance, where nothing has to be gathered for it; undefined where something has. */
+export async function balanceFromKept(
+  stores: Stores,
+  scope: Scope,
+  { id, now }: { id: string; now: Date },
+): Promise<Balance | undefined> {
+  const found = await fromKept(stores, { ...scope, now }, async (find) => {
+    const wallet = (await find<WalletModel>(walletKey(id)))?.answer;
+    if (wallet === undefined) return undefined;
+    const owed = owes(wallet) ? await find<Owed>(chargesKey(wallet)) : { answer: NOTHING };
+    return owed && { wallet, realTime: realTimeBalance(wallet, owed.answer) };
+  });
+  if (found === undefined) return undefined;
+  const { wallet, realTime } = found.answer;
+  return { wallet, realTime: { ...realTime, as_of: found.as_of } };
+}
+
+/** The same, gathered where it is not there, and kept. */
+export async function balanceOf(
+  stores: Stores,
+  scope: Scope,
+  { id, now }: { id: string; now: Date },
+): Promise<Balance> {
+  const { tenant_id, environment_id } = scope;
+  const { answer: wallet } = await keptAnswer(
+    stores,
+    { tenant_id, environment_id, key: walletKey(id), now },
+    async () => ({
+      answer: await WalletModel.fetch(scope, id, { database: stores.postgres }),
+    }),
+  );
+  return { wallet, realTime: await realTimeOf(stores, wallet, now) };
+}
+
+type Owed = { readonly current_usage: Decimal; readonly unpaid: readonly UnpaidInvoice[] };
+type OfCustomer = Scope & Pick<WalletModel, 'customer_id' | 'currency'>;
+const NOTHING: Owed = { current_usage: ZERO, unpaid: [] };
+
+/** Of a postpaid one its balance is told, of one that is not active 0. */
+function owes({ wallet_type, wallet_status }: WalletModel): boolean {
+  return wallet_type === 'PRE_PAID' && wallet_status === 'active';
+}
+
+function walletKey(id: string): string {
+  return `wallet ${id}`;
+}
+
+function chargesKey({ customer_id, currency }: OfCustomer): string {
+  return `charges ${customer_id} ${currency}`;
+}
+
+const CHARGES = /^\S+ charges (\S+) (\S+)$/;
+
+/** Of charges that are kept: how they differ from a preview, in words; null of another answer, or where they do not hold now. */
+export async function chargesDiffer(stores: Stores, kept: KeptAnswer, now: Date): Promise<string[] | null> {
+  const [, customer_id, currency] = CHARGES.exec(kept.key) ?? [];
+  if (customer_id === undefined || currency === undefined) return null;
+  const asked = { ...kept.scope, key: chargesKey({ ...kept.scope, customer_id, currency }), now };
+  let differs: string | null = null;
+  // What arrives in between is no difference.
+  for (let tries = 0; tries < 3; tries++) {
+    const found = await fromKept(stores, asked, async (find) => (await find<Owed>(asked.key))?.answer);
+    if (found === undefined) return null;
+    const { answer } = await charges(
+      { ...stores, usage_memory: undefined },
+      { ...kept.scope, customer_id, currency },
+      now,
+    );
+    const [told, anew] = [JSON.stringify(found.answer), JSON.stringify(answer)];
+    if (told === anew) return [];
+    differs = `${kept.scope.tenant_id} ${kept.scope.environment_id} ${customer_id} ${currency}: ${told} in memory, a preview says ${anew}`;
+  }
+  return differs === null ? [] : [differs];
+}
+
+async function charges(stores: Stores, of: OfCustomer, now: Date): Promise<Made<Owed>> {
+  const unpaid = await unpaidOf(of, stores.postgres);
+  const running = await currentUsage(stores, of, now);
+  const owed = (usage: readonly Decimal[]): Owed => ({ current_usage: sumOf(usage), unpaid });
+  const answer = owed(running.map((one) => one.answer));
+  const parts = running.flatMap(({ again }) => again ?? []);
+  const late = running.flatMap(({ late_before_ms }) => late_before_ms ?? []);
+  return {
+    answer,
+    ...(late.length === 0 ? {} : { late_before_ms: Math.max(...late) as Milliseconds }),
+    ...(parts.length < running.length
+      ? {}
+      : { again: async (read) => owed(await Promise.all(parts.map((part) => part(read)))) }),
+  };
 }
 
 /** Of the running periods, after coupons. */
-async function currentUsage(stores: Stores, wallet: WalletModel, now: Date): Promise<Decimal> {
-  const { customer_id, currency } = wallet;
-  const found = await SubscriptionModel.in(wallet, stores.postgres)
+async function currentUsage(stores: Stores, of: OfCustomer, now: Date): Promise<Made<Decimal>[]> {
+  const { customer_id, currency } = of;
+  const database = stores.postgres;
+  const found = await SubscriptionModel.in(of, database)
     .where({ currency, status: 'published' })
     .whereIn('subscription_status', ['active', 'trialing', 'incomplete'])
     .where((either) => void either.where({ customer_id }).orWhere({ invoicing_customer_id: customer_id }));
   const charged = found.filter((one) => addresseeOf(one) === customer_id);
-  let usage = ZERO;
-  for (const { id } of charged) {
-    const { line_items } = await previewInvoice(stores, wallet, { subscription_id: id }, now);
-    const lines = line_items.filter(({ price_type }) => price_type === 'USAGE');
-    const nets = lines.map(({ amount, line_item_discount, invoice_level_discount }) =>
-      new Decimal(amount).minus(line_item_discount).minus(invoice_level_discount),
-    );
-    usage = usage.plus(sumOf(nets));
-  }
-  return usage;
+  const running: Made<Decimal>[] = [];
+  for (const subscription of charged) running.push(await runningCharge(stores, subscription, now));
+  await noteStartsToCome(database, of, { customer_id, subscription_ids: charged.map(({ id }) => id), now });
+  return running;
 }
 
 /** Drafts too: their period is over, and they will be paid. What buys credits is no charge on them. */
-async function unpaidOf(wallet: WalletModel, database: Database): Promise<UnpaidInvoice[]> {
-  const { customer_id, currency } = wallet;
-  const purchases = WalletTransactionModel.in(wallet, database)
+async function unpaidOf(of: OfCustomer, database: Database): Promise<UnpaidInvoice[]> {
+  const { customer_id, currency } = of;
+  const purchases = WalletTransactionModel.in(of, database)
     .where({ customer_id, transaction_reason: 'PURCHASED_CREDIT_INVOICED', reference_type: 'INVOICE' })
     .select('reference_id');
-  const invoices = await InvoiceModel.in(wallet, database)
+  const invoices = await InvoiceModel.in(of, database)
     .where({ customer_id, currency, status: 'published' })
     .whereIn('invoice_status', ['DRAFT', 'FINALIZED'])
     .where('amount_remaining', '>', 0)
     .where('invoice_type', '<>', 'CREDIT')
     .whereNotIn('id', purchases);
   const ids = invoices.map(({ id }) => id);
-  const lines = ids.length === 0 ? [] : await InvoiceLineItemModel.in(wallet, database).whereIn('invoice_id', ids);
+  const lines = ids.length === 0 ? [] : await InvoiceLineItemModel.in(of, database).whereIn('invoice_id', ids);
   return invoices.map((invoice) => ({
     amount_paid: new Decimal(invoice.amount_paid),
     amount_remaining: new Decimal(invoice.amount_remaining),

@@ -2,8 +2,10 @@
 import { z } from 'zod';
 import { checkNamed, featuresCalled } from '../../actions/entitlements/check-named.ts';
 import { entitledFeatures, grantingSubscriptions, type Reading } from '../../actions/entitlements/entitled-features.ts';
-import { limitedUsage } from '../../actions/entitlements/limited-usage.ts';
+import { limitedAgain, limitedUsage, type Used } from '../../actions/entitlements/limited-usage.ts';
 import { invalid } from '../../core/error.ts';
+import { fromKept, keptAnswer, type ReadKept } from '../../storage/kept/kept-answers.ts';
+import { noteStartsToCome } from '../../storage/kept/starts-to-come.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import {
@@ -11,6 +13,7 @@ import {
   CustomerUsageAnswer,
   showEntitled,
   showLimitedUsage,
+  showUsed,
 } from '../entitlements/entitled.ts';
 import { anyOf } from '../http/list.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
@@ -46,9 +49,22 @@ export const customerEntitlementRoutes: Route[] = [
     query: EntitlementsQuery,
     success: 200,
     answer: CustomerEntitlementsAnswer,
+    kept: async ({ params, query }, { scope, services, now }) =>
+      (
+        await fromKept(
+          services,
+          { ...scope, now },
+          async (find) => (await find<object>(entitledKey(params.id, query)))?.answer,
+        )
+      )?.answer,
     handle: async ({ params, query }, context) => {
-      const customer = await CustomerModel.fetch(context.scope, params.id, { database: context.services.postgres });
-      return entitlementsOf(customer, query, context);
+      const { scope, services, now } = context;
+      const asked = { ...scope, key: entitledKey(params.id, query), now };
+      const make = async () => {
+        const customer = await CustomerModel.fetch(scope, params.id, { database: services.postgres });
+        return { answer: await entitlementsOf(customer, query, context) };
+      };
+      return (await keptAnswer(services, asked, make)).answer;
     },
   }),
   route({
@@ -83,6 +99,14 @@ export const customerEntitlementRoutes: Route[] = [
     query: UsageQuery,
     success: 200,
     answer: CustomerUsageAnswer,
+    kept: async ({ query }, { scope, services, now }) => {
+      const known = await fromKept(
+        services,
+        { ...scope, now },
+        async (find) => (await find<object>(usageKey(query)))?.answer,
+      );
+      return known && { ...known.answer, as_of: known.as_of };
+    },
     handle: async ({ query }, context) => usageOf(query, context),
   }),
   route({
@@ -110,19 +134,52 @@ async function entitlementsOf(customer: CustomerModel, query: EntitlementsQuery,
   await checkNamed(customer.id, query, reading);
   const subscriptions = await grantingSubscriptions(customer.id, query.subscription_ids, reading);
   const entitled = await entitledFeatures(subscriptions, query.feature_ids, reading);
+  await noteStarts(customer, subscriptions, reading);
   return { customer_id: customer.id, features: await showEntitled(entitled, context) };
 }
 
+/** Made once, and kept up as usage arrives (docs/decisions/0022-running-charges.md). */
 async function usageOf(query: UsageQuery, context: Context) {
+  const { scope, services, now } = context;
+  const asked = { ...scope, key: usageKey(query), now };
+  const { answer, as_of } = await keptAnswer(services, asked, () => makeUsage(query, context));
+  return { ...answer, as_of };
+}
+
+function entitledKey(customer_id: string, query: EntitlementsQuery): string {
+  return `entitled ${customer_id} ${JSON.stringify(query)}`;
+}
+
+function usageKey(query: UsageQuery): string {
+  return `customer usage ${JSON.stringify(query)}`;
+}
+
+async function makeUsage(query: UsageQuery, context: Context) {
   const reading = readingOf(context);
   const customer = await chosenCustomer(query, reading);
   await checkNamed(customer.id, query, reading);
   const called = await featuresCalled(query.feature_lookup_keys ?? [], reading);
   const subscriptions = await grantingSubscriptions(customer.id, query.subscription_ids, reading);
   const entitled = await entitledFeatures(subscriptions, [...(query.feature_ids ?? []), ...called], reading);
-  const usage = await limitedUsage(context.services, { entitled, reading });
-  const features = await showLimitedUsage(usage, context);
-  return { customer_id: customer.id, features, period: commonPeriod(subscriptions), pagination: null };
+  await noteStarts(customer, subscriptions, reading);
+  const usages = await limitedUsage(context.services, { entitled, reading });
+  const { again, until_ms } = limitedAgain(usages, context.now);
+  const features = await showLimitedUsage(usages, context);
+  const answer = { customer_id: customer.id, features, period: commonPeriod(subscriptions), pagination: null };
+  const withUsed = (used: readonly Used[]) => ({
+    ...answer,
+    features: features.map((feature, index) => ({ ...feature, ...showUsed(used[index]!) })),
+  });
+  return { answer, again: (read: ReadKept) => withUsed(again(read)), until_ms };
+}
+
+async function noteStarts(
+  { id }: CustomerModel,
+  subscriptions: readonly SubscriptionModel[],
+  { scope, database, now }: Reading,
+): Promise<void> {
+  const subscription_ids = subscriptions.map((one) => one.id);
+  await noteStartsToCome(database, scope, { customer_id: id, subscription_ids, now });
 }
 
 function readingOf({ scope, services, now }: Context): Reading {

@@ -1,7 +1,7 @@
 /** What customers and subscriptions are entitled to, as it is answered. */
 import { z } from 'zod';
 import type { EntitledFeature, HeldSource } from '../../actions/entitlements/entitled-features.ts';
-import type { FeatureUsage } from '../../actions/entitlements/limited-usage.ts';
+import type { FeatureUsage, Used } from '../../actions/entitlements/limited-usage.ts';
 import { limitNumber, USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
 import { decimalText, timestampText } from '../../core/record.ts';
 import { formatMs } from '../../core/time/instant.ts';
@@ -118,6 +118,7 @@ export const CustomerUsageAnswer = z
       .nullable()
       .meta({ description: 'Of the subscription; null where there are several with periods of their own, or none.' }),
     pagination: z.null().meta({ description: 'All are answered at once.' }),
+    as_of: timestampText.meta({ description: 'All usage that was accepted before this instant is in it.' }),
   })
   .meta({ id: 'CustomerUsageSummaryResponse' });
 
@@ -127,15 +128,19 @@ export async function showLimitedUsage(usages: readonly FeatureUsage[], context:
     ['meters'],
     context,
   );
-  return usages.map(({ combined, used, usage_percent, window, ...usage }, index) => ({
+  return usages.map(({ combined, window, ...usage }, index) => ({
     feature: features[index],
     total_limit: limitNumber(combined.usage_limit),
     is_unlimited: combined.usage_limit === null,
-    current_usage: used,
-    usage_percent,
+    ...showUsed(usage),
     is_enabled: combined.is_enabled,
     is_soft_limit: combined.is_soft_limit,
     next_usage_reset_at: window.end === null ? null : formatMs(window.end),
     sources: usage.sources.map(showSource),
   }));
+}
+
+/** What of it grows with usage. */
+export function showUsed({ used, usage_percent }: Used) {
+  return { current_usage: used, usage_percent };
 }

@@ -5,7 +5,7 @@
  */
 import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
-import type { Permission } from '../../core/access/role.ts';
+import { mayDo, type Permission } from '../../core/access/role.ts';
 import { FarthingError } from '../../core/error.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { hashApiKey } from '../../storage/api-key.ts';
@@ -61,6 +61,31 @@ export async function authenticate(
   return { ...holder, environment_id: await environmentOf(request, holder, access, services.postgres) };
 }
 
+/**
+ * The same for a key of one environment whose holder is known at this moment, at once; undefined where anything has to be looked up or
+ * refused, which `authenticate` does.
+ */
+export function knownCaller(
+  { headers }: Pick<Request, 'headers'>,
+  access: Permission,
+  { postgres }: Pick<Services, 'postgres'>,
+  now: Date,
+): Caller | undefined {
+  const key = headerOf(headers['x-api-key']);
+  const kept = key === null ? undefined : cacheOf(postgres).get(hashApiKey(key));
+  if (kept === undefined || kept.stale || !isFresh(kept, now.getTime())) return undefined;
+  const { holder } = kept;
+  const { environment_id, secret_id, expires_at } = holder;
+  const asked = headerOf(headers['x-environment-id']);
+  if (secret_id === null || environment_id === null || (asked !== null && asked !== environment_id)) return undefined;
+  if (expires_at !== null && instantOf(expires_at) <= now.getTime()) return undefined;
+  return mayDo(holder, access) ? { ...holder, environment_id } : undefined;
+}
+
+function headerOf(value: string | string[] | undefined): string | null {
+  return (typeof value === 'string' && value.trim()) || null;
+}
+
 /** After a key, a user or the state of this tenant has changed, or of any where none is named. */
 export function forgetKeys({ postgres }: Pick<Services, 'postgres'>, tenant_id?: string): void {
   changes++;
@@ -106,7 +131,7 @@ async function remembered(name: string, { postgres, now, find, findNew = find }:
   const known = had?.stale ? undefined : had;
   const now_ms = now.getTime();
   // While somebody tries, the others go on: a Postgres that hangs would hold up every one of them.
-  if (known && (now_ms - known.seen_ms < FRESH_MS || now_ms - known.tried_ms < TRIED_EVERY_MS)) return known.holder;
+  if (known && isFresh(known, now_ms)) return known.holder;
   if (known) kept.set(name, { ...known, tried_ms: now_ms }, { noUpdateTTL: true });
   const seen_changes = changes;
   try {
@@ -119,6 +144,10 @@ async function remembered(name: string, { postgres, now, find, findNew = find }:
     kept.delete(name);
     throw error;
   }
+}
+
+function isFresh({ seen_ms, tried_ms }: Kept, now_ms: number): boolean {
+  return now_ms - seen_ms < FRESH_MS || now_ms - tried_ms < TRIED_EVERY_MS;
 }
 
 async function lookUp(database: Database, hash: string, now: Date): Promise<KeyHolder> {

@@ -4,7 +4,7 @@
  * says what is left in the headers `RateLimit` and `RateLimit-Policy` (the IETF's draft of RateLimit header fields).
  */
 import { isIPv6 } from 'node:net';
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Config } from '../../config.ts';
 import { FarthingError } from '../../core/error.ts';
@@ -24,7 +24,7 @@ export class RateLimits {
   }
 
   /** One more request of this key, or of this user with tokens; throws `too_many_requests` when it has had its share. */
-  async countRequest(name: string, response: Response): Promise<void> {
+  async countRequest(name: string, response: { set(name: string, value: string): unknown }): Promise<void> {
     if (!this.#requests) return;
     const { points } = this.#requests;
     const state = await this.#requests.consume(name).catch(stateOf);

@@ -12,17 +12,23 @@ const HARMLESS_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const SECRETS = ['x-api-key', 'authorization', 'cookie', 'x-session-token'];
 export const QUIET = new Set(['/health', '/ready', '/metrics']);
 
+/** Of the caller where it harms no log, else a new one; the answer says it. */
+export function requestIdOf(
+  { headers }: Pick<IncomingMessage, 'headers'>,
+  response: Pick<ServerResponse, 'setHeader'>,
+): string {
+  const given = headers['x-request-id'];
+  const id = typeof given === 'string' && HARMLESS_ID.test(given) ? given : newId('request');
+  response.setHeader('X-Request-ID', id);
+  return id;
+}
+
 export function logRequests(logger: Logger): RequestHandler {
   // The redaction guards against a later line that logs a whole request.
   const paths = SECRETS.flatMap((name) => [`req.headers["${name}"]`, `headers["${name}"]`, `["${name}"]`]);
   return pinoHttp({
     logger: logger.child({}, { redact: { paths, censor: '[redacted]' } }),
-    genReqId: (request, response) => {
-      const given = request.headers['x-request-id'];
-      const id = typeof given === 'string' && HARMLESS_ID.test(given) ? given : newId('request');
-      response.setHeader('X-Request-ID', id);
-      return id;
-    },
+    genReqId: requestIdOf,
     autoLogging: { ignore: (request) => QUIET.has(request.url ?? '') },
     // Lines that a route writes, and the last one, have the id and not the whole request.
     quietReqLogger: true,
@@ -54,13 +60,27 @@ function looksSecret(part: string): boolean {
 
 function lineOf(request: IncomingMessage, response: ServerResponse, { responseTime }: { responseTime: number }) {
   const { route, scope = {}, trace_id } = (response as Response).locals;
-  return {
-    ...scope,
+  const line = lineOfAnswer({
+    scope,
     method: request.method,
-    path: withoutSecrets((request as Request).originalUrl.split('?')[0]!, route),
+    url: (request as Request).originalUrl,
     route,
     http_status: response.statusCode,
     duration_ms: responseTime,
-    ...(trace_id === undefined ? {} : { trace_id }),
-  };
+  });
+  return trace_id === undefined ? line : { ...line, trace_id };
+}
+
+type Answer = {
+  readonly scope: object;
+  readonly method: string | undefined;
+  readonly url: string;
+  readonly route: string | undefined;
+  readonly http_status: number;
+  readonly duration_ms: number;
+};
+
+/** What a line says of a request and its answer. */
+export function lineOfAnswer({ scope, method, url, route, http_status, duration_ms }: Answer) {
+  return { ...scope, method, path: withoutSecrets(url.split('?')[0]!, route), route, http_status, duration_ms };
 }

@@ -88,8 +88,12 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   example?: { body: unknown };
   /** Of a POST that is not public: how it is done once. */
   once?: Once<{ params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }>;
+  /** What `handle` would answer, where all of it is kept in memory; undefined where something has to be gathered (kept-reads.ts). */
+  kept?(input: { params: Decoded<P>; query: Decoded<Q> }, context: KeptContext): Promise<unknown>;
   handle(input: { params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }, context: Context): Promise<unknown>;
 };
+
+export type KeptContext = Pick<Context, 'scope' | 'services' | 'now'>;
 
 /** A route of whatever shapes, as the table of contents holds it. */
 export type Route = RouteDefinition<Shape | undefined, Shape | undefined, Shape | undefined>;

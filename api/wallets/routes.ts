@@ -4,6 +4,7 @@ import { changeWallet } from '../../actions/wallets/change-wallet.ts';
 import { convertWallet, terminateWallet } from '../../actions/wallets/close-wallet.ts';
 import { createWallet } from '../../actions/wallets/create-wallet.ts';
 import { debitWallet } from '../../actions/wallets/debit-wallet.ts';
+import { balanceFromKept, balanceOf } from '../../actions/wallets/real-time-balance.ts';
 import { topUpWallet } from '../../actions/wallets/top-up.ts';
 import { invalid, notFound } from '../../core/error.ts';
 import { STATUSES } from '../../core/record.ts';
@@ -40,7 +41,15 @@ import {
   walletGrammar,
   walletTransactionGrammar,
 } from './schema.ts';
-import { showBalance, showTransaction, showTransactions, showWallet, showWallets } from './show.ts';
+import {
+  balanceShown,
+  showBalance,
+  showTransaction,
+  showTransactions,
+  showWallet,
+  showWallets,
+  WITHOUT,
+} from './show.ts';
 
 const tag = 'Wallets';
 
@@ -239,11 +248,16 @@ function balanceRoute(path: string, operation_id: string): Route {
       'The balance less what was used in the running periods and what stands on invoices that are not paid, of the prices that it pays for. 0 of one that is not active.',
     query: BalanceQuery,
     answer: WalletBalanceAnswer,
+    kept: async ({ params, query }, { scope, services, now }) => {
+      if ((query.expand ?? []).length > 0) return undefined;
+      const known = await balanceFromKept(services, scope, { id: params.id, now });
+      return known && balanceShown({ ...WITHOUT, ...known.wallet }, known.realTime, now);
+    },
     handle: async ({ params, query }, context) => {
-      const { scope, services } = context;
+      const { scope, services, now } = context;
       checkExpand(query.expand ?? [], walletGrammar);
-      const wallet = await WalletModel.fetch(scope, params.id, { database: services.postgres });
-      return showBalance(wallet, { expand: query.expand, isRealTime: true }, context);
+      const { wallet, realTime } = await balanceOf(services, scope, { id: params.id, now });
+      return balanceShown(await showWallet(wallet, context, query.expand), realTime, now);
     },
   });
 }

@@ -69,7 +69,12 @@ export const WalletBalanceAnswer = WalletAnswer.extend({
   unpaid_invoices_amount: decimalText
     .nullable()
     .meta({ description: 'What of it stands on invoices that are not paid.' }),
-  is_cached_fallback: z.boolean().meta({ description: 'false: it is computed at each question.' }),
+  as_of: timestampText.nullable().meta({
+    description: 'All usage that was accepted before this instant is in it: a second ago at most while events arrive.',
+  }),
+  is_cached_fallback: z
+    .boolean()
+    .meta({ description: 'false: it is never older than `as_of`, and all records are as they are now.' }),
 }).meta({ id: 'WalletBalanceResponse' });
 export const WalletBalancesAnswer = z.array(WalletBalanceAnswer).meta({ id: 'CustomerWalletBalancesResponse' });
 

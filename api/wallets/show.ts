@@ -1,6 +1,6 @@
 /** Wallets and their transactions with the parts that are asked for: one query per part. */
 
-import { realTimeOf } from '../../actions/wallets/real-time-balance.ts';
+import { type RealTimeAsOf, realTimeOf } from '../../actions/wallets/real-time-balance.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { UserModel } from '../../storage/models/user.ts';
@@ -9,7 +9,7 @@ import { WalletTransactionModel } from '../../storage/models/wallet-transaction.
 import type { Context } from '../http/route.ts';
 import { customersOf } from '../invoices/expand.ts';
 
-const WITHOUT = { credits_available_breakdown: null, real_time_balance: null, real_time_credit_balance: null };
+export const WITHOUT = { credits_available_breakdown: null, real_time_balance: null, real_time_credit_balance: null };
 
 export async function showWallets(wallets: readonly WalletModel[], expand: readonly string[], context: Context) {
   const asked = expand.includes('credits_available_breakdown');
@@ -38,10 +38,14 @@ export async function showBalance(
       balance_updated_at: null,
       current_period_usage: null,
       unpaid_invoices_amount: null,
+      as_of: null,
       is_cached_fallback: false,
     };
-  const realTime = await realTimeOf(context.services, wallet, context.now);
-  return { ...shown, ...realTime, balance_updated_at: context.now.toISOString(), is_cached_fallback: false };
+  return balanceShown(shown, await realTimeOf(context.services, wallet, context.now), context.now);
+}
+
+export function balanceShown<Shown extends object>(shown: Shown, realTime: RealTimeAsOf, now: Date) {
+  return { ...shown, ...realTime, balance_updated_at: now.toISOString(), is_cached_fallback: false };
 }
 
 async function breakdownsOf(wallets: readonly WalletModel[], { scope, services }: Context) {

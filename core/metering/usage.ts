@@ -196,7 +196,16 @@ function* valueOf(meter: CompiledMeter, cells: readonly OwnedCell[], range: Rang
     merged.combine(cell.bucket);
     yield;
   }
-  return meter.aggregation.finish(merged, { ...range, multiplier: meter.multiplier });
+  return valueOfBucket(meter, merged, range);
+}
+
+/** What all events of a range come to, of a meter without windows of its own. */
+export function valueOfBucket(
+  meter: Pick<CompiledMeter, 'aggregation' | 'multiplier'>,
+  merged: UsageBucket,
+  { start_us, end_us }: Pick<Range, 'start_us' | 'end_us'>,
+): Decimal {
+  return meter.aggregation.finish(merged, { start_us, end_us, multiplier: meter.multiplier });
 }
 
 /** Numbers of distinct values cannot be added up: the same value may be in several of them. */

@@ -3,6 +3,7 @@
  * was accepted, each once, is checked and not believed.
  */
 import { type CheckName, checkOf, type Finding } from '../../actions/audit/findings.ts';
+import { sampleRunning } from '../../actions/audit/running.ts';
 import { sampleRecords } from '../../actions/audit/sample-records.ts';
 import { auditSample, type Difference } from '../../actions/audit/usage.ts';
 import { formatMs, msOf } from '../../core/time/instant.ts';
@@ -18,9 +19,12 @@ export function auditSampleJob(stores: Stores, every_seconds: number): Job {
   return {
     name: 'audit-sample',
     every_seconds,
-    async run() {
+    async run(now) {
       const told = new Told();
       const { ranges, records } = await sampleRecords(stores, Math.random, (finding) =>
+        told.add(checkOf(finding.kind), finding.kind, saidOf(finding)),
+      );
+      await sampleRunning(stores, { chance: Math.random, now }, (finding) =>
         told.add(checkOf(finding.kind), finding.kind, saidOf(finding)),
       );
       const options = { size: DAYS_PER_RUN, chance: Math.random };

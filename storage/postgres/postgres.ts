@@ -2,6 +2,7 @@ import knex, { type Knex } from 'knex';
 import pg from 'pg';
 import { parseJson } from '../../core/json/parse.ts';
 import { isTracing } from '../../tracing/spans.ts';
+import { noteRows } from '../kept/noting.ts';
 import { oneByOne } from './one-by-one.ts';
 import { watchForSilence } from './silence.ts';
 import { traceStatements } from './traced.ts';
@@ -51,6 +52,7 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
           // Within what asks who is asking.
           if (!error) oneByOne(connection);
           if (!error && isTracing()) traceStatements(connection);
+          if (!error) noteRows(connection);
           if (error) return done(error, connection);
           wallIn(connection).then(
             () => done(null, connection),

@@ -48,6 +48,8 @@ export type Consistent<T> = {
   readonly snapshot: Snapshot;
   /** The progress at which the value stands, where nothing moved while it was read. */
   readonly stood_still: readonly SliceState[] | null;
+  /** The progress at which it stands, where that is known, whatever moved. */
+  readonly stands_at: readonly SliceState[] | null;
 };
 
 const TRIES_MAX = 20;
@@ -63,21 +65,22 @@ export async function consistently<T>(reading: SnapshotRead<T>): Promise<Consist
     const snapshot = snapshotOf(before);
     const value = await reading.read(snapshot, before);
     const certainty = reading.certaintyOf(value);
-    if (certainty === 'certain') return { value, snapshot, stood_still: null };
+    if (certainty === 'certain') return { value, snapshot, stood_still: null, stands_at: before };
     const after = await reading.progress();
     if (after === null) return null;
     if (isRebuilding(after) || rebuildsOf(after) !== rebuildsOf(before)) continue;
-    if (certainty === 'unless rebuilt') return { value, snapshot, stood_still: null };
+    if (certainty === 'unless rebuilt') return { value, snapshot, stood_still: null, stands_at: before };
     const stood_still = doubtsBetween(before, after).length === 0 ? before : null;
     // Raw rows before the snapshot's offsets are the same whenever they are read.
     const doubts = doubtsBetween(before, reading.rowsReadAt?.(value) ?? after);
-    if (doubts.length === 0 || !(await reading.matters(doubts, value))) return { value, snapshot, stood_still };
+    if (doubts.length === 0 || !(await reading.matters(doubts, value)))
+      return { value, snapshot, stood_still, stands_at: stood_still };
   }
   const before = await reading.progress();
   if (before === null) return null;
   const snapshot = snapshotOf(before);
   const value = await reading.readRaw(snapshot);
-  return (await reading.progress()) === null ? null : { value, snapshot, stood_still: null };
+  return (await reading.progress()) === null ? null : { value, snapshot, stood_still: null, stands_at: before };
 }
 
 /** Rows are being taken away and written anew (storage/progress/bucket-lock.ts): they say nothing now. */

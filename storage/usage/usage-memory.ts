@@ -11,6 +11,7 @@ import { type HeldPartition, rebuildsOf, type SliceState } from '../progress/sli
 import type { BucketQuestion, Inside, StoredCells } from './bucket-cells.ts';
 import { isOfLines } from './bucket-lines.ts';
 import { CELLS_MAX, KeptUsage, keyOf, openKeyOf } from './kept-usage.ts';
+import { RunningUsage } from './running-usage.ts';
 
 /** What a slice is about to add, told before Postgres commits it. */
 export type ComingSlice = {
@@ -43,8 +44,12 @@ const LINE_MAX = 32;
 const REBUILDS_MAX = 64;
 /** Nobody asks any more: slices are not listened to until somebody does. */
 const IDLE_MS = 60_000;
+/** The same for running periods, which are asked for again and again. */
+const RUNNING_IDLE_MS = 3_600_000;
 
 export class UsageMemory {
+  /** Of running periods: told of what is committed, and forgotten, as everything here. */
+  readonly running = new RunningUsage();
   readonly #followed = new Map<number, Followed>();
   #rebuilds = 0n;
   #rebuilding: ComingRebuild[] = [];
@@ -73,10 +78,21 @@ export class UsageMemory {
     if (this.#rebuilding.length > REBUILDS_MAX) this.#rebuilding.shift();
   }
 
+  /** Brings all that is kept to this progress, and keeps it there while nobody asks for a while. */
+  follow(progress: readonly SliceState[]): void {
+    this.#wanted_until = Math.max(this.#wanted_until, performance.now() + RUNNING_IDLE_MS);
+    this.#follow(progress);
+  }
+
+  /** Whether all that is kept stands at this progress. */
+  isAt(progress: readonly SliceState[]): boolean {
+    return this.#follow(progress);
+  }
+
   /** What is asked for as of this progress, or null. */
   find(question: BucketQuestion, inside: Inside | undefined, progress: readonly SliceState[]): StoredCells | null {
     if (!isOfLines(question)) return null;
-    this.#wanted_until = performance.now() + IDLE_MS;
+    this.#wanted_until = Math.max(this.#wanted_until, performance.now() + IDLE_MS);
     if (!this.#follow(progress)) return null;
     const key = keyOf(question, inside);
     const kept = this.#kept.get(key) ?? this.#extended(question);
@@ -194,7 +210,10 @@ export class UsageMemory {
       reached = told.after;
     }
     if (reached !== rebuilds) this.#forget();
-    else for (const kept of this.#kept.values()) if (touched.some((rebuild) => isOf(rebuild, kept))) this.#drop(kept);
+    else {
+      for (const kept of this.#kept.values()) if (touched.some((rebuild) => isOf(rebuild, kept))) this.#drop(kept);
+      for (const { customers } of touched) this.running.rebuilt(customers);
+    }
     this.#rebuilding = this.#rebuilding.filter(({ before }) => before >= rebuilds);
     this.#rebuilds = rebuilds;
   }
@@ -218,6 +237,7 @@ export class UsageMemory {
   }
 
   #add({ rows, versionOf }: ComingSlice): void {
+    this.running.take(rows, versionOf);
     if (this.#byLine.size === 0) return;
     const tenants = new Set<string>();
     for (const row of rows) {
@@ -257,6 +277,7 @@ export class UsageMemory {
   }
 
   #forget(): void {
+    this.running.forget();
     this.#kept.clear();
     this.#cells = 0;
     this.#cellsOfTenants.clear();

@@ -23,12 +23,14 @@ import { formatUs, type Milliseconds, msOf, usOf } from '../../core/time/instant
 import { clockOf } from '../environment-clock.ts';
 import { countRawEvents, type LogPlace } from '../events/raw-events.ts';
 import { monthStart } from '../events/tables.ts';
+import { currentNotes } from '../kept/noting.ts';
 import type { EventLog, PartitionLag } from '../log/log.ts';
 import { type SliceState } from '../progress/slice-state.ts';
 import type { Stores } from '../stores.ts';
 import { TogetherByKey } from '../together.ts';
 import { finished } from '../turns.ts';
 import { type Counting as CountingNow, countingNow, isSameCounter } from './counter.ts';
+import type { UsageRead } from './running-usage.ts';
 import { consistently, type Doubt, type Snapshot, type SnapshotRead } from './snapshot.ts';
 import type { Clipped, UsageAsked } from './usage-asked.ts';
 import { type CellsRead, cellsOf, type Reading, rawWanted, remember } from './usage-cells.ts';
@@ -55,6 +57,7 @@ export type UsageReport = {
 export async function askUsage(stores: Stores, scope: Scope, asked: UsageAsked): Promise<UsageReport> {
   if (asked.start_us > asked.end_us)
     throw new FarthingError('internal_error', 'usage was asked for a range turned round');
+  currentNotes()?.asking(scope.tenant_id, scope.environment_id, asked);
   for (let tries = 0; tries < CHANGES_MAX; tries++) {
     // Before the progress is read: the answer is then at least as fresh as it says.
     const as_of = await freshness(stores, scope, asked.now_ms ?? Date.now());
@@ -76,9 +79,10 @@ async function countedBy(asking: Asking): Promise<Omit<UsageReport, 'as_of'> | n
   const { meter } = counting.question;
   const answer = await consistently(readingOf(asking, counting));
   if (answer === null) return null;
-  const { value: found, snapshot, stood_still } = answer;
+  const { value: found, snapshot, stood_still, stands_at } = answer;
   countAnswer(wants_raw ? 'raw' : found.every(({ certainty }) => certainty !== 'open') ? 'memory' : 'rows');
   for (const { stored } of found) if (stored) remember(asking.stores, stood_still, stored);
+  noteRead(asking, counting, { cells: found[0]!.cells, progress: stands_at });
   const answers = await Promise.all(parts.map((part, index) => answerOf(meter, part, found[index]!.cells)));
   return {
     usage: usageOf(answers),
@@ -86,6 +90,16 @@ async function countedBy(asking: Asking): Promise<Omit<UsageReport, 'as_of'> | n
     meter_version: asking.began.counter.version,
     from: wants_raw ? 'raw' : 'buckets',
   };
+}
+
+/** For whoever keeps what is made of it (storage/kept). */
+function noteRead(
+  { scope, asked, began: { counter } }: Asking,
+  { question, wants_raw }: Counting,
+  read: Pick<UsageRead, 'cells' | 'progress'>,
+): void {
+  const has_rows = !wants_raw && counter.stop === undefined;
+  currentNotes()?.read({ ...scope, asked, meter: question.meter, meter_version: counter.version, has_rows, ...read });
 }
 
 /** How a question is counted: by what, and cut into which parts. */

@@ -72,7 +72,8 @@ describe('what a customer is entitled to', () => {
   it('is nothing without a subscription', async () => {
     const { id } = await post('/customers', { external_id: 'nobody' });
     expect(await get(`/customers/${id}/entitlements`)).to.deep.equal({ customer_id: id, features: [] });
-    const usage = { customer_id: id, features: [], period: null, pagination: null };
+    const as_of = '2026-01-05T00:00:00Z';
+    const usage = { customer_id: id, features: [], period: null, pagination: null, as_of };
     expect(await get('/customers/usage?customer_lookup_key=nobody')).to.deep.equal(usage);
   });
 

@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
-import { buildApp } from '../../api/app.ts';
+import { buildListener } from '../../api/app.ts';
 import { forgetKeys } from '../../api/http/auth.ts';
 import type { Route } from '../../api/http/route.ts';
 import { routes as allRoutes } from '../../api/resources.ts';
@@ -19,6 +19,7 @@ import { hashApiKey, makeApiKey } from '../../storage/api-key.ts';
 import { bootstrap } from '../../storage/bootstrap.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import { newId } from '../../storage/new-id.ts';
+import type { UsageMemory } from '../../storage/usage/usage-memory.ts';
 import { freshDatabase } from './stores.ts';
 
 export type TestAnswer = {
@@ -58,7 +59,14 @@ export type TestApi = {
 };
 
 export async function startTestApi(
-  options: { now?: Date | string; routes?: readonly Route[]; config?: Record<string, string>; pipeline?: true } = {},
+  options: {
+    now?: Date | string;
+    routes?: readonly Route[];
+    config?: Record<string, string>;
+    pipeline?: true;
+    /** As in `npm start`, where API and pipeline are one process. */
+    usage_memory?: UsageMemory;
+  } = {},
 ): Promise<TestApi> {
   let now = new Date(options.now ?? '2026-03-15T12:00:00Z');
   const database = await freshDatabase();
@@ -70,7 +78,8 @@ export async function startTestApi(
   });
   const lines: string[] = [];
   const logger = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
-  const services: Services = { postgres, clickhouse, log, config, logger, clock: () => now };
+  const { usage_memory } = options;
+  const services: Services = { postgres, clickhouse, log, config, logger, clock: () => now, usage_memory };
   const { tenant, environment, api_key } = await bootstrap(postgres, { now });
   const key = api_key!;
   const scope = { tenant_id: tenant.id, environment_id: environment.id };
@@ -78,7 +87,7 @@ export async function startTestApi(
   // Without one, whatever asks for an event that is not there waits for the log until its time is over.
   const pipeline =
     options.pipeline && (await startPipeline(services, { ...services, owner: 't', slice_events_max: 100 }));
-  const server = makeHttpServer(buildApp(services, options.routes ?? allRoutes));
+  const server = makeHttpServer(buildListener(services, options.routes ?? allRoutes));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

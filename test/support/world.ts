@@ -21,6 +21,7 @@ import { routes } from '../../api/resources.ts';
 import { subscriptionRoutes } from '../../api/subscriptions/routes.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
+import type { UsageMemory } from '../../storage/usage/usage-memory.ts';
 import { startTestApi, type TestApi } from './api.ts';
 import { isLogProcessed, isSettled } from './settled.ts';
 import { until } from './until.ts';
@@ -60,13 +61,14 @@ export function tiers(meter: string, slabs: [number | null, string, string?][], 
  * that drafts become final on the way, too.
  */
 export async function startWorld(
-  options: { now?: string; test_clock?: boolean; config?: Record<string, string> } = {},
+  options: { now?: string; test_clock?: boolean; config?: Record<string, string>; usage_memory?: UsageMemory } = {},
 ): Promise<World> {
   const extra = [...ingestRoutes, ...subscriptionRoutes, ...invoiceRoutes];
   const listed = new Set(routes.map(place));
   const api = await startTestApi({
     now: options.now ?? '2026-01-01T00:00:00Z',
     config: options.config ?? {},
+    ...(options.usage_memory ? { usage_memory: options.usage_memory } : {}),
     routes: [...routes, ...extra.filter((route) => !listed.has(place(route)))],
   });
   const world = new World(api);

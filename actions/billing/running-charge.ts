@@ -1,0 +1,60 @@
+/**
+ * The charge of a running period, made again of what its lines count by now (storage/kept): by the functions that plan the invoice, and
+ * from what the preview gathered. It is kept for many subscriptions at once, so of their records only what core goes by is.
+ */
+import type { PricedItem } from '../../core/billing/line-amount.ts';
+import { type InvoiceQuestion, openCharges, planInvoice } from '../../core/billing/plan-invoice.ts';
+import { usageNet } from '../../core/billing/usage-net.ts';
+import type { Decimal } from '../../core/decimal.ts';
+import type { Made, ReadKept } from '../../storage/kept/kept-answers.ts';
+import { type BillableItem, measureBy } from './billable-items.ts';
+import { usageOf } from './gather-billing.ts';
+
+export function chargeAgain(gathered: InvoiceQuestion<BillableItem>): Made<Decimal> {
+  const question = slim(gathered);
+  const isClosing = gathered.reference !== 'period_start';
+  const again = async (read: ReadKept): Promise<Decimal> => {
+    const measure = measureBy<PricedItem>(question.subscription, async (item, window) => read(item.meter_id!, window));
+    const usage = await usageOf(openCharges(question), measure);
+    return usageNet(planInvoice({ ...question, usage }));
+  };
+  return {
+    answer: usageNet(planInvoice(gathered)),
+    again,
+    // What comes late for what is invoiced already is a correction, which is gathered anew.
+    ...(isClosing ? { late_before_ms: gathered.period.start } : {}),
+  };
+}
+
+function slim(gathered: InvoiceQuestion<BillableItem>): InvoiceQuestion<PricedItem> {
+  const items = new Map<BillableItem, PricedItem>();
+  const slimItem = (item: BillableItem): PricedItem => {
+    const known = items.get(item);
+    if (known) return known;
+    const { record: _record, price_record: _price, meter: _meter, ...priced } = item;
+    const made = { ...priced, price: shared(priced.price, item.price_record) };
+    items.set(item, made);
+    return made;
+  };
+  return {
+    ...gathered,
+    items: gathered.items.map(slimItem),
+    closed: gathered.closed.map((charge) => ({ ...charge, item: slimItem(charge.item) })),
+    usage: new Map(),
+  };
+}
+
+/** Of the many subscriptions of a plan each has read its price anew. */
+const prices = new Map<string, WeakRef<PricedItem['price']>>();
+const PRICES_MAX = 50_000;
+
+function shared(price: PricedItem['price'], { id, updated_at, version }: PriceVersion): PricedItem['price'] {
+  const key = `${id} ${updated_at} ${version ?? ''}`;
+  const known = prices.get(key)?.deref();
+  if (known) return known;
+  if (prices.size >= PRICES_MAX) prices.clear();
+  prices.set(key, new WeakRef(price));
+  return price;
+}
+
+type PriceVersion = { readonly id: string; readonly updated_at: string; readonly version?: number };

@@ -1,0 +1,156 @@
+/**
+ * Reads that stand in front of every request of a customer: balances and entitlements. Where all that they say is kept in memory
+ * (storage/kept) they are answered here, before the framework, which costs several times what the answer does. Keys, permissions, limits,
+ * scope, shapes, headers, log and metrics are those of every route, by the same functions; whatever is not plainly so, also what is to
+ * be refused, is left to the framework, as if this were not there (docs/decisions/0022-running-charges.md).
+ */
+import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import type { Request, RequestHandler, Response } from 'express';
+import { z } from 'zod';
+import type { Permission } from '../../core/access/role.ts';
+import { errorRecord, type FarthingError } from '../../core/error.ts';
+import { completeKeys } from '../../core/json/complete-keys.ts';
+import type { Scope } from '../../core/scope.ts';
+import { clockOf } from '../../storage/environment-clock.ts';
+import type { HttpMetrics } from '../metrics.ts';
+import type { Services } from '../services.ts';
+import { type Caller, knownCaller, rateLimitsOf } from './auth.ts';
+import { asFarthingError, setErrorHeaders } from './errors.ts';
+import { parseQuery } from './query-string.ts';
+import { lineOfAnswer, requestIdOf } from './request-log.ts';
+import type { Route } from './route.ts';
+
+type Headers = readonly (readonly [name: string, value: string])[];
+type Mounted = {
+  readonly routes: readonly Route[];
+  readonly metrics: HttpMetrics;
+  /** Of every answer. */
+  readonly headers: Headers;
+  readonly otherwise: RequestListener;
+};
+type Asked = { readonly route: KeptRoute; readonly input: { readonly params: unknown; readonly query: unknown } };
+
+export function keptReads(services: Services, mounted: Mounted): RequestListener {
+  const routes = mounted.routes.flatMap((route) => keptRoute(route) ?? []);
+  return (request, response) => {
+    const asked = request.method === 'GET' ? askedIn(routes, request.url!) : undefined;
+    if (asked === undefined) return mounted.otherwise(request, response);
+    const began = performance.now();
+    found(services, asked, request).then(
+      (known) => {
+        if (known === undefined) return mounted.otherwise(request, response);
+        const answering = { services, mounted, route: asked.route, began };
+        return answer(request, response, { ...answering, ...known });
+      },
+      // It says why.
+      () => mounted.otherwise(request, response),
+    );
+  };
+}
+
+type KeptRoute = {
+  readonly path: string;
+  readonly access: Permission;
+  readonly pattern: RegExp;
+  readonly names: readonly string[];
+  readonly queryNames: ReadonlySet<string>;
+  readonly route: Route;
+};
+
+/** An id needs no decoding. */
+const PARAMETER = '([A-Za-z0-9_]{1,100})';
+
+function keptRoute(route: Route): KeptRoute | null {
+  const { kept, path, access, query } = route;
+  if (kept === undefined || access === 'public') return null;
+  const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!);
+  const pattern = new RegExp(`^/v1${path.replace(/:\w+/g, PARAMETER)}$`);
+  const queryNames = new Set(query instanceof z.ZodObject ? Object.keys(query.shape) : []);
+  return { path, access, pattern, names, queryNames, route };
+}
+
+function askedIn(routes: readonly KeptRoute[], url: string): Asked | undefined {
+  const at = url.indexOf('?');
+  const path = at < 0 ? url : url.slice(0, at);
+  for (const route of routes) {
+    const match = route.pattern.exec(path);
+    if (match === null) continue;
+    const input = inputOf(route, match, at < 0 ? null : url.slice(at + 1));
+    return input && { route, input };
+  }
+  return undefined;
+}
+
+function inputOf({ names, queryNames, route }: KeptRoute, match: RegExpExecArray, text: string | null) {
+  const params = Object.fromEntries(names.map((name, index) => [name, match[index + 1]]));
+  // What is escaped may be anything.
+  if (text !== null && !/^[\w=&.,-]*$/.test(text)) return undefined;
+  const given = text === null ? {} : parseQuery(text);
+  if (Object.keys(given).some((name) => !queryNames.has(name))) return undefined;
+  const query = route.query?.safeParse(given);
+  if (query?.success === false) return undefined;
+  return { params, query: query?.data };
+}
+
+type Found = { readonly caller: Caller; readonly scope: Scope; readonly value: unknown };
+
+async function found(
+  services: Services,
+  { route, input }: Asked,
+  request: IncomingMessage,
+): Promise<Found | undefined> {
+  const now = services.clock();
+  const caller = knownCaller(request as Request, route.access, services, now);
+  if (caller === undefined) return undefined;
+  const scope = { tenant_id: caller.tenant_id, environment_id: caller.environment_id };
+  if ((await clockOf(services.postgres, scope, now.getTime())) !== null) return undefined;
+  const value = await route.route.kept!(input as never, { scope, services, now });
+  return value === undefined ? undefined : { caller, scope, value };
+}
+
+type Answering = Found & {
+  readonly services: Services;
+  readonly mounted: Mounted;
+  readonly route: KeptRoute;
+  readonly began: number;
+};
+
+async function answer(request: IncomingMessage, response: ServerResponse, answering: Answering): Promise<void> {
+  const { services, mounted, route, caller, scope, value, began } = answering;
+  const request_id = requestIdOf(request, response);
+  for (const [name, of] of mounted.headers) response.setHeader(name, of);
+  const set = (name: string, of: string) => response.setHeader(name, of);
+  let body: string;
+  try {
+    await rateLimitsOf(services).countRequest(caller.secret_id ?? caller.user_id, { set });
+    body = JSON.stringify(completeKeys(route.route.answer!, value));
+    response.statusCode = route.route.success;
+  } catch (error) {
+    const known: FarthingError = asFarthingError(error);
+    if (known.http_status_code >= 500) services.logger.error({ err: error, request_id }, 'request failed');
+    setErrorHeaders({ set }, known);
+    response.statusCode = known.http_status_code;
+    body = JSON.stringify(errorRecord(known));
+  }
+  response.setHeader('Content-Type', 'application/json; charset=utf-8');
+  response.setHeader('Content-Length', Buffer.byteLength(body));
+  response.end(body);
+  const duration_ms = performance.now() - began;
+  const http_status = response.statusCode;
+  mounted.metrics.measured({ route: route.path, status: http_status, seconds: duration_ms / 1000 });
+  const said = { scope, method: request.method, url: request.url!, route: route.path, http_status };
+  const line = { request_id, ...lineOfAnswer({ ...said, duration_ms: Math.round(duration_ms) }) };
+  services.logger[http_status >= 500 ? 'error' : 'info'](line, 'request completed');
+}
+
+/** What these put on every answer, whatever is asked. */
+export function headersOf(handlers: readonly RequestHandler[]): Headers {
+  const request = new IncomingMessage(new Socket());
+  request.method = 'GET';
+  const response = new ServerResponse(request);
+  const set = (name: string, value: string) => response.setHeader(name, value);
+  const framed = Object.assign(response, { set }) as unknown as Response;
+  for (const handler of handlers) void handler(request as Request, framed, () => undefined);
+  return Object.entries(response.getHeaders()).map(([name, value]) => [name, String(value)] as const);
+}

@@ -1,0 +1,16 @@
+/** Forgets which records have changed, once whoever keeps answers made of them has seen it (docs/decisions/0022-running-charges.md). */
+import { nextLook, purgeRecordChanges } from '../../storage/kept/look.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { Job } from '../job.ts';
+
+export function purgeRecordChangesJob({ postgres, usage_memory }: Stores, every_seconds: number): Job {
+  return {
+    name: 'purge-record-changes',
+    every_seconds,
+    async run() {
+      // Where nobody has asked for a while, this process would not know what came since.
+      if (usage_memory !== undefined) await nextLook(postgres);
+      return { done: { purged: await purgeRecordChanges(postgres) }, waiting: [], failed: [] };
+    },
+  };
+}

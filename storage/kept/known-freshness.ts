@@ -1,0 +1,46 @@
+/**
+ * How far the log has been read, for who asks thousands of times a second: what was read a moment ago is told to all, and read anew
+ * beside them. It says less than is true, and never more.
+ */
+import type { Scope } from '../../core/scope.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { clockOf } from '../environment-clock.ts';
+import type { Stores } from '../stores.ts';
+import { freshness } from '../usage/usage.ts';
+
+type Known = { readonly as_of: string; readonly as_of_ms: Milliseconds; readonly read_ms: Milliseconds };
+
+/** Of the machine: from then on it is read anew. */
+const FRESH_MS = 50;
+/** Who finds nothing younger waits for it. */
+const KNOWN_MS = 500;
+
+export class KnownFreshness {
+  #known: Known | null = null;
+  #reading: Promise<Known> | null = null;
+
+  async of(stores: Stores, asked: Scope & { readonly now: Date }): Promise<string> {
+    const now_ms = asked.now.getTime();
+    // Where the environment has a clock of its own, what is fresh is said by that.
+    if ((await clockOf(stores.postgres, asked)) !== null) return freshness(stores, asked, now_ms);
+    const age_ms = this.#known === null ? Number.POSITIVE_INFINITY : performance.now() - this.#known.read_ms;
+    const isKnown = age_ms <= KNOWN_MS && this.#known!.as_of_ms <= now_ms;
+    if (age_ms <= FRESH_MS && isKnown) return this.#known!.as_of;
+    this.#reading ??= this.#read(stores, asked, now_ms);
+    if (!isKnown) return (await this.#reading).as_of;
+    // Whoever finds nothing younger hears of its failure.
+    this.#reading.catch(() => undefined);
+    return this.#known!.as_of;
+  }
+
+  async #read(stores: Stores, scope: Scope, now_ms: Milliseconds): Promise<Known> {
+    try {
+      const read_ms = performance.now();
+      const as_of = await freshness(stores, scope, now_ms);
+      this.#known = { as_of, as_of_ms: instantOf(as_of), read_ms };
+      return this.#known;
+    } finally {
+      this.#reading = null;
+    }
+  }
+}

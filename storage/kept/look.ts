@@ -1,0 +1,93 @@
+/**
+ * A look at Postgres for whoever keeps in memory what was made of its records: which of them have changed since the look before, and
+ * how far the stores are, in one statement that all who ask at one time share. It begins after each of them has asked, so what
+ * was committed before a question is known to its answer (docs/decisions/0022-running-charges.md).
+ *
+ * A change writes the id of its record and of its transaction (sql/postgres/0170-record-changes.sql). Those that this look's snapshot
+ * sees, and that of the last look did not, are what has changed: whichever transaction began first.
+ */
+import { type SliceState, stateOf } from '../progress/slice-state.ts';
+import type { Database } from '../stores.ts';
+import { TogetherByKey } from '../together.ts';
+
+export type Look = {
+  /** 1, 2, 3 … of this process. */
+  readonly number: number;
+  readonly progress: readonly SliceState[];
+  /** What was gathered before the look of this number is not known to hold. */
+  readonly known_since: number;
+  /** In which look a record was seen to have changed, of those since `known_since`. */
+  readonly changed: ReadonlyMap<string, number>;
+};
+
+/** Of more changes than these what was kept is forgotten. */
+const CHANGES_MAX = 500_000;
+/** While others wait Postgres rests as long as it worked, and no longer than this: whoever asks waits for it. */
+const REST_MAX_MS = 1;
+
+const LOOK = `
+  with last as (select coalesce(?::pg_snapshot, pg_current_snapshot()) as seen)
+  select s.*, c.snapshot, c.horizon, c.changed
+    from (select pg_current_snapshot()::text as snapshot, (select horizon::text from record_changes_kept) as horizon,
+                 (select coalesce(json_agg(distinct r.id), '[]') from last, record_changes r
+                   where r.xid >= pg_snapshot_xmin(last.seen) and not pg_visible_in_snapshot(r.xid, last.seen)) as changed) as c
+    left join slices s on true`;
+
+class Looks {
+  #snapshot: string | null = null;
+  #number = 0;
+  #known_since = 1;
+  readonly #changed = new Map<string, number>();
+
+  async next(database: Database): Promise<Look> {
+    const { rows } = await database.raw(LOOK, [this.#snapshot]);
+    const [{ snapshot, horizon, changed }] = rows as { snapshot: string; horizon: string; changed: string[] }[] as [
+      { snapshot: string; horizon: string; changed: string[] },
+    ];
+    this.#number++;
+    // What came between the two may have been forgotten there.
+    if (this.#snapshot !== null && BigInt(horizon) > xminOf(this.#snapshot)) this.#forget();
+    this.#snapshot = snapshot;
+    for (const id of changed) this.#changed.set(id, this.#number);
+    if (this.#changed.size > CHANGES_MAX) this.#forget();
+    const progress = rows.filter((row: { partition: number | null }) => row.partition !== null).map(stateOf);
+    return { number: this.#number, progress, known_since: this.#known_since, changed: this.#changed };
+  }
+
+  #forget(): void {
+    this.#changed.clear();
+    this.#known_since = this.#number;
+  }
+}
+
+function xminOf(snapshot: string): bigint {
+  return BigInt(snapshot.split(':')[0]!);
+}
+
+const looks = new WeakMap<Database, Looks>();
+
+const NEXT = new TogetherByKey<Database, void, Look>(
+  async (database, asked) => {
+    let own = looks.get(database);
+    if (own === undefined) looks.set(database, (own = new Looks()));
+    const look = await own.next(database);
+    return asked.map(() => look);
+  },
+  { restMax_ms: REST_MAX_MS },
+);
+
+/** The next one, of `database`, the pool of the process. */
+export const nextLook = (database: Database): Promise<Look> => NEXT.ask(database);
+
+/** Forgets the changes that were there when this was done the last time. Answers how many. */
+export async function purgeRecordChanges(database: Database): Promise<number> {
+  return database.transaction(async (transaction) => {
+    await transaction.raw(
+      `update record_changes_kept set horizon = next, next = pg_snapshot_xmin(pg_current_snapshot())`,
+    );
+    const answer = await transaction.raw(
+      'delete from record_changes where xid < (select horizon from record_changes_kept)',
+    );
+    return answer.rowCount ?? 0;
+  });
+}

@@ -1,0 +1,58 @@
+/**
+ * What a computation has read, noted while it reads: the ids in the rows of Postgres, on whose change the result is no longer known to
+ * hold; the instants in them that are still to come, at which it may be another one; and the questions about usage. Nobody lists
+ * by hand what a result depends on, so nothing is forgotten.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type pg from 'pg';
+import type { UsageRead } from '../usage/running-usage.ts';
+import type { UsageAsked } from '../usage/usage-asked.ts';
+
+export type Notes = {
+  /** A row of Postgres that was read. */
+  row(row: Readonly<Record<string, unknown>>): void;
+  /** Before usage is read. */
+  asking(tenant_id: string, environment_id: string, asked: UsageAsked): void;
+  /** What was read of it. */
+  read(read: UsageRead): void;
+};
+
+const noting = new AsyncLocalStorage<Notes>();
+
+export function notedBy<Result>(notes: Notes, work: () => Result): Result {
+  return noting.run(notes, work);
+}
+
+export function currentNotes(): Notes | undefined {
+  return noting.getStore();
+}
+
+/** Who works for several at one time is noted by none of them. */
+export function unnoted<Result>(work: () => Result): Result {
+  return noting.exit(work);
+}
+
+type Answered = (error: Error | null, result: unknown) => void;
+type Query = (statement: unknown, answered?: Answered) => unknown;
+
+/** The statements of one connection. In two ways, like silence.ts of storage/postgres. */
+export function noteRows(connection: pg.Client): void {
+  const query: Query = connection.query.bind(connection);
+  const noted: Query = (statement, answered) => {
+    const notes = noting.getStore();
+    if (notes === undefined) return answered ? query(statement, answered) : query(statement);
+    const note = (result: unknown) => {
+      for (const row of (result as { rows?: Record<string, unknown>[] } | undefined)?.rows ?? []) notes.row(row);
+    };
+    if (!answered)
+      return (query(statement) as Promise<unknown>).then((result) => {
+        note(result);
+        return result;
+      });
+    return query(statement, (error, result) => {
+      if (!error) note(result);
+      answered(error, result);
+    });
+  };
+  Object.assign(connection, { query: noted });
+}

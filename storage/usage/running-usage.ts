@@ -1,0 +1,157 @@
+/**
+ * The usage of running periods, kept up as slices land (docs/decisions/0022-running-charges.md): a line for each customer, meter and
+ * period that somebody has asked about, which is one merged bucket. The memory of usage (usage-memory.ts) tells it what was
+ * committed, and forgets it with everything else; whoever watches lines is told when what they hold is no longer all there is to know.
+ */
+import { UsageBucket } from '../../core/metering/bucket.ts';
+import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
+import type { BucketRow } from '../../core/metering/plan.ts';
+import { type PlacedCell, valueOfBucket } from '../../core/metering/usage.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
+import type { SliceState } from '../progress/slice-state.ts';
+import type { UsageAnswer } from './usage.ts';
+import type { UsageAsked } from './usage-asked.ts';
+
+/** What was read of a question, and at which progress of the stores, where that is known. */
+export type UsageRead = Scope & {
+  readonly asked: UsageAsked;
+  readonly meter: CompiledMeter;
+  readonly meter_version: number;
+  readonly has_rows: boolean;
+  readonly cells: readonly PlacedCell[];
+  readonly progress: readonly SliceState[] | null;
+};
+
+/** Of one customer and meter. */
+export type Subject = { readonly lines: RunningLine[]; readonly watchers: Set<Watcher> };
+
+export type Watcher = {
+  /** A row of one of its subjects was committed: when its first event happened, and which lines have not taken it in. */
+  came(subject: Subject, first_us: Microseconds): void;
+  /** Nothing more is known. */
+  forget(): void;
+};
+
+/** All events of one customer and meter in a half-open range of time, as one bucket. */
+export class RunningLine {
+  readonly meter: CompiledMeter;
+  readonly meter_version: number;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
+  readonly #bucket = new UsageBucket();
+  /** It does not know all events of its range any more. */
+  is_lost = false;
+  /** Grows with whatever is taken in. */
+  changes = 0;
+  watchers = 0;
+  #answer: Pick<UsageAnswer, 'quantity' | 'event_count'> | null = null;
+
+  constructor({ meter, meter_version, asked, cells }: UsageRead) {
+    this.meter = meter;
+    this.meter_version = meter_version;
+    this.start_us = asked.start_us;
+    this.end_us = asked.end_us;
+    for (const { bucket } of cells) this.#bucket.combine(bucket);
+  }
+
+  /** What of a committed row lies in its range; a row that its ends cut is more than a row can say. */
+  take(row: BucketRow, version: number): void {
+    const first_us = row.first_us ?? Number.NEGATIVE_INFINITY;
+    const last_us = row.last_us ?? Number.POSITIVE_INFINITY;
+    if (first_us >= this.end_us || last_us < this.start_us) return;
+    if (version !== this.meter_version || first_us < this.start_us || last_us >= this.end_us) {
+      this.is_lost = true;
+      return;
+    }
+    this.#bucket.combine(UsageBucket.of(row));
+    this.#answer = null;
+    this.changes++;
+  }
+
+  get answer(): Pick<UsageAnswer, 'quantity' | 'event_count'> {
+    this.#answer ??= { quantity: valueOfBucket(this.meter, this.#bucket, this), event_count: this.#bucket.count };
+    return this.#answer;
+  }
+}
+
+/** Whether rows bring its answer forward: distinct values stay in the store, and windows of a meter's own are many. */
+function isRunning({ asked, meter, has_rows }: UsageRead): boolean {
+  const { external_customer_ids, clipped, window_size, definition, only, key_of, by_customer } = asked;
+  if (external_customer_ids?.length !== 1 || (clipped?.size ?? 0) > 0 || by_customer) return false;
+  if (window_size !== undefined || definition || only || key_of) return false;
+  return has_rows && meter.bucket_size === undefined && !meter.aggregation.fills.includes('uniques');
+}
+
+export class RunningUsage {
+  readonly #subjects = new Map<string, Map<string, Subject>>();
+
+  get isEmpty(): boolean {
+    return this.#subjects.size === 0;
+  }
+
+  /** From now on the watcher is told what comes of it. */
+  watch(watcher: Watcher, meter_id: string, customer: string): Subject {
+    let customers = this.#subjects.get(meter_id);
+    if (customers === undefined) this.#subjects.set(meter_id, (customers = new Map()));
+    let subject = customers.get(customer);
+    if (subject === undefined) customers.set(customer, (subject = { lines: [], watchers: new Set() }));
+    subject.watchers.add(watcher);
+    return subject;
+  }
+
+  /** The line of what was read, all of which stands where the memory is; null of what rows do not bring forward. */
+  lineOf(subject: Subject, read: UsageRead): RunningLine | null {
+    if (!isRunning(read)) return null;
+    const { start_us, end_us } = read.asked;
+    const known = subject.lines.find((line) => line.start_us === start_us && line.end_us === end_us);
+    if (known && !known.is_lost && known.meter_version === read.meter_version) return known;
+    const line = new RunningLine(read);
+    subject.lines.push(line);
+    return line;
+  }
+
+  leave(watcher: Watcher, { meter_id, customer }: { meter_id: string; customer: string }): void {
+    const customers = this.#subjects.get(meter_id);
+    const subject = customers?.get(customer);
+    if (!customers || !subject?.watchers.delete(watcher)) return;
+    if (subject.watchers.size > 0) return;
+    customers.delete(customer);
+    if (customers.size === 0) this.#subjects.delete(meter_id);
+  }
+
+  /** Rows of a slice that was committed. */
+  take(rows: readonly BucketRow[], versionOf: (meter_id: string) => number): void {
+    if (this.#subjects.size === 0) return;
+    for (const row of rows) {
+      const subject = this.#subjects.get(row.meter_id)?.get(row.external_customer_id);
+      if (subject === undefined) continue;
+      const version = versionOf(row.meter_id);
+      for (const line of subject.lines) line.take(row, version);
+      for (const watcher of subject.watchers) watcher.came(subject, row.first_us ?? Number.NEGATIVE_INFINITY);
+    }
+  }
+
+  /** Rows of these customers were written anew; of all of a meter where null stands. */
+  rebuilt(touched: ReadonlyMap<string, ReadonlySet<string> | null>): void {
+    for (const [meter_id, those] of touched) {
+      const customers = this.#subjects.get(meter_id);
+      if (!customers) continue;
+      for (const customer of those ?? customers.keys()) {
+        const subject = customers.get(customer);
+        if (subject) lose(subject);
+      }
+    }
+  }
+
+  forget(): void {
+    const all = [...this.#subjects.values()];
+    this.#subjects.clear();
+    for (const customers of all) for (const subject of customers.values()) lose(subject);
+  }
+}
+
+function lose(subject: Subject): void {
+  for (const line of subject.lines) line.is_lost = true;
+  for (const watcher of [...subject.watchers]) watcher.forget();
+}

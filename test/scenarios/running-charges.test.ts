@@ -1,0 +1,198 @@
+/**
+ * Balances and usage of running periods as they are kept up while events arrive, against the same gathered anew from the stores:
+ * whatever happens in between, they are the same (docs/decisions/0022-running-charges.md).
+ */
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { register } from 'prom-client';
+import { realTimeOf } from '../../actions/wallets/real-time-balance.ts';
+import { buildApp } from '../../api/app.ts';
+import { routes } from '../../api/resources.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { until } from '../support/until.ts';
+import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+const CUSTOMERS = ['acme', 'bolt', 'core'];
+
+describe('running charges', () => {
+  let world: World;
+  /** The same interface where nothing is kept. */
+  let anew: Server;
+
+  beforeEach(async () => {
+    world = await startWorld({ usage_memory: new UsageMemory() });
+    anew = buildApp({ ...world.api.services, usage_memory: undefined }, routes).listen(0);
+  });
+  afterEach(async () => {
+    anew.closeAllConnections();
+    anew.close();
+    await world.stop();
+  });
+
+  it('are the preview’s, whatever happens', async () => {
+    await begin();
+    const deeds = fc.array(
+      fc.record({
+        deed: fc.constantFrom(...Object.keys(DEEDS)),
+        who: fc.constantFrom(...CUSTOMERS),
+        n: fc.integer({ min: 1, max: 90 }),
+      }),
+      {
+        minLength: 6,
+        maxLength: 16,
+      },
+    );
+    for (const customer of CUSTOMERS) await same(customer, 'at the beginning');
+    await fc.assert(
+      fc.asyncProperty(deeds, async (steps) => {
+        for (const { deed, who, n } of steps) {
+          await DEEDS[deed]!(who, n);
+          for (const customer of CUSTOMERS) await same(customer, `after ${deed} ${who} ${n}`);
+        }
+      }),
+      { numRuns: 2, endOnFailure: true },
+    );
+    const { kept, arrived } = await answers();
+    expect(kept, 'answers that were kept').to.be.above(10);
+    expect(arrived, 'answers that were made of what arrived').to.be.above(2);
+  }).timeout(300_000);
+
+  const begin = async () => {
+    await world.meter('calls');
+    await world.meter('peak', { type: 'MAX', field: 'n' });
+    await world.meter('users', { type: 'COUNT_UNIQUE', field: 'u' });
+    await world.plan('Pro', [
+      fixed('10', { invoice_cadence: 'ADVANCE' }),
+      tiers('calls', [
+        [20, '0.5'],
+        [null, '0.1'],
+      ]),
+      usage('peak', '0.01'),
+      usage('users', '2'),
+    ]);
+    const feature = await world.post('/features', {
+      name: 'Calls',
+      lookup_key: 'calls',
+      type: 'metered',
+      meter_id: world.id('meter calls'),
+    });
+    await world.post('/entitlements', {
+      plan_id: world.id('plan Pro'),
+      feature_id: feature.id,
+      feature_type: 'metered',
+      usage_limit: 5,
+      usage_reset_period: 'MONTHLY',
+    });
+    for (const [index, customer] of CUSTOMERS.entries()) {
+      await world.on(`2026-01-0${index + 1}`, () => world.subscribe(customer, 'Pro'));
+      await world.post('/wallets', { external_customer_id: customer, currency: 'usd', initial_credits_to_load: '100' });
+    }
+    await world.settle();
+  };
+
+  let day = 5;
+  const sent: string[] = [];
+  const DEEDS: Record<string, (who: string, n: number) => Promise<unknown>> = {
+    calls: (who, n) => used(who, 'calls', { n }),
+    peaks: (who, n) => used(who, 'peak', { n }),
+    users: (who, n) => used(who, 'users', { u: `u${n}` }),
+    late: (who, n) => used(who, 'calls', { n }, -40 * 86_400_000),
+    'a day passes': async () => {
+      day += 1;
+      await world.on(dayText(day));
+    },
+    'a month passes': async () => {
+      day += 31;
+      await world.on(dayText(day));
+      await world.finalize();
+    },
+    'top up': async (who, n) => {
+      const wallet = await walletOf(who);
+      await world.post(`/wallets/${wallet.id}/top-up`, {
+        credits_to_add: String(n),
+        transaction_reason: 'FREE_CREDIT_GRANT',
+        idempotency_key: `t${Math.random()}`,
+      });
+    },
+    debit: async (who) => {
+      const wallet = await walletOf(who);
+      if (Number(wallet.credit_balance) < 1) return;
+      await world.post(`/wallets/${wallet.id}/debit`, {
+        credits: '1',
+        transaction_reason: 'MANUAL_BALANCE_DEBIT',
+        idempotency_key: `d${Math.random()}`,
+      });
+    },
+    'more is free': async (_who, n) => {
+      const { items } = await world.get(`/entitlements?plan_ids=${world.id('plan Pro')}`);
+      const answer = await world.api.request('PUT', `/entitlements/${items[0].id}`, { body: { usage_limit: n } });
+      expect(answer.status, answer.text).to.equal(200);
+    },
+    void: async () => {
+      const event_id = sent.pop();
+      if (event_id === undefined) return;
+      const answer = await world.api.request('POST', `/events/${event_id}/void`, { body: { reason: 'wrong' } });
+      expect(answer.status, answer.text).to.equal(202);
+      await until('it is voided', async () => {
+        const { items } = await world.get(`/events/${event_id}/corrections`);
+        return items.every(({ state }: Answer) => state === 'applied');
+      });
+    },
+  };
+
+  const used = async (who: string, event_name: string, properties: Record<string, unknown>, later = 0) => {
+    const event_id = `e${sent.length}_${Math.random()}`.replace('.', '');
+    sent.push(event_id);
+    const timestamp = new Date(world.now.getTime() + later).toISOString();
+    const answer = await world.api.request('POST', '/events', {
+      body: { event_id, event_name, external_customer_id: who, timestamp, properties },
+    });
+    expect(answer.status, answer.text).to.equal(202);
+    await world.settle();
+  };
+
+  const walletOf = async (who: string): Promise<Answer> =>
+    (await world.get(`/customers/${world.id(`customer ${who}`)}/wallets`))[0];
+
+  /** By the interface, where answers are kept, and by the same verbs where none are. */
+  const same = async (who: string, when: string) => {
+    const { services, scope } = world.api;
+    const { id } = await walletOf(who);
+    const told = await world.get(`/wallets/${id}/balance/real-time`);
+    const wallet = await WalletModel.fetch(scope, id, { database: services.postgres });
+    const { as_of: _as_of, ...balance } = await realTimeOf({ ...services, usage_memory: undefined }, wallet, world.now);
+    expect(pick(told, balance), `balance of ${who} ${when}`).to.deep.equal({ ...balance });
+    const path = `/customers/usage?customer_id=${world.id(`customer ${who}`)}`;
+    const usages = await world.get(path);
+    expect(withoutAsOf(usages), `usage of ${who} ${when}`).to.deep.equal(withoutAsOf(await anewOf(path)));
+  };
+
+  const anewOf = async (path: string): Promise<Answer> => {
+    const { port } = anew.address() as AddressInfo;
+    const answer = await fetch(`http://127.0.0.1:${port}/v1${path}`, { headers: { 'x-api-key': world.api.key } });
+    return answer.json();
+  };
+});
+
+function dayText(day: number): string {
+  return new Date(Date.UTC(2026, 0, day)).toISOString();
+}
+
+function pick(from: Answer, like: object): object {
+  return Object.fromEntries(Object.keys(like).map((key) => [key, from[key]]));
+}
+
+function withoutAsOf({ as_of: _as_of, ...rest }: Answer): object {
+  return rest;
+}
+
+async function answers(): Promise<Record<string, number>> {
+  const { values } = await register.getSingleMetric('farthing_running_answers_total')!.get();
+  return Object.fromEntries(values.map(({ labels, value }) => [labels.from, value]));
+}
