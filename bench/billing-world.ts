@@ -1,5 +1,6 @@
 /** What the benchmarks of billing bill: customers with a fixed price in advance and usage in arrears, by the clock of an environment. */
 import { mapConcurrently } from '../storage/together.ts';
+import { copyCustomers } from './copied-customers.ts';
 import { post, type Service } from './processes.ts';
 
 const START = Date.UTC(2026, 0, 1);
@@ -12,10 +13,15 @@ export type BillingCaller = {
   /** The id of its clock. */
   readonly clock: string;
 };
-export type Size = { readonly customers: number; readonly months: number };
+export type Size = {
+  readonly customers: number;
+  readonly months: number;
+  /** All customers but the first are copies of it: a request for each would take too long. */
+  readonly copied?: boolean;
+};
 
 /** An environment of its own, where everything is sent that the months will need. */
-export async function makeWorld(service: Service, { customers, months }: Size): Promise<BillingCaller> {
+export async function makeWorld(service: Service, { customers, months, copied = false }: Size): Promise<BillingCaller> {
   const { id: environment_id } = await service.post<Found>('/environments', { name: 'Clock', type: 'development' });
   const key = { name: 'Clock', type: 'private_key', environment_id };
   const { api_key } = await service.post<{ api_key: string }>('/secrets/api/keys', key);
@@ -29,15 +35,15 @@ export async function makeWorld(service: Service, { customers, months }: Size): 
   const terms = { ...price, billing_model: 'FLAT_FEE', ...MONTHLY, price_unit_type: 'FIAT' };
   await made('/prices', { ...terms, type: 'FIXED', amount: '20', invoice_cadence: 'ADVANCE' });
   await made('/prices', { ...terms, type: 'USAGE', amount: '0.01', invoice_cadence: 'ARREAR', meter_id });
-  await mapConcurrently(AT_ONCE, [...Array(customers).keys()], async (index) => {
-    const external_id = `customer ${index}`;
+  const names = Array.from({ length: customers }, (_, index) => `customer ${index}`);
+  await mapConcurrently(AT_ONCE, copied ? names.slice(0, 1) : names, async (external_id) => {
     await made('/customers', { external_id, name: external_id });
     await made('/subscriptions', { external_customer_id: external_id, plan_id, currency: 'usd', ...MONTHLY });
-    for (let from = 0; from < months; from += 1000) {
-      const some = Array.from({ length: Math.min(1000, months - from) }, (_, month) => from + month);
-      await post(caller, '/events/bulk', { events: some.map((month) => callsOf(external_id, month)) });
-    }
   });
+  if (copied) await copyCustomers(service, environment_id, customers - 1);
+  const events = names.flatMap((name) => Array.from({ length: months }, (_, month) => callsOf(name, month)));
+  for (let from = 0; from < events.length; from += 1000)
+    await post(caller, '/events/bulk', { events: events.slice(from, from + 1000) });
   await service.settled();
   return { ...caller, environment_id, clock };
 }

@@ -20,12 +20,12 @@ import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { linesOf } from '../billing/invoice-records.ts';
-import { planCollection } from '../payments/plan-collection.ts';
 import { emit } from '../system-events/emit.ts';
 import { taxFinal } from '../taxes/tax-final.ts';
 import { holdPrepaidWallets, type PayingWallet, takePrepaid, walletsFor } from '../wallets/prepaid-wallets.ts';
 import { creditRest } from './credit-rest.ts';
 import { nextNumbers } from './next-numbers.ts';
+import { writeFinal } from './write-final.ts';
 
 /** For a caller that has a transaction open. */
 export async function finalizeWithin(
@@ -62,15 +62,15 @@ export async function finalizeReady(
   { ready, now }: { ready: readonly Ready[]; now: Date },
 ): Promise<InvoiceWithLines[]> {
   if (ready.length === 0) return [];
-  for (const { invoice, changes } of ready) checkFinalizable({ ...invoice, ...changes }, now);
+  for (const one of ready) checkFinalizable(one, now);
   const taxed = await settleAll(transaction, scope, { ready, now });
   // One after the other: two may be of one wallet.
   for (const { invoice, changes } of taxed) await creditRest(transaction, { ...invoice, ...changes }, now);
+  const config = await settingOf(scope, 'invoice_config', transaction);
   // The numbers come last: their counter stays locked from here to the commit.
-  const numbers = await nextNumbers(transaction, scope, { count: ready.length, now });
-  const { due_date_days } = await settingOf(scope, 'invoice_config', transaction);
-  const numbered = taxed.map((one, index) => ({ ...one, due_date_days, invoice_number: numbers[index]! }));
-  return sideBySide(transaction, numbered, (one) => writeFinal(transaction, one, now));
+  const numbers = await nextNumbers(transaction, scope, { config, count: ready.length, now });
+  const numbered = taxed.map((one, index) => ({ ...one, invoice_number: numbers[index]! }));
+  return writeFinal(transaction, scope, { numbered, due_date_days: config.due_date_days, now });
 }
 
 async function readyOne(transaction: Transaction, scope: Scope, id: string): Promise<Ready> {
@@ -116,59 +116,22 @@ async function settleOne(
   return { ...draft, line_items: taxed.line_items, changes: { ...changes, ...taxed.changes } };
 }
 
-type Numbered = Ready & { readonly due_date_days: number; readonly invoice_number: string };
-
-async function writeFinal(
-  transaction: Transaction,
-  { invoice, line_items, subscription, changes, due_date_days, invoice_number }: Numbered,
-  now: Date,
-): Promise<InvoiceWithLines> {
-  const terms = subscription?.payment_terms;
-  const payment = paymentWhenFinal({ ...invoice, ...changes }, now);
-  const isCredit = new Decimal(changes?.amount_due ?? invoice.amount_due).isNegative();
-  const due = isCredit ? null : formatMs(dueDate(billedUntil(invoice, now), terms, due_date_days));
-  const written: Partial<InvoiceModel> = {
-    ...changes,
-    invoice_status: 'FINALIZED',
-    invoice_number,
-    finalized_at: now.toISOString(),
-    due_date: invoice.due_date ?? due,
-    ...payment,
-  };
-  const final = await InvoiceModel.change(invoice, written, { by: { now }, database: transaction });
-  const customer = await CustomerModel.fetch(final, final.customer_id, { database: transaction });
-  const finalized = { ...final, line_items: [...line_items] };
-  const record = { ...finalized, customer };
-  await emit(transaction, 'invoice.finalized', { record, by: { now } });
-  // Charged after the commit: no provider is asked inside of a transaction.
-  await planCollection(transaction, { invoice: final, subscription, now });
-  return finalized;
-}
-
-function checkFinalizable(invoice: Invoice, now: Date): void {
+function checkFinalizable({ invoice, changes }: Ready, now: Date): void {
+  const last_computed_at = changes?.last_computed_at ?? invoice.last_computed_at;
   if (invoice.invoice_status !== 'DRAFT')
     throw notAllowed(`an invoice that is ${invoice.invoice_status} cannot be finalized`, { id: invoice.id });
   if (invoice.invoice_type !== 'SUBSCRIPTION') return;
-  if (!invoice.last_computed_at) throw notAllowed('a draft that was never computed cannot be finalized');
+  if (!last_computed_at) throw notAllowed('a draft that was never computed cannot be finalized');
   // One that was computed before its period ended would lack the rest of its usage
   // (docs/rules/invoices.md, "From draft to final").
   if (invoice.billing_reason !== 'SUBSCRIPTION_CYCLE' || !invoice.period_end) return;
   // What was agreed on by hand is complete, and waits for the end of the period alone.
   if (invoice.is_manually_edited && instantOf(invoice.period_end) <= now.getTime()) return;
-  if (instantOf(invoice.last_computed_at) < instantOf(invoice.period_end))
+  if (instantOf(last_computed_at) < instantOf(invoice.period_end))
     throw notAllowed('this invoice was computed before its period ended', {
-      last_computed_at: invoice.last_computed_at,
+      last_computed_at,
       period_end: invoice.period_end,
     });
-}
-
-/**
- * An invoice without a period counts from the day it becomes final, and so does that of a change, which is asked for when it is made
- * and not when the period ends that it is about (docs/rules/invoices.md, "Due date").
- */
-function billedUntil(invoice: InvoiceModel, now: Date): number {
-  if (invoice.billing_reason === 'SUBSCRIPTION_UPDATE') return now.getTime();
-  return invoice.period_end ? instantOf(invoice.period_end) : now.getTime();
 }
 
 async function subscriptionOf(invoice: InvoiceModel, database: Database): Promise<SubscriptionModel | null> {

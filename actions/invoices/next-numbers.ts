@@ -1,9 +1,9 @@
 /** The next numbers of invoices, by the setting of the environment (docs/rules/invoices.md, "Numbers"). */
 import { formatInvoiceNumber, numberToken } from '../../core/invoice/number.ts';
 import type { Scope } from '../../core/scope.ts';
+import type { SettingOf } from '../../core/setting/record.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { takeInvoiceNumbers } from '../../storage/models/invoice-number.ts';
-import { settingOf } from '../../storage/models/setting.ts';
 import type { Transaction } from '../../storage/stores.ts';
 
 /** How many numbers are looked at together behind one that an invoice has already. */
@@ -16,9 +16,8 @@ const AHEAD = 1_000n;
 export async function nextNumbers(
   transaction: Transaction,
   scope: Scope,
-  { count, now }: { count: number; now: Date },
+  { config, count, now }: { config: SettingOf<'invoice_config'>; count: number; now: Date },
 ): Promise<string[]> {
-  const config = await settingOf(scope, 'invoice_config', transaction);
   const token = numberToken(config, now.getTime());
   const start = BigInt(config.start_sequence);
   const textOf = (number: bigint) => formatInvoiceNumber(config, token, number - start + 1n);

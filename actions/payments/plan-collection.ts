@@ -5,21 +5,44 @@
 
 import { SYSTEM_USER } from '../../core/audit/record.ts';
 import { Decimal } from '../../core/decimal.ts';
+import type { Scope } from '../../core/scope.ts';
 import { createdBy } from '../../core/stamp.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
+import { withMethods } from '../../storage/models/payment-method.ts';
+import { sideBySide } from '../../storage/models/side-by-side.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { type WayToCollect, wayToCollect } from './way-to-pay.ts';
 
-export async function planCollection(
+type Collected = { readonly invoice: InvoiceModel; readonly subscription: SubscriptionModel | null };
+
+/** Of several that become final together, in one environment. Most have nothing to be charged to: who has is asked once for all. */
+export async function planCollections(
   transaction: Transaction,
-  { invoice, subscription, now }: { invoice: InvoiceModel; subscription: SubscriptionModel | null; now: Date },
+  scope: Scope,
+  { all, now }: { all: readonly Collected[]; now: Date },
+): Promise<void> {
+  const due = all.filter(isToBeCollected);
+  if (due.length < 2) return void (await Promise.all(due.map((one) => planCollection(transaction, { ...one, now }))));
+  const payers = due.map(({ invoice }) => invoice.customer_id);
+  const able = await withMethods(scope, payers, transaction);
+  const hasWay = ({ invoice, subscription }: Collected) =>
+    Boolean(subscription?.gateway_payment_method_id) || able.has(invoice.customer_id);
+  await sideBySide(transaction, due.filter(hasWay), (one) => planCollection(transaction, { ...one, now }));
+}
+
+function isToBeCollected({ invoice, subscription }: Collected): boolean {
+  return subscription?.collection_method === 'charge_automatically' && new Decimal(invoice.amount_remaining).gt(0);
+}
+
+async function planCollection(
+  transaction: Transaction,
+  { invoice, subscription, now }: Collected & { readonly now: Date },
 ): Promise<PaymentModel | null> {
-  if (subscription?.collection_method !== 'charge_automatically') return null;
-  if (new Decimal(invoice.amount_remaining).lte(0)) return null;
+  if (!subscription) return null;
   const { way } = await wayToCollect(transaction, invoice, { customer_id: invoice.customer_id, subscription });
   return way && addCollection(transaction, { invoice, way, now });
 }

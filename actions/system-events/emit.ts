@@ -19,14 +19,26 @@ export type Change = {
 };
 
 /** The record as it is after the change; answers the id of the event. */
-export async function emit(
+export async function emit(transaction: Transaction, name: SystemEventName, change: Change): Promise<string> {
+  const event = eventOf(name, change);
+  await SystemEventModel.append(change.record, event, { database: transaction });
+  return event.id;
+}
+
+/** The same of several records of one environment, in their order, in one statement. */
+export async function emitAll(
   transaction: Transaction,
   name: SystemEventName,
-  { record, by, also }: Change,
-): Promise<string> {
+  { scope, records, by }: { scope: Scope; records: readonly Change['record'][]; by: Change['by'] },
+): Promise<void> {
+  const events = records.map((record) => eventOf(name, { record, by }));
+  await SystemEventModel.appendAll(scope, events, { database: transaction });
+}
+
+function eventOf(name: SystemEventName, { record, by, also }: Change) {
   const id = newId('system_event', by.now.getTime());
   const user_id = 'user_id' in by ? by.user_id : '';
-  const event = {
+  return {
     id,
     event_name: name,
     entity_type: SYSTEM_EVENTS[name].entity_type,
@@ -35,9 +47,6 @@ export async function emit(
     payload: bodyOf({ id, name, record, also, now: by.now }),
     ...createdBy({ user_id, now: by.now }),
   };
-  const { tenant_id, environment_id } = record;
-  await SystemEventModel.append({ tenant_id, environment_id }, event, { database: transaction });
-  return id;
 }
 
 /** Whether this was told of the record before. */

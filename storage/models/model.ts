@@ -7,13 +7,14 @@ import { Model, QueryBuilder, type QueryBuilderType, raw } from 'objection';
 import type { z } from 'zod';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
+import { changeEach, changeOne, patch, removeOne } from './change-statements.ts';
 import { jsonFieldsOf } from './json-fields.ts';
 import {
   type AddOptions,
+  appendAll,
   appendOne,
   type ChangeOptions,
   type Class,
-  changeOne,
   type FetchOptions,
   fetchById,
   fetchList,
@@ -22,9 +23,7 @@ import {
   insertAll,
   insertOne,
   type ListAsked,
-  patch,
   queryOf,
-  removeOne,
 } from './statements.ts';
 import { inTransaction } from './tell-changes.ts';
 
@@ -102,6 +101,20 @@ export abstract class ScopedModel extends Model {
     return appendOne(this, { ...record, tenant_id, environment_id }, options);
   }
 
+  /** The same of several. */
+  static appendAll<M extends ScopedModel>(
+    this: Class<M> & { isAudited: false },
+    { tenant_id, environment_id }: Scope,
+    records: readonly Record<string, unknown>[],
+    options: Pick<AddOptions, 'database'>,
+  ): Promise<void> {
+    return appendAll(
+      this,
+      records.map((record) => ({ ...record, tenant_id, environment_id })),
+      options,
+    );
+  }
+
   /** Inserts records of this scope, in their order; all or none when the caller has a transaction open. */
   static addAll<M extends ScopedModel>(
     this: Class<M>,
@@ -144,6 +157,16 @@ export abstract class ScopedModel extends Model {
   ): Promise<M> {
     const { tenant_id, environment_id } = record;
     return changeOne(this, { owner: { tenant_id, environment_id }, record, changes }, options);
+  }
+
+  /** Writes to each of these records, which this transaction holds, changes of its own, and answers all of them as they are then. */
+  static changeEach<M extends ScopedModel>(
+    this: Class<M>,
+    { tenant_id, environment_id }: Scope,
+    each: readonly { readonly record: M; readonly changes: Partial<NoInfer<M>> }[],
+    options: ChangeOptions,
+  ): Promise<M[]> {
+    return changeEach(this, { owner: { tenant_id, environment_id }, each }, options);
   }
 
   /** Writes changes to the published record with this id, in one statement, or `not_found`. */

@@ -1,5 +1,7 @@
 /** Table `payment_methods`. */
 import { PaymentMethod } from '../../core/payment/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 
 export interface PaymentMethodModel extends PaymentMethod {}
@@ -8,4 +10,17 @@ export class PaymentMethodModel extends ScopedModel {
   static override tableName = 'payment_methods';
   static override recordName = 'payment method';
   static override record = PaymentMethod;
+}
+
+/** Of these customers those who can be charged. */
+export async function withMethods(
+  scope: Scope,
+  customer_ids: readonly string[],
+  database: Database,
+): Promise<Set<string>> {
+  const found = await PaymentMethodModel.in(scope, database)
+    .whereIn('customer_id', [...customer_ids])
+    .where({ status: 'published', payment_method_status: 'ACTIVE' })
+    .distinct('customer_id');
+  return new Set(found.map(({ customer_id }) => customer_id));
 }

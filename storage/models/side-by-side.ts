@@ -23,15 +23,45 @@ export async function sideBySide<Item, Made>(
   work: (item: Item) => Promise<Made>,
 ): Promise<Made[]> {
   if (items.length < 2) return Promise.all(items.map(work));
+  return shareAll(transaction, items.length, (done) => items.map((item) => work(item).finally(done)));
+}
+
+/**
+ * Parts of one work, begun in their order: while the database works for one, the next is made ready. All have come to their end when the
+ * first failure is thrown.
+ */
+export async function inParts<Part, Made>(
+  transaction: Transaction,
+  parts: readonly Part[],
+  work: (part: Part) => Promise<Made>,
+): Promise<Made[]> {
+  if (parts.length < 2) return Promise.all(parts.map(work));
+  return shareAll(transaction, parts.length, async (done) => {
+    const begun: Promise<Made>[] = [];
+    for (const part of parts) {
+      const making = work(part).finally(done);
+      // Its failure is thrown where all have ended.
+      making.catch(() => undefined);
+      begun.push(making);
+      // What it has asked is sent meanwhile.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return begun;
+  });
+}
+
+type Begin<Made> = (done: () => void) => readonly Promise<Made>[] | Promise<readonly Promise<Made>[]>;
+
+async function shareAll<Made>(transaction: Transaction, count: number, begin: Begin<Made>): Promise<Made[]> {
   const own: Shared = shared.get(transaction) ?? { depth: 0, unawaited: [], at_work: 0, arrived: [] };
   shared.set(transaction, own);
   const isOutermost = own.depth++ === 0;
-  if (isOutermost) own.at_work = items.length;
+  if (isOutermost) own.at_work = count;
   const done = () => {
     if (isOutermost) own.at_work--;
     goOn(own);
   };
-  const ended = await Promise.allSettled(items.map((item) => work(item).finally(done)));
+  const ended = await Promise.allSettled(await begin(done));
   const written = await Promise.allSettled(own.unawaited.splice(0));
   if (--own.depth === 0) shared.delete(transaction);
   const made = valuesOf(ended);

@@ -6,12 +6,11 @@ import type { Model, QueryBuilderType } from 'objection';
 import { byId } from '../../core/by-id.ts';
 import { alreadyExists, FarthingError, notFound } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
+import type { Author } from '../../core/stamp.ts';
 import { currentCaller } from '../caller.ts';
 import { failureOf } from '../failure.ts';
-import { textArray } from '../postgres/text-array.ts';
 import type { Database } from '../stores.ts';
-import { anyDiffers } from './differs.ts';
+import { givenRows, type Rows } from './given-rows.ts';
 import { noteEffects } from './request-effects.ts';
 import { isSideBySide, together, write } from './side-by-side.ts';
 import { inTransaction, type Told, tell } from './tell-changes.ts';
@@ -33,9 +32,7 @@ export type AddOptions = { database: Database; conflict?: string };
 export type ChangeOptions = AddOptions & { by: Author | Pick<Author, 'now'> };
 /** Ids as records name others: some name none, and several the same. */
 export type Ids = Iterable<string | null | undefined>;
-type Owner = Readonly<Record<string, string>>;
-type Change<M> = { owner: Owner; record: M & { id: string; version?: number }; changes: Partial<M> };
-type Changes<M> = { owner: Owner; records: readonly M[]; changes: Partial<M>; version?: number };
+export type Owner = Readonly<Record<string, string>>;
 
 export function queryOf<M extends Model>(model: Class<M>, database: Database) {
   return model.query(database) as QueryBuilderType<M>;
@@ -60,7 +57,7 @@ export async function fetchOne<M extends Model>(
 }
 
 /** What may go as one statement: of one table and owner, and alike in everything else. */
-function keyOf(what: string, { tableName }: { tableName: string }, ...alike: unknown[]): string {
+export function keyOf(what: string, { tableName }: { tableName: string }, ...alike: unknown[]): string {
   return JSON.stringify([what, tableName, ...alike]);
 }
 
@@ -122,38 +119,33 @@ export async function appendOne<M extends Model>(
   await write(database, () => together(database, asked, append));
 }
 
-/** A long value that is JSON itself comes beside the rows: within them it would be read three times. */
+/** The same of several, in one statement; the next may be made ready meanwhile (side-by-side.ts). */
+export async function appendAll<M extends Model>(
+  model: Class<M>,
+  rows: Rows,
+  { database }: Pick<AddOptions, 'database'>,
+): Promise<void> {
+  const [first] = rows;
+  if (!first) return;
+  if (currentCaller()?.key) for (const row of rows) await appendOne(model, row, { database });
+  else await write(database, () => appendRows(model, { columns: Object.keys(first), rows }, database));
+}
+
 async function appendRows<M extends Model>(
   model: Class<M>,
   { columns, rows }: { columns: readonly string[]; rows: Rows },
   database: Database,
 ): Promise<void> {
-  const [long, ...more] = columns.filter((column) => model.jsonAttributes?.includes(column));
-  if (long === undefined || more.length > 0)
-    return void (await database.raw(insertOf(model, columns), [JSON.stringify(rows)]));
-  const others = columns.filter((column) => column !== long);
-  const short = rows.map(({ [long]: _long, ...row }) => row);
-  const list = (names: readonly string[]) => names.map((name) => `"${name}"`).join(', ');
-  await database.raw(
-    `insert into ${model.tableName} (${list([...others, long])}) select ${list(others)}, "unnest"::json
-       from rows from (json_populate_recordset(null::${model.tableName}, ?::json), unnest(?::text[])) as row`,
-    [JSON.stringify(short), textArray(rows.map((row) => jsonText(row[long])))],
-  );
+  const { sql, values } = await givenRows(model, { columns, rows }, database);
+  await database.raw(`${insertOf(model, columns)} ${sql}`, values as never);
 }
 
-function jsonText(value: unknown): string | null {
-  return value === null || value === undefined ? null : JSON.stringify(value);
-}
-
-/** Of rows that come as one value. */
 function insertOf({ tableName }: { tableName: string }, columns: readonly string[]): string {
-  const listed = columns.map((column) => `"${column}"`).join(', ');
-  return `insert into ${tableName} (${listed}) select ${listed} from json_populate_recordset(null::${tableName}, ?::json)`;
+  return `insert into ${tableName} (${columns.map((column) => `"${column}"`).join(', ')})`;
 }
 
 /** A statement has at most 65,535 parameters, and no record has a hundred columns. */
 const ROWS_AT_ONCE = 500;
-type Rows = readonly Record<string, unknown>[];
 
 export async function insertAll<M extends Model>(
   model: Class<M>,
@@ -199,26 +191,24 @@ function insertTogether<M extends Model>(
   const key = keyOf('insert', model, tenant_id, environment_id, updated_by, columns);
   return together(database, { key, asked: rows }, async (asked) => {
     const added = await told(model, database, async (transaction) => {
-      const text = `${insertOf(model, columns)} returning *`;
-      return (await written(model, transaction, { text, rows: asked.flat(), values: [], conflict })).map((after) => ({
-        before: null,
-        after,
-      }));
+      const { sql, values } = await givenRows(model, { columns, rows: asked.flat() }, transaction);
+      const text = `${insertOf(model, columns)} ${sql} returning *`;
+      return (await written(model, transaction, { text, values, conflict })).map((after) => ({ before: null, after }));
     });
     let from = 0;
     return asked.map(({ length }) => added.slice(from, (from += length)));
   });
 }
 
-type Writing = { text: string; rows: Rows; values: readonly string[]; conflict: string };
+type Writing = { text: string; values: readonly unknown[]; conflict: string };
 
-async function written<M extends Model>(
+export async function written<M extends Model>(
   model: Class<M>,
   database: Database,
-  { text, rows, values, conflict }: Writing,
+  { text, values, conflict }: Writing,
 ): Promise<M[]> {
   try {
-    const answer = await database.raw(text, [JSON.stringify(rows), ...values]);
+    const answer = await database.raw(text, values as never);
     return answer.rows.map((row: object) => model.fromDatabaseJson(row) as M);
   } catch (error) {
     throw named(error, conflict);
@@ -226,7 +216,7 @@ async function written<M extends Model>(
 }
 
 /** Writes, and tells what was written, in one transaction. */
-async function told<M extends Model>(
+export async function told<M extends Model>(
   model: Class<M>,
   database: Database,
   write: (database: Database) => Promise<Told<M>[]>,
@@ -271,120 +261,6 @@ export async function fetchById<M extends Model & { id: string }>(
     if (asked.length === 1) return [found];
     return asked.map((ids) => byId(ids.flatMap((id) => found.get(id) ?? [])));
   });
-}
-
-/** A record that counts its versions is changed from the version that was read, and from no other. */
-export async function changeOne<M extends Model & { id: string }>(
-  model: Class<M>,
-  { owner, record, changes }: Change<M>,
-  options: ChangeOptions,
-): Promise<M> {
-  const { id, version } = record;
-  const versioned = version === undefined ? {} : { version };
-  const change = { owner, records: [record], changes, ...versioned };
-  const [changed] = isSideBySide(options.database)
-    ? await patchTogether(model, { owner, record, changes }, options)
-    : await patch(model, change, options);
-  if (changed) return changed;
-  const [same] = await queryOf(model, options.database)
-    .where({ ...owner, ...versioned, id })
-    .select('id');
-  if (!same) throw new FarthingError('version_conflict', `${model.recordName} ${id} was changed in between`);
-  return record;
-}
-
-/** Those that are another thing then (docs/rules/records.md, "Changing a record"): the others are not written, and not told. */
-export async function patch<M extends Model & { id: string }>(
-  model: Class<M>,
-  { owner, records, changes, version }: Changes<M>,
-  { by, conflict, database }: ChangeOptions,
-): Promise<M[]> {
-  const before = byId(records);
-  const stated = Object.entries(changes).filter(([, value]) => value !== undefined);
-  if (stated.length === 0) return [];
-  const versions = version === undefined ? {} : { version: version + 1 };
-  return told(model, database, async (transaction) => {
-    const those = queryOf(model, transaction)
-      .where(owner)
-      .whereIn('id', [...before.keys()])
-      .where(anyDiffers(model, stated));
-    const question = version === undefined ? those : those.where('version', version);
-    try {
-      const written = { ...changes, ...versions, ...changedBy(by) };
-      const changed = await question.patch(written as never).returning('*');
-      return (changed as unknown as M[]).map((after) => ({ before: before.get(after.id)!, after }));
-    } catch (error) {
-      throw named(error, conflict ?? `this ${model.recordName} exists already`);
-    }
-  });
-}
-
-/** The same of one, with others whose same columns change, each to values of its own. */
-async function patchTogether<M extends Model & { id: string }>(
-  model: Class<M>,
-  { owner, record, changes }: Change<M>,
-  { by, conflict, database }: ChangeOptions,
-): Promise<M[]> {
-  const stated = Object.keys(changes).filter((column) => changes[column as keyof M] !== undefined);
-  const { id, version } = record;
-  const versioned = version === undefined ? {} : { version };
-  // What is an expression of the database is no value.
-  if (stated.some((column) => isExpression(changes[column as keyof M])))
-    return patch(
-      model,
-      { owner, records: [record], changes, ...versioned },
-      { by, database, ...(conflict ? { conflict } : {}) },
-    );
-  if (stated.length === 0) return [];
-  const stamps = changedBy(by);
-  const key = keyOf('change', model, owner, stated, version === undefined, stamps);
-  const row = { ...changes, ...stamps, id, ...versioned };
-  const changed = await together(database, { key, asked: { record, row } }, async (asked) => {
-    const before = byId(asked.map((one) => one.record));
-    const sets = [...stated, ...Object.keys(stamps)].map((column) => `"${column}" = new."${column}"`);
-    const differs = stated.map((column) => `old."${column}" is distinct from new."${column}"`).join(' or ');
-    const owners = Object.keys(owner).map((column) => `old."${column}" = ?`);
-    const isSame = version === undefined ? [] : ['old.version = new.version'];
-    const counted = version === undefined ? [] : ['version = old.version + 1'];
-    const text = `update ${model.tableName} as old set ${[...sets, ...counted].join(', ')}
-                    from json_populate_recordset(null::${model.tableName}, ?::json) as new
-                   where ${['old.id = new.id', ...owners, ...isSame].join(' and ')} and (${differs}) returning old.*`;
-    const rows = asked.map((one) => one.row);
-    const those = await told(model, database, async (transaction) =>
-      (
-        await written(model, transaction, {
-          text,
-          rows,
-          values: Object.values(owner),
-          conflict: conflict ?? `this ${model.recordName} exists already`,
-        })
-      ).map((after) => ({ before: before.get(after.id)!, after })),
-    );
-    const found = byId(those);
-    return asked.map((one) => found.get(one.record.id));
-  });
-  return changed ? [changed] : [];
-}
-
-/** Of Objection or of knex. */
-function isExpression(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && ('toKnexRaw' in value || 'toSQL' in value);
-}
-
-/** Takes a record away for good: what is archived stays, and is changed. */
-export async function removeOne<M extends Model & { id: string }>(
-  model: Class<M>,
-  { owner, record }: { owner: Owner; record: M },
-  { by, database }: ChangeOptions,
-): Promise<void> {
-  await told(model, database, async (transaction) => {
-    const removed = await queryOf(model, transaction).where(owner).where('id', record.id).delete();
-    return Number(removed) === 0 ? [] : [{ before: record, after: null, at: by.now.toISOString() }];
-  });
-}
-
-function changedBy(by: ChangeOptions['by']) {
-  return 'user_id' in by ? updatedBy(by) : { updated_at: by.now.toISOString() };
 }
 
 /** Postgres' word for a broken unique index as ours; anything else stays what it is. */

@@ -6,6 +6,7 @@ import type { Model } from 'objection';
 import { auditAction, SYSTEM_USER, withoutSecrets } from '../../core/audit/record.ts';
 import { currentCaller, forEverybody } from '../caller.ts';
 import { newId } from '../new-id.ts';
+import { textArray } from '../postgres/text-array.ts';
 import type { Database } from '../stores.ts';
 import { holdClock } from './hold-clock.ts';
 import { write } from './side-by-side.ts';
@@ -29,14 +30,16 @@ export async function tell<M extends Model>(changes: readonly Told<M>[], of: Of,
   if (changes.length === 0) return;
   await holdClock(transaction);
   const caller = currentCaller();
+  const entries = changes.map(entryOf);
+  const list = (part: keyof Entry) => textArray(entries.map((entry) => entry[part]));
   const statement = async () =>
     transaction.raw(
       `insert into audit_entries (tenant_id, environment_id, id, entity_type, entity_id, action, user_id, secret_id, request_id,
                                 before, after, created_at)
-     select ?::text, ?::text, e.id, ?::text, e.entity_id, e.action, ?::text, ?::text, ?::text, e.before, e.after,
-            coalesce(e.created_at, now())
-       from jsonb_to_recordset(?::jsonb) as e (id text, entity_id text, action text, before jsonb, after jsonb,
-                                               created_at timestamptz)`,
+     select ?::text, ?::text, e.id, ?::text, e.entity_id, e.action, ?::text, ?::text, ?::text, e.before::jsonb, e.after::jsonb,
+            coalesce(e.created_at::timestamptz, now())
+       from unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
+            as e (id, entity_id, action, before, after, created_at)`,
       [
         of.tenant_id,
         of.environment_id,
@@ -44,8 +47,8 @@ export async function tell<M extends Model>(changes: readonly Told<M>[], of: Of,
         caller?.user_id || stampedBy(changes[0]) || SYSTEM_USER,
         caller?.secret_id ?? null,
         caller?.request_id ?? null,
-        `[${changes.map(entryOf).join()}]`,
-      ],
+        ...ENTRY_PARTS.map(list),
+      ] as never,
     );
   // A key that is made for another environment of the tenant is told there.
   await write(transaction, () => forEverybody(statement));
@@ -57,11 +60,18 @@ function stampedBy<M extends Model>(change: Told<M> | undefined): string | undef
   return typeof updated_by === 'string' ? updated_by : undefined;
 }
 
-function entryOf<M extends Model>({ before, after, at: stated }: Told<M>): string {
+const ENTRY_PARTS = ['id', 'entity_id', 'action', 'before', 'after', 'created_at'] as const;
+type Entry = Readonly<Record<(typeof ENTRY_PARTS)[number], string | null>>;
+
+function entryOf<M extends Model>({ before, after, at: stated }: Told<M>): Entry {
   const row = (after ?? before) as unknown as State;
   const { id, updated_at } = row;
-  const at = stated ?? (typeof updated_at === 'string' ? updated_at : null);
-  const action = auditAction(before as unknown as State | null, after as unknown as State | null);
-  const head = JSON.stringify({ id: newId('audit_entry'), entity_id: String(id), action, created_at: at });
-  return `${head.slice(0, -1)},"before":${withoutSecrets(before)},"after":${withoutSecrets(after)}}`;
+  return {
+    id: newId('audit_entry'),
+    entity_id: String(id),
+    action: auditAction(before as unknown as State | null, after as unknown as State | null),
+    before: before && withoutSecrets(before),
+    after: after && withoutSecrets(after),
+    created_at: stated ?? (typeof updated_at === 'string' ? updated_at : null),
+  };
 }

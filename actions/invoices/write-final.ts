@@ -1,0 +1,92 @@
+/**
+ * Writes that drafts are final: number, due date, what remains to be paid; tells of it, and plans the collection. What does not hang on
+ * the invoice is done once for all of them, and the database writes some while the next are made ready.
+ */
+import { dueDate } from '../../core/billing/due.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { notFound } from '../../core/error.ts';
+import { paymentWhenFinal } from '../../core/invoice/payment-status.ts';
+import type { InvoiceWithLines } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { inParts } from '../../storage/models/side-by-side.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { planCollections } from '../payments/plan-collection.ts';
+import { emitAll } from '../system-events/emit.ts';
+import type { Ready } from './finalize-invoice.ts';
+
+export type Numbered = Ready & { readonly invoice_number: string };
+
+type Finishing = { readonly due_date_days: number; readonly now: Date };
+type Customers = ReadonlyMap<string, CustomerModel>;
+
+/** So many are written while the next are made ready. */
+const PART = 50;
+
+export async function writeFinal(
+  transaction: Transaction,
+  scope: Scope,
+  { numbered, ...how }: { numbered: readonly Numbered[] } & Finishing,
+): Promise<InvoiceWithLines[]> {
+  const customers = await customersOf(transaction, scope, numbered);
+  const parts = Array.from({ length: Math.ceil(numbered.length / PART) }, (_, index) =>
+    numbered.slice(index * PART, (index + 1) * PART),
+  );
+  const write = (part: readonly Numbered[]) => writePart(transaction, scope, { part, customers, ...how });
+  const finalized = (await inParts(transaction, parts, write)).flat();
+  // Charged after the commit: no provider is asked inside of a transaction.
+  const all = finalized.map((invoice, index) => ({ invoice, subscription: numbered[index]!.subscription }));
+  await planCollections(transaction, scope, { all, now: how.now });
+  return finalized;
+}
+
+async function writePart(
+  transaction: Transaction,
+  scope: Scope,
+  { part, customers, ...how }: { part: readonly Numbered[]; customers: Customers } & Finishing,
+): Promise<(InvoiceModel & InvoiceWithLines)[]> {
+  const by = { now: how.now };
+  const each = part.map((one) => ({ record: one.invoice, changes: finalFields(one, how) }));
+  const finals = await InvoiceModel.changeEach(scope, each, { by, database: transaction });
+  const finalized = finals.map((final, index) => Object.assign(final, { line_items: [...part[index]!.line_items] }));
+  const records = finalized.map((final) => ({ ...final, customer: customers.get(final.customer_id) }));
+  await emitAll(transaction, 'invoice.finalized', { scope, records, by });
+  return finalized;
+}
+
+function finalFields(
+  { invoice, subscription, changes, invoice_number }: Numbered,
+  { due_date_days, now }: Finishing,
+): Partial<InvoiceModel> {
+  const isCredit = new Decimal(changes?.amount_due ?? invoice.amount_due).isNegative();
+  const terms = subscription?.payment_terms;
+  const due = isCredit ? null : formatMs(dueDate(billedUntil(invoice, now), terms, due_date_days));
+  return {
+    ...changes,
+    invoice_status: 'FINALIZED',
+    invoice_number,
+    finalized_at: now.toISOString(),
+    due_date: invoice.due_date ?? due,
+    ...paymentWhenFinal({ ...invoice, ...changes }, now),
+  };
+}
+
+/**
+ * An invoice without a period counts from the day it becomes final, and so does that of a change, which is asked for when it is made
+ * and not when the period ends that it is about (docs/rules/invoices.md, "Due date").
+ */
+function billedUntil(invoice: InvoiceModel, now: Date): number {
+  if (invoice.billing_reason === 'SUBSCRIPTION_UPDATE') return now.getTime();
+  return invoice.period_end ? instantOf(invoice.period_end) : now.getTime();
+}
+
+/** By their ids; every invoice has one. */
+async function customersOf(transaction: Transaction, scope: Scope, numbered: readonly Numbered[]): Promise<Customers> {
+  const ids = [...new Set(numbered.map(({ invoice }) => invoice.customer_id))];
+  const found = await CustomerModel.byId(scope, ids, transaction);
+  const lost = ids.find((id) => !found.has(id));
+  if (lost !== undefined) throw notFound(CustomerModel.recordName, lost);
+  return found;
+}

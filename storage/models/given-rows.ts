@@ -1,0 +1,62 @@
+/**
+ * Rows that come with a statement, as Postgres reads them quickest: what is the same in all of them as one value, every other column as
+ * one list. Rows as JSON would be read once for each column and row, with the names of the columns in each.
+ */
+import { textArray } from '../postgres/text-array.ts';
+import type { Database } from '../stores.ts';
+import { columnTypes } from './column-types.ts';
+
+export type Rows = readonly Readonly<Record<string, unknown>>[];
+
+/** `sql` is a query of the rows, with the types of the table, in their order. */
+export type Given = { readonly sql: string; readonly values: readonly unknown[] };
+
+type Table = { readonly tableName: string; readonly jsonAttributes: readonly string[] | null | undefined };
+
+/** Every row says each of these columns; one that says nothing of it says null. */
+export async function givenRows(
+  table: Table,
+  { columns, rows }: { columns: readonly string[]; rows: Rows },
+  database: Database,
+): Promise<Given> {
+  const types = await columnTypes(table, columns, database);
+  const [own, same]: [string[], string[]] = [[], []];
+  const [lists, once]: [Buffer[], (string | null)[]] = [[], []];
+  const selected = columns.map((column, index) => {
+    const textOf = table.jsonAttributes?.includes(column) ? jsonText : plainText;
+    const texts = rows.map((row) => textOf(row[column]));
+    const type = types.get(column);
+    // The first says how many rows there are.
+    if (index > 0 && texts.every((text) => text === texts[0])) {
+      once.push(texts[0] ?? null);
+      same.push(column);
+      return `?::text${type === 'text' ? '' : `::${type}`} as "${column}"`;
+    }
+    own.push(`"${column}"`);
+    lists.push(textArray(texts));
+    return `own."${column}"::${type} as "${column}"`;
+  });
+  const unnested = own.map(() => '?::text[]').join(', ');
+  return {
+    sql: `select ${selected.join(', ')} from unnest(${unnested}) as own (${own.join(', ')})`,
+    values: [...once, ...lists],
+  };
+}
+
+function jsonText(value: unknown): string | null {
+  return value === null || value === undefined ? null : JSON.stringify(value);
+}
+
+/** As JSON would say it, without the quotes; a list is one of Postgres. */
+function plainText(value: unknown): string | null {
+  if (value === null || value === undefined) return null;
+  if (typeof value === 'string') return value;
+  if (Array.isArray(value)) return `{${value.map(quoted).join()}}`;
+  const plain: unknown = JSON.parse(JSON.stringify(value));
+  return typeof plain === 'string' ? plain : JSON.stringify(plain);
+}
+
+function quoted(value: unknown): string {
+  const text = plainText(value);
+  return text === null ? 'null' : `"${text.replace(/["\\]/g, '\\$&')}"`;
+}
