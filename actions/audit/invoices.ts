@@ -27,5 +27,5 @@ export async function sampleInvoices({ postgres }: Pick<Stores, 'postgres'>, fou
 }
 
 function findingOf({ kind, id, stated, found }: InvoiceFault) {
-  return { kind, count: 1, what: `${id} says ${stated}, and it is ${found}` };
+  return { kind, count: 1, what: `${id} says ${stated}, and ${found}` };
 }

@@ -2,13 +2,14 @@
  * Tries to collect an invoice now: its automatic collection goes on at once, or one is made (docs/rules/payments.md, "Tried by hand").
  * A request that has made an invoice final asks for the same, so that it can answer what came of it.
  */
-import type { Decimal } from '../../core/decimal.ts';
+import { Decimal } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
 import { checkPayable } from '../../core/payment/request.ts';
 import type { Scope } from '../../core/scope.ts';
 import { createdBy } from '../../core/stamp.ts';
-import type { InvoiceModel } from '../../storage/models/invoice.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { WalletModel } from '../../storage/models/wallet.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
@@ -20,27 +21,53 @@ import { addCollection } from './plan-collection.ts';
 import { processPayment, pursuePayment } from './pursue-payment.ts';
 import { wayToCollect } from './way-to-pay.ts';
 
+/** A postpaid wallet pays what it can, and what is left is charged; the answer is what came of the last of these. */
 export async function attemptInvoice(
   stores: Stores,
   scope: Scope,
-  { id, by }: { id: string; by: By },
+  asked: { id: string; by: By },
 ): Promise<PaymentModel> {
-  const payment = await stores.postgres.transaction(async (transaction) => {
-    const { invoice, subscription } = await holdInvoice(transaction, scope, id);
-    checkPayable(invoice);
-    const pending = await pendingCollection(transaction, invoice);
-    const asked = { customer_id: invoice.customer_id, subscription: subscription ?? {} };
-    const collected = await wayToCollect(transaction, invoice, asked);
-    const credits = collected.way === null && !pending ? await payableWithCredits(transaction, invoice, by.now) : null;
-    if (credits) return addCreditPayment(transaction, { invoice, ...credits, by });
-    if (collected.way === null)
-      throw notAllowed(`there is nothing to charge: ${collected.obstacle.message}`, collected.obstacle.details);
-    return pending ?? addCollection(transaction, { invoice, way: collected.way, now: by.now });
+  const { by } = asked;
+  const credits = await planned(stores, scope, asked, async (transaction, invoice) => {
+    const payable = await payableWithCredits(transaction, invoice, by.now);
+    return payable && addCreditPayment(transaction, { invoice, ...payable, by });
   });
-  return processPayment(stores, scope, { id: payment.id, by });
+  const paid = credits && (await processPayment(stores, scope, { id: credits.id, by }));
+  if (paid && new Decimal(await remainingOf(stores, scope, asked.id)).lte(0)) return paid;
+  const collection = await planned(stores, scope, asked, async (transaction, invoice, subscription) => {
+    const who = { customer_id: invoice.customer_id, subscription: subscription ?? {} };
+    const collected = await wayToCollect(transaction, invoice, who);
+    if (collected.way)
+      return (
+        (await pendingCollection(transaction, invoice)) ??
+        addCollection(transaction, { invoice, way: collected.way, now: by.now })
+      );
+    if (paid) return null;
+    throw notAllowed(`there is nothing to charge: ${collected.obstacle.message}`, collected.obstacle.details);
+  });
+  return collection ? processPayment(stores, scope, { id: collection.id, by }) : paid!;
 }
 
-/** A postpaid wallet pays what it can, where there is nothing else to charge. */
+type Plan = (
+  transaction: Transaction,
+  invoice: InvoiceModel,
+  subscription: SubscriptionModel | null,
+) => Promise<PaymentModel | null>;
+
+/** Of an invoice that can be paid, held while it is decided how. */
+function planned({ postgres }: Stores, scope: Scope, { id }: { id: string }, plan: Plan): Promise<PaymentModel | null> {
+  return postgres.transaction(async (transaction) => {
+    const { invoice, subscription } = await holdInvoice(transaction, scope, id);
+    checkPayable(invoice);
+    return plan(transaction, invoice, subscription);
+  });
+}
+
+async function remainingOf({ postgres }: Stores, scope: Scope, id: string): Promise<string> {
+  return (await InvoiceModel.fetch(scope, id, { database: postgres })).amount_remaining;
+}
+
+/** So much of the invoice is taken from the wallet. */
 async function addCreditPayment(
   transaction: Transaction,
   { invoice, wallet, amount, by }: { invoice: InvoiceModel; wallet: WalletModel; amount: Decimal; by: By },

@@ -225,7 +225,7 @@ export const invoiceRoutes: Route[] = [
     operation_id: 'attemptInvoicePayment',
     summary: 'Try to collect an invoice now',
     description:
-      'What remains of a final invoice is charged to the way to pay of its subscription, else to the default one of its customer; an automatic collection that waits for its next attempt is tried at once. The answer says what came of it. Refused where there is nothing to charge.',
+      'A postpaid wallet of who is invoiced pays what it can of a final invoice, and what remains is charged to the way to pay of its subscription, else to the default one of its customer; an automatic collection that waits for its next attempt is tried at once. The answer says what came of it. Refused where there is nothing to charge.',
     tag,
     access: 'invoice:write',
     params: idParams,

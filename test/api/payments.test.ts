@@ -322,6 +322,27 @@ describe('payments', () => {
       expect([collected.amount, collected.attempt_count, collected.is_automatic]).to.deep.equal(['60', 2, true]);
       await ok('DELETE', `/payments/customers/${customer_id}/methods/${kept.id}`);
     });
+
+    it('takes from a postpaid wallet what that can pay, and charges the rest', async () => {
+      const { id } = await invoice();
+      const postpaid = { customer_id, currency: 'usd', wallet_type: 'POST_PAID', initial_credits_to_load: '130' };
+      const wallet = await ok('POST', '/wallets', postpaid);
+      await ok('POST', `/wallets/${wallet.id}/debit`, {
+        credits: '100',
+        transaction_reason: 'MANUAL_BALANCE_DEBIT',
+        idempotency_key: 'leaves 30',
+      });
+      const kept = await ok('POST', `/payments/customers/${customer_id}/methods`, {
+        gateway_payment_method_id: 'pm_sandbox_card',
+      });
+      expect((await ok('POST', `/invoices/${id}/payment/attempt`)).message).to.match(/is SUCCEEDED$/);
+      expect(await paid(id)).to.deep.equal(['SUCCEEDED', '100', '0', null]);
+      expect((await payments(id)).map((one: Answer) => [one.payment_method_type, one.amount])).to.deep.equal([
+        ['CREDITS', '30'],
+        ['CARD', '70'],
+      ]);
+      await ok('DELETE', `/payments/customers/${customer_id}/methods/${kept.id}`);
+    });
   });
 
   describe('races', () => {

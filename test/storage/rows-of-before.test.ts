@@ -1,0 +1,175 @@
+/**
+ * What a migration makes of rows that were there before it: the files up to one, rows as the version of then wrote them, then the rest.
+ * What comes out is audited as an installation of now is.
+ */
+import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { auditCredits } from '../../actions/audit/credits.ts';
+import { auditInvoices } from '../../actions/audit/invoices.ts';
+import { migratePostgres } from '../../sql/migrate.ts';
+import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
+
+const FILES = join(import.meta.dirname, '../../sql/postgres');
+const SCOPE = { tenant_id: 'tenant_a', environment_id: 'env_a' };
+const AT = '2026-03-01T00:00:00.000Z';
+
+describe('rows from before a migration', () => {
+  let database: FreshDatabase;
+  let folder: string;
+  beforeEach(async () => {
+    database = await freshDatabase();
+    folder = mkdtempSync(join(tmpdir(), 'farthing-old-'));
+    await database.postgres.raw('drop schema public cascade; create schema public');
+  });
+  afterEach(async () => {
+    await database.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** The schema as it was before the file with this number. */
+  async function before(number: string): Promise<void> {
+    for (const name of readdirSync(FILES).filter((one) => one < number))
+      copyFileSync(join(FILES, name), join(folder, name));
+    await migratePostgres(database.postgres, { folder });
+  }
+  const put = (table: string, row: object) => database.postgres(table).insert({ ...SCOPE, created_at: AT, ...row });
+  async function audited(): Promise<string[]> {
+    const found: string[] = [];
+    await auditCredits(database, ({ kind, what }) => found.push(`${kind} ${what}`));
+    await auditInvoices(database, ({ kind, what }) => found.push(`${kind} ${what}`));
+    return found;
+  }
+
+  const invoice = (id: string, fields: object = {}) =>
+    put('invoices', {
+      ...{ id, customer_id: 'cust_1', invoice_type: 'ONE_OFF', invoice_status: 'FINALIZED', payment_status: 'PENDING' },
+      ...{ billing_reason: 'MANUAL', currency: 'usd', finalized_at: AT, invoice_number: id },
+      ...{ subtotal: 100, total: 100, amount_due: 100, amount_remaining: 100 },
+      ...fields,
+    });
+  const line = (invoice_id: string, position: number, fields: object = {}) =>
+    put('invoice_line_items', {
+      ...{ id: `${invoice_id}_${position}`, invoice_id, position, customer_id: 'cust_1', quantity: 1, amount: 100 },
+      ...{ currency: 'usd' },
+      ...fields,
+    });
+
+  it('0135: what wallets held is posted, and no wallet that holds something else is taken over', async () => {
+    await before('0135');
+    const wallet = (id: string, fields: object) =>
+      put('wallets', { id, customer_id: id, currency: 'usd', conversion_rate: '0.5', ...fields });
+    const credit = (id: string, wallet_id: string, fields: object) =>
+      put('wallet_transactions', {
+        ...{ id, wallet_id, customer_id: wallet_id, type: 'credit', currency: 'usd', idempotency_key: id },
+        ...{ reference_type: 'EXTERNAL', reference_id: id, credit_balance_before: 0, credit_balance_after: 0 },
+        ...fields,
+      });
+    await wallet('wallet_1', { balance: '7.500', credit_balance: '15.00' });
+    const lots = [
+      ['wtxn_1', '10', 'PURCHASED_CREDIT_DIRECT'],
+      ['wtxn_2', '4', 'FREE_CREDIT_GRANT'],
+      ['wtxn_3', '1', 'CREDIT_NOTE'],
+    ] as const;
+    for (const [id, credit_amount, transaction_reason] of lots)
+      await credit(id, 'wallet_1', {
+        amount: '1',
+        credit_amount,
+        credits_available: credit_amount,
+        transaction_reason,
+      });
+    await wallet('wallet_2', { balance: '4.5', credit_balance: '9' });
+    const { postgres } = database;
+    const refused = await migratePostgres(postgres).catch((error: Error) => error.message);
+    expect(refused).to.match(/do not hold what was put into them.*wallet_2/s);
+    await postgres('wallets').where({ id: 'wallet_2' }).update({ balance: 0, credit_balance: 0 });
+    await migratePostgres(postgres);
+    const postings = await postgres('ledger_postings').orderBy(['transaction_id', 'position']);
+    expect(postings.map(({ account, credits }) => `${account} ${credits}`)).to.deep.equal([
+      'lot 10',
+      'purchased -10',
+      'lot 4',
+      'granted -4',
+      'lot 1',
+      'refunded -1',
+    ]);
+    expect(await postgres('wallets').where({ id: 'wallet_1' }).first('balance', 'credit_balance')).to.deep.equal({
+      balance: '7.5',
+      credit_balance: '15',
+    });
+    expect(await audited()).to.deep.equal([]);
+  });
+
+  it('0147: what lines are, and what they are less, is taken from the words of their reasons', async () => {
+    await before('0147');
+    await invoice('inv_1', { subtotal: 700, total: 700, amount_due: 700, amount_remaining: 700 });
+    const REASONS = [
+      null,
+      'late_events: 5 more events',
+      'true_up: 70.5 of 100 were used',
+      'threshold_surplus: 20 more was invoiced before the period was over than its usage costs',
+      'corrected_events: events were voided, less 12.5 that other invoices say of it',
+      'overage: above the commitment, less 50 that was invoiced before the period was over',
+      'written by hand: less than before',
+    ];
+    for (const [position, reason] of REASONS.entries()) await line('inv_1', position, { computed_from: { reason } });
+    await migratePostgres(database.postgres);
+    const rows = await database.postgres('invoice_line_items').orderBy('position').select('computed_from');
+    const told = rows.map(({ computed_from: { kind, of_term, less } }) => ({ kind, of_term, less }));
+    const nothing = { kind: undefined, of_term: undefined, less: undefined };
+    expect(told).to.deep.equal([
+      nothing,
+      { ...nothing, kind: 'late_events' },
+      { ...nothing, kind: 'true_up', of_term: { used: '70.5', committed: '100' } },
+      { ...nothing, kind: 'threshold_surplus' },
+      {
+        ...nothing,
+        kind: 'corrected_events',
+        less: { amount: '12.5', quantity: null, invoiced: 'by_other_invoices' },
+      },
+      { ...nothing, kind: 'overage', less: { amount: '50', quantity: null, invoiced: 'before_period_end' } },
+      nothing,
+    ]);
+    expect(await audited()).to.deep.equal([]);
+  });
+
+  it('0180: of what was paid, what payments do not explain was said by hand; what they say too much is told', async () => {
+    await before('0180');
+    const payment = (id: string, destination_id: string, amount: number, fields: object = {}) =>
+      put('payments', {
+        ...{ id, destination_id, amount, customer_id: 'cust_1', idempotency_key: id, payment_method_type: 'OFFLINE' },
+        ...{ currency: 'usd', payment_status: 'SUCCEEDED', ...fields },
+      });
+    const refund = (id: string, payment_id: string, amount: number, idempotency_key = id) =>
+      put('payment_refunds', { id, payment_id, amount, idempotency_key, refund_status: 'succeeded' });
+    const paid = (amount_paid: number, fields: object = {}) => ({
+      amount_paid,
+      amount_remaining: 100 - amount_paid,
+      ...fields,
+    });
+    await invoice('hand', paid(30));
+    await invoice('both', paid(100));
+    await payment('pay_1', 'both', 60);
+    await invoice('part', paid(20));
+    await payment('pay_2', 'part', 50, { refunded_amount: 30, payment_status: 'PARTIALLY_REFUNDED' });
+    await refund('refund_1', 'pay_2', 30);
+    await invoice('whole', paid(100, { refunded_amount: 25, payment_status: 'PARTIALLY_REFUNDED' }));
+    await payment('pay_3', 'whole', 120, { refunded_amount: 45, payment_status: 'PARTIALLY_REFUNDED' });
+    await refund('refund_2', 'pay_3', 20, 'surplus/pay_3');
+    await refund('refund_3', 'pay_3', 25);
+    await invoice('lost', paid(10));
+    await payment('pay_4', 'lost', 40);
+    for (const id of ['hand', 'both', 'part', 'whole', 'lost']) await line(id, 0);
+    await migratePostgres(database.postgres);
+    const rows = await database.postgres('invoices').select('id', 'paid_by_hand');
+    expect(Object.fromEntries(rows.map(({ id, paid_by_hand }) => [id, paid_by_hand]))).to.deep.equal({
+      hand: '30',
+      both: '40',
+      part: '0',
+      whole: '0',
+      lost: '0',
+    });
+    expect(await audited()).to.deep.equal(['invoice_paid_differs lost says 10, and 40 came in by its payments']);
+  });
+});
