@@ -23,6 +23,7 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { chargesLeft } from '../credit-notes/charges-left.ts';
 import { emit } from '../system-events/emit.ts';
 import { giveBackFor } from '../wallets/give-back.ts';
+import { mostBackOf } from '../wallets/pending-credits.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
 import { type HeldPayment, holdPayment } from './hold.ts';
 import { providerOf } from './providers.ts';
@@ -38,7 +39,9 @@ export async function refundPayment(
     const refunds = await refundsOf(held.payment, transaction);
     const known = refunds.find((one) => one.idempotency_key === idempotency_key);
     if (known) return { payment: held.payment, refund: sameRefund(known, request) };
-    const amount = checkedAmount(held, await chargesLeft(held.invoice, transaction), request);
+    const charges = await chargesLeft(held.invoice, transaction);
+    const most = await mostBackOf(transaction, held.invoice);
+    const amount = checkedAmount(held, most === null ? charges : Decimal.min(charges, most), request);
     const said = { amount, reason: request.reason, idempotency_key, by: author };
     const refund = await addRefund(transaction, held.payment, said);
     if (held.payment.payment_method_type === 'CREDITS')
