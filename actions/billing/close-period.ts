@@ -30,9 +30,9 @@ export async function closePeriod(
   const over = duePeriod(billedSubscription(stored), currentPeriod(stored), now.getTime());
   if (over === null) return null;
   const at = over.closed.end;
-  const subscription = over.next
+  const { subscription } = over.next
     ? await changePlanIfDue(stores, transaction, { subscription: stored, at, now })
-    : stored;
+    : { subscription: stored };
   const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime()) ?? over;
   if (at > due.closed.start) {
     const cycle = { reference: 'period_end', reason: 'SUBSCRIPTION_CYCLE' } as const;

@@ -10,7 +10,7 @@ import {
   chargesDue,
   type ReferencePoint,
 } from '../../core/billing/charges.ts';
-import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
+import type { MeasuredUsage, PlannedLine, PricedItem } from '../../core/billing/line-amount.ts';
 import {
   chargeKey,
   type InvoicePlan,
@@ -61,6 +61,8 @@ export type BillingTarget = {
   /** The invoice that is computed anew, or the void one that is billed again: its own lines do not count as invoiced elsewhere. */
   readonly before?: InvoiceBefore;
   readonly now: Date;
+  /** Of a preview: what a change at the end of the period will give back. */
+  readonly credits?: readonly PlannedLine<BillableItem>[] | undefined;
   /** Of a preview, which says what becomes of the draft when it is final: whom it is for, and when. */
   readonly taxed?: Pick<Taxed, 'customer_id' | 'subscription_id' | 'invoice_type' | 'at'>;
 };
@@ -170,7 +172,9 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
   const preview = await termsOfPreview(database, target);
   if (others.length === 0) {
     const [gathered, coupons] = await allOf(database, [() => gatherOne(stores, database, target), couponsOfAll]);
-    return planOne(gathered, { coupons, ...preview });
+    const planned = planOne(gathered, { coupons, ...preview });
+    const { currency } = subscription;
+    return target.credits ? withCredits(planned, target.credits, { currency, coupons, ...preview }) : planned;
   }
   const ends_ms = billedSubscription(subscription).end_ms;
   // What comes behind the end of the parent is invoiced by itself.
@@ -211,6 +215,14 @@ function together(plans: readonly Planned[], terms: Parameters<typeof settled>[1
   const lines = plans.flatMap(({ plan }) => plan.lines);
   const as_of = plans.flatMap(({ usage_as_of_ms }) => usage_as_of_ms ?? []);
   return { plan: settled(lines, terms), usage_as_of_ms: as_of.length === 0 ? null : Math.min(...as_of) };
+}
+
+function withCredits(
+  { plan, usage_as_of_ms }: Planned,
+  credits: readonly PlannedLine<BillableItem>[],
+  terms: Parameters<typeof settled>[1],
+): Planned {
+  return { plan: settled([...credits, ...plan.lines], terms), usage_as_of_ms };
 }
 
 /** `until_ms`: nothing of it that comes later. */

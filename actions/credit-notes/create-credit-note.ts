@@ -13,6 +13,7 @@ import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { holdInvoice } from '../invoices/hold-invoice.ts';
 import { emit } from '../system-events/emit.ts';
+import { checkNotForCredits } from '../wallets/pending-credits.ts';
 import { creditableLines } from './creditable-lines.ts';
 import { takeEffect } from './take-effect.ts';
 
@@ -26,6 +27,7 @@ export async function createCreditNote(
     const held = await holdInvoice(transaction, scope, request.invoice_id);
     const creditable = await creditableLines(held.invoice, transaction);
     const plan = planCreditNote(held.invoice, creditable, request.line_items ?? []);
+    await checkNotForCredits(transaction, held.invoice);
     const { id: invoice_id, customer_id, subscription_id, currency } = held.invoice;
     const id = newId('credit_note', author.now.getTime());
     const record = {

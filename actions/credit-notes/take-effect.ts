@@ -12,7 +12,7 @@ import type { HeldInvoice } from '../invoices/hold-invoice.ts';
 import { settlePaid } from '../invoices/settle-paid.ts';
 import { emit } from '../system-events/emit.ts';
 import { giveBackFor } from '../wallets/give-back.ts';
-import { checkNotBought } from '../wallets/pending-credits.ts';
+import { checkNotForCredits } from '../wallets/pending-credits.ts';
 
 type Effect = { readonly note: CreditNoteModel; readonly held: HeldInvoice; readonly author: Author };
 
@@ -24,10 +24,8 @@ export async function takeEffect(
 ): Promise<CreditNoteModel> {
   const by = { by: author, database: transaction };
   const isRefund = note.credit_note_type === 'REFUND';
-  if (isRefund) {
-    await checkNotBought(transaction, held.invoice);
-    await refund(transaction, { note, held, author });
-  }
+  await checkNotForCredits(transaction, held.invoice);
+  if (isRefund) await refund(transaction, { note, held, author });
   const changes: Partial<CreditNoteModel> = {
     credit_note_status: 'FINALIZED',
     finalized_at: author.now.toISOString(),

@@ -15,12 +15,12 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
-import { gatherAlone, planFromStores } from '../billing/gather-billing.ts';
+import { type BillingTarget, gatherAlone, planFromStores } from '../billing/gather-billing.ts';
 import { addresseeOf, invoiceParts, invoiceRecord } from '../billing/invoice-records.ts';
 import { chargeAgain } from '../billing/running-charge.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { TRIAL_END } from '../subscriptions/end-trial.ts';
-import { changePlanIfDue } from '../subscriptions/plan-change/scheduled.ts';
+import { changePlanIfDue, type SettledLines } from '../subscriptions/plan-change/scheduled.ts';
 import { taxedAt } from '../taxes/rates-in-force.ts';
 import type { DraftRequest } from './draft-invoice.ts';
 
@@ -88,16 +88,25 @@ async function plannedNext(stores: Stores, next: NextInvoice, { subscription, no
     invoice_type: 'SUBSCRIPTION' as const,
     at: taxedAt(dates, now),
   });
-  const planOf = async (on: Database, as: SubscriptionModel) =>
-    (await planFromStores(stores, on, { subscription: as, period, reference, now, taxed: taxedAs(as) })).plan;
+  const planOf = async (on: Database, as: SubscriptionModel, settled: Settling = {}) =>
+    (await planFromStores(stores, on, { subscription: as, period, reference, now, taxed: taxedAs(as), ...settled }))
+      .plan;
   if (!isChanging) return planOf(database, subscription);
   const changed = async (transaction: Transaction) => {
     const { id } = subscription;
     const held = await SubscriptionModel.fetch(scopeOf(subscription), id, { database: transaction, lock: true });
     const due = { subscription: held, at: period.end, now };
-    return planOf(transaction, await changePlanIfDue(stores, transaction, due));
+    const { subscription: as, settled: of } = await changePlanIfDue(stores, transaction, due);
+    return planOf(transaction, as, of ? settling(of) : {});
   };
   return billingTransaction(stores, changed, () => false);
+}
+
+type Settling = Pick<BillingTarget, 'before' | 'credits'>;
+
+/** What the change nets on an invoice of its own is said with that of the period: as if it were all on one. */
+function settling({ invoice, lines }: SettledLines): Settling {
+  return { before: { invoice, line_items: [] }, credits: lines.filter(({ amount }) => amount.isNegative()) };
 }
 
 type NextInvoice = Pick<DraftRequest, 'period' | 'reference' | 'reason'>;

@@ -21,9 +21,10 @@ import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentRefundModel } from '../../storage/models/payment-refund.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { type Charges, chargesOf } from '../credit-notes/charges-of.ts';
+import { chargesOf } from '../credit-notes/charges-of.ts';
 import { emit } from '../system-events/emit.ts';
 import { giveBackFor } from '../wallets/give-back.ts';
+import { mostBackOf } from '../wallets/pending-credits.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
 import { type HeldPayment, holdPayment } from './hold.ts';
 import { providerOf } from './providers.ts';
@@ -39,7 +40,7 @@ export async function refundPayment(
     const refunds = await refundsOf(held.payment, transaction);
     const known = refunds.find((one) => one.idempotency_key === idempotency_key);
     if (known) return { payment: held.payment, refund: sameRefund(known, request) };
-    const amount = checkedAmount(held, await chargesOf(held.invoice, transaction), request);
+    const amount = checkedAmount(held, await leftToRefund(held, transaction), request);
     const said = { amount, reason: request.reason, idempotency_key, by: author };
     const refund = await addRefund(transaction, held.payment, said);
     if (held.payment.payment_method_type === 'CREDITS')
@@ -87,11 +88,17 @@ function addRefund(
 }
 
 /** What a credit note, a void, a change or a correction has given back is not given back again. */
-function checkedAmount({ payment, invoice }: HeldPayment, charges: Charges, request: RefundPayment): string {
+/** Of an invoice whose credits have come no more than was paid too much. */
+async function leftToRefund({ payment, invoice }: HeldPayment, transaction: Transaction): Promise<Decimal> {
+  const left = leftOfPayment(payment, invoice, await chargesOf(invoice, transaction));
+  const most = await mostBackOf(transaction, invoice);
+  return most === null ? left : Decimal.min(left, most);
+}
+
+function checkedAmount({ payment }: HeldPayment, left: Decimal, request: RefundPayment): string {
   const { payment_status } = payment;
   if (payment_status !== 'SUCCEEDED' && payment_status !== 'PARTIALLY_REFUNDED')
     throw notAllowed(`a payment that is ${payment_status} cannot be given back`, { payment_status });
-  const left = leftOfPayment(payment, invoice, charges);
   if (left.lte(0))
     throw notAllowed(
       'what was paid was given back already, by a credit note, by a change of the subscription or because the invoice is void',

@@ -7,7 +7,7 @@
  * the change itself.
  */
 import { type ChangeQuestion, type Ending, isSettledAtOnce, linesOfChange } from '../../core/billing/change.ts';
-import { hasOwnPeriods } from '../../core/billing/charges.ts';
+import { hasOwnPeriods, nextPeriod } from '../../core/billing/charges.ts';
 import { goesOn } from '../../core/commitment/part.ts';
 import { invalid } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
@@ -60,8 +60,11 @@ export type LineChange = {
   readonly ends: readonly LineEnd[];
   readonly begins: readonly LineStart[];
   readonly proration_behavior: (typeof PRORATION_BEHAVIORS)[number];
-  /** What begins is charged by the invoice of the period that ends. */
-  readonly isAtPeriodEnd?: boolean;
+  /**
+   * At the end of the running period, whose invoice charges what begins; but where something is given back, that is netted with what
+   * begins. Of a preview all of it is said.
+   */
+  readonly atPeriodEnd?: 'previewed' | 'done' | undefined;
   readonly author: Author;
 };
 
@@ -116,13 +119,15 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const { currency } = subscription;
   const before = [...invoiced, ...(await returnedAsCredits(database, subscription, invoiced))];
   const endings = settled.map((end) => ending(end, before));
-  const beginnings = change.isAtPeriodEnd ? [] : begins.filter((item) => !isLeft(item));
   const charged = ends.length === 0 ? period : runningOf(await asCharged(database, subscription));
   const credits = linesOfChange<BillableItem>({ ...charged, currency, endings, beginnings: [] });
-  const charges = linesOfChange<BillableItem>({ ...next, currency, endings: [], beginnings });
+  const isCharged = change.atPeriodEnd !== 'done' || credits.length > 0;
+  const beginnings = isCharged ? begins.filter((item) => change.atPeriodEnd || !isLeft(item)) : [];
+  const charging = change.atPeriodEnd && !after ? followingOf(period) : next;
+  const charges = charging ? linesOfChange<BillableItem>({ ...charging, currency, endings: [], beginnings }) : [];
   const payer_id = await payerOf(subscription, database);
   const paid = { subscription, payer_id, author };
-  const beginsPeriod = after !== undefined;
+  const beginsPeriod = after !== undefined || change.atPeriodEnd !== undefined;
   const terms = charges.length === 0 ? {} : await termsOfCharges(database, paid, { beginsPeriod, begins });
   const settling = { ...paid, key: keyOf(ends, begins), terms };
   const { settlement, refunds } = settlementsOf(settling, { credits, charges, invoiced });
@@ -140,6 +145,12 @@ export async function planLineChange(database: Database, change: LineChange): Pr
     anchored: change.ended ?? [],
     author,
   };
+}
+
+/** The period behind the running one; null where the subscription ends before it. */
+function followingOf({ subscription, current }: Running): Running | null {
+  const following = nextPeriod(current.end, subscription);
+  return following && { subscription, current: following };
 }
 
 type Settling = {

@@ -4,7 +4,7 @@
  * the ledger takes its key once.
  */
 import { Decimal } from '../../core/decimal.ts';
-import { notAllowed } from '../../core/error.ts';
+import { type FarthingError, notAllowed } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { instantOf } from '../../core/time/instant.ts';
@@ -109,14 +109,40 @@ export async function isPurchase(
 
 /** What was bought is in the wallet: the money for it is not given back as well. */
 export async function checkNotBought(database: Database, invoice: Invoice): Promise<void> {
+  const bought = await boughtWith(database, invoice);
+  if (bought) throw isThere(bought);
+}
+
+/** What of the money of an invoice goes back at most, where its credits have come: what was paid too much. Null where none have. */
+export async function mostBackOf(database: Database, invoice: Invoice): Promise<Decimal | null> {
+  const bought = await boughtWith(database, invoice);
+  if (!bought) return null;
+  const over = new Decimal(invoice.amount_paid).minus(invoice.amount_due);
+  if (over.lte(0)) throw isThere(bought);
+  return over;
+}
+
+/** What a note would take back was not bought: nobody asks for less of credits that are to come, and keeps all of them. */
+export async function checkNotForCredits(database: Database, invoice: Invoice): Promise<void> {
+  await checkNotBought(database, invoice);
+  if (await isPurchase(database, invoice))
+    throw notAllowed('an invoice for credits has no credit notes: void it, and they do not come', {
+      invoice_id: invoice.id,
+    });
+}
+
+async function boughtWith(database: Database, invoice: Invoice): Promise<WalletTransactionModel | undefined> {
   const [bought] = await WalletTransactionModel.in(invoice, database)
     .where({ reference_type: 'INVOICE', reference_id: invoice.id, transaction_reason: 'PURCHASED_CREDIT_INVOICED' })
     .where('transaction_status', 'completed')
     .limit(1);
-  if (bought)
-    throw notAllowed('the credits that this invoice is for are in a wallet already: its money cannot go there, too', {
-      wallet_transaction_id: bought.id,
-    });
+  return bought;
+}
+
+function isThere({ id }: WalletTransactionModel): FarthingError {
+  return notAllowed('the credits that this invoice is for are in a wallet already: its money cannot go there, too', {
+    wallet_transaction_id: id,
+  });
 }
 
 /** A wallet is not closed while credits for it may still be paid. */

@@ -86,8 +86,9 @@ export async function planPlanChange(database: Database, question: PlanChangeQue
   const after = anew ? Object.assign(subscription.$clone(), anew) : undefined;
   const ended = after ? items.filter((item) => !ends.some((end) => end.item.id === item.id)) : [];
   const change = { subscription, after, ended, ends, begins, proration_behavior, author };
-  // At the end of a period its invoice charges what begins.
-  const lines = await planLineChange(database, { ...change, isAtPeriodEnd: isScheduled });
+  const isAtPeriodEnd = at === instantOf(subscription.current_period_end);
+  const atPeriodEnd = isScheduled ? 'done' : isAtPeriodEnd ? 'previewed' : undefined;
+  const lines = await planLineChange(database, { ...change, atPeriodEnd });
   const { synced_price_sequence } = target;
   return {
     from,

@@ -9,6 +9,7 @@ import { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
 import type { Stores, Transaction } from '../../../storage/stores.ts';
 import { beginPlanGrants } from '../../grants/give-grants.ts';
+import type { Settled, Settlement } from '../../invoices/settle-change.ts';
 import { applyLineChange } from '../change-lines.ts';
 import { noteExecuted } from '../schedules.ts';
 import { detachDropped } from './addons.ts';
@@ -16,19 +17,24 @@ import { type PlanChangePlan, type PlanChangeRequest, planPlanChange } from './p
 
 type Due = { readonly subscription: SubscriptionModel; readonly at: Milliseconds; readonly now: Date };
 
-/** The subscription as it is then. `transaction` holds its row. */
-export async function changePlanIfDue(stores: Stores, transaction: Transaction, due: Due): Promise<SubscriptionModel> {
+/** The subscription as it is then, and what was settled at once of the change. */
+type Changed = { readonly subscription: SubscriptionModel; readonly settled: SettledLines | null };
+export type SettledLines = Pick<Settlement, 'lines'> & Pick<Settled, 'invoice'>;
+
+/** `transaction` holds the row of the subscription. */
+export async function changePlanIfDue(stores: Stores, transaction: Transaction, due: Due): Promise<Changed> {
   const { subscription, at, now } = due;
+  const unchanged = { subscription, settled: null };
   const schedule = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, transaction);
-  if (schedule?.schedule_type !== 'plan_change' || instantOf(schedule.scheduled_at) > at) return subscription;
+  if (schedule?.schedule_type !== 'plan_change' || instantOf(schedule.scheduled_at) > at) return unchanged;
   const by = { by: { now }, database: transaction };
   const plan = await planned(transaction, schedule, due);
   if (plan instanceof FarthingError) {
     const changes = { status: 'failed' as const, error_message: plan.message };
     await SubscriptionScheduleModel.change(schedule, changes, by);
-    return subscription;
+    return unchanged;
   }
-  await applyLineChange(stores, transaction, plan.lines);
+  const { settled } = await applyLineChange(stores, transaction, plan.lines);
   await detachDropped(transaction, { ...plan.addons, at, author: { user_id: schedule.created_by, now } });
   // The period that ends is still the running one: whoever closes it moves on.
   const { current_period_start: _start, current_period_end: _end, ...terms } = plan.changes;
@@ -36,7 +42,8 @@ export async function changePlanIfDue(stores: Stores, transaction: Transaction, 
   await beginPlanGrants(transaction, { subscription: changed, at, by: { now } });
   const execution_result = { from_plan_id: plan.from.id, to_plan_id: plan.to.id, change_type: plan.change_type };
   await noteExecuted(transaction, schedule, { by: { now }, execution_result });
-  return changed;
+  const { lines } = plan.lines.settlement ?? {};
+  return { subscription: changed, settled: settled && lines ? { invoice: settled.invoice, lines } : null };
 }
 
 async function planned(
