@@ -1,11 +1,11 @@
-/** For whoever watches, a scrape or a balancer: no answer within this time is an answer, too, and better than one that never comes. */
+/** No answer within this time is an answer, too, and better than one that never comes: so long waits whoever watches, a scrape or a balancer. */
 const PATIENCE_MS = 2_000;
 
 /** Null when the question fails, or is not answered in time. */
-export async function inTime<Answer>(ask: () => Promise<Answer>): Promise<Answer | null> {
+export async function inTime<Answer>(ask: () => Promise<Answer>, patience_ms = PATIENCE_MS): Promise<Answer | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {
-    timer = setTimeout(resolve, PATIENCE_MS, null);
+    timer = setTimeout(resolve, patience_ms, null);
   });
   try {
     return await Promise.race([ask(), late]);

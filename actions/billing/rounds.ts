@@ -4,6 +4,7 @@
  */
 import { groupBy } from '../../core/group-by.ts';
 import type { Due } from '../../storage/due-billing.ts';
+import { inTime } from '../../storage/in-time.ts';
 
 export type Round = {
   /** The next of what is due, but for those that are left. */
@@ -11,7 +12,7 @@ export type Round = {
   /** Whether it was done; else it is left for the next run. */
   readonly act: (due: Due) => Promise<boolean>;
   /** Several of one environment in one transaction, all of them or none. What it names is left to `act`, alone and in this order. */
-  readonly actTogether?: (due: readonly Due[]) => Promise<Ended>;
+  readonly actTogether?: (due: readonly Due[], turn: Turn) => Promise<Ended>;
   /** So many at once. */
   readonly workers: number;
   /** How far it is, before more of it is done: a long run is seen to go on. */
@@ -29,43 +30,131 @@ const GROUP_MAX = 100;
 export async function inRounds(round: Round): Promise<void> {
   const left: string[] = [];
   let hasBegun = false;
+  const onGroup = async () => {
+    if (hasBegun) await round.onProgress?.();
+    hasBegun = true;
+  };
   for (;;) {
     const due = await round.next(left);
     if (due.length === 0) return;
     const rest = groupsOf(due, round.actTogether ? GROUP_MAX : 1).values();
-    const worker = async () => {
+    const work = async (worker: InOrder) => {
       for (const group of rest) {
-        if (hasBegun) await round.onProgress?.();
-        hasBegun = true;
-        left.push(...(await leftOf(group, round)));
+        await onGroup();
+        left.push(...(await worker.begin(group)));
       }
+      left.push(...(await worker.end()));
     };
-    await Promise.all(Array.from({ length: round.workers }, worker));
+    await Promise.all(Array.from({ length: round.workers }, () => work(new InOrder(round))));
   }
 }
 
-/** Those of one environment, in the order in which they come. */
+/** Those of one environment, in the order in which they come; environments take turns. */
 function groupsOf(due: readonly Due[], max: number): Due[][] {
   const byEnvironment = groupBy(due, ({ tenant_id, environment_id }) => `${tenant_id} ${environment_id}`);
-  return [...byEnvironment.values()].flatMap((all) =>
-    Array.from({ length: Math.ceil(all.length / max) }, (_, index) => all.slice(index * max, (index + 1) * max)),
+  const groups = [...byEnvironment.values()].flatMap((all) =>
+    Array.from({ length: Math.ceil(all.length / max) }, (_, nth) => ({
+      nth,
+      due: all.slice(nth * max, (nth + 1) * max),
+    })),
   );
+  return groups.sort((a, b) => a.nth - b.nth).map((group) => group.due);
+}
+
+type Begun = { readonly group: readonly Due[]; readonly ended: Promise<Ended | null>; isOver: boolean };
+
+/** One group after the other. The next is begun when the last has ended, or has passed on its turn. */
+class InOrder {
+  readonly #round: Round;
+  #last: Begun | undefined;
+
+  constructor(round: Round) {
+    this.#round = round;
+  }
+
+  /** Ready when the next may be begun; answers what is left of those that have ended meanwhile. */
+  async begin(group: readonly Due[]): Promise<string[]> {
+    const { act, actTogether } = this.#round;
+    const left: string[] = [];
+    if (!actTogether || group.length === 1 || this.#last?.isOver) left.push(...(await this.end()));
+    if (!actTogether || group.length === 1) {
+      for (const one of group) if (!(await act(one))) left.push(one.id);
+      return left;
+    }
+    const last = this.#last;
+    let begun = this.#start(group, actTogether, last);
+    // It has made way for the one before it, which is done first.
+    const isToDoAgain = last !== undefined && (await last.ended) === null && (await begun.begun.ended) === null;
+    left.push(...(await this.end()));
+    if (isToDoAgain) begun = this.#start(group, actTogether);
+    this.#last = begun.begun;
+    await Promise.race([begun.turn.isPassedOn, begun.begun.ended]);
+    return left;
+  }
+
+  #start(group: readonly Due[], actTogether: NonNullable<Round['actTogether']>, last?: Begun) {
+    const turn = new Turn(last?.ended);
+    const ended = actTogether(group, turn).catch(() => null);
+    const begun: Begun = { group, ended, isOver: false };
+    void ended.finally(() => {
+      begun.isOver = true;
+    });
+    return { turn, begun };
+  }
+
+  /** What is left of the last one. */
+  async end(): Promise<string[]> {
+    const last = this.#last;
+    this.#last = undefined;
+    return last ? leftOf(last.group, await last.ended, this.#round) : [];
+  }
+}
+
+/** How long a group waits for the one before it, with all that it holds: that may wait for some of it itself. */
+const PATIENCE_MS = 5_000;
+
+/** Of a group that may be begun before the one before it has ended, as far as it does not hang on it. */
+export class Turn {
+  readonly #before: Promise<Ended | null> | undefined;
+  readonly isPassedOn: Promise<void>;
+  #passOn!: () => void;
+
+  constructor(before?: Promise<Ended | null>) {
+    this.#before = before;
+    this.isPassedOn = new Promise((resolve) => {
+      this.#passOn = resolve;
+    });
+  }
+
+  /**
+   * What is before it has ended: nothing is kept of a group that has not waited for that. It fails where that was undone, or takes too
+   * long, and its group is done again behind it.
+   */
+  async comes(): Promise<void> {
+    if (!this.#before) return;
+    const before = this.#before;
+    if (!(await inTime(() => before, PATIENCE_MS))) throw new Error('what comes before is not done');
+  }
+
+  /** What is left to do of it hangs on nothing that the next one holds. */
+  passOn(): void {
+    this.#passOn();
+  }
 }
 
 /** Where one of several fails nothing of them is done: each half is tried by itself, until whoever fails is alone. */
-async function leftOf(group: readonly Due[], round: Round): Promise<string[]> {
+async function leftOf(group: readonly Due[], ended: Ended | null, round: Round): Promise<string[]> {
   const { act, actTogether } = round;
   const left: string[] = [];
-  if (!actTogether || group.length === 1) {
-    for (const one of group) if (!(await act(one))) left.push(one.id);
-    return left;
-  }
-  const ended = await actTogether(group).catch(() => null);
   if (ended) {
     for (const one of ended.alone) if (!(await act(one))) left.push(one.id);
     return [...left, ...ended.left];
   }
   const half = Math.ceil(group.length / 2);
-  const first = await leftOf(group.slice(0, half), round);
-  return [...first, ...(await leftOf(group.slice(half), round))];
+  for (const some of [group.slice(0, half), group.slice(half)]) {
+    if (some.length === 1) {
+      if (!(await act(some[0]!))) left.push(some[0]!.id);
+    } else left.push(...(await leftOf(some, await actTogether!(some, new Turn()).catch(() => null), round)));
+  }
+  return left;
 }

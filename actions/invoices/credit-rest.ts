@@ -16,13 +16,9 @@ const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CYCLE', 'PRORATION'
 type AmountOfNet = 'subtotal' | 'total_discount' | 'total_prepaid_credits_applied' | 'total_tax';
 
 /** 0 where nothing is given back. */
-export function restOf({
-  billing_reason,
-  invoice_type,
-  ...invoice
-}: Pick<Invoice, 'billing_reason' | 'invoice_type' | AmountOfNet>): Decimal {
+export function restOf(invoice: Pick<Invoice, 'billing_reason' | 'invoice_type' | AmountOfNet>): Decimal {
+  const isGiven = invoice.invoice_type === 'CREDIT' || OF_A_PERIOD.includes(invoice.billing_reason);
   const rest = netOf(amountsOf(invoice)).negated();
-  const isGiven = invoice_type === 'CREDIT' || OF_A_PERIOD.includes(billing_reason);
   return isGiven && rest.gt(0) ? rest : ZERO;
 }
 

@@ -11,7 +11,7 @@ import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
-import { type Ended, inRounds, type Watched } from '../billing/rounds.ts';
+import { type Ended, inRounds, type Turn, type Watched } from '../billing/rounds.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { computeLast } from './compute-invoice.ts';
 import { finalizeReady } from './finalize-invoice.ts';
@@ -31,15 +31,20 @@ export async function finalizeDueInvoices(
   { now, delay_seconds, only, onProgress }: { now: Date; delay_seconds: number } & OfWhom & Watched<FinalizationReport>,
 ): Promise<FinalizationReport> {
   const report: FinalizationReport = { finalized: 0, skipped: 0, waiting: [], failed: [] };
+  const last: Last = { families: new Set() };
   await inRounds({
     next: (left) => dueDrafts(stores.postgres, { now, delay_seconds, left, only }),
     act: (due) => finalizeOne(stores, due, { now, report }),
-    actTogether: (due) => finalizeTogether(stores, due, { now, report }),
+    actTogether: (due, turn) => finalizeTogether(stores, due, { now, report, order: { turn, last } }),
     workers: 1,
     onProgress: () => onProgress?.(report),
   });
   return report;
 }
+
+/** Of the group that was begun last. */
+type Last = { families: ReadonlySet<string> };
+type Order = { readonly turn: Turn; readonly last: Last };
 
 /** Whether it is a draft no more; else it is left for the next run. */
 async function finalizeOne(
@@ -62,13 +67,13 @@ async function finalizeOne(
 async function finalizeTogether(
   stores: Stores,
   due: readonly Due[],
-  { now, report }: { now: Date; report: FinalizationReport },
+  { now, report, order }: { now: Date; report: FinalizationReport; order: Order },
 ): Promise<Ended> {
   const { tenant_id, environment_id } = due[0]!;
   const ids = due.map(({ id }) => id);
   const attributes = { tenant_id, environment_id, invoices: ids.length };
   const scope = { tenant_id, environment_id };
-  const ending = inSpan('invoice.finalize', { attributes }, () => finalizeAll(stores, scope, { ids, now }));
+  const ending = inSpan('invoice.finalize', { attributes }, () => finalizeAll(stores, scope, { ids, now, order }));
   const outcomes = await ending;
   return { left: ids.filter((id, index) => !told(report, id, outcomes[index]!)), alone: [] };
 }
@@ -84,19 +89,26 @@ function told(report: FinalizationReport, id: string, outcome: Outcome): boolean
 
 /**
  * In one transaction, with numbers in this order: a draft whose usage is not complete stays as it was, with the rest that it has had.
+ * They are computed while the group before them is written, and become final behind it: from there on it takes nothing that the next
+ * one holds, for that has no wallet and no counter yet, and nobody of the same family.
  */
 function finalizeAll(
   stores: Stores,
   scope: Scope,
-  { ids, now }: { ids: readonly string[]; now: Date },
+  { ids, now, order }: { ids: readonly string[]; now: Date; order?: Order },
 ): Promise<Outcome[]> {
   return billingTransaction(stores, async (transaction) => {
     const ended: Outcome[] = [];
-    for (const some of apart(await withFamilies(transaction, scope, ids))) {
+    const drafts = await withFamilies(transaction, scope, ids);
+    if (order) await behindFamilies(drafts, order);
+    const parts = apart(drafts);
+    for (const some of parts) {
       const computed = await sideBySide(transaction, some, (draft) =>
         computeLast(stores, transaction, { scope, now, ...draft }),
       );
       const ready = computed.filter((one) => typeof one !== 'string');
+      await order?.turn.comes();
+      if (some === parts.at(-1)) order?.turn.passOn();
       await finalizeReady(transaction, scope, { ready, now });
       for (const { invoice_id } of some.filter(({ is_awaited }) => is_awaited))
         await settleNothing(stores, transaction, { scope, invoice_id, by: { now } });
@@ -104,6 +116,13 @@ function finalizeAll(
     }
     return ended;
   });
+}
+
+/** What the next of a family says hangs on what the one before it said. */
+async function behindFamilies(drafts: readonly FamilyDraft[], { turn, last }: Order): Promise<void> {
+  const before = last.families;
+  last.families = new Set(drafts.map(({ family }) => family));
+  if (drafts.some(({ family }) => before.has(family))) await turn.comes();
 }
 
 type Draft = { readonly invoice_id: string; readonly subscription_id: string | null };

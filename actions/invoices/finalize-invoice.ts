@@ -21,6 +21,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { linesOf } from '../billing/invoice-records.ts';
 import { emit } from '../system-events/emit.ts';
+import { isTaxing } from '../taxes/rates-in-force.ts';
 import { taxFinal } from '../taxes/tax-final.ts';
 import { holdPrepaidWallets, type PayingWallet, takePrepaid, walletsFor } from '../wallets/prepaid-wallets.ts';
 import { creditRest } from './credit-rest.ts';
@@ -65,7 +66,8 @@ export async function finalizeReady(
   for (const one of ready) checkFinalizable(one, now);
   const taxed = await settleAll(transaction, scope, { ready, now });
   // One after the other: two may be of one wallet.
-  for (const { invoice, changes } of taxed) await creditRest(transaction, { ...invoice, ...changes }, now);
+  for (const { invoice, changes } of taxed)
+    await creditRest(transaction, changes?.total === undefined ? invoice : { ...invoice, ...changes }, now);
   const config = await settingOf(scope, 'invoice_config', transaction);
   // The numbers come last: their counter stays locked from here to the commit.
   const numbers = await nextNumbers(transaction, scope, { config, count: ready.length, now });
@@ -92,9 +94,13 @@ async function settleAll(
   );
   const payers = new Set(held.map(({ customer_id }) => customer_id));
   const isPaid = ({ invoice }: Ready) => payers.has(invoice.customer_id);
-  const alone = ready.filter((one) => !isPaid(one));
   const settled = new Map<Ready, Ready>();
+  // Of many, each asks for its own rates only where there are any.
+  const taxing = ready.length === 1 || (await isTaxing(transaction, scope));
+  const asks = (one: Ready) => taxing || one.line_items.some(({ taxes }) => taxes?.length);
+  const alone = ready.filter((one) => !isPaid(one) && asks(one));
   const made = await sideBySide(transaction, alone, (one) => settleOne(transaction, one, { now }));
+  for (const one of ready) if (!isPaid(one) && !asks(one)) settled.set(one, one);
   for (const [index, one] of alone.entries()) settled.set(one, made[index]!);
   for (const one of ready.filter(isPaid)) {
     const wallets = await walletsFor(transaction, { ...one.invoice, ...one.changes }, { held, now });

@@ -69,8 +69,15 @@ function finalFields(
     invoice_number,
     finalized_at: now.toISOString(),
     due_date: invoice.due_date ?? due,
-    ...paymentWhenFinal({ ...invoice, ...changes }, now),
+    ...paymentWhenFinal(payingOf(invoice, changes), now),
   };
+}
+
+function payingOf(invoice: InvoiceModel, changes: Partial<InvoiceModel> = {}) {
+  const { payment_status, amount_due, amount_paid, refunded_amount, total_prepaid_credits_applied } = invoice;
+  const sums = { payment_status, amount_due, amount_paid, refunded_amount, total_prepaid_credits_applied };
+  const { currency, paid_at } = invoice;
+  return { ...sums, currency, paid_at, ...changes };
 }
 
 /**

@@ -34,6 +34,12 @@ export async function ratesInForce(database: Database, taxed: Taxed): Promise<Ra
   return associations.map(({ id, tax_rate_id }) => ({ rate: rates.get(tax_rate_id)!, tax_association_id: id }));
 }
 
+/** Whether anything at all is taxed in this environment: of many invoices it is asked once, before each asks for its own. */
+export async function isTaxing(database: Database, scope: Scope): Promise<boolean> {
+  const [found] = await TaxAssociationModel.in(scope, database).where({ status: 'published' }).select('id').limit(1);
+  return found !== undefined;
+}
+
 /** When an invoice taxes: at the end of the period that it closes, at the start of the one that it opens, else when it is made. */
 export function taxedAt(
   { billing_reason, period_start, period_end }: Pick<Invoice, 'billing_reason' | 'period_start' | 'period_end'>,

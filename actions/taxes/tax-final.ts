@@ -17,7 +17,7 @@ import { findSetting } from '../../storage/models/setting.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { moneyText } from '../billing/invoice-records.ts';
-import { ratesInForce, taxedAt } from './rates-in-force.ts';
+import { ratesInForce, type Taxed as Taxable, taxedAt } from './rates-in-force.ts';
 import { taxRecords } from './tax-records.ts';
 
 type Untaxed = { readonly invoice: InvoiceModel; readonly line_items: readonly InvoiceLineItem[] };
@@ -37,8 +37,7 @@ export async function taxFinal(
   author: Author,
 ): Promise<Taxed> {
   const { now } = author;
-  const taxed_at = { at: taxedAt(invoice, now), now: now.getTime() };
-  const rates = await ratesInForce(transaction, Object.assign({}, invoice, taxed_at));
+  const rates = await ratesInForce(transaction, taxedOf(invoice, now));
   const isTaxed = rates.length > 0 || line_items.some(({ taxes }) => taxes?.length);
   if (!isTaxed && prepaid.length === 0) return { changes: {}, line_items, prepaid_used: [] };
   const settled = settleLines(line_items.map(chargedLine), {
@@ -61,6 +60,12 @@ export async function taxFinal(
   const { total_prepaid_credits_applied, total_tax, total, amount_due, amount_remaining } = totalsText(settled);
   const changes = { total_prepaid_credits_applied, total_tax, total, amount_due, amount_remaining };
   return { changes, line_items: taxed, prepaid_used: settled.prepaid_used };
+}
+
+function taxedOf(invoice: InvoiceModel, now: Date): Taxable {
+  const { id, tenant_id, environment_id, customer_id, subscription_id, currency, invoice_type } = invoice;
+  const whose = { id, tenant_id, environment_id, customer_id, subscription_id, currency, invoice_type };
+  return { ...whose, at: taxedAt(invoice, now), now: now.getTime() };
 }
 
 const isCredited = (line: InvoiceLineItem) => !new Decimal(line.prepaid_credits_applied).isZero();

@@ -169,12 +169,11 @@ function decimalText(value: Decimal): string {
 function mapFields(value: Fields, encode: Encode): Fields {
   const answer: Fields = {};
   for (const key of Object.keys(value)) {
-    Object.defineProperty(answer, key, {
-      value: encode(value[key]),
-      enumerable: true,
-      configurable: true,
-      writable: true,
-    });
+    const encoded = encode(value[key]);
+    // As a property of that name, and not as what the object comes of.
+    if (key === '__proto__')
+      Object.defineProperty(answer, key, { value: encoded, enumerable: true, configurable: true, writable: true });
+    else answer[key] = encoded;
   }
   return answer;
 }

@@ -36,4 +36,60 @@ describe('rounds of what is due', () => {
     it(`${count}: tells how far it is before it goes on`, async () => {
       expect(await run(due(count))).to.deep.equal({ done: count, told });
     });
+
+  /** What happened in which order, where `failing` is the first of a group that is undone behind its turn. */
+  async function overlapping(count: number, failing?: string): Promise<{ log: string[]; done: string[] }> {
+    const rest = [...due(count)];
+    const [log, done]: [string[], string[]] = [[], []];
+    await inRounds({
+      next: async () => rest.splice(0, 1000),
+      act: async ({ id }) => done.push(id) > 0,
+      actTogether: async (group, turn) => {
+        const { id } = group[0]!;
+        log.push(`${id} begins`);
+        await turn.comes();
+        turn.passOn();
+        log.push(`${id} goes on`);
+        // What has been begun meanwhile waits.
+        for (let nth = 0; nth < 10; nth++) await new Promise((resolve) => setImmediate(resolve));
+        if (id === failing && group.length > 1) throw new Error('undone');
+        done.push(...group.map((one) => one.id));
+        log.push(`${id} is done`);
+        return { left: [], alone: [] };
+      },
+      workers: 1,
+    });
+    return { log, done };
+  }
+
+  it('a group that passes on its turn: the next is begun, and goes on behind it', async () => {
+    const { log, done } = await overlapping(300);
+    expect(log).to.deep.equal([
+      '0 begins',
+      '0 goes on',
+      '100 begins',
+      '0 is done',
+      '100 goes on',
+      '200 begins',
+      '100 is done',
+      '200 goes on',
+      '200 is done',
+    ]);
+    expect(done).to.deep.equal(due(300).map(({ id }) => id));
+  });
+
+  it('a group that is undone behind its turn: the next makes way, and everything is done once and in order', async () => {
+    const { log, done } = await overlapping(300, '100');
+    expect(log.slice(0, 7)).to.deep.equal([
+      '0 begins',
+      '0 goes on',
+      '100 begins',
+      '0 is done',
+      '100 goes on',
+      '200 begins',
+      '100 begins',
+    ]);
+    expect(log.filter((line) => line === '200 is done')).to.have.length(1);
+    expect(done).to.deep.equal(due(300).map(({ id }) => id));
+  });
 });
