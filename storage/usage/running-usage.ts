@@ -64,7 +64,8 @@ export class RunningLine {
       this.is_lost = true;
       return;
     }
-    this.#bucket.combine(UsageBucket.of(row));
+    if (row.addTo) row.addTo(this.#bucket);
+    else this.#bucket.combine(UsageBucket.of(row));
     this.#answer = null;
     this.changes++;
   }
