@@ -5,7 +5,8 @@
  */
 import { setTimeout } from 'node:timers/promises';
 import { type RunningCompared, recordRunningAudit, runningAudits } from '../../storage/audit/running.ts';
-import { type KeptAnswer, keptIn } from '../../storage/kept/kept-answers.ts';
+import type { KeptAnswer } from '../../storage/kept/kept-answer.ts';
+import { keptIn } from '../../storage/kept/kept-answers.ts';
 import { nextLook } from '../../storage/kept/look.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -33,10 +34,8 @@ export async function sampleRunning(
 ): Promise<void> {
   if (stores.usage_memory === undefined) return;
   const kept = keptIn(stores.usage_memory);
-  const all = kept.all();
-  if (all.length === 0) return;
-  const first = Math.floor(chance() * all.length);
-  const some = [...all.slice(first), ...all.slice(0, first)].slice(0, ANSWERS);
+  const some = kept.some(ANSWERS, chance);
+  if (some.length === 0) return;
   const differences: string[] = [];
   let lines = 0;
   for (const answer of some) {

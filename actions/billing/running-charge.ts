@@ -6,7 +6,7 @@ import type { PricedItem } from '../../core/billing/line-amount.ts';
 import { type InvoiceQuestion, openCharges, planInvoice } from '../../core/billing/plan-invoice.ts';
 import { usageNet } from '../../core/billing/usage-net.ts';
 import type { Decimal } from '../../core/decimal.ts';
-import type { Made, ReadKept } from '../../storage/kept/kept-answers.ts';
+import type { Made, ReadKept } from '../../storage/kept/kept-answer.ts';
 import { type BillableItem, measureBy } from './billable-items.ts';
 import { usageOf } from './gather-billing.ts';
 

@@ -11,7 +11,7 @@ import { usagePercent } from '../../core/entitlement/usage-percent.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import type { ReadKept } from '../../storage/kept/kept-answers.ts';
+import type { ReadKept } from '../../storage/kept/kept-answer.ts';
 import { runningUsage } from '../../storage/kept/running-question.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';

@@ -10,7 +10,7 @@ import { invalid, notAllowed } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, givenInstant, instantOf, type Milliseconds } from '../../core/time/instant.ts';
-import type { Made } from '../../storage/kept/kept-answers.ts';
+import type { Made } from '../../storage/kept/kept-answer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';

@@ -4,7 +4,8 @@ import { checkNamed, featuresCalled } from '../../actions/entitlements/check-nam
 import { entitledFeatures, grantingSubscriptions, type Reading } from '../../actions/entitlements/entitled-features.ts';
 import { limitedAgain, limitedUsage, type Used } from '../../actions/entitlements/limited-usage.ts';
 import { invalid } from '../../core/error.ts';
-import { fromKept, keptAnswer, type ReadKept } from '../../storage/kept/kept-answers.ts';
+import type { ReadKept } from '../../storage/kept/kept-answer.ts';
+import { fromKept, keptAnswer } from '../../storage/kept/kept-answers.ts';
 import { noteStartsToCome } from '../../storage/kept/starts-to-come.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';

@@ -22,6 +22,8 @@ export type BucketRow = BucketFields & {
   /** When the first and the last of its events happened, of a base row; null where nobody knows, and of a daily rollup. */
   readonly first_us: Microseconds | null;
   readonly last_us: Microseconds | null;
+  /** What it holds, taken into a bucket without making numbers of it. */
+  addTo?(bucket: UsageBucket): void;
 };
 
 /** Buckets by the number of the customer: the innermost map, which most events hit without looking at any other. */
@@ -212,6 +214,9 @@ class Row implements BucketRow {
     this.bucket_start_us = key.start;
     this.group_key = key.group_key;
     this.bucket = bucket;
+  }
+  addTo(bucket: UsageBucket): void {
+    bucket.combine(this.bucket);
   }
   get tenant_id(): string {
     return this.buckets.scope.tenant_id;

@@ -5,30 +5,14 @@
  * answer is made of them again by whoever made it. Whatever else happens, it is made anew, exactly.
  */
 import type { Scope } from '../../core/scope.ts';
-import { instantOf, type Microseconds, type Milliseconds, usOf } from '../../core/time/instant.ts';
-import type { Period } from '../../core/time/period.ts';
 import type { Stores } from '../stores.ts';
-import type { RunningLine, Subject, UsageRead, Watcher } from '../usage/running-usage.ts';
-import { freshness, type UsageAnswer } from '../usage/usage.ts';
-import type { UsageAsked } from '../usage/usage-asked.ts';
+import { freshness } from '../usage/usage.ts';
 import type { UsageMemory } from '../usage/usage-memory.ts';
+import { KeptAnswer, type Made, NotKept } from './kept-answer.ts';
 import { countRunning } from './kept-metrics.ts';
 import { KnownFreshness } from './known-freshness.ts';
 import { type Look, nextLook } from './look.ts';
-import { currentNotes, type Notes, notedBy } from './noting.ts';
-
-/** As an invoice would measure a line of a meter, of what has been read of it before; throws `NotKept` of anything else. */
-export type ReadKept = (meter_id: string, window: Period) => UsageAnswer;
-
-export type Made<Answer> = {
-  readonly answer: Answer;
-  /** The same of usage as it is now; where it is absent, what arrives ends the answer. */
-  again?(read: ReadKept): Answer | Promise<Answer>;
-  /** What happens before it is not in the lines that `again` reads, and may yet matter. */
-  readonly late_before_ms?: Milliseconds;
-  /** From then on it is another one, whatever the records say. */
-  readonly until_ms?: Milliseconds;
-};
+import { currentNotes, notedBy } from './noting.ts';
 
 export type Fresh<Answer> = {
   readonly answer: Answer;
@@ -43,9 +27,6 @@ export type Asked = Scope & {
   /** Records that it is about, whether or not a row of theirs is read. */
   readonly about?: readonly string[];
 };
-
-/** What is asked for is not among what was read before. */
-class NotKept extends Error {}
 
 export async function keptAnswer<Answer>(
   stores: Stores,
@@ -92,8 +73,8 @@ async function madeNow<Answer>(stores: Stores, asked: Asked, make: () => Promise
 }
 
 /** Of all, and of one tenant: so that the customers of one do not take the places of all others. */
-const ANSWERS_MAX = 600_000;
-const TENANT_ANSWERS_MAX = 400_000;
+const ANSWERS_MAX = 500_000;
+const TENANT_ANSWERS_MAX = 420_000;
 
 const memories = new WeakMap<UsageMemory, KeptAnswers>();
 
@@ -103,19 +84,18 @@ export function keptIn(memory: UsageMemory): KeptAnswers {
   return kept;
 }
 
+type Gathered<Answer> = { readonly kept: KeptAnswer; readonly answer: Answer };
+
 export class KeptAnswers {
   readonly freshness = new KnownFreshness();
   readonly #memory: UsageMemory;
   /** By tenant; those that were asked for last come last. */
   readonly #tenants = new Map<string, Map<string, KeptAnswer>>();
+  readonly #making = new Map<string, { readonly look: number; readonly gathered: Promise<Gathered<unknown>> }>();
   #count = 0;
 
   constructor(memory: UsageMemory) {
     this.#memory = memory;
-  }
-
-  get size(): number {
-    return this.#count;
   }
 
   /** As of the look, or undefined. */
@@ -137,11 +117,29 @@ export class KeptAnswers {
     }
   }
 
-  async make<Answer>(
+  /** Whoever asks while it is gathered, since a look that is no older than his own, is answered by that. */
+  async make<Answer>(asked: Asked, look: Look, make: () => Promise<Made<Answer>>): Promise<Answer> {
+    const name = `${asked.tenant_id} ${asked.environment_id} ${asked.key}`;
+    const making = this.#making.get(name);
+    if (making && making.look >= look.number) {
+      const { kept, answer } = await making.gathered;
+      if (kept.isOf(asked.now.getTime())) return answer as Answer;
+    }
+    const gathered = this.#gather(asked, look, make);
+    const own = { look: look.number, gathered };
+    this.#making.set(name, own);
+    try {
+      return (await gathered).answer;
+    } finally {
+      if (this.#making.get(name) === own) this.#making.delete(name);
+    }
+  }
+
+  async #gather<Answer>(
     { tenant_id, environment_id, key, now, about = [] }: Asked,
     look: Look,
     make: () => Promise<Made<Answer>>,
-  ): Promise<Answer> {
+  ): Promise<Gathered<Answer>> {
     const scope = { tenant_id, environment_id };
     const named = { scope, key: `${environment_id} ${key}`, look, now, about: [environment_id, ...about] };
     const kept = new KeptAnswer(named, this.#memory);
@@ -150,7 +148,7 @@ export class KeptAnswers {
       const made = await notedBy(kept, make);
       if (kept.complete(made as Made<unknown>)) this.#put(kept);
       else kept.end();
-      return made.answer;
+      return { kept, answer: made.answer };
     } catch (error) {
       kept.end();
       throw error;
@@ -167,9 +165,19 @@ export class KeptAnswers {
     kept.end();
   }
 
-  /** Those that are kept now, for the audit. */
-  all(): KeptAnswer[] {
-    return [...this.#tenants.values()].flatMap((own) => [...own.values()]);
+  /** So many of those that are kept now, from a place that chance says, for the audit. */
+  some(count: number, chance: () => number): KeptAnswer[] {
+    const some: KeptAnswer[] = [];
+    let left = Math.floor(chance() * Math.max(1, this.#count - count + 1));
+    for (const own of this.#tenants.values()) {
+      if (left >= own.size) left -= own.size;
+      else
+        for (const kept of own.values()) {
+          if (left-- > 0) continue;
+          if (some.push(kept) === count) return some;
+        }
+    }
+    return some;
   }
 
   #put(kept: KeptAnswer): void {
@@ -191,201 +199,3 @@ export class KeptAnswers {
     if (oldest) this.drop(oldest);
   }
 }
-
-/** What ids of records begin with on which a change is told (sql/postgres/0170-record-changes.sql). */
-const TOLD = /^(cust|subs|plan|price|meter|feat|addon|coupon|group|env)_[0-9A-Z]{26}$/;
-const INSTANT = /^\d{4}-\d{2}-\d{2}T/;
-/** Where the tenant stands, and where the words of people stand. */
-const NO_RECORDS = new Set(['tenant_id', 'external_id', 'external_customer_id', 'lookup_key']);
-
-type Named = {
-  readonly scope: Scope;
-  readonly key: string;
-  readonly look: Look;
-  readonly now: Date;
-  readonly about: readonly string[];
-};
-
-type Read = { readonly subject: Subject; readonly line: RunningLine | null; readonly end_us: Microseconds };
-
-class KeptAnswer implements Notes, Watcher {
-  readonly scope: Scope;
-  readonly tenant_id: string;
-  readonly key: string;
-  readonly #memory: UsageMemory;
-  readonly #look_number: number;
-  readonly #since_ms: Milliseconds;
-  #until_ms = Number.POSITIVE_INFINITY;
-  #records: Set<string> | string[];
-  #watched: { meter_id: string; customer: string; subject: Subject }[] = [];
-  #reads: Read[] = [];
-  #earliest_us = Number.POSITIVE_INFINITY;
-  #late_before_us = Number.NEGATIVE_INFINITY;
-  /** Rows of subjects whose lines do not take them in, while it was made. */
-  readonly #came = new Set<Subject>();
-  #made: Made<unknown> | null = null;
-  #answer: unknown;
-  #changes = 0;
-  #isLost = false;
-
-  constructor({ scope, key, look, now, about }: Named, memory: UsageMemory) {
-    this.scope = scope;
-    this.tenant_id = scope.tenant_id;
-    this.key = key;
-    this.#memory = memory;
-    this.#look_number = look.number;
-    this.#since_ms = now.getTime();
-    this.#records = new Set(about);
-  }
-
-  row(row: Readonly<Record<string, unknown>>): void {
-    const records = this.#records as Set<string>;
-    for (const name in row) {
-      const value = row[name];
-      if (typeof value !== 'string') continue;
-      if (INSTANT.test(value)) this.#comes(value);
-      else if ((name === 'id' || name.endsWith('_id')) && !NO_RECORDS.has(name) && TOLD.test(value)) records.add(value);
-    }
-  }
-
-  #comes(text: string): void {
-    const at_ms = instantOf(text);
-    if (at_ms > this.#since_ms && at_ms < this.#until_ms) this.#until_ms = at_ms;
-  }
-
-  asking(_tenant_id: string, _environment_id: string, { meter, external_customer_ids, end_us }: UsageAsked): void {
-    (this.#records as Set<string>).add(meter.id);
-    // A range that ends now ends somewhere else a moment later.
-    if (external_customer_ids === null || end_us === usOf(this.#since_ms)) this.#isLost = true;
-    this.#watch(meter.id, external_customer_ids ?? []);
-  }
-
-  #watch(meter_id: string, customers: readonly string[]): void {
-    for (const customer of customers) {
-      if (this.#watched.some((one) => one.meter_id === meter_id && one.customer === customer)) continue;
-      this.#watched.push({ meter_id, customer, subject: this.#memory.running.watch(this, meter_id, customer) });
-    }
-  }
-
-  read(read: UsageRead): void {
-    const customers = read.asked.external_customer_ids ?? [];
-    this.#watch(read.asked.meter.id, customers);
-    for (const customer of customers) {
-      const { subject } = this.#watched.find(
-        (one) => one.meter_id === read.asked.meter.id && one.customer === customer,
-      )!;
-      const isAt = read.progress !== null && this.#memory.isAt(read.progress);
-      const line = isAt ? this.#memory.running.lineOf(subject, read) : null;
-      if (line) line.watchers++;
-      this.#reads.push({ subject, line, end_us: read.asked.end_us });
-    }
-  }
-
-  /** A row of a subject: the lines have taken in what is theirs. */
-  came(subject: Subject, first_us: Microseconds): void {
-    if (this.#made === null) {
-      this.#earliest_us = Math.min(this.#earliest_us, first_us);
-      this.#came.add(subject);
-    } else if (first_us < this.#late_before_us || this.#isFixed(subject)) this.#isLost = true;
-  }
-
-  /** Whether something was read of it that no line brings forward. */
-  #isFixed(subject: Subject): boolean {
-    return (
-      this.#made?.again === undefined || this.#reads.some((read) => read.subject === subject && read.line === null)
-    );
-  }
-
-  forget(): void {
-    this.#isLost = true;
-  }
-
-  /** Whether it may be kept. */
-  complete(made: Made<unknown>): boolean {
-    this.#late_before_us = made.late_before_ms === undefined ? Number.NEGATIVE_INFINITY : usOf(made.late_before_ms);
-    this.#until_ms = Math.min(this.#until_ms, made.until_ms ?? Number.POSITIVE_INFINITY);
-    this.#made = made;
-    this.#answer = made.answer;
-    // What is over is looked at again where something comes late for it.
-    this.#leaveLines(({ end_us }) => end_us <= this.#late_before_us);
-    this.#records = [...this.#records];
-    if (this.#earliest_us < this.#late_before_us) return false;
-    if (this.#isLost || [...this.#came].some((subject) => this.#isFixed(subject))) return false;
-    // What came between two of its readings is in its lines, and not in what was answered.
-    this.#changes = this.#came.size > 0 ? -1 : this.#changesOfLines();
-    return true;
-  }
-
-  holds(look: Look, now_ms: Milliseconds): boolean {
-    if (this.#isLost || now_ms < this.#since_ms || now_ms >= this.#until_ms) return false;
-    if (this.#look_number < look.known_since) return false;
-    for (const id of this.#records) if ((look.changed.get(id) ?? 0) > this.#look_number) return false;
-    return !this.#reads.some(({ line }) => line?.is_lost);
-  }
-
-  async current(): Promise<unknown> {
-    const changes = this.#changesOfLines();
-    if (changes === this.#changes) {
-      countRunning('kept');
-      return this.#answer;
-    }
-    const again = this.#made?.again;
-    if (again === undefined) throw new NotKept();
-    const answer = await again((meter_id, window) => this.#readKept(meter_id, window));
-    this.#answer = answer;
-    this.#changes = changes;
-    countRunning('arrived');
-    return answer;
-  }
-
-  #readKept(meter_id: string, { start, end }: Period): UsageAnswer {
-    const [start_us, end_us] = [usOf(start), usOf(end)];
-    for (const { line } of this.#reads)
-      if (line?.meter.id === meter_id && line.start_us === start_us && line.end_us === end_us)
-        return {
-          ...line.answer,
-          buckets: null,
-          bucket_starts: null,
-          as_of: NOWHERE.as_of,
-          high_water: NOWHERE.high_water,
-          meter_version: line.meter_version,
-        };
-    throw new NotKept();
-  }
-
-  #changesOfLines(): number {
-    let changes = 0;
-    for (const { line } of this.#reads) changes += line?.changes ?? 0;
-    return changes;
-  }
-
-  end(): void {
-    this.#isLost = true;
-    this.#leaveLines(() => true);
-    for (const one of this.#watched) this.#memory.running.leave(this, one);
-    this.#watched = [];
-  }
-
-  #leaveLines(isLeft: (read: Read) => boolean): void {
-    for (const read of this.#reads.filter(isLeft)) if (read.line) leaveLine(read.subject, read.line);
-    this.#reads = this.#reads.filter((read) => !isLeft(read));
-  }
-
-  /** The lines that it reads, with whose they are, for the audit. */
-  get lines(): { meter_id: string; customer: string; line: RunningLine }[] {
-    return this.#watched.flatMap(({ meter_id, customer, subject }) =>
-      this.#reads.flatMap((read) =>
-        read.subject === subject && read.line ? [{ meter_id, customer, line: read.line }] : [],
-      ),
-    );
-  }
-}
-
-function leaveLine({ lines }: Subject, line: RunningLine): void {
-  if (--line.watchers === 0) lines.splice(lines.indexOf(line), 1);
-}
-
-/** What invoices write down of a reading, and no answer that is kept shows. */
-const NOWHERE = { as_of: '', high_water: {} };
-
-export type { KeptAnswer };

@@ -3,6 +3,7 @@
  * period that somebody has asked about, which is one merged bucket. The memory of usage (usage-memory.ts) tells it what was
  * committed, and forgets it with everything else; whoever watches lines is told when what they hold is no longer all there is to know.
  */
+import type { Decimal } from '../../core/decimal.ts';
 import { UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
@@ -10,7 +11,6 @@ import { type PlacedCell, valueOfBucket } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import type { SliceState } from '../progress/slice-state.ts';
-import type { UsageAnswer } from './usage.ts';
 import type { UsageAsked } from './usage-asked.ts';
 
 /** What was read of a question, and at which progress of the stores, where that is known. */
@@ -22,6 +22,9 @@ export type UsageRead = Scope & {
   readonly cells: readonly PlacedCell[];
   readonly progress: readonly SliceState[] | null;
 };
+
+/** What a line comes to. */
+export type Counted = { readonly quantity: Decimal; readonly event_count: number };
 
 /** Of one customer and meter. */
 export type Subject = { readonly lines: RunningLine[]; readonly watchers: Set<Watcher> };
@@ -45,7 +48,7 @@ export class RunningLine {
   /** Grows with whatever is taken in. */
   changes = 0;
   watchers = 0;
-  #answer: Pick<UsageAnswer, 'quantity' | 'event_count'> | null = null;
+  #answer: Counted | null = null;
 
   constructor({ meter, meter_version, asked, cells }: UsageRead) {
     this.meter = meter;
@@ -64,12 +67,13 @@ export class RunningLine {
       this.is_lost = true;
       return;
     }
-    this.#bucket.combine(UsageBucket.of(row));
+    if (row.addTo) row.addTo(this.#bucket);
+    else this.#bucket.combine(UsageBucket.of(row));
     this.#answer = null;
     this.changes++;
   }
 
-  get answer(): Pick<UsageAnswer, 'quantity' | 'event_count'> {
+  get answer(): Counted {
     this.#answer ??= { quantity: valueOfBucket(this.meter, this.#bucket, this), event_count: this.#bucket.count };
     return this.#answer;
   }
