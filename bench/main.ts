@@ -23,6 +23,7 @@ const BENCHMARKS: Record<string, { file: string; claim: string }> = {
   p8: { file: './p8-wallet.ts', claim: 'durable debits of one hot wallet against a FOR UPDATE for each' },
   p10: { file: './expression.ts', claim: 'expressions per second and core, in exact decimals' },
   p12: { file: './p12-clock.ts', claim: 'billing periods per second by the clock of an environment' },
+  p13: { file: './p13-dashboard.ts', claim: 'the revenue dashboard of 100,000 customers and three years' },
   neighbour: { file: './neighbour.ts', claim: 'what one tenant feels while another does its worst' },
   cost: { file: './expression-cost.ts', claim: 'the weights of expressions, and the slowest that is let pass' },
 };

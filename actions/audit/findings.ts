@@ -14,6 +14,7 @@ export const CHECKS = [
   'corrections',
   'identity_files',
   'credits',
+  'revenue',
   'usage',
 ] as const;
 export type CheckName = (typeof CHECKS)[number];
@@ -46,6 +47,8 @@ export const KINDS = {
   lot_differs: { check: 'credits', spoils_recount: false },
   wallet_differs: { check: 'credits', spoils_recount: false },
   movement_differs: { check: 'credits', spoils_recount: false },
+  revenue_differs: { check: 'revenue', spoils_recount: false },
+  recurring_revenue_differs: { check: 'revenue', spoils_recount: false },
 } as const satisfies Record<string, { check: CheckName; spoils_recount: boolean }>;
 export type FindingKind = keyof typeof KINDS;
 
