@@ -3,11 +3,20 @@
  * was told that is in no row yet nothing is said: it is looked at again when it is.
  */
 
-import { revenueKey } from '../../core/revenue/rows.ts';
+import { Decimal, sumOf } from '../../core/decimal.ts';
+import { type RevenueRow, revenueKey } from '../../core/revenue/rows.ts';
 import type { Scope } from '../../core/scope.ts';
+import { formatMs } from '../../core/time/instant.ts';
 import { customersAfter, scopesOfCustomers } from '../../storage/audit/revenue.ts';
 import { isRevenueTold, raiseRevenueVersion, tellCustomers } from '../../storage/revenue/outbox.ts';
-import { customersWithRows, greatestVersion, storedRecurring, storedRevenue } from '../../storage/revenue/rows.ts';
+import {
+  customersWithRows,
+  greatestVersion,
+  type StoredRecurring,
+  type StoredRevenue,
+  storedRecurring,
+  storedRevenue,
+} from '../../storage/revenue/rows.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { recurringKey, recurringOfCustomers, revenueOfCustomers } from '../revenue/make-rows.ts';
 import type { Finding, Found } from './findings.ts';
@@ -75,26 +84,44 @@ async function differencesOf(
     storedRevenue(clickhouse, scope, customer_ids),
     storedRecurring(clickhouse, scope, customer_ids),
   ]);
-  const sums = (row: { usage: { toFixed(): string } | string; fixed: { toFixed(): string } | string }) =>
-    `${plain(row.usage)} of usage and ${plain(row.fixed)} of fixed charges`;
-  const terms = (row: { monthly: { toFixed(): string } | string; starts_at: number; ends_at: number }) =>
-    plain(row.monthly) === '0'
-      ? '0 each month'
-      : `${plain(row.monthly)} each month from ${row.starts_at} to ${row.ends_at}`;
-  const expected = { revenue: textsOf(revenue, revenueKey, sums), recurring: textsOf(recurring, recurringKey, terms) };
-  const stored = { revenue: textsOf(rows, revenueKey, sums), recurring: textsOf(lines, recurringKey, terms) };
+  const expected = {
+    revenue: textsOf(revenue, revenueKey, (row) => revenueText({ ...row, ...sumsOf(row) })),
+    recurring: textsOf(recurring, recurringKey, (row) => recurringText({ ...row, monthly: row.monthly.toFixed() })),
+  };
+  const stored = {
+    revenue: textsOf(rows, revenueKey, revenueText),
+    recurring: textsOf(lines, recurringKey, recurringText),
+  };
   return {
     rows: rows.length + lines.length,
     differing: [
-      ...compared('revenue_differs', expected.revenue, stored.revenue, '0 of usage and 0 of fixed charges'),
-      ...compared('recurring_revenue_differs', expected.recurring, stored.recurring, '0 each month'),
+      ...compared('revenue_differs', expected.revenue, stored.revenue, NO_REVENUE),
+      ...compared('recurring_revenue_differs', expected.recurring, stored.recurring, NOTHING_RECURS),
     ],
   };
 }
 
-function plain(amount: { toFixed(): string } | string): string {
-  const text = typeof amount === 'string' ? amount : amount.toFixed();
-  return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
+const NO_REVENUE = '0 of usage and 0 of fixed charges';
+const NOTHING_RECURS = '0 each month';
+
+function sumsOf({ cells }: RevenueRow): Pick<StoredRevenue, 'usage_of_year' | 'fixed_of_year'> {
+  return {
+    usage_of_year: sumOf(cells.map(({ usage }) => usage)),
+    fixed_of_year: sumOf(cells.map(({ fixed }) => fixed)),
+  };
+}
+
+function revenueText({ cells, usage_of_year, fixed_of_year }: StoredRevenue): string {
+  const parts = cells.map(
+    ({ earned_at, usage, fixed }) => ` (${formatMs(earned_at)}: ${usage.toFixed()} and ${fixed.toFixed()})`,
+  );
+  return `${usage_of_year.toFixed()} of usage and ${fixed_of_year.toFixed()} of fixed charges${parts.join('')}`;
+}
+
+function recurringText({ monthly, starts_at, ends_at }: StoredRecurring): string {
+  const amount = new Decimal(monthly);
+  if (amount.isZero()) return NOTHING_RECURS;
+  return `${amount.toFixed()} each month from ${formatMs(starts_at)} to ${formatMs(ends_at)}`;
 }
 
 function textsOf<Row>(rows: readonly Row[], keyOf: (row: Row) => string, textOf: (row: Row) => string) {

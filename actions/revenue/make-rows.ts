@@ -2,7 +2,7 @@
 
 import { byId } from '../../core/by-id.ts';
 import { ZERO } from '../../core/decimal.ts';
-import { type EarnedLine, serviceOf } from '../../core/revenue/line.ts';
+import type { EarnedLine } from '../../core/revenue/line.ts';
 import {
   type OwnedLine,
   type RecurringRow,
@@ -37,13 +37,13 @@ export async function revenueOfInvoices(
   invoice_ids: readonly string[],
 ): Promise<RevenueRow[]> {
   const told = await withOwners(database, scope, await linesOfInvoices(scope, invoice_ids, database));
-  if (told.length === 0) return [];
-  const touched = revenueRows(told).map((row) => ({ ...row, usage: ZERO, fixed: ZERO }));
-  const since = Math.min(...told.map((one) => serviceOf(one).start));
-  const customer_ids = [...new Set(told.map(({ owner_id }) => owner_id))];
+  const touched = revenueRows(told);
+  if (touched.length === 0) return [];
+  const since = Date.UTC(Math.min(...touched.map(({ year }) => year)), 0, 1);
+  const customer_ids = [...new Set(touched.map(({ customer_id }) => customer_id))];
   const rows = revenueRows(await linesOfOwners(database, scope, { customer_ids, since }));
-  const byKey = new Map([...touched, ...rows].map((row) => [revenueKey(row), row]));
-  return touched.map((row) => byKey.get(revenueKey(row))!);
+  const byKey = new Map(rows.map((row) => [revenueKey(row), row]));
+  return touched.map((row) => byKey.get(revenueKey(row)) ?? { ...row, cells: [] });
 }
 
 type Owners = { readonly customer_ids: readonly string[]; readonly since: Milliseconds | null };
@@ -116,7 +116,9 @@ export async function goneRows(
   const known = new Set(made.revenue.map(revenueKey));
   const lines = new Set(made.recurring.map(recurringKey));
   return {
-    revenue: revenue.filter((row) => !known.has(revenueKey(row))).map((row) => ({ ...row, usage: ZERO, fixed: ZERO })),
+    revenue: revenue
+      .filter((row) => !known.has(revenueKey(row)))
+      .map(({ customer_id, currency, year }) => ({ customer_id, currency, year, cells: [] })),
     recurring: recurring.filter((row) => !lines.has(recurringKey(row))).map((row) => ({ ...row, monthly: ZERO })),
   };
 }

@@ -73,7 +73,11 @@ export async function revenueTrend(
   // Before the rows are read: the answer is at least as fresh as it says.
   const as_of = (await oldestTold(stores.postgres, scope)) ?? asked.now.getTime();
   const [revenue, recurring] = await Promise.all([
-    revenueByWindow(stores.clickhouse, scope, { ...asked, starts: windows.map(({ start }) => start) }),
+    revenueByWindow(stores.clickhouse, scope, {
+      ...asked,
+      size: asked.window_size,
+      starts: windows.map(({ start }) => start),
+    }),
     instants.length > 0 ? recurringMoves(stores.clickhouse, scope, { ...asked, instants }) : [],
   ]);
   return { windows, revenue, recurring_windows, recurring, as_of: Math.min(as_of, asked.now.getTime()) };

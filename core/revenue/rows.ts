@@ -5,41 +5,64 @@
 
 import type { PricedItem } from '../billing/line-amount.ts';
 import { yearlyCharge } from '../billing/yearly-charge.ts';
-import { Decimal, ZERO } from '../decimal.ts';
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { groupBy } from '../group-by.ts';
 import { roundMoney } from '../money.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { type EarnedLine, revenueKind, serviceOf } from './line.ts';
 import { isPrepayment } from './prepayment.ts';
 
+/** What a charge of some instant comes to. */
+export type RevenueCell = { readonly earned_at: Milliseconds; readonly usage: Decimal; readonly fixed: Decimal };
+
+/** Of a customer, a currency and a year of UTC, in order of time; without a cell nothing was earned in it. */
 export type RevenueRow = {
   readonly customer_id: string;
   readonly currency: string;
-  readonly earned_at: Milliseconds;
-  readonly usage: Decimal;
-  readonly fixed: Decimal;
+  readonly year: number;
+  readonly cells: readonly RevenueCell[];
 };
 
 /** A line, and whose revenue it is: that of who has the subscription, whoever is invoiced. */
 export type OwnedLine = EarnedLine & { readonly owner_id: string };
 
-export function revenueKey({ customer_id, currency, earned_at }: Omit<RevenueRow, 'usage' | 'fixed'>): string {
-  return JSON.stringify([customer_id, currency, earned_at]);
+export function revenueKey({ customer_id, currency, year }: Omit<RevenueRow, 'cells'>): string {
+  return JSON.stringify([customer_id, currency, year]);
 }
 
-/** One row for each customer, currency and instant of the lines; only final invoices count in it. */
+/** One row for each customer, currency and year of the lines; only final invoices count in it. */
 export function revenueRows(lines: readonly OwnedLine[]): RevenueRow[] {
-  const rows = new Map<string, RevenueRow>();
-  for (const one of lines) {
-    if (isPrepayment(one.invoice)) continue;
+  const counted = lines.filter(({ invoice }) => !isPrepayment(invoice));
+  const placed = counted.map((one) => {
+    const earned_at = serviceOf(one).start;
     const { currency } = one.line;
-    const place = { customer_id: one.owner_id, currency, earned_at: serviceOf(one).start };
-    const key = revenueKey(place);
-    const before = rows.get(key) ?? { ...place, usage: ZERO, fixed: ZERO };
-    const kind = revenueKind(one.line);
-    const amount = one.invoice.invoice_status === 'FINALIZED' ? new Decimal(one.line.amount) : ZERO;
-    rows.set(key, { ...before, [kind]: before[kind].plus(amount) });
-  }
-  return [...rows.values()];
+    return { one, earned_at, place: { customer_id: one.owner_id, currency, year: yearOf(earned_at) } };
+  });
+  return Array.from(groupBy(placed, ({ place }) => revenueKey(place)).values(), (of) => ({
+    ...of[0].place,
+    cells: cellsOf(of),
+  }));
+}
+
+type Placed = { readonly one: OwnedLine; readonly earned_at: Milliseconds };
+
+function cellsOf(placed: readonly Placed[]): RevenueCell[] {
+  const final = placed.filter(({ one }) => one.invoice.invoice_status === 'FINALIZED');
+  const cells = Array.from(
+    groupBy(final, ({ earned_at }) => earned_at),
+    ([earned_at, of]) => {
+      const sumOfKind = (kind: 'usage' | 'fixed') =>
+        sumOf(of.flatMap(({ one: { line } }) => (revenueKind(line) === kind ? new Decimal(line.amount) : [])));
+      return { earned_at, usage: sumOfKind('usage'), fixed: sumOfKind('fixed') };
+    },
+  );
+  return cells
+    .filter(({ usage, fixed }) => !usage.isZero() || !fixed.isZero())
+    .sort((a, b) => a.earned_at - b.earned_at);
+}
+
+export function yearOf(at: Milliseconds): number {
+  return new Date(at).getUTCFullYear();
 }
 
 export type RecurringRow = {

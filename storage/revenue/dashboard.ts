@@ -3,9 +3,11 @@
  * rows of one environment; amounts are decimals of the store, and come as text (docs/rules/revenue.md).
  */
 import { Decimal } from '../../core/decimal.ts';
+import { yearOf } from '../../core/revenue/rows.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import type { WindowSize } from '../../core/time/window.ts';
 import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
 import { timeText } from './rows.ts';
 
@@ -28,7 +30,7 @@ export async function revenueByCustomer(
 ): Promise<CustomerRevenue[]> {
   const rows = await askRows<Texts<CustomerRevenue>>(clickhouse, 'revenue by customer', {
     query: `select customer_id, currency, toString(sum(usage)) as usage_text, toString(sum(fixed)) as fixed_text
-              from ${rowsOf(asked)}
+              from (${sumsOfYears(asked)})
              group by customer_id, currency
             having sum(usage) != 0 or sum(fixed) != 0
              order by sum(usage) + sum(fixed) desc, customer_id, currency
@@ -49,8 +51,8 @@ export async function revenueByCurrency(
   const rows = await askRows<Texts<CurrencyRevenue>>(clickhouse, 'revenue by currency', {
     query: `select currency, toString(sum(usage)) as usage_text, toString(sum(fixed)) as fixed_text,
                    toString(countIf(usage != 0 or fixed != 0)) as customers
-              from (select customer_id, currency, sum(usage) as usage, sum(fixed) as fixed from ${rowsOf(asked)}
-                     group by customer_id, currency)
+              from (select customer_id, currency, sum(usage) as usage, sum(fixed) as fixed
+                      from (${sumsOfYears(asked)}) group by customer_id, currency)
              group by currency having countIf(usage != 0 or fixed != 0) > 0 order by currency`,
     params: paramsOf(scope, asked),
     signal: asked.signal,
@@ -65,16 +67,17 @@ export type WindowRevenue = Amounts & { readonly currency: string; readonly star
 export async function revenueByWindow(
   clickhouse: ClickHouseClient,
   scope: Scope,
-  { starts, ...asked }: RevenueAsked & { readonly starts: readonly Milliseconds[] },
+  { starts, size, ...asked }: RevenueAsked & { readonly starts: readonly Milliseconds[]; readonly size: WindowSize },
 ): Promise<WindowRevenue[]> {
   const rows = await askRows<Texts<WindowRevenue> & { place: number }>(clickhouse, 'revenue by window', {
-    query: `select currency, place, toString(sum(usage)) as usage_text, toString(sum(fixed)) as fixed_text
-              from (select currency, earned_at, sum(usage) as usage, sum(fixed) as fixed from ${rowsOf(asked)}
-                     group by currency, earned_at)
-             group by currency, toUInt32(arrayCount(start -> start <= earned_at, {starts:Array(DateTime64(3, 'UTC'))})) as place
-            having sum(usage) != 0 or sum(fixed) != 0
+    query: `select currency, ${PLACES[size] ?? ANY_PLACE} as place, toString(sum(used)) as usage_text, toString(sum(paid)) as fixed_text
+              from (select currency, earned_at, usage, fixed from ${rowsOf(asked)} ${yearsWithin(asked.range)})
+             array join earned_at as at, usage as used, fixed as paid
+             where at >= {start:DateTime64(3, 'UTC')} and at < {end:DateTime64(3, 'UTC')}
+             group by currency, place
+            having sum(used) != 0 or sum(paid) != 0
              order by currency, place`,
-    params: { ...paramsOf(scope, asked), starts: starts.map(timeText) },
+    params: { ...paramsOf(scope, asked), ...(PLACES[size] ? {} : { starts: starts.map(timeText) }) },
     signal: asked.signal,
     settings: WITHIN_YEARS,
   });
@@ -149,11 +152,32 @@ function amountsOf({ usage_text, fixed_text }: { usage_text: string; fixed_text:
 /** Two rows of one key are of one year, so of one partition. */
 const WITHIN_YEARS = { do_not_merge_across_partitions_select_final: 1 } as const;
 
+/** Which window it is, from 1 on: counted by the calendar where that is quick. */
+const PLACES: Partial<Record<WindowSize, string>> = {
+  MONTH: `toUInt32(dateDiff('month', {start:DateTime64(3, 'UTC')}, at)) + 1`,
+  DAY: `toUInt32(dateDiff('day', {start:DateTime64(3, 'UTC')}, at)) + 1`,
+};
+const ANY_PLACE = `toUInt32(arrayCount(start -> start <= at, {starts:Array(DateTime64(3, 'UTC'))}))`;
+
 function rowsOf({ customer_ids }: RevenueAsked): string {
   return `revenue final
-             where tenant_id = {tenant_id:String} and environment_id = {environment_id:String}
-               and earned_at >= {start:DateTime64(3, 'UTC')} and earned_at < {end:DateTime64(3, 'UTC')}
-               ${ofCustomers(customer_ids)}`;
+             where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} ${ofCustomers(customer_ids)}`;
+}
+
+function yearsWithin({ start, end }: Period): string {
+  return `and year between ${yearOf(start)} and ${yearOf(end - 1)}`;
+}
+
+/** By row: whole years by their sums, and of those that the range cuts what lies in it. */
+function sumsOfYears(asked: RevenueAsked): string {
+  const { start, end } = asked.range;
+  const years = Array.from({ length: yearOf(end - 1) - yearOf(start) + 1 }, (_, index) => yearOf(start) + index);
+  const isWhole = (year: number) => Date.UTC(year, 0, 1) >= start && Date.UTC(year + 1, 0, 1) <= end;
+  const within = (column: string) =>
+    `arraySum(arrayFilter((value, at) -> at >= {start:DateTime64(3, 'UTC')} and at < {end:DateTime64(3, 'UTC')}, revenue.${column}, earned_at)) as ${column}`;
+  const whole = `select customer_id, currency, usage_of_year as usage, fixed_of_year as fixed from ${rowsOf(asked)} and year in (${years.filter(isWhole)})`;
+  const cut = `select customer_id, currency, ${within('usage')}, ${within('fixed')} from ${rowsOf(asked)} and year in (${years.filter((year) => !isWhole(year))})`;
+  return [...(years.some(isWhole) ? [whole] : []), ...(years.every(isWhole) ? [] : [cut])].join(' union all ');
 }
 
 function ofCustomers(customer_ids: readonly string[] | null): string {

@@ -1,4 +1,6 @@
 /** Tables `revenue` and `recurring_revenue` of ClickHouse: rows that replace those with the same key and a smaller version. */
+
+import { Decimal, sumOf } from '../../core/decimal.ts';
 import type { RecurringRow, RevenueRow } from '../../core/revenue/rows.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
@@ -9,12 +11,14 @@ export async function writeRevenue(
   scope: Scope,
   { rows, version }: { rows: readonly RevenueRow[]; version: string },
 ): Promise<void> {
-  const values = rows.map(({ usage, fixed, earned_at, ...row }) => ({
+  const values = rows.map(({ cells, ...row }) => ({
     ...row,
     ...ofScope(scope),
-    earned_at: timeText(earned_at),
-    usage: usage.toFixed(),
-    fixed: fixed.toFixed(),
+    earned_at: cells.map(({ earned_at }) => timeText(earned_at)),
+    usage: cells.map(({ usage }) => usage.toFixed()),
+    fixed: cells.map(({ fixed }) => fixed.toFixed()),
+    usage_of_year: sumOf(cells.map(({ usage }) => usage)).toFixed(),
+    fixed_of_year: sumOf(cells.map(({ fixed }) => fixed)).toFixed(),
     version,
   }));
   await insert(clickhouse, 'revenue', values);
@@ -36,7 +40,7 @@ export async function writeRecurring(
   await insert(clickhouse, 'recurring_revenue', values);
 }
 
-/** Many years may be in one block: a row is of the year in which something was earned. */
+/** Many years may be in one block. */
 async function insert(clickhouse: ClickHouseClient, table: string, values: readonly object[]): Promise<void> {
   if (values.length === 0) return;
   try {
@@ -51,21 +55,46 @@ async function insert(clickhouse: ClickHouseClient, table: string, values: reado
   }
 }
 
-type Stored<Row> = { [Key in keyof Row]: string };
+type StoredRow = {
+  customer_id: string;
+  currency: string;
+  year: number;
+  times: string[];
+  usages: string[];
+  fixeds: string[];
+  usage_sum: string;
+  fixed_sum: string;
+};
+export type StoredRevenue = RevenueRow & { readonly usage_of_year: Decimal; readonly fixed_of_year: Decimal };
 
-/** What is there of these customers, rows of 0 too. */
+/** What is there of these customers, rows without a cell too. */
 export async function storedRevenue(
   clickhouse: ClickHouseClient,
   scope: Scope,
   customer_ids: readonly string[],
-): Promise<(Omit<RevenueRow, 'usage' | 'fixed'> & { usage: string; fixed: string })[]> {
-  const rows = await askRows<Stored<RevenueRow>>(clickhouse, 'stored revenue', {
-    query: `select customer_id, currency, toString(earned_at) as earned_at, toString(usage) as usage, toString(fixed) as fixed
+): Promise<StoredRevenue[]> {
+  const texts = (column: string) => `arrayMap(value -> toString(value), ${column})`;
+  const rows = await askRows<StoredRow>(clickhouse, 'stored revenue', {
+    query: `select customer_id, currency, year, ${texts('earned_at')} as times, ${texts('usage')} as usages, ${texts('fixed')} as fixeds,
+                   toString(usage_of_year) as usage_sum, toString(fixed_of_year) as fixed_sum
               from revenue final where ${OF_CUSTOMERS}`,
     params: { ...ofScope(scope), customer_ids },
   });
-  return rows.map((row) => ({ ...row, earned_at: msOfText(row.earned_at) }));
+  return rows.map(({ customer_id, currency, year, times, usages, fixeds, usage_sum, fixed_sum }) => ({
+    customer_id,
+    currency,
+    year,
+    cells: times.map((time, index) => ({
+      earned_at: msOfText(time),
+      usage: new Decimal(usages[index]!),
+      fixed: new Decimal(fixeds[index]!),
+    })),
+    usage_of_year: new Decimal(usage_sum),
+    fixed_of_year: new Decimal(fixed_sum),
+  }));
 }
+
+type Stored<Row> = { [Key in keyof Row]: string };
 
 export type StoredRecurring = Omit<RecurringRow, 'monthly'> & { readonly monthly: string };
 

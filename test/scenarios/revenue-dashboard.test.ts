@@ -166,18 +166,29 @@ describe('the revenue dashboard', () => {
     expect(await audited()).to.deep.equal([]);
     const { tenant_id, environment_id } = world.api.scope;
     const planted = { tenant_id, environment_id, currency: 'usd', version: '1000000' };
+    const january = { year: 2026, earned_at: ['2026-01-01 00:00:00.000'] };
     await world.api.services.clickhouse.insert({
       table: 'revenue',
       format: 'JSONEachRow',
       values: [
         {
           ...planted,
+          ...january,
           customer_id: world.id('customer acme'),
-          earned_at: '2026-01-01 00:00:00.000',
-          usage: '13',
-          fixed: '30',
+          usage: ['13'],
+          fixed: ['30'],
+          usage_of_year: '13',
+          fixed_of_year: '30',
         },
-        { ...planted, customer_id: 'cust_nobody', earned_at: '2026-01-01 00:00:00.000', usage: '1', fixed: '0' },
+        {
+          ...planted,
+          ...january,
+          customer_id: 'cust_nobody',
+          usage: ['1'],
+          fixed: ['0'],
+          usage_of_year: '1',
+          fixed_of_year: '0',
+        },
       ],
     });
     await world.api.services.clickhouse.insert({
@@ -200,7 +211,9 @@ describe('the revenue dashboard', () => {
       'revenue_differs',
       'recurring_revenue_differs',
     ]);
-    expect(found[0]).to.include('says 13 of usage and 30 of fixed charges, and should say 12 of usage');
+    expect(found[0]).to.include(
+      'says 13 of usage and 30 of fixed charges (2026-01-01T00:00:00.000Z: 13 and 30), and should',
+    );
     await rebuildRevenue(world.api.services);
     await stream();
     expect(await audited()).to.deep.equal([]);
