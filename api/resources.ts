@@ -9,6 +9,7 @@ import { couponRoutes } from './coupons/routes.ts';
 import { creditNoteRoutes } from './credit-notes/routes.ts';
 import { creditGrantRoutes } from './creditgrants/routes.ts';
 import { customerRoutes } from './customers/routes.ts';
+import { dashboardRoutes } from './dashboard/routes.ts';
 import { entitlementRoutes } from './entitlements/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
 import { eventRoutes } from './events/routes.ts';
@@ -57,6 +58,7 @@ export const routes: Route[] = [
   ...couponRoutes,
   ...taxRoutes,
   ...costsheetRoutes,
+  ...dashboardRoutes,
   ...creditGrantRoutes,
   ...alertRoutes,
   ...addonRoutes,

@@ -24,6 +24,7 @@ const BENCHMARKS: Record<string, { file: string; claim: string }> = {
   p9: { file: './p9-balance.ts', claim: 'balances and entitlements at 5,000 reads a second, while events arrive' },
   p10: { file: './expression.ts', claim: 'expressions per second and core, in exact decimals' },
   p12: { file: './p12-clock.ts', claim: 'billing periods per second by the clock of an environment' },
+  p13: { file: './p13-dashboard.ts', claim: 'the revenue dashboard of 100,000 customers and three years' },
   neighbour: { file: './neighbour.ts', claim: 'what one tenant feels while another does its worst' },
   cost: { file: './expression-cost.ts', claim: 'the weights of expressions, and the slowest that is let pass' },
 };

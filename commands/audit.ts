@@ -6,9 +6,11 @@
  * there was nothing to be audited of what was asked for. Tenant, meter and range narrow the recount; the records of the log
  * are of all tenants.
  */
-import { CHECKS, type CheckName, type Finding, spoilsRecount } from '../actions/audit/findings.ts';
+import { CHECKS, type CheckName, checkOf, type Finding, spoilsRecount } from '../actions/audit/findings.ts';
 import { auditRecords } from '../actions/audit/records.ts';
+import { auditRevenue, rebuildRevenue } from '../actions/audit/revenue.ts';
 import { type AuditWanted, auditUsage, type Difference, isRepaired, repairUsage } from '../actions/audit/usage.ts';
+import { streamRevenue } from '../actions/revenue/stream-revenue.ts';
 import { type Config, readConfig } from '../config.ts';
 import { parseEventTime } from '../core/time/instant.ts';
 import { identityOptions } from '../pipeline/pipeline.ts';
@@ -38,7 +40,7 @@ async function main(): Promise<number> {
     const matching = await metersToAudit(stores.postgres, asked.meters);
     if (matching.length === 0 && Object.values(asked.meters).some((id) => id !== undefined))
       throw new Error('no meter matches --tenant, --environment and --meter');
-    const findings = await lookAtRecords(config, stores, asked);
+    const findings = await withRevenueRepaired(stores, asked, await lookAtRecords(config, stores, asked));
     const usage = asked.checks.has('usage') ? await lookAtUsage(stores, asked) : { found: [], meters: matching.length };
     if (usage.found.length > 0 && asked.repair) return await repair(stores, asked, { findings, found: usage.found });
     if (findings.length + usage.found.length > 0) return 1;
@@ -66,6 +68,26 @@ async function lookAtRecords(config: Config, stores: Opened['stores'], asked: As
   });
   for (const report of reports) asked.speaker.check(report);
   return findings;
+}
+
+/** Rows of revenue are made of Postgres alone: whatever else differs. */
+async function withRevenueRepaired(
+  stores: Opened['stores'],
+  { repair, speaker }: Asked,
+  findings: readonly Finding[],
+): Promise<readonly Finding[]> {
+  const others = findings.filter(({ kind }) => checkOf(kind) !== 'revenue');
+  if (!repair || others.length === findings.length) return findings;
+  speaker.note('making the rows of revenue anew');
+  await rebuildRevenue(stores);
+  await streamRevenue(stores);
+  const left: Finding[] = [];
+  const looked_at = await auditRevenue(stores, (finding) => {
+    left.push(finding);
+    speaker.finding(finding);
+  });
+  speaker.check({ check: 'revenue', looked_at, differences: left.length });
+  return [...others, ...left];
 }
 
 type UsageLooked = { readonly found: readonly Difference[]; readonly meters: number };

@@ -34,6 +34,7 @@ import { purgeRecordChangesJob } from './jobs/purge-record-changes.ts';
 import { purgeSystemEventsJob } from './jobs/purge-system-events.ts';
 import { retryWebhooksJob } from './jobs/retry-webhooks.ts';
 import { sendWebhooksJob } from './jobs/send-webhooks.ts';
+import { streamRevenueJob } from './jobs/stream-revenue.ts';
 import { streamSystemEventsJob } from './jobs/stream-system-events.ts';
 import { syncPlanPricesWork } from './jobs/sync-plan-prices.ts';
 import { jobMetrics, measureWebhooks, webhookMetrics } from './metrics.ts';
@@ -85,6 +86,7 @@ export function jobsOf(services: SchedulerServices): Job[] {
     purgeDocumentsJob(services, HOUR),
     auditSampleJob(services, FIVE_MINUTES),
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
+    streamRevenueJob(services, TWO_SECONDS),
     ...eventJobs(services),
   ];
 }

@@ -16,6 +16,7 @@ export const CHECKS = [
   'credits',
   'invoices',
   'running',
+  'revenue',
   'usage',
 ] as const;
 export type CheckName = (typeof CHECKS)[number];
@@ -57,6 +58,8 @@ export const KINDS = {
   line_credited_too_much: { check: 'invoices', spoils_recount: false },
   invoice_number_gap: { check: 'invoices', spoils_recount: false },
   running_differs: { check: 'running', spoils_recount: false },
+  revenue_differs: { check: 'revenue', spoils_recount: false },
+  recurring_revenue_differs: { check: 'revenue', spoils_recount: false },
 } as const satisfies Record<string, { check: CheckName; spoils_recount: boolean }>;
 export type FindingKind = keyof typeof KINDS;
 

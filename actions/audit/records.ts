@@ -15,6 +15,7 @@ import { auditInvoices } from './invoices.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds, type LogBounds } from './ledger.ts';
 import { auditRanges, auditRowsAhead, type PlacesLooked, type Ranged } from './places.ts';
 import { auditRunning } from './running.ts';
+import { auditRevenue } from './revenue.ts';
 
 export type RecordsAsked = {
   readonly checks: ReadonlySet<CheckName>;
@@ -49,6 +50,7 @@ export async function auditRecords(stores: AuditStores, asked: RecordsAsked, fou
   if (wants('credits')) looked.push(['credits', await auditCredits(stores, counting)]);
   if (wants('invoices')) looked.push(['invoices', await auditInvoices(stores, counting)]);
   if (wants('running')) looked.push(['running', await auditRunning(stores, counting)]);
+  if (wants('revenue')) looked.push(['revenue', await auditRevenue(stores, counting)]);
   return looked.map(([check, what]) => {
     const differences = counted.get(check) ?? 0;
     if (typeof what === 'string') return { check, looked_at: {}, differences, skipped: what };

@@ -1,5 +1,6 @@
 /** Fixed charges of periods that have begun and stand on no invoice yet, as the next one will say them. */
 
+import { type BilledSubscription, hasOwnPeriods, servicesWithin } from '../../core/billing/charges.ts';
 import { fixedCharge } from '../../core/billing/line-amount.ts';
 import { invoicedKeys, openCharges } from '../../core/billing/plan-invoice.ts';
 import { Decimal } from '../../core/decimal.ts';
@@ -12,7 +13,13 @@ import { PriceModel } from '../../storage/models/price.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
-import { billableItem, billedSubscription, found, runningUntilEnd } from '../billing/billable-items.ts';
+import {
+  type BillableItem,
+  billableItem,
+  billedSubscription,
+  found,
+  runningUntilEnd,
+} from '../billing/billable-items.ts';
 
 type Asked = {
   readonly subscriptions: readonly SubscriptionModel[];
@@ -43,13 +50,27 @@ export async function openFixedCharges(database: Database, scope: Scope, asked: 
     const period = runningUntilEnd(subscription);
     if (items.length === 0 || period.end <= period.start) return [];
     const billed = billedSubscription(subscription);
-    return openCharges({ subscription: billed, items, period, reference: 'preview', invoiced })
+    return items
+      .flatMap((item) => {
+        const until = untilCharged(item, { subscription: billed, period });
+        return openCharges({ subscription: billed, items: [item], period: until, reference: 'preview', invoiced });
+      })
       .filter(({ service }) => service.start < asked.range.end && service.start <= asked.now.getTime())
       .map(({ item, service, share }) => {
         const { amount } = fixedCharge(item, share, subscription.currency);
         return { amount, currency: subscription.currency, service };
       });
   });
+}
+
+/** The period that runs, and of an item with longer ones of its own until that of them ends which has begun in it. */
+function untilCharged(
+  item: BillableItem,
+  { subscription, period }: { subscription: BilledSubscription; period: Period },
+) {
+  if (item.billing_period === 'ONETIME' || !hasOwnPeriods(item, subscription)) return period;
+  const ends = servicesWithin(period, item, subscription).map(({ end }) => end);
+  return { start: period.start, end: Math.max(period.end, ...ends) };
 }
 
 /** What gives back unused time is no charge of it. */

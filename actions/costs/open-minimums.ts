@@ -16,7 +16,7 @@ import type { BatchCharges } from '../usage/export-charges.ts';
 
 type Asked = {
   readonly subscriptions: readonly SubscriptionModel[];
-  readonly charges: Pick<BatchCharges, 'previewed'>;
+  readonly charges: Pick<BatchCharges, 'previewed' | 'records'>;
   readonly range: Period;
   readonly now: Date;
 };
@@ -27,14 +27,16 @@ const PREVIEWS_AT_ONCE = 4;
 export async function openMinimums(stores: Stores, { subscriptions, charges, range, now }: Asked): Promise<Minimum[]> {
   const running = subscriptions.filter((one) => isRunning(one) && meets(runningUntilEnd(one), range));
   const committed = await committedOf(stores, running);
+  const used = new Set(charges.records.flatMap(({ charge }) => (charge.invoice ? [] : [charge.line_item_id])));
   return mapConcurrently(PREVIEWS_AT_ONCE, committed, async (subscription) => {
     const period = runningUntilEnd(subscription);
     const target = { subscription, period, reference: 'preview', now } as const;
     const { plan } = await planFromStores(stores, stores.postgres, target);
     const lacking = plan.lines.map((line) => {
       if (line.is_true_up) return line.amount;
-      // What the preview says is revenue already, with what is lacking to it.
-      const isSaid = charges.previewed.has(chargeKey(line.item.id, line.service));
+      // What the preview says is revenue already, with what is lacking to it; and so is what was used of what ends in the range.
+      const isWhole = line.service.end <= range.end && used.has(line.item.id);
+      const isSaid = isWhole || charges.previewed.has(chargeKey(line.item.id, line.service));
       return isSaid ? ZERO : new Decimal(line.commitment_info?.computed_true_up_amount ?? 0);
     });
     return { amount: sumOf(lacking), currency: subscription.currency };

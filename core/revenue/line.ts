@@ -21,7 +21,7 @@ export type EarnedLine = {
     | 'invoice_level_discount'
     | 'prepaid_credits_applied'
     | 'tax_amount'
-  > & { readonly kind: string | null };
+  >;
   readonly invoice: Pick<
     Invoice,
     | 'id'

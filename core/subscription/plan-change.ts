@@ -4,10 +4,10 @@
  */
 
 import type { PricedItem } from '../billing/line-amount.ts';
+import { yearlyCharge } from '../billing/yearly-charge.ts';
 import { compareDuration } from '../commitment/term.ts';
 import { type Decimal, sumOf, ZERO } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import { chargeParts } from '../pricing/charge.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
 import { calendarAnchor, nextPeriodEnd } from '../time/period.ts';
 import type { Subscription } from './record.ts';
@@ -92,9 +92,6 @@ function withoutUndefined(terms: PeriodTerms): PeriodTerms {
   return Object.fromEntries(Object.entries(terms).filter(([, value]) => value !== undefined && value !== null));
 }
 
-/** How many of its periods a year has, for comparing what lines of several lengths cost. */
-const PER_YEAR = { DAILY: 365, WEEKLY: 52, MONTHLY: 12, QUARTERLY: 4, HALF_YEARLY: 2, ANNUAL: 1, ONETIME: 0 } as const;
-
 /** By what the fixed, recurring charges of the lines that end and begin come to. */
 export function changeTypeOf(closing: readonly PricedItem[], opening: readonly PricedItem[]): ChangeType {
   const difference = yearly(opening).comparedTo(yearly(closing));
@@ -104,9 +101,4 @@ export function changeTypeOf(closing: readonly PricedItem[], opening: readonly P
 
 function yearly(items: readonly PricedItem[]): Decimal {
   return sumOf(items.map((item) => (item.price_type === 'FIXED' ? yearlyCharge(item) : ZERO)));
-}
-
-function yearlyCharge({ price, quantity, billing_period, billing_period_count }: PricedItem): Decimal {
-  const amount = sumOf(chargeParts(price, quantity).map((part) => part.amount));
-  return amount.times(PER_YEAR[billing_period]).dividedBy(billing_period_count);
 }

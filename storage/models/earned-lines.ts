@@ -3,7 +3,7 @@ import { byId } from '../../core/by-id.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import type { EarnedLine } from '../../core/revenue/line.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatMs } from '../../core/time/instant.ts';
+import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { Database } from '../stores.ts';
 import { InvoiceModel } from './invoice.ts';
@@ -45,14 +45,41 @@ export type EarnedAsked = {
   readonly range: Period;
 };
 
+/** Those of invoices that are not void. */
 export async function earnedLines(scope: Scope, asked: EarnedAsked, database: Database): Promise<EarnedLine[]> {
-  const lines = await linesIn(scope, asked, database);
+  const [start, end] = [formatMs(asked.range.start), formatMs(asked.range.end)];
+  const lines = await ofThese(scope, asked, database)
+    .whereRaw('(period_end is null or period_end > ? or (period_end = period_start and period_end >= ?))', [
+      start,
+      start,
+    ])
+    .whereRaw('(period_start is null or period_start < ?)', [end]);
+  const found = await withInvoices(scope, lines, database);
+  return found.filter(({ invoice }) => invoice.invoice_status !== 'VOIDED');
+}
+
+/** Whatever their invoices are, of those that say a time all that end after an instant. */
+export async function allLinesSince(
+  scope: Scope,
+  { since, ...whose }: Omit<EarnedAsked, 'range'> & { since: Milliseconds | null },
+  database: Database,
+): Promise<EarnedLine[]> {
+  const lines = ofThese(scope, whose, database);
+  if (since !== null) void lines.whereRaw('(period_end is null or period_end >= ?)', [formatMs(since)]);
+  return withInvoices(scope, await lines, database);
+}
+
+export async function linesOfInvoices(scope: Scope, ids: readonly string[], database: Database): Promise<EarnedLine[]> {
+  return withInvoices(scope, await lineQuery(scope, database).whereIn('invoice_id', [...ids]), database);
+}
+
+async function withInvoices(scope: Scope, found: readonly unknown[], database: Database): Promise<EarnedLine[]> {
+  const lines = found as readonly EarnedLine['line'][];
   const ids = [...new Set(lines.map(({ invoice_id }) => invoice_id))];
   const invoices: Pick<Invoice, (typeof INVOICE)[number]>[] = await InvoiceModel.in(scope, database)
     .select([...INVOICE])
     .whereIn('id', ids)
-    .where('status', 'published')
-    .whereNot('invoice_status', 'VOIDED');
+    .where('status', 'published');
   const known = byId(invoices);
   return lines.flatMap((line) => {
     const invoice = known.get(line.invoice_id);
@@ -61,22 +88,18 @@ export async function earnedLines(scope: Scope, asked: EarnedAsked, database: Da
 }
 
 /** One that names no time of its own is looked at whenever it was: its invoice says when. */
-function linesIn(scope: Scope, { subscription_ids, customer_ids, range }: EarnedAsked, database: Database) {
-  const [start, end] = [formatMs(range.start), formatMs(range.end)];
+function ofThese(scope: Scope, { subscription_ids, customer_ids }: Omit<EarnedAsked, 'range'>, database: Database) {
+  return lineQuery(scope, database).where(
+    (whose) =>
+      void whose
+        .whereIn('subscription_id', [...subscription_ids])
+        .orWhere((other) => void other.whereNull('subscription_id').whereIn('customer_id', [...customer_ids])),
+  );
+}
+
+function lineQuery(scope: Scope, database: Database) {
   return InvoiceLineItemModel.in(scope, database)
     .select([...LINE])
-    .select(InvoiceLineItemModel.raw(`computed_from ->> 'kind' as kind`))
     .where('status', 'published')
-    .where(
-      (whose) =>
-        void whose
-          .whereIn('subscription_id', [...subscription_ids])
-          .orWhere((other) => void other.whereNull('subscription_id').whereIn('customer_id', [...customer_ids])),
-    )
-    .whereRaw('(period_end is null or period_end > ? or (period_end = period_start and period_end >= ?))', [
-      start,
-      start,
-    ])
-    .whereRaw('(period_start is null or period_start < ?)', [end])
-    .orderBy('id') as unknown as Promise<EarnedLine['line'][]>;
+    .orderBy('id');
 }

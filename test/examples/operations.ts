@@ -24,6 +24,7 @@ import {
   trueUp,
 } from './commitment-operations.ts';
 import type { Result } from './compare.ts';
+import { costFigures } from './cost-operations.ts';
 import { attachCoupon } from './coupon-operations.ts';
 import {
   calculateTax,
@@ -180,6 +181,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'wallet.bonus_credits': bonus,
   'wallet.breakdown': breakdown,
   'wallet.auto_topup': autoTopup,
+  'cost.analytics': costFigures,
   'error.map': ({ code }) => ({ http_status: HTTP_STATUS_BY_ERROR_CODE[code as ErrorCode] }),
 };
 
@@ -197,5 +199,4 @@ export const NOT_YET: readonly string[] = [
   'entitlement.grant_overage: entitlement.grant_overage',
   'entitlement.grant_parallel: entitlement.parallel_grants',
   'entitlement.grant_window: entitlement.grant_window',
-  'cost_analytics: cost.analytics',
 ];

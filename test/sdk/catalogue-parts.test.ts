@@ -169,6 +169,18 @@ describe('the published client', () => {
     expect(await costs.deleteCostsheet(id)).to.deep.include({ id });
   });
 
+  it('cost analytics: under both names, with what is expanded', async () => {
+    const { costs } = client;
+    const { costsheet } = await costs.createCostsheet({ name: 'Analysed' });
+    const range = { startTime: new Date('2026-01-01T00:00:00Z'), endTime: new Date('2026-01-08T00:00:00Z') };
+    const asked = { ...range, expand: ['meter', 'price'], limit: 10, offset: 0 };
+    const analysed = await costs.getDetailedCostAnalyticsV2(asked as never);
+    expect(analysed).to.deep.include({ totalRevenue: '0', totalCost: '0', margin: '0', marginPercent: '0', roi: '0', roiPercent: '0', costAnalytics: [] });
+    const older = await costs.getDetailedCostAnalytics(asked as never);
+    expect({ ...older, asOf: null }).to.deep.equal({ ...analysed, asOf: null });
+    await costs.deleteCostsheet(costsheet!.id!);
+  });
+
   it('credit grants: create, get, of a plan, update, delete', async () => {
     const { creditGrants } = client;
     const plan = await client.plans.createPlan({ name: 'Granting' });

@@ -10,6 +10,7 @@ import {
   instantText,
   type ModelEntry,
   type ModelMeter,
+  type ModelUsage,
   microseconds,
   usageByModel,
 } from './reference-model.ts';
@@ -64,17 +65,19 @@ function invoiceOf(
       timezone,
       billing_anchor: subscription.start,
     });
-    // Every bucket, and every group in it, is priced on its own.
-    const priced = (usage.buckets ?? [new Decimal(usage.value)]).map((quantity) =>
-      costOf(terms, notNegative(quantity)),
-    );
-    const amount = priced.reduce((total, cost) => total.plus(cost), new Decimal(0)).toDecimalPlaces(2);
+    const amount = chargeByModel(terms, usage).toDecimalPlaces(2);
     // A line shows at most 18 places; what is priced is exact.
     return { name, quantity: notNegative(new Decimal(usage.value)).toDecimalPlaces(18).toFixed(), amount };
   });
   const total = lines.reduce((sum, { amount }) => sum.plus(amount), new Decimal(0));
   const shown = lines.map((line) => ({ ...line, amount: line.amount.toFixed() }));
   return { start, end, lines: shown, total: total.toFixed() };
+}
+
+/** Not rounded. Every bucket, and every group in it, is priced on its own. */
+export function chargeByModel(terms: ModelTerms, { buckets, value }: Pick<ModelUsage, 'buckets' | 'value'>): Decimal {
+  const priced = (buckets ?? [new Decimal(value)]).map((quantity) => costOf(terms, notNegative(quantity)));
+  return priced.reduce((total, cost) => total.plus(cost), new Decimal(0));
 }
 
 /** What is measured below nothing is billed as nothing (docs/rules/pricing.md, "Never below zero"). */

@@ -422,10 +422,15 @@ describe('the examples of the documentation', () => {
     await ask('listTaxAssociations', { query: 'external_customer_id=acme' });
     await ask('deleteTaxAssociation', { id: id('ta') });
     await ask('createCostsheet');
+    const ofCalls = { entity_type: 'COSTSHEET', entity_id: id('cost'), meter_id: id('meter'), invoice_cadence: 'ARREAR' };
+    const unitCost = { type: 'USAGE', billing_model: 'FLAT_FEE', amount: '0.002', currency: 'usd', price_unit_type: 'FIAT' };
+    await send('POST', '/prices', { ...ofCalls, ...unitCost, billing_period: 'MONTHLY' });
     await ask('updateCostsheet', { id: id('cost') });
     await ask('getCostsheet', { id: id('cost') });
     await ask('getActiveCostsheet');
     await ask('queryCostsheet');
+    await ask('getDetailedCostAnalyticsV2');
+    await ask('getDetailedCostAnalytics');
     await ask('deleteCostsheet', { id: id('cost') });
     await ask('createCreditGrant');
     await ask('updateCreditGrant', { id: id('cg') });

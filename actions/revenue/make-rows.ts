@@ -1,0 +1,131 @@
+/** The rows of revenue as Postgres has them: of some customers, of the invoices that were told, of subscriptions. */
+
+import { byId } from '../../core/by-id.ts';
+import { ZERO } from '../../core/decimal.ts';
+import type { EarnedLine } from '../../core/revenue/line.ts';
+import {
+  type OwnedLine,
+  type RecurringRow,
+  type RevenueRow,
+  recurringRow,
+  revenueKey,
+  revenueRows,
+} from '../../core/revenue/rows.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Milliseconds } from '../../core/time/instant.ts';
+import { allLinesSince, linesOfInvoices } from '../../storage/models/earned-lines.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import { storedRecurring, storedRevenue } from '../../storage/revenue/rows.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { billableItem, billedSubscription, found } from '../billing/billable-items.ts';
+
+/** All that Postgres has of these customers. */
+export async function revenueOfCustomers(
+  database: Database,
+  scope: Scope,
+  customer_ids: readonly string[],
+): Promise<RevenueRow[]> {
+  return revenueRows(await linesOfOwners(database, scope, { customer_ids, since: null }));
+}
+
+/** The rows in which these invoices have, or had, a part. */
+export async function revenueOfInvoices(
+  database: Database,
+  scope: Scope,
+  invoice_ids: readonly string[],
+): Promise<RevenueRow[]> {
+  const told = await withOwners(database, scope, await linesOfInvoices(scope, invoice_ids, database));
+  const touched = revenueRows(told);
+  if (touched.length === 0) return [];
+  const since = Date.UTC(Math.min(...touched.map(({ year }) => year)), 0, 1);
+  const customer_ids = [...new Set(touched.map(({ customer_id }) => customer_id))];
+  const rows = revenueRows(await linesOfOwners(database, scope, { customer_ids, since }));
+  const byKey = new Map(rows.map((row) => [revenueKey(row), row]));
+  return touched.map((row) => byKey.get(revenueKey(row)) ?? { ...row, cells: [] });
+}
+
+type Owners = { readonly customer_ids: readonly string[]; readonly since: Milliseconds | null };
+
+async function linesOfOwners(database: Database, scope: Scope, { customer_ids, since }: Owners): Promise<OwnedLine[]> {
+  const own = await SubscriptionModel.in(scope, database)
+    .select('id')
+    .whereIn('customer_id', [...customer_ids]);
+  const asked = { subscription_ids: own.map(({ id }) => id), customer_ids, since };
+  return withOwners(database, scope, await allLinesSince(scope, asked, database));
+}
+
+async function withOwners(database: Database, scope: Scope, lines: readonly EarnedLine[]): Promise<OwnedLine[]> {
+  const ids = lines.map(({ line }) => line.subscription_id);
+  const subscriptions = await SubscriptionModel.byId(scope, ids, database);
+  return lines.map((one) => {
+    const { subscription_id, customer_id } = one.line;
+    return { ...one, owner_id: subscriptions.get(subscription_id ?? '')?.customer_id ?? customer_id };
+  });
+}
+
+export async function recurringOfSubscriptions(
+  database: Database,
+  scope: Scope,
+  subscriptions: readonly SubscriptionModel[],
+): Promise<RecurringRow[]> {
+  const records = await SubscriptionLineItemModel.in(scope, database)
+    .whereIn('subscription_id', [...subscriptions.map(({ id }) => id)])
+    .where('price_type', 'FIXED');
+  const prices = await PriceModel.byId(
+    scope,
+    records.map(({ price_id }) => price_id),
+    database,
+  );
+  const known = byId(subscriptions);
+  return records.map((record) => {
+    const subscription = known.get(record.subscription_id)!;
+    const item = billableItem(record, { price: found(prices, record.price_id, 'price'), meter: null, subscription });
+    const { customer_id, currency } = subscription;
+    const is_charged = record.status === 'published' && isCharged(subscription);
+    return recurringRow(item, { customer_id, currency, is_charged, end_ms: billedSubscription(subscription).end_ms });
+  });
+}
+
+const UNCHARGED: readonly string[] = ['draft', 'incomplete'];
+
+function isCharged({ status, subscription_status }: SubscriptionModel): boolean {
+  return status === 'published' && !UNCHARGED.includes(subscription_status);
+}
+
+export async function recurringOfCustomers(
+  database: Database,
+  scope: Scope,
+  customer_ids: readonly string[],
+): Promise<RecurringRow[]> {
+  const subscriptions = await SubscriptionModel.in(scope, database).whereIn('customer_id', [...customer_ids]);
+  return recurringOfSubscriptions(database, scope, subscriptions);
+}
+
+/** What is stored of them and is nothing in Postgres any more, as rows of 0. */
+export async function goneRows(
+  { clickhouse }: Pick<Stores, 'clickhouse'>,
+  scope: Scope,
+  made: { customer_ids: readonly string[]; revenue: readonly RevenueRow[]; recurring: readonly RecurringRow[] },
+): Promise<{ revenue: RevenueRow[]; recurring: RecurringRow[] }> {
+  const [revenue, recurring] = await Promise.all([
+    storedRevenue(clickhouse, scope, made.customer_ids),
+    storedRecurring(clickhouse, scope, made.customer_ids),
+  ]);
+  const known = new Set(made.revenue.map(revenueKey));
+  const lines = new Set(made.recurring.map(recurringKey));
+  return {
+    revenue: revenue
+      .filter((row) => !known.has(revenueKey(row)))
+      .map(({ customer_id, currency, year }) => ({ customer_id, currency, year, cells: [] })),
+    recurring: recurring.filter((row) => !lines.has(recurringKey(row))).map((row) => ({ ...row, monthly: ZERO })),
+  };
+}
+
+export function recurringKey({
+  customer_id,
+  line_item_id,
+}: Pick<RecurringRow, 'customer_id' | 'line_item_id'>): string {
+  return JSON.stringify([customer_id, line_item_id]);
+}

@@ -1,0 +1,90 @@
+/** What final invoices have earned, by customer, by currency and over time, and what recurs (docs/rules/revenue.md). */
+
+import { begunBy, windowsWithin } from '../../core/revenue/windows.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Milliseconds } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import type { WindowSize } from '../../core/time/window.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import {
+  type CurrencyRevenue,
+  type CustomerRevenue,
+  type RecurringMoves,
+  recurringMoves,
+  revenueByCurrency,
+  revenueByCustomer,
+  revenueByWindow,
+  type WindowRevenue,
+} from '../../storage/revenue/dashboard.ts';
+import { oldestTold } from '../../storage/revenue/outbox.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export type DashboardAsked = {
+  readonly range: Period;
+  readonly customer_ids: readonly string[] | null;
+  readonly window_size: WindowSize;
+  readonly limit: number;
+  readonly offset: number;
+  readonly now: Date;
+  readonly signal?: AbortSignal;
+};
+
+export type Dashboard = RevenueTrend & {
+  readonly currencies: readonly CurrencyRevenue[];
+  readonly customers: readonly (CustomerRevenue & { readonly customer: CustomerModel | null })[];
+};
+
+export async function revenueDashboard(stores: Stores, scope: Scope, asked: DashboardAsked): Promise<Dashboard> {
+  const [trend, currencies, customers] = await Promise.all([
+    revenueTrend(stores, scope, asked),
+    revenueByCurrency(stores.clickhouse, scope, asked),
+    revenueByCustomer(stores.clickhouse, scope, asked),
+  ]);
+  const records = await CustomerModel.byId(
+    scope,
+    customers.map(({ customer_id }) => customer_id),
+    stores.postgres,
+  );
+  return {
+    ...trend,
+    currencies,
+    customers: customers.map((one) => ({ ...one, customer: records.get(one.customer_id) ?? null })),
+  };
+}
+
+export type RevenueTrend = {
+  readonly windows: readonly Period[];
+  /** Those with revenue. */
+  readonly revenue: readonly WindowRevenue[];
+  readonly recurring_windows: readonly Period[];
+  readonly recurring: readonly RecurringMoves[];
+  /** What became final before this instant is in it. */
+  readonly as_of: Milliseconds;
+};
+
+export async function revenueTrend(
+  stores: Stores,
+  scope: Scope,
+  asked: Pick<DashboardAsked, 'range' | 'customer_ids' | 'window_size' | 'now' | 'signal'>,
+): Promise<RevenueTrend> {
+  const windows = windowsWithin(asked.range, asked.window_size);
+  const recurring_windows = begunBy(asked.now.getTime(), windows);
+  const instants = instantsOf(recurring_windows, asked.now.getTime());
+  // Before the rows are read: the answer is at least as fresh as it says.
+  const as_of = (await oldestTold(stores.postgres, scope)) ?? asked.now.getTime();
+  const [revenue, recurring] = await Promise.all([
+    revenueByWindow(stores.clickhouse, scope, {
+      ...asked,
+      size: asked.window_size,
+      starts: windows.map(({ start }) => start),
+    }),
+    instants.length > 0 ? recurringMoves(stores.clickhouse, scope, { ...asked, instants }) : [],
+  ]);
+  return { windows, revenue, recurring_windows, recurring, as_of: Math.min(as_of, asked.now.getTime()) };
+}
+
+/** What recurs is said just before each; of the window that runs with what is so from now on. */
+function instantsOf(windows: readonly Period[], now: Milliseconds): Milliseconds[] {
+  const [last] = windows.slice(-1);
+  return last ? [...windows.map(({ start }) => start), last.end === now ? now + 1 : last.end] : [];
+}

@@ -1,0 +1,228 @@
+/** Dashboards: what was earned by customer and over time, what recurs, what is new (docs/rules/revenue.md). */
+import type { z } from 'zod';
+import {
+  type Dashboard,
+  type RevenueTrend,
+  revenueDashboard,
+  revenueTrend,
+} from '../../actions/revenue/revenue-dashboard.ts';
+import { type Decimal, ZERO } from '../../core/decimal.ts';
+import { invalid } from '../../core/error.ts';
+import { groupBy } from '../../core/group-by.ts';
+import type { PaymentStatus } from '../../core/invoice/record.ts';
+import { sizeFor, windowLabel } from '../../core/revenue/windows.ts';
+import { formatMs, msNotBefore } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import { type WindowSize, windowAt, windowCount } from '../../core/time/window.ts';
+import { PlanModel } from '../../storage/models/plan.ts';
+import { invoicesByPayment, subscriptionsByPlan } from '../../storage/models/recent.ts';
+import { checkedRange, withBounds } from '../events/asked.ts';
+import { type Context, type Route, route } from '../http/route.ts';
+import {
+  CUSTOMERS_MAX,
+  DashboardRevenuesAnswer,
+  DashboardRevenuesRequest,
+  RevenueDashboardAnswer,
+  RevenueDashboardRequest,
+} from './schema.ts';
+
+const shared = { method: 'post', tag: 'Dashboard', access: 'invoice:read', success: 200 } as const;
+
+export const dashboardRoutes: Route[] = [
+  route({
+    ...shared,
+    path: '/dashboard/revenue-dashboard',
+    operation_id: 'getRevenueDashboard',
+    summary: 'Revenue by customer and over time, and what recurs',
+    description:
+      'What final invoices charge for what began to be served in the period, before discounts, credits and taxes: by customer and currency, the greatest first, and window by window; and recurring revenue with its movements. Amounts of different currencies are never added up.',
+    body: RevenueDashboardRequest,
+    answer: RevenueDashboardAnswer,
+    handle: ({ body }, context) => answerDashboard(body, context),
+  }),
+  route({
+    ...shared,
+    path: '/dashboard/revenues',
+    operation_id: 'getDashboardRevenues',
+    summary: 'Trend of revenue, recent subscriptions and how invoices are paid',
+    description: 'Revenue and what recurs in the last windows, and what the last thirty days have brought.',
+    body: DashboardRevenuesRequest,
+    answer: DashboardRevenuesAnswer,
+    handle: ({ body }, context) => answerRevenues(body, context),
+  }),
+];
+
+async function answerDashboard(body: z.output<typeof RevenueDashboardRequest>, context: Context) {
+  const { start_us, end_us } = periodOf(body);
+  const range = { start: Math.ceil(start_us / 1000), end: msNotBefore(end_us) };
+  const window_size = body.window_size ?? sizeFor(range);
+  checkShown({ start_us, end_us }, window_size);
+  const asked = {
+    range,
+    customer_ids: body.customer_ids?.length ? body.customer_ids : null,
+    window_size,
+    limit: body.limit ?? CUSTOMERS_MAX,
+    offset: body.offset ?? 0,
+    now: context.now,
+  };
+  const found = await withBounds(context, ({ signal }) =>
+    revenueDashboard(context.services, context.scope, { ...asked, signal }),
+  );
+  return showDashboard(found, window_size);
+}
+
+function periodOf({ period_start, period_end }: { period_start: number; period_end: number }) {
+  if (period_end <= period_start) throw invalid('period_end', 'must be after period_start');
+  return checkedRange({ start_us: period_start, end_us: period_end });
+}
+
+/** Three years of days. */
+const WINDOWS_SHOWN_MAX = 1_100;
+
+function checkShown(range: { start_us: number; end_us: number }, size: WindowSize): void {
+  if (windowCount(range, size) <= WINDOWS_SHOWN_MAX) return;
+  throw invalid('window_size', `the period has more than ${WINDOWS_SHOWN_MAX} windows of ${size}: ask for larger ones`);
+}
+
+function showDashboard(found: Dashboard, size: WindowSize) {
+  const totals = found.currencies.map(({ currency, customers, ...amounts }) => ({
+    currency,
+    shown: { ...totalsOf(amounts), customer_count: customers },
+  }));
+  const graphs = graphsOf(found, size);
+  const [first] = totals.toSorted((a, b) => b.shown.total_revenue.comparedTo(a.shown.total_revenue));
+  return {
+    summaries: Object.fromEntries(totals.map(({ currency, shown }) => [currency, shown])),
+    items: found.customers.map(({ customer, customer_id, currency, ...amounts }) => ({
+      customer_id,
+      customer_name: customer?.name ?? '',
+      external_customer_id: customer?.external_id ?? '',
+      currency,
+      ...totalsOf(amounts),
+    })),
+    graph: { total_revenue: graphs[first?.currency ?? ''] ?? [], by_currency: graphs },
+    mrr: recurringOf(found, size),
+    as_of: formatMs(found.as_of),
+  };
+}
+
+function totalsOf({ usage, fixed }: { usage: Decimal; fixed: Decimal }) {
+  return { total_revenue: usage.plus(fixed), total_usage_revenue: usage, total_fixed_revenue: fixed };
+}
+
+/** By currency, every window in order of time. */
+function windowsOf({ windows, revenue }: RevenueTrend): [string, { window: Period; total: Decimal }[]][] {
+  return Array.from(
+    groupBy(revenue, ({ currency }) => currency),
+    ([currency, of]) => {
+      const byStart = new Map(of.map(({ start, usage, fixed }) => [start, usage.plus(fixed)]));
+      return [currency, windows.map((window) => ({ window, total: byStart.get(window.start) ?? ZERO }))];
+    },
+  );
+}
+
+function graphsOf(trend: RevenueTrend, size: WindowSize) {
+  return Object.fromEntries(
+    windowsOf(trend).map(([currency, of]) => [
+      currency,
+      of.map(({ window: { start }, total: value }) => ({
+        label: windowLabel(start, size),
+        value,
+        timestamp: formatMs(start),
+      })),
+    ]),
+  );
+}
+
+function recurringOf({ recurring, recurring_windows }: RevenueTrend, size: WindowSize) {
+  const ends = new Map(recurring_windows.map(({ start, end }) => [start, end]));
+  return Object.fromEntries(
+    Array.from(
+      groupBy(recurring, ({ currency }) => currency),
+      ([currency, of]) => {
+        const windows = of.map(({ currency: _, start, ...moves }) => ({
+          window_start: formatMs(start),
+          window_end: formatMs(ends.get(start)!),
+          window_label: windowLabel(start, size),
+          ...moves,
+        }));
+        return [currency, { mrr: of.at(-1)!.closing, windows }];
+      },
+    ),
+  );
+}
+
+const WINDOW_COUNT = 6;
+const LATELY_MS = 30 * 86_400_000;
+
+async function answerRevenues(body: z.output<typeof DashboardRevenuesRequest>, context: Context) {
+  const { services, scope, now } = context;
+  const window_size = body.revenue_trend?.window_size ?? 'MONTH';
+  const window_count = body.revenue_trend?.window_count ?? WINDOW_COUNT;
+  const range = lastWindows(now.getTime(), window_size, window_count);
+  const lately = { start: now.getTime() - LATELY_MS, end: now.getTime() };
+  const [trend, subscriptions, invoices] = await Promise.all([
+    withBounds(context, ({ signal }) =>
+      revenueTrend(services, scope, { range, customer_ids: null, window_size, now, signal }),
+    ),
+    recentSubscriptions(lately, context),
+    invoicesByPayment(scope, lately, services.postgres),
+  ]);
+  const period = { period_start: formatMs(lately.start), period_end: formatMs(lately.end) };
+  return {
+    revenue_trend: { currency_revenue_windows: trendOf(trend, window_size), window_size, window_count },
+    mrr: recurringOf(trend, window_size),
+    recent_subscriptions: { ...subscriptions, ...period },
+    invoice_payment_status: { ...paidOf(invoices), ...period },
+    as_of: formatMs(trend.as_of),
+  };
+}
+
+/** So many, the one that runs now among them. */
+function lastWindows(now: number, size: WindowSize, count: number): Period {
+  const running = windowAt(now, size, { timezone: 'UTC' });
+  let { start } = running;
+  for (let index = 1; index < count; index++) start = windowAt(start - 1, size, { timezone: 'UTC' }).start;
+  return { start, end: running.end };
+}
+
+function trendOf(trend: RevenueTrend, size: WindowSize) {
+  return Object.fromEntries(
+    windowsOf(trend).map(([currency, of]) => [
+      currency,
+      {
+        windows: of.map(({ window, total: total_revenue }) => ({
+          window_start: formatMs(window.start),
+          window_end: formatMs(window.end),
+          window_label: windowLabel(window.start, size),
+          total_revenue,
+        })),
+      },
+    ]),
+  );
+}
+
+async function recentSubscriptions(lately: Period, { scope, services }: Context) {
+  const counts = await subscriptionsByPlan(scope, lately, services.postgres);
+  const plans = await PlanModel.byId(
+    scope,
+    counts.map(({ plan_id }) => plan_id),
+    services.postgres,
+  );
+  return {
+    total_count: counts.reduce((sum, { count }) => sum + count, 0),
+    plans: counts
+      .map(({ plan_id, count }) => ({ plan_id, plan_name: plans.get(plan_id)?.name ?? '', count }))
+      .toSorted((a, b) => b.count - a.count || (a.plan_id < b.plan_id ? -1 : 1)),
+  };
+}
+
+const PAID: readonly PaymentStatus[] = ['SUCCEEDED', 'OVERPAID'];
+const PENDING: readonly PaymentStatus[] = ['INITIATED', 'PENDING', 'PROCESSING'];
+
+/** What was refunded or voided is neither. */
+function paidOf(counts: readonly { payment_status: PaymentStatus; count: number }[]) {
+  const over = (statuses: readonly PaymentStatus[]) =>
+    counts.reduce((sum, { payment_status, count }) => sum + (statuses.includes(payment_status) ? count : 0), 0);
+  return { paid: over(PAID), pending: over(PENDING), failed: over(['FAILED']) };
+}

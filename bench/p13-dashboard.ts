@@ -1,0 +1,97 @@
+/**
+ * P13: the revenue dashboard over HTTP, of three years of 100,000 customers who were invoiced every month, one of them after the other: all
+ * customers, a page of them, the graph by months and what recurs in each. Rows come as the job writes them, in blocks, and a part of them a
+ * second time. `--customers=100000 --years=3 --requests=60`.
+ */
+import { Decimal } from '../core/decimal.ts';
+import type { Stores } from '../storage/stores.ts';
+import { startTestApi, type TestApi } from '../test/support/api.ts';
+import { check, claim, fixed, flag, quantile, say } from './report.ts';
+
+const MUST_MS = 500;
+const FIRST_YEAR = 2024;
+const BEGIN = `${FIRST_YEAR}-01-01`;
+const MONTHS = 12;
+
+export async function run(): Promise<void> {
+  const size = { customers: flag('customers', 100_000), years: flag('years', 3) };
+  const requests = flag('requests', 60);
+  const api = await startTestApi({ now: '2027-01-01T00:00:00Z' });
+  try {
+    await makeCustomers(api, size.customers);
+    const began = performance.now();
+    await makeRows(api, size);
+    say(`  ${size.customers * size.years} rows of ${MONTHS} months in ${fixed((performance.now() - began) / 1000)} s`);
+    const asked = { period_start: `${BEGIN}T00:00:00Z`, period_end: `${FIRST_YEAR + size.years}-01-01T00:00:00Z` };
+    const ask = async () => {
+      const answer = await api.request('POST', '/dashboard/revenue-dashboard', { body: asked });
+      check(answer.status === 200, answer.text);
+      return answer.body;
+    };
+    checkAnswer(await ask(), size);
+    const took: number[] = [];
+    for (let index = 0; index < requests; index++) {
+      const since = performance.now();
+      await ask();
+      took.push(performance.now() - since);
+    }
+    const [middle, p99] = [quantile(took, 0.5), quantile(took, 0.99)];
+    const name = `the revenue dashboard of ${size.customers} customers and ${size.years} years, p99`;
+    claim(name, `${fixed(p99, 0)} ms, median ${fixed(middle, 0)} ms`, `${MUST_MS} ms`, p99 <= MUST_MS);
+  } finally {
+    await api.stop();
+  }
+}
+
+type Size = { readonly customers: number; readonly years: number };
+
+async function makeCustomers({ services, scope }: TestApi, customers: number): Promise<void> {
+  await services.postgres.raw(
+    `insert into customers (id, tenant_id, environment_id, external_id, name)
+     select 'cust_' || lpad(n::text, 26, '0'), ?, ?, 'customer ' || n, 'Customer ' || n from generate_series(0, ? - 1) as n`,
+    [scope.tenant_id, scope.environment_id, customers],
+  );
+}
+
+/** A customer is charged $10 for usage of each month, and as many dollars as its number has hundreds. */
+async function makeRows({ services, scope }: { services: Stores; scope: TestApi['scope'] }, size: Size): Promise<void> {
+  const { clickhouse } = services;
+  const put = (query: string) =>
+    clickhouse.command({ query, clickhouse_settings: { max_partitions_per_insert_block: '0' } });
+  const own = `'${scope.tenant_id}', '${scope.environment_id}'`;
+  const customer = `concat('cust_', leftPad(toString(number), 26, '0'))`;
+  const monthly = (amount: string) => `arrayMap(month -> toDecimal128(${amount}, 4), range(${MONTHS}))`;
+  const rowOf = (year: number, version: number) =>
+    `insert into revenue (tenant_id, environment_id, customer_id, currency, year, earned_at, usage, fixed, usage_of_year, fixed_of_year, version)
+     select ${own}, ${customer}, 'usd', ${year},
+            arrayMap(month -> addMinutes(addMonths(toDateTime64('${year}-01-01 00:00:00', 3, 'UTC'), month), number % 40000), range(${MONTHS})),
+            ${monthly('10')}, ${monthly('intDiv(number, 100)')}, 10 * ${MONTHS}, intDiv(number, 100) * ${MONTHS}, ${version}
+       from numbers(${size.customers})`;
+  // As the job writes them: some customers at once, and the running year once more with every month.
+  for (let year = FIRST_YEAR; year < FIRST_YEAR + size.years; year++)
+    for (let part = 0; part < 10; part++) await put(`${rowOf(year, 1)} where number % 10 = ${part}`);
+  for (let part = 0; part < 10; part++)
+    await put(`${rowOf(FIRST_YEAR + size.years - 1, 2)} where number % 100 = ${part}`);
+  await put(
+    `insert into recurring_revenue (tenant_id, environment_id, line_item_id, customer_id, currency, starts_at, ends_at, monthly, version)
+     select ${own}, concat('line ', toString(number)), ${customer}, 'usd',
+            addMonths(toDateTime64('${BEGIN} 00:00:00', 3, 'UTC'), number % ${MONTHS * size.years}), toDateTime64('2200-01-01 00:00:00', 3, 'UTC'), 20, 1
+       from numbers(${size.customers})`,
+  );
+}
+
+/** Every figure that can be said beforehand. */
+function checkAnswer(
+  answer: { summaries: Record<string, Record<string, string>>; items: unknown[]; mrr: Record<string, { mrr: string }> },
+  size: Size,
+): void {
+  let hundreds = 0;
+  for (let number = 0; number < size.customers; number++) hundreds += Math.floor(number / 100);
+  const fixedRevenue = new Decimal(hundreds).times(size.years * MONTHS);
+  const usage = new Decimal(size.customers).times(10).times(size.years * MONTHS);
+  const { total_revenue, total_usage_revenue } = answer.summaries['usd']!;
+  check(total_revenue === fixedRevenue.plus(usage).toFixed(), `total_revenue is ${total_revenue}`);
+  check(total_usage_revenue === usage.toFixed(), `total_usage_revenue is ${total_usage_revenue}`);
+  check(answer.items.length === Math.min(1000, size.customers), `${answer.items.length} customers`);
+  check(answer.mrr['usd']!.mrr === String(size.customers * 20), `what recurs is ${answer.mrr['usd']!.mrr}`);
+}

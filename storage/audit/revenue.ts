@@ -1,0 +1,23 @@
+/** Whose revenue there is to be audited. */
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+
+export async function scopesOfCustomers(database: Database): Promise<Scope[]> {
+  const { rows } = await database.raw(
+    `select tenant_id, id as environment_id from environments order by tenant_id, environment_id`,
+  );
+  return rows;
+}
+
+/** In the order of their ids, behind one; archived ones, too. */
+export async function customersAfter(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  { after, limit }: { after: string; limit: number },
+): Promise<string[]> {
+  const { rows } = await database.raw(
+    `select id from customers where tenant_id = ? and environment_id = ? and id > ? order by id limit ?`,
+    [tenant_id, environment_id, after, limit],
+  );
+  return rows.map(({ id }: { id: string }) => id);
+}

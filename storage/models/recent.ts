@@ -1,0 +1,43 @@
+/** Counts of what was made lately, for dashboards. */
+import type { PaymentStatus } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { formatMs } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import type { Database } from '../stores.ts';
+import { InvoiceModel } from './invoice.ts';
+import { SubscriptionModel } from './subscription.ts';
+
+type Counted<Column extends string, Value> = Record<Column, Value> & { readonly count: string };
+
+/** Subscriptions that were made in a time and are no drafts, by their plan. */
+export async function subscriptionsByPlan(
+  scope: Scope,
+  { start, end }: Period,
+  database: Database,
+): Promise<{ plan_id: string; count: number }[]> {
+  const rows = (await SubscriptionModel.in(scope, database)
+    .select('plan_id')
+    .count('* as count')
+    .where('status', 'published')
+    .whereNot('subscription_status', 'draft')
+    .where('created_at', '>=', formatMs(start))
+    .where('created_at', '<', formatMs(end))
+    .groupBy('plan_id')) as unknown as Counted<'plan_id', string>[];
+  return rows.map(({ plan_id, count }) => ({ plan_id, count: Number(count) }));
+}
+
+/** Final invoices that were made in a time, by how far they are paid. */
+export async function invoicesByPayment(
+  scope: Scope,
+  { start, end }: Period,
+  database: Database,
+): Promise<{ payment_status: PaymentStatus; count: number }[]> {
+  const rows = (await InvoiceModel.in(scope, database)
+    .select('payment_status')
+    .count('* as count')
+    .where({ status: 'published', invoice_status: 'FINALIZED' })
+    .where('created_at', '>=', formatMs(start))
+    .where('created_at', '<', formatMs(end))
+    .groupBy('payment_status')) as unknown as Counted<'payment_status', PaymentStatus>[];
+  return rows.map(({ payment_status, count }) => ({ payment_status, count: Number(count) }));
+}

@@ -1,0 +1,196 @@
+/**
+ * What dashboards ask of the rows of revenue: sums by customer, by window, and what recurs at instants. Each is one statement over the
+ * rows of one environment; amounts are decimals of the store, and come as text (docs/rules/revenue.md).
+ */
+import { Decimal } from '../../core/decimal.ts';
+import { yearOf } from '../../core/revenue/rows.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Milliseconds } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import type { WindowSize } from '../../core/time/window.ts';
+import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
+import { timeText } from './rows.ts';
+
+export type RevenueAsked = {
+  readonly range: Period;
+  /** All of them when null. */
+  readonly customer_ids: readonly string[] | null;
+  readonly signal?: AbortSignal | undefined;
+};
+
+export type Amounts = { readonly usage: Decimal; readonly fixed: Decimal };
+export type CustomerRevenue = Amounts & { readonly customer_id: string; readonly currency: string };
+export type CurrencyRevenue = Amounts & { readonly currency: string; readonly customers: number };
+
+/** The greatest first; of equal ones in the order of their ids. */
+export async function revenueByCustomer(
+  clickhouse: ClickHouseClient,
+  scope: Scope,
+  { limit, offset, ...asked }: RevenueAsked & { limit: number; offset: number },
+): Promise<CustomerRevenue[]> {
+  const rows = await askRows<Texts<CustomerRevenue>>(clickhouse, 'revenue by customer', {
+    query: `select customer_id, currency, toString(sum(usage)) as usage_text, toString(sum(fixed)) as fixed_text
+              from (${sumsOfYears(asked)})
+             group by customer_id, currency
+            having sum(usage) != 0 or sum(fixed) != 0
+             order by sum(usage) + sum(fixed) desc, customer_id, currency
+             limit {limit:UInt32} offset {offset:UInt32}`,
+    params: { ...paramsOf(scope, asked), limit, offset },
+    signal: asked.signal,
+    settings: WITHIN_YEARS,
+  });
+  return rows.map((row) => ({ customer_id: row.customer_id, currency: row.currency, ...amountsOf(row) }));
+}
+
+/** One of each currency; how many customers it has is how many rows there are by customer. */
+export async function revenueByCurrency(
+  clickhouse: ClickHouseClient,
+  scope: Scope,
+  asked: RevenueAsked,
+): Promise<CurrencyRevenue[]> {
+  const rows = await askRows<Texts<CurrencyRevenue>>(clickhouse, 'revenue by currency', {
+    query: `select currency, toString(sum(usage)) as usage_text, toString(sum(fixed)) as fixed_text,
+                   toString(countIf(usage != 0 or fixed != 0)) as customers
+              from (select customer_id, currency, sum(usage) as usage, sum(fixed) as fixed
+                      from (${sumsOfYears(asked)}) group by customer_id, currency)
+             group by currency having countIf(usage != 0 or fixed != 0) > 0 order by currency`,
+    params: paramsOf(scope, asked),
+    signal: asked.signal,
+    settings: WITHIN_YEARS,
+  });
+  return rows.map((row) => ({ currency: row.currency, customers: Number(row.customers), ...amountsOf(row) }));
+}
+
+export type WindowRevenue = Amounts & { readonly currency: string; readonly start: Milliseconds };
+
+/** By the windows that begin at these instants, the first of which is where the range begins; those with revenue. */
+export async function revenueByWindow(
+  clickhouse: ClickHouseClient,
+  scope: Scope,
+  { starts, size, ...asked }: RevenueAsked & { readonly starts: readonly Milliseconds[]; readonly size: WindowSize },
+): Promise<WindowRevenue[]> {
+  const rows = await askRows<Texts<WindowRevenue> & { place: number }>(clickhouse, 'revenue by window', {
+    query: `select currency, ${PLACES[size] ?? ANY_PLACE} as place, toString(sum(used)) as usage_text, toString(sum(paid)) as fixed_text
+              from (select currency, earned_at, usage, fixed from ${rowsOf(asked)} ${yearsWithin(asked.range)})
+             array join earned_at as at, usage as used, fixed as paid
+             where at >= {start:DateTime64(3, 'UTC')} and at < {end:DateTime64(3, 'UTC')}
+             group by currency, place
+            having sum(used) != 0 or sum(paid) != 0
+             order by currency, place`,
+    params: { ...paramsOf(scope, asked), ...(PLACES[size] ? {} : { starts: starts.map(timeText) }) },
+    signal: asked.signal,
+    settings: WITHIN_YEARS,
+  });
+  return rows.map((row) => ({ currency: row.currency, start: starts[row.place - 1]!, ...amountsOf(row) }));
+}
+
+export type RecurringMoves = {
+  readonly currency: string;
+  readonly start: Milliseconds;
+  readonly opening: Decimal;
+  readonly new: Decimal;
+  readonly expansion: Decimal;
+  readonly contraction: Decimal;
+  readonly churn: Decimal;
+  readonly closing: Decimal;
+};
+
+type MoveTexts = { currency: string; place: number } & Record<
+  Exclude<keyof RecurringMoves, 'currency' | 'start'>,
+  string
+>;
+
+/** Between each of these instants and the next: what recurs just before them, and how customers came from the one to the other. */
+export async function recurringMoves(
+  clickhouse: ClickHouseClient,
+  scope: Scope,
+  { instants, customer_ids, signal }: Omit<RevenueAsked, 'range'> & { readonly instants: readonly Milliseconds[] },
+): Promise<RecurringMoves[]> {
+  const sumOf = (what: string, condition: string) => `toString(sumIf(${what}, ${condition})) as `;
+  const rows = await askRows<MoveTexts>(clickhouse, 'moves of recurring revenue', {
+    query: `with {instants:Array(DateTime64(3, 'UTC'))} as instants,
+                 customers as (
+                   select customer_id, currency,
+                          sumForEach(arrayMap(at -> if(starts_at < at and ends_at >= at, monthly, toDecimal128(0, 4)), instants)) as at_instants
+                     from recurring_revenue final
+                    where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and monthly != 0
+                      ${ofCustomers(customer_ids)}
+                    group by customer_id, currency)
+            select currency, place, toString(sum(before)) as opening,
+                   ${sumOf('after', 'before = 0')}new,
+                   ${sumOf('after - before', 'before != 0 and after > before')}expansion,
+                   ${sumOf('before - after', 'after != 0 and after < before')}contraction,
+                   ${sumOf('before', 'after = 0')}churn,
+                   toString(sum(after)) as closing
+              from (select currency, place, at_instants[place] as before, at_instants[place + 1] as after
+                      from customers array join range(1, toUInt32(length(instants))) as place)
+             group by currency, place order by currency, place`,
+    params: {
+      tenant_id: scope.tenant_id,
+      environment_id: scope.environment_id,
+      instants: instants.map(timeText),
+      ...(customer_ids ? { customer_ids } : {}),
+    },
+    signal,
+  });
+  return rows.map(({ currency, place, ...texts }) => ({
+    currency,
+    start: instants[place - 1]!,
+    ...(Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, new Decimal(text)])) as Omit<
+      RecurringMoves,
+      'currency' | 'start'
+    >),
+  }));
+}
+
+type Texts<Row> = Record<Exclude<keyof Row, keyof Amounts>, string> & { usage_text: string; fixed_text: string };
+
+function amountsOf({ usage_text, fixed_text }: { usage_text: string; fixed_text: string }): Amounts {
+  return { usage: new Decimal(usage_text), fixed: new Decimal(fixed_text) };
+}
+
+/** Two rows of one key are of one year, so of one partition. */
+const WITHIN_YEARS = { do_not_merge_across_partitions_select_final: 1 } as const;
+
+/** Which window it is, from 1 on: counted by the calendar where that is quick. */
+const PLACES: Partial<Record<WindowSize, string>> = {
+  MONTH: `toUInt32(dateDiff('month', {start:DateTime64(3, 'UTC')}, at)) + 1`,
+  DAY: `toUInt32(dateDiff('day', {start:DateTime64(3, 'UTC')}, at)) + 1`,
+};
+const ANY_PLACE = `toUInt32(arrayCount(start -> start <= at, {starts:Array(DateTime64(3, 'UTC'))}))`;
+
+function rowsOf({ customer_ids }: RevenueAsked): string {
+  return `revenue final
+             where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} ${ofCustomers(customer_ids)}`;
+}
+
+function yearsWithin({ start, end }: Period): string {
+  return `and year between ${yearOf(start)} and ${yearOf(end - 1)}`;
+}
+
+/** By row: whole years by their sums, and of those that the range cuts what lies in it. */
+function sumsOfYears(asked: RevenueAsked): string {
+  const { start, end } = asked.range;
+  const years = Array.from({ length: yearOf(end - 1) - yearOf(start) + 1 }, (_, index) => yearOf(start) + index);
+  const isWhole = (year: number) => Date.UTC(year, 0, 1) >= start && Date.UTC(year + 1, 0, 1) <= end;
+  const within = (column: string) =>
+    `arraySum(arrayFilter((value, at) -> at >= {start:DateTime64(3, 'UTC')} and at < {end:DateTime64(3, 'UTC')}, revenue.${column}, earned_at)) as ${column}`;
+  const whole = `select customer_id, currency, usage_of_year as usage, fixed_of_year as fixed from ${rowsOf(asked)} and year in (${years.filter(isWhole)})`;
+  const cut = `select customer_id, currency, ${within('usage')}, ${within('fixed')} from ${rowsOf(asked)} and year in (${years.filter((year) => !isWhole(year))})`;
+  return [...(years.some(isWhole) ? [whole] : []), ...(years.every(isWhole) ? [] : [cut])].join(' union all ');
+}
+
+function ofCustomers(customer_ids: readonly string[] | null): string {
+  return customer_ids ? 'and customer_id in {customer_ids:Array(String)}' : '';
+}
+
+function paramsOf({ tenant_id, environment_id }: Scope, { range, customer_ids }: RevenueAsked) {
+  const { start, end } = range;
+  return {
+    tenant_id,
+    environment_id,
+    start: timeText(start),
+    end: timeText(end),
+    ...(customer_ids ? { customer_ids } : {}),
+  };
+}
