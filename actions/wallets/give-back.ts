@@ -63,7 +63,7 @@ async function putBack(
   const open = new Decimal(debit.amount).minus(sumOf(before.map((one) => new Decimal(one.amount))));
   const given = Decimal.min(open, amount);
   if (given.lte(0)) return ZERO;
-  const taken = await takenOf(transaction, [debit, ...before]);
+  const taken = await takenOf(transaction, debit, before);
   // The last of it takes what rounding has left.
   const credits = given.eq(open) ? sumOf(taken.map((part) => part.credits)) : creditsOf(given, wallet.conversion_rate);
   const parts = upTo(taken, credits);
@@ -78,16 +78,24 @@ async function putBack(
 }
 
 /** What is still taken of each lot, in the order in which it goes back. */
-async function takenOf(transaction: Transaction, told: readonly WalletTransactionModel[]): Promise<Part[]> {
-  const postings = await LedgerPostingModel.in(told[0]!, transaction)
+async function takenOf(
+  transaction: Transaction,
+  debit: WalletTransactionModel,
+  before: readonly WalletTransactionModel[],
+): Promise<Part[]> {
+  const postings = await LedgerPostingModel.in(debit, transaction)
     .where({ account: 'lot' })
     .whereIn(
       'wallet_transaction_id',
-      told.map(({ id }) => id),
+      [debit, ...before].map(({ id }) => id),
     )
     .orderBy(['transaction_id', 'position']);
   const taken = new Map<string, Decimal>();
-  for (const { lot_id, credits } of postings) taken.set(lot_id!, (taken.get(lot_id!) ?? ZERO).minus(credits));
+  for (const { lot_id, credits, wallet_transaction_id } of postings) {
+    // What came back and paid at once what was owed has come back.
+    if (wallet_transaction_id !== debit.id && new Decimal(credits).isNegative()) continue;
+    taken.set(lot_id!, (taken.get(lot_id!) ?? ZERO).minus(credits));
+  }
   const parts = [...taken].map(([lot_id, credits]) => ({ lot_id, credits }));
   return parts.filter(({ credits }) => credits.gt(0)).reverse();
 }

@@ -59,7 +59,7 @@ export async function moveAll(
   entries: readonly Entry[],
 ): Promise<{ moved: (Moved | FarthingError)[]; wallet: WalletModel }> {
   const known = await doneBefore(transaction, wallet, entries);
-  const decided = decideAll(await holdingOf(transaction, wallet), entries, known);
+  const decided = decideAll(await holdingOf(transaction, wallet), entries, { known, wallet });
   const fresh = decided.filter((one): one is Fresh => 'record' in one);
   const added = await record(transaction, wallet, fresh);
   const made = new Map(added.map((one) => [one.idempotency_key, one]));
@@ -80,15 +80,16 @@ type Repeated = { readonly key: string; readonly known: WalletTransactionModel |
 function decideAll(
   holding: Holding,
   entries: readonly Entry[],
-  known: ReadonlyMap<string, WalletTransactionModel>,
+  { known, wallet }: { known: ReadonlyMap<string, WalletTransactionModel>; wallet: Wallet },
 ): (Fresh | Repeated | FarthingError)[] {
   let now = holding;
   const seen = new Set<string>();
   return entries.map((entry) => {
     const key = entry.idempotency_key;
     const before = known.get(key);
-    if (before || seen.has(key)) return { key, known: before };
     try {
+      checkSame(entry, wallet, before);
+      if (before || seen.has(key)) return { key, known: before };
       const { movement, author, expiry_date = null, priority = null, ...said } = entry;
       const id = newId('wallet_transaction', author.now.getTime());
       const told = { id, transaction_reason: said.transaction_reason };
@@ -119,12 +120,10 @@ async function doneBefore(
 ): Promise<Map<string, WalletTransactionModel>> {
   const keys = entries.map(({ idempotency_key }) => idempotency_key);
   const known = await WalletTransactionModel.in(wallet, transaction).whereIn('idempotency_key', keys);
-  const found = new Map(known.map((one) => [one.idempotency_key, one]));
-  for (const entry of entries) checkSame(entry, wallet, found.get(entry.idempotency_key));
-  return found;
+  return new Map(known.map((one) => [one.idempotency_key, one]));
 }
 
-/** A key that means something else by now is a mistake of whoever says it. */
+/** A key that means something else by now is a mistake of whoever says it, and of nobody who asks beside them. */
 function checkSame(entry: Entry, wallet: Wallet, before: WalletTransactionModel | undefined): void {
   if (!before) return;
   const isSame = before.wallet_id === wallet.id && before.transaction_reason === entry.transaction_reason;

@@ -15,6 +15,7 @@ import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
+import { creditsMoved } from '../alerts/credit-alerts.ts';
 import { type Change, emit } from '../system-events/emit.ts';
 import { holdWallet } from './hold-wallet.ts';
 import { type Entry, entryOf, holdingOf, ofWallet } from './move-credits.ts';
@@ -77,6 +78,7 @@ export async function completePurchase(transaction: Transaction, { invoice, by }
     ]);
     const record = await WalletTransactionModel.fetch(wallet, pending.id, { database: transaction });
     await emit(transaction, 'wallet.transaction.updated', { record, by });
+    await creditsMoved(transaction, await holdWallet(transaction, invoice, pending.wallet_id), by);
   }
 }
 

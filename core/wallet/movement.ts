@@ -37,7 +37,7 @@ export type Movement = Told &
       }
     /** Of these lots, whatever their order. */
     | { readonly kind: 'take'; readonly parts: readonly Part[] }
-    /** What was taken from these lots comes back to them. */
+    /** What was taken from these lots comes back to them, to the one that was used last first. */
     | { readonly kind: 'put_back'; readonly parts: readonly Part[] }
   );
 
@@ -55,11 +55,7 @@ export type Decided = {
 
 export function move(holding: Holding, movement: Movement): Decided {
   if (movement.kind === 'credit') return credited(holding, movement);
-  if (movement.kind === 'put_back')
-    return changed(holding, movement, {
-      parts: movement.parts.map(({ lot_id, credits }) => ({ lot_id, credits })),
-      counter: 'spent',
-    });
+  if (movement.kind === 'put_back') return putBack(holding, movement);
   if (movement.kind === 'take') {
     const parts = movement.parts.map(({ lot_id, credits }) => ({ lot_id, credits: credits.negated() }));
     return changed(holding, movement, { parts, counter: ACCOUNT_OF[movement.transaction_reason] });
@@ -92,6 +88,18 @@ function credited(holding: Holding, movement: Movement & { kind: 'credit' }): De
     overdraft: repaid,
     counter: ACCOUNT_OF[movement.transaction_reason],
   });
+}
+
+/** So it is of what comes back; of the lots those repay it that were used first. */
+function putBack(holding: Holding, movement: Movement & { kind: 'put_back' }): Decided {
+  let owed = holding.owed;
+  const repaid = movement.parts.toReversed().flatMap(({ lot_id, credits }) => {
+    const part = Decimal.min(owed, credits);
+    owed = owed.minus(part);
+    return part.isZero() ? [] : [{ lot_id, credits: part.negated() }];
+  });
+  const overdraft = holding.owed.minus(owed);
+  return changed(holding, movement, { parts: [...movement.parts, ...repaid], overdraft, counter: 'spent' });
 }
 
 type Change = {

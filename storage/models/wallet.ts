@@ -17,16 +17,20 @@ export class WalletModel extends ScopedModel {
   static override recordName = 'wallet';
   static override record = Wallet;
 
-  /** The one into which credits go, held for the rest of the transaction: while there is none, so is its place. */
+  /**
+   * The one into which credits go, held for the rest of the transaction: while there is none, so is its place. Where there is one its row alone: whoever
+   * holds rows already would wait for who holds the place and waits for them.
+   */
   static async holdPrepaid(
     scope: Scope,
     { customer_id, currency }: Purse,
     transaction: Database,
   ): Promise<WalletModel | undefined> {
+    const there = { customer_id, currency, wallet_type: 'PRE_PAID', wallet_status: 'active', status: 'published' };
+    const hold = async () => (await WalletModel.in(scope, transaction).where(there).forUpdate())[0];
+    const wallet = await hold();
+    if (wallet) return wallet;
     await transaction.raw('select pg_advisory_xact_lock(?, hashtext(?))', [WALLETS, `${customer_id}/${currency}`]);
-    const [wallet] = await WalletModel.in(scope, transaction)
-      .where({ customer_id, currency, wallet_type: 'PRE_PAID', wallet_status: 'active', status: 'published' })
-      .forUpdate();
-    return wallet;
+    return hold();
   }
 }

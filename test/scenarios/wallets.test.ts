@@ -1,5 +1,6 @@
 /** Prepaid credits lower invoices when they become final; what is given back goes to the lots from which it came (docs/rules/wallets.md). */
 import { expect } from 'chai';
+import { auditCredits } from '../../actions/audit/credits.ts';
 import { expireCredits } from '../../actions/wallets/expire-credits.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
@@ -155,6 +156,86 @@ describe('scenario: prepaid credits', () => {
     );
     expect(answers.filter(({ status }) => status === 200)).to.have.length(1);
     expect((await world.get(`/wallets/${wallet.id}`)).credit_balance).to.equal('380');
+  });
+
+  /** One that pays for everything, of a customer of its own. */
+  const purseOf = async (customer: string, fields: object = {}): Promise<Answer> => {
+    await world.customer(customer);
+    return walletOf(customer, { config: { allowed_price_types: ['ALL'] }, ...fields });
+  };
+  const oneOff = async ({ customer_id }: Answer, amount: string): Promise<Answer> => {
+    const amounts = { amount_due: amount, total: amount, subtotal: amount };
+    const line_items = [{ display_name: 'work', amount, quantity: '1' }];
+    const invoice = await ok('POST', '/invoices', {
+      customer_id,
+      currency: 'usd',
+      invoice_type: 'ONE_OFF',
+      ...amounts,
+      line_items,
+    });
+    await ok('POST', `/invoices/${invoice.id}/finalize`);
+    return world.get(`/invoices/${invoice.id}`);
+  };
+  const debit = (id: string, credits: string, idempotency_key: string, fields: object = {}) =>
+    world.api.request('POST', `/wallets/${id}/debit`, {
+      body: { credits, transaction_reason: 'MANUAL_BALANCE_DEBIT', idempotency_key, ...fields },
+    });
+
+  it('a key that means something else refuses the debit that says it, and none of those beside it', async () => {
+    const wallet = await purseOf('many');
+    await topUp(wallet.id, '1000', { idempotency_key: 'taken' });
+    const keys = Array.from({ length: 20 }, (_, index) => (index === 10 ? 'taken' : `many-${index}`));
+    const answers = await Promise.all(keys.map((key) => debit(wallet.id, '1', key)));
+    expect(keys.filter((_, index) => answers[index]!.status !== 200)).to.deep.equal(['taken']);
+    expect(answers[10]!.status).to.equal(409);
+    expect((await world.get(`/wallets/${wallet.id}`)).balance).to.equal('981');
+  });
+
+  it('credits that come back pay first what is owed, and go back once', async () => {
+    const wallet = await purseOf('owing');
+    const lot = await topUp(wallet.id, '10');
+    const invoice = await oneOff(wallet, '10');
+    expect(invoice.total_prepaid_credits_applied).to.equal('10');
+    expect((await debit(wallet.id, '6', 'owing', { allow_negative: true })).status).to.equal(200);
+    await ok('POST', `/invoices/${invoice.id}/void`);
+    expect(await left(wallet.id)).to.include({ [lot]: '4' });
+    expect(await world.get(`/wallets/${wallet.id}`)).to.include({ balance: '4', credits_owed: '0' });
+    expect((await oneOff(wallet, '10')).total_prepaid_credits_applied).to.equal('4');
+    const differences: unknown[] = [];
+    await auditCredits(world.api.services, (finding) => differences.push(finding));
+    expect(differences).to.deep.equal([]);
+  });
+
+  it('what was bought with an invoice is compared with the alert of its wallet when it comes', async () => {
+    const alert_settings = { alert_enabled: true, critical: { threshold: '10' } };
+    const wallet = await purseOf('alarmed', { alert_settings });
+    await topUp(wallet.id, '50');
+    expect((await debit(wallet.id, '45', 'alarmed')).status).to.equal(200);
+    expect((await world.get(`/wallets/${wallet.id}`)).alert_state).to.equal('in_alarm');
+    const bought = await ok('POST', `/wallets/${wallet.id}/top-up`, {
+      credits_to_add: '100',
+      transaction_reason: 'PURCHASED_CREDIT_INVOICED',
+    });
+    await ok('PUT', `/invoices/${bought.invoice_id}/payment`, { payment_status: 'SUCCEEDED', amount: '100' });
+    expect(await world.get(`/wallets/${wallet.id}`)).to.include({ balance: '105', alert_state: 'ok' });
+  });
+
+  it('who gives back to one wallet at once waits for nobody who waits for them', async () => {
+    for (let round = 0; round < 4; round++) {
+      const wallet = await purseOf(`crowd ${round}`);
+      await topUp(wallet.id, '40');
+      const mixed = await oneOff(wallet, '100');
+      const others = [await oneOff(wallet, '10'), await oneOff(wallet, '10'), await oneOff(wallet, '10')];
+      for (const { id, amount_remaining: amount } of [mixed, ...others]) {
+        const paid = { payment_method_type: 'OFFLINE', amount, currency: 'usd', idempotency_key: id };
+        await ok('POST', '/payments', { destination_type: 'INVOICE', destination_id: id, ...paid });
+      }
+      const answers = await Promise.all(
+        [...others, mixed].map(({ id }) => world.api.request('POST', `/invoices/${id}/void`)),
+      );
+      expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200]);
+      expect((await world.get(`/wallets/${wallet.id}`)).balance).to.equal('130');
+    }
   });
 });
 

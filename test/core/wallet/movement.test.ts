@@ -31,6 +31,11 @@ class Plain {
       lot.left--;
     }
   }
+  putBack(lot: PlainLot, credits: number) {
+    const repaid = Math.min(this.owed, credits);
+    this.owed -= repaid;
+    lot.left += credits - repaid;
+  }
   /** Null when there is not enough. */
   spend(credits: number, now: number, mayOwe: boolean): Map<string, number> | null {
     const usable = this.lots.filter(({ left, expiry }) => left > 0 && (expiry === null || expiry >= now));
@@ -106,7 +111,8 @@ describe('movements of credits', () => {
             const lot = plain.lots[deed.which % Math.max(1, plain.lots.length)];
             const n = lot ? (deed.kind === 'take' ? lot.left : lot.put_in - lot.left) : 0;
             if (!lot || n === 0) continue;
-            lot.left += deed.kind === 'take' ? -n : n;
+            if (deed.kind === 'take') lot.left -= n;
+            else plain.putBack(lot, n);
             movement = { ...told, kind: deed.kind, parts: [{ lot_id: lot.id, credits: new Decimal(n) }] };
             if (deed.kind === 'take') expected.set(lot.id, n);
           }
