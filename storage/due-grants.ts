@@ -9,10 +9,36 @@ import type { Database } from './stores.ts';
 // As literals: the indexes of what is due have the same words, and a parameter would not be known to be one of them.
 const OPEN = `application_status in (${OPEN_APPLICATIONS.map((word) => `'${word}'`).join(', ')})`;
 
+/**
+ * Before a subscription is billed up to a period it is not known what it is then: it may end, wait for money, or get another plan. What is neither
+ * active nor in its trial is billed no more, or not yet.
+ */
+const REACHED = `exists (select from subscriptions s
+   where s.id = credit_grant_applications.subscription_id and s.tenant_id = credit_grant_applications.tenant_id
+     and s.environment_id = credit_grant_applications.environment_id
+     and (s.subscription_status not in ('active', 'trialing')
+          or (s.opens_at is null and s.current_period_end > credit_grant_applications.period_start)))`;
+
 /** The next applications, those first that have waited longest. */
 export async function dueGrants(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
-  const due = database('credit_grant_applications').whereRaw(OPEN).where('scheduled_for', '<=', now);
+  const due = database('credit_grant_applications').whereRaw(OPEN).where('scheduled_for', '<=', now).whereRaw(REACHED);
   return inTurns(database, ofWhom(due, 'credit_grant_applications', asked), { by: ['scheduled_for'], ...asked });
+}
+
+/** The next of a subscription that this transaction holds; it is held, too. */
+export async function holdDueGrant(
+  transaction: Database,
+  scope: Scope,
+  { subscription_id, now }: { subscription_id: string; now: Date },
+): Promise<CreditGrantApplicationModel | undefined> {
+  const [due] = await CreditGrantApplicationModel.open(scope, transaction)
+    .where('subscription_id', subscription_id)
+    .where('scheduled_for', '<=', now.toISOString())
+    .whereRaw(REACHED)
+    .orderBy(['scheduled_for', 'id'])
+    .limit(1)
+    .forUpdate();
+  return due;
 }
 
 /** When the first of this environment is. */

@@ -14,6 +14,7 @@ import { Decimal } from '../../core/decimal.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { moneyOf } from '../../core/wallet/rates.ts';
+import { holdDueGrant } from '../../storage/due-grants.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { CreditGrantApplicationModel } from '../../storage/models/credit-grant-application.ts';
@@ -142,12 +143,8 @@ export async function applyDueGrants(
   { subscription, by }: { subscription: SubscriptionModel; by: By },
 ): Promise<number> {
   for (let count = 0; count < CAUGHT_UP_MAX; count++) {
-    const [due] = await CreditGrantApplicationModel.open(scopeOf(subscription), transaction)
-      .where('subscription_id', subscription.id)
-      .where('scheduled_for', '<=', by.now.toISOString())
-      .orderBy(['scheduled_for', 'id'])
-      .limit(1)
-      .forUpdate();
+    const asked = { subscription_id: subscription.id, now: by.now };
+    const due = await holdDueGrant(transaction, scopeOf(subscription), asked);
     if (!due) return count;
     await settleApplication(transaction, { application: due, subscription, by });
   }

@@ -95,10 +95,13 @@ export function firstApplication(given: Given, from: Milliseconds): Planned {
 /** The one that follows; null where the grant gives no more: a period that would end behind the end of the grant is none. */
 export function nextApplication(given: Given, last: Pick<CreditGrantApplication, 'period_end'>): Planned | null {
   if (given.grant.cadence === 'ONETIME' || !last.period_end) return null;
-  const { period } = periodOf(given, instantOf(last.period_end));
+  const from = instantOf(last.period_end);
+  const { period, whole } = periodOf(given, from);
   const end = endOf(given);
   if (end !== null && period.end > end) return null;
-  return planned(given, { ...period, credits: wholeCredits(given), reason: 'recurring_credit_grant' });
+  // Whole, unless the grid has moved since: what is left until its next instant has its share.
+  const credits = shareOfPeriod(wholeCredits(given), whole, from);
+  return planned(given, { ...period, credits, reason: 'recurring_credit_grant' });
 }
 
 /** Of several of an add-on each gives. */

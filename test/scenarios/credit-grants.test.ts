@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import { applyAllDueGrants } from '../../actions/grants/apply-due-grants.ts';
-import { fixed, startWorld, type World } from '../support/world.ts';
+import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -203,13 +203,16 @@ describe('scenario: credit grants after the service was away', () => {
   let world: World;
   before(async () => {
     world = await startWorld({ now: '2026-01-31T00:00:00Z' });
+    await world.meter('calls');
     await world.plan('Bare', [fixed('10', { display_name: 'Bare' })]);
+    await world.plan('Pro', [fixed('10', { invoice_cadence: 'ADVANCE' }), usage('calls', '1')]);
+    await grant(world, 'Pro', { ...MONTHLY, expiration_type: 'NEVER' });
   });
   after(() => world.stop());
 
-  /** What the job does, twice at once, as two schedulers do. */
+  /** What the job does, twice at once, as two schedulers do: behind what is billed until then. */
   async function run(date: string): Promise<number> {
-    world.at(date);
+    await world.on(date);
     const both = await Promise.all([1, 2].map(() => applyAllDueGrants(world.api.services, { now: world.now })));
     for (const { failed } of both) if (failed.length > 0) throw failed[0]!.error;
     return both.reduce((sum, { granted }) => sum + granted, 0);
@@ -231,8 +234,55 @@ describe('scenario: credit grants after the service was away', () => {
 
   it('a grant that begins in the past is caught up when it is made', async () => {
     await world.subscribe('late', 'Bare', { start_date: '2026-03-01T00:00:00Z' });
+    await world.bill();
     await grantOwn(world, 'late', { ...MONTHLY, start_date: '2026-03-20T00:00:00Z' });
     expect(await credits(world, 'late')).to.deep.equal(Array(3).fill('2026-06-05 10'));
     expect(await upcoming(world, 'late')).to.deep.equal(['2026-06-20 10 pending']);
+  });
+
+  it('what a subscription is in a period is known when it is billed up to it: grants that are quicker wait', async () => {
+    await world.on('2026-07-01', () => world.subscribe('leaving', 'Pro'));
+    await world.cancel('leaving', { cancellation_type: 'end_of_period' });
+    await world.subscribe('changing', 'Pro');
+    await world.post(`/subscriptions/${world.id('subscription changing')}/change/execute`, {
+      target_plan_id: world.id('plan Bare'),
+      proration_behavior: 'none',
+      change_at: 'end_of_period',
+      billing_period: 'MONTHLY',
+      billing_period_count: 1,
+      billing_cadence: 'RECURRING',
+      billing_cycle: 'anniversary',
+    });
+    await world.subscribe('staying', 'Pro');
+    const unpaid = { collection_method: 'send_invoice', payment_behavior: 'default_incomplete' };
+    await world.subscribe('opening', 'Pro', { start_date: '2026-08-01T00:00:00Z', ...unpaid });
+    world.at('2026-08-01T00:00:05Z');
+    const apply = async () => {
+      const { failed } = await applyAllDueGrants(world.api.services, { now: world.now });
+      expect(failed).to.deep.equal([]);
+    };
+    await apply();
+    for (const customer of ['leaving', 'changing', 'staying'])
+      expect(await credits(world, customer), customer).to.deep.equal(['2026-07-01 100']);
+    await world.bill();
+    await apply();
+    expect(await credits(world, 'staying')).to.deep.equal(['2026-07-01 100', '2026-08-01T00:00 100']);
+    for (const customer of ['leaving', 'changing'])
+      expect(await credits(world, customer), customer).to.deep.equal(['2026-07-01 100']);
+    expect((await world.subscription('opening')).subscription_status).to.equal('incomplete');
+    expect(await credits(world, 'opening')).to.deep.equal([]);
+  });
+
+  it('a grid that moves gives for what is left of the old one its share', async () => {
+    await world.on('2026-09-01', () => world.subscribe('trying', 'Pro', { trial_period_days: 14 }));
+    await run('2026-09-10');
+    await world.post(`/subscriptions/${world.id('subscription trying')}/modify/execute`, {
+      type: 'trial_end',
+      trial_end_params: { action: 'scheduled_date', new_trial_end: '2026-09-20T00:00:00Z' },
+    });
+    for (const date of ['2026-09-15', '2026-09-20', '2026-10-15', '2026-10-20']) await run(date);
+    // 14 of the 31 days behind 15 August; a month from the 15th, which was to be paid; of the month to 20 October its last five of thirty days; and so on.
+    const shares = (await credits(world, 'trying')).map((line) => line.slice(0, 16));
+    expect(shares).to.deep.equal(['2026-09-01 45.16', '2026-09-15 100', '2026-10-15 16.66', '2026-10-20 100']);
   });
 });
