@@ -14,8 +14,8 @@ import { auditIdentityFiles, type IdentityFiles } from './identity-files.ts';
 import { auditInvoices } from './invoices.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds, type LogBounds } from './ledger.ts';
 import { auditRanges, auditRowsAhead, type PlacesLooked, type Ranged } from './places.ts';
-import { auditRunning } from './running.ts';
 import { auditRevenue } from './revenue.ts';
+import { auditRunning } from './running.ts';
 
 export type RecordsAsked = {
   readonly checks: ReadonlySet<CheckName>;

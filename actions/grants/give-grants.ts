@@ -119,10 +119,29 @@ async function begin(
   if (beginnings.length === 0 || subscription.subscription_status === 'draft') return;
   const applications = beginnings.map(({ given, from }) => firstApplication(given, from));
   await plan(transaction, subscription, { applications, by });
+  await goOn(transaction, subscription, { beginnings, applications, by });
   await applyDueGrants(transaction, { subscription, by });
 }
 
 type Planned = ReturnType<typeof firstApplication>;
+type Begun = { readonly beginnings: readonly Beginning[]; readonly applications: readonly Planned[]; readonly by: By };
+
+/** Of which the first was given before, because the subscription has left and comes back at that instant: its next one is to come again. */
+async function goOn(
+  transaction: Transaction,
+  subscription: SubscriptionModel,
+  { beginnings, applications, by }: Begun,
+): Promise<void> {
+  const keys = applications.map(({ idempotency_key }) => idempotency_key);
+  const given = await CreditGrantApplicationModel.in(subscription, transaction)
+    .whereIn('idempotency_key', keys)
+    .whereIn('application_status', ['applied', 'skipped']);
+  const next = given.flatMap((one) => {
+    const beginning = beginnings[keys.indexOf(one.idempotency_key)]!;
+    return nextApplication(beginning.given, one) ?? [];
+  });
+  if (next.length > 0) await plan(transaction, subscription, { applications: next, by });
+}
 
 async function plan(
   transaction: Transaction,

@@ -6,6 +6,7 @@ import { LOOK_AFTER_SECONDS, tellLateUsageOf } from '../../storage/progress/late
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { scopeOf } from '../billing/billable-items.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
+import { holdInvoice } from './hold-invoice.ts';
 import { settleNothing } from './settle-paid.ts';
 
 export async function finalizeInvoice(
@@ -15,6 +16,7 @@ export async function finalizeInvoice(
   now: Date,
 ): Promise<InvoiceWithLines> {
   return stores.postgres.transaction(async (transaction) => {
+    await holdInvoice(transaction, scope, invoice_id);
     const invoice = await finalizeWithin(transaction, scope, { invoice_id, now });
     await lookForMore(transaction, invoice, now);
     await settleNothing(stores, transaction, { scope, invoice_id, by: { now } });

@@ -67,11 +67,11 @@ async function debitTogether(postgres: Database, asked: readonly Asked[]): Promi
   const work = () =>
     postgres.transaction(async (transaction) => {
       const wallet = await holdWallet(transaction, scope, id);
-      checkActive(wallet);
       const { moved, wallet: after } = await moveAll(
         transaction,
         wallet,
         asked.map(({ entry }) => entry),
+        checkActive,
       );
       return moved.map((one) =>
         one instanceof FarthingError

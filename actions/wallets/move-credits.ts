@@ -57,9 +57,10 @@ export async function moveAll(
   transaction: Transaction,
   wallet: WalletModel,
   entries: readonly Entry[],
+  checkNew?: (wallet: WalletModel) => void,
 ): Promise<{ moved: (Moved | FarthingError)[]; wallet: WalletModel }> {
   const known = await doneBefore(transaction, wallet, entries);
-  const decided = decideAll(await holdingOf(transaction, wallet), entries, { known, wallet });
+  const decided = decideAll(await holdingOf(transaction, wallet), entries, { known, wallet, checkNew });
   const fresh = decided.filter((one): one is Fresh => 'record' in one);
   const added = await record(transaction, wallet, fresh);
   const made = new Map(added.map((one) => [one.idempotency_key, one]));
@@ -77,10 +78,17 @@ export async function moveAll(
 type Fresh = { readonly entry: Entry; readonly record: Record<string, unknown>; readonly decided: Decided };
 type Repeated = { readonly key: string; readonly known: WalletTransactionModel | undefined };
 
+type Deciding = {
+  readonly known: ReadonlyMap<string, WalletTransactionModel>;
+  readonly wallet: WalletModel;
+  /** Of what was not done before: whether it may be done. */
+  readonly checkNew?: ((wallet: WalletModel) => void) | undefined;
+};
+
 function decideAll(
   holding: Holding,
   entries: readonly Entry[],
-  { known, wallet }: { known: ReadonlyMap<string, WalletTransactionModel>; wallet: Wallet },
+  { known, wallet, checkNew }: Deciding,
 ): (Fresh | Repeated | FarthingError)[] {
   let now = holding;
   const seen = new Set<string>();
@@ -90,6 +98,7 @@ function decideAll(
     try {
       checkSame(entry, wallet, before);
       if (before || seen.has(key)) return { key, known: before };
+      checkNew?.(wallet);
       const { movement, author, expiry_date = null, priority = null, ...said } = entry;
       const id = newId('wallet_transaction', author.now.getTime());
       const told = { id, transaction_reason: said.transaction_reason };

@@ -23,21 +23,23 @@ export type PayingWallet = { readonly wallet: WalletModel; readonly prepaid: Pre
 
 type Payer = { readonly customer_id: string; readonly currency: string };
 
-/** Those with something in them, of several payers in one statement, held in one order so that nobody waits for another in a circle. */
+/**
+ * Of several payers in one statement, held in one order so that nobody waits for another in a circle: those with nothing in them, too, because whoever
+ * buys credits for one holds it before the counter of invoices, as who makes an invoice final does.
+ */
 export async function holdPrepaidWallets(
   transaction: Transaction,
   scope: Scope,
   payers: readonly Payer[],
 ): Promise<WalletModel[]> {
   const ids = [...new Set(payers.map(({ customer_id }) => customer_id))];
-  return filledWallets(scope, ids, transaction).orderBy('id').forUpdate() as unknown as Promise<WalletModel[]>;
+  return prepaidWallets(scope, ids, transaction).orderBy('id').forUpdate() as unknown as Promise<WalletModel[]>;
 }
 
-function filledWallets(scope: Scope, customer_ids: readonly string[], database: Database) {
+function prepaidWallets(scope: Scope, customer_ids: readonly string[], database: Database) {
   return WalletModel.in(scope, database)
     .whereIn('customer_id', [...customer_ids])
-    .where({ wallet_type: 'PRE_PAID', wallet_status: 'active', status: 'published' })
-    .where('credit_balance', '>', 0);
+    .where({ wallet_type: 'PRE_PAID', wallet_status: 'active', status: 'published' });
 }
 
 /** Of a preview, which holds nothing. */
@@ -46,7 +48,7 @@ export async function prepaidOfPreview(
   scope: Scope,
   { at_ms, ...payer }: Payer & { at_ms: Milliseconds },
 ): Promise<PrepaidWallet[]> {
-  const found = (await filledWallets(scope, [payer.customer_id], database)) as WalletModel[];
+  const found = (await prepaidWallets(scope, [payer.customer_id], database)) as WalletModel[];
   return (await paying(database, found, { ...payer, at_ms })).map(({ prepaid }) => prepaid);
 }
 

@@ -220,6 +220,60 @@ describe('scenario: prepaid credits', () => {
     expect(await world.get(`/wallets/${wallet.id}`)).to.include({ balance: '105', alert_state: 'ok' });
   });
 
+  it('a debit that was done is answered so after the wallet was closed', async () => {
+    const wallet = await purseOf('closing', { initial_credits_to_load: '10' });
+    const first = await debit(wallet.id, '4', 'closing');
+    await ok('POST', `/wallets/${wallet.id}/terminate`);
+    const again = await debit(wallet.id, '4', 'closing');
+    expect([again.status, again.body.wallet_transaction.id]).to.deep.equal([200, first.body.wallet_transaction.id]);
+    expect((await debit(wallet.id, '4', 'another')).status).to.equal(400);
+  });
+
+  it('who makes an invoice final, by hand or with a plan change, and who buys credits wait for each other in one order', async () => {
+    const { postgres } = world.api.services;
+    const deadlocks = async (): Promise<number> => {
+      await postgres.raw('select pg_stat_force_next_flush()');
+      const { rows } = await postgres.raw(
+        'select deadlocks::int from pg_stat_database where datname = current_database()',
+      );
+      return rows[0].deadlocks;
+    };
+    await world.plan('Low', [fixed('10', { invoice_cadence: 'ADVANCE' })]);
+    await world.plan('High', [fixed('100', { invoice_cadence: 'ADVANCE' })]);
+    const grant = { name: 'C', scope: 'PLAN', plan_id: world.id('plan High'), credits: '5', cadence: 'ONETIME' };
+    await ok('POST', '/creditgrants', grant);
+    const before = await deadlocks();
+    for (const name of ['one', 'two', 'three', 'four']) {
+      world.at('2026-05-01T00:00:00Z');
+      await world.subscribe(name, 'Low');
+      const { id } = await walletOf(name);
+      world.at('2026-05-10T00:00:00Z');
+      const changed = world.api.request('POST', `/subscriptions/${world.id(`subscription ${name}`)}/change/execute`, {
+        body: {
+          target_plan_id: world.id('plan High'),
+          proration_behavior: 'create_prorations',
+          billing_period: 'MONTHLY',
+          billing_period_count: 1,
+          billing_cadence: 'RECURRING',
+          billing_cycle: 'anniversary',
+        },
+      });
+      const body = { credits_to_add: '10', transaction_reason: 'PURCHASED_CREDIT_INVOICED' };
+      const bought = [1, 2, 3, 4].map(() => world.api.request('POST', `/wallets/${id}/top-up`, { body }));
+      for (const { status, text } of await Promise.all([changed, ...bought])) expect(status, text).to.be.below(300);
+      await topUp(id, '500');
+      await ok('PUT', `/wallets/${id}`, { config: { allowed_price_types: ['ALL'] } });
+      await world.on('2026-06-01');
+      const { items } = await ok('POST', '/invoices/search', { customer_id: world.id(`customer ${name}`) });
+      const draft = items.find((one: Answer) => one.invoice_status === 'DRAFT');
+      const computed = [1, 2, 3, 4].map(() => world.api.request('POST', `/invoices/${draft.id}/recalculate-v2`));
+      const answers = await Promise.all([world.api.request('POST', `/invoices/${draft.id}/finalize`), ...computed]);
+      expect(answers[0]!.status, answers[0]!.text).to.equal(200);
+      for (const { status, text } of answers) expect(status, text).to.be.below(500);
+    }
+    expect((await deadlocks()) - before).to.equal(0);
+  });
+
   it('who gives back to one wallet at once waits for nobody who waits for them', async () => {
     for (let round = 0; round < 4; round++) {
       const wallet = await purseOf(`crowd ${round}`);
