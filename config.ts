@@ -56,6 +56,10 @@ const Settings = z.object({
   BOOTSTRAP_API_KEY: optionalText,
   /** Signs the tokens of people who sign in, at least 32 characters; a random key kept in Postgres when absent. */
   JWT_SECRET: optionalText.pipe(z.string().min(32, { error: 'must have at least 32 characters' }).optional()),
+  /** Seal the secrets of webhooks in Postgres: keys of at least 32 characters, separated by commas; the first seals, each opens. Kept as they are when absent. */
+  SECRETS_KEYS: listOfTexts.refine((keys) => keys.every((key) => key.length >= 32), {
+    error: 'must be keys of at least 32 characters, separated by commas',
+  }),
   /** From it come the secrets with which the sandbox signs what it tells, at least 16 characters; without, nothing is believed. */
   PAYMENT_SANDBOX_SECRET: optionalText.pipe(
     z.string().min(16, { error: 'must have at least 16 characters' }).optional(),
@@ -131,6 +135,8 @@ const Settings = z.object({
     .pipe(z.array(z.enum(SYSTEM_EVENT_NAMES))),
   /** System events, and how they were delivered, are kept for so many days. */
   SYSTEM_EVENT_RETENTION_DAYS: positive.default(30),
+  /** Entries of the audit log are kept for so many days; for ever when absent. */
+  AUDIT_LOG_RETENTION_DAYS: optionalText.pipe(z.coerce.number<string | undefined>().int().positive().optional()),
   /** The token of Svix: it has the endpoints and delivers then; our own delivery when absent. */
   SVIX_TOKEN: optionalText,
   /** Where Svix is; its own service, by the region in the token, when absent. */

@@ -14,6 +14,7 @@ import type { Config } from '../config.ts';
 import { runProcess } from '../process/process.ts';
 import { measureLedger } from '../storage/audit/ledger-metrics.ts';
 import { isOvertaken } from '../storage/jobs.ts';
+import { sealingWith } from '../storage/sealing.ts';
 import type { Stores } from '../storage/stores.ts';
 import { inTrace } from '../tracing/spans.ts';
 import type { Job, JobReport, Work } from './job.ts';
@@ -28,11 +29,13 @@ import { finalizeInvoiceWork } from './jobs/finalize-invoice.ts';
 import { type Mailed, mailInvoiceWork } from './jobs/mail-invoice.ts';
 import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
 import { purgeAnswersJob } from './jobs/purge-answers.ts';
+import { purgeAuditLogJob } from './jobs/purge-audit-log.ts';
 import { purgeDocumentsJob } from './jobs/purge-documents.ts';
 import { purgeJobsJob } from './jobs/purge-jobs.ts';
 import { purgeRecordChangesJob } from './jobs/purge-record-changes.ts';
 import { purgeSystemEventsJob } from './jobs/purge-system-events.ts';
 import { retryWebhooksJob } from './jobs/retry-webhooks.ts';
+import { sealSecretsJob } from './jobs/seal-secrets.ts';
 import { sendWebhooksJob } from './jobs/send-webhooks.ts';
 import { streamRevenueJob } from './jobs/stream-revenue.ts';
 import { streamSystemEventsJob } from './jobs/stream-system-events.ts';
@@ -44,11 +47,13 @@ import { type Liveness, startWorker } from './worker.ts';
 export type SchedulerServices = Stores & {
   readonly config: Pick<
     Config,
+    | 'AUDIT_LOG_RETENTION_DAYS'
     | 'BILLING_INTERVAL_SECONDS'
     | 'FINALIZATION_DELAY_SECONDS'
     | 'DAY_ROWS_AFTER_DAYS'
     | 'MAIL_FROM'
     | 'PDF_FONTS_DIR'
+    | 'SECRETS_KEYS'
     | 'SMTP_URL'
     | 'SVIX_TOKEN'
     | 'SVIX_SERVER_URL'
@@ -77,13 +82,14 @@ const TWO_SECONDS = 2;
 
 /** The table of jobs: one file to add, one line to list it. */
 export function jobsOf(services: SchedulerServices): Job[] {
-  const { DAY_ROWS_AFTER_DAYS } = services.config;
+  const { DAY_ROWS_AFTER_DAYS, AUDIT_LOG_RETENTION_DAYS: kept_days } = services.config;
   return [
     ...dueJobs(services, services.config),
     purgeAnswersJob(services, HOUR),
     purgeJobsJob(services, HOUR),
     purgeRecordChangesJob(services, FIVE_MINUTES),
     purgeDocumentsJob(services, HOUR),
+    ...(kept_days === undefined ? [] : [purgeAuditLogJob(services, { every_seconds: HOUR, kept_days })]),
     auditSampleJob(services, FIVE_MINUTES),
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
     streamRevenueJob(services, TWO_SECONDS),
@@ -108,9 +114,11 @@ function eventJobs(services: SchedulerServices): Job[] {
       logger.warn({ tenant_id, environment_id, endpoint_id: id, reason }, 'a webhook endpoint was switched off');
     },
   };
+  const sealing = sealingWith(config.SECRETS_KEYS);
   const webhooks = {
     postgres: services.postgres,
     backend: webhookBackend(config),
+    sealing,
     mails: config.SMTP_URL !== undefined,
   };
   return [
@@ -120,6 +128,7 @@ function eventJobs(services: SchedulerServices): Job[] {
       every_seconds: MINUTE,
       rate_limit: config.WEBHOOK_RETRY_RATE_LIMIT,
     }),
+    ...(config.SECRETS_KEYS.length > 0 ? [sealSecretsJob(services, { sealing, every_seconds: HOUR })] : []),
     ...(log.tellSystemEvents ? [streamSystemEventsJob(services, TWO_SECONDS)] : []),
     purgeSystemEventsJob(services, { every_seconds: HOUR, kept_days: config.SYSTEM_EVENT_RETENTION_DAYS }),
   ];

@@ -1,6 +1,7 @@
 /**
- * Copies the catalogue of one environment into another: published features, then published plans with what hangs on them
- * (docs/rules/records.md, "Copying an environment"), as a workflow. Each feature and plan is copied in a transaction of its
+ * Copies the catalogue of one environment into another: published features, then published plans and add-ons with what hangs on them,
+ * coupons, tax rates and cost sheets
+ * (docs/rules/records.md, "Copying an environment"), as a workflow. Each of these is copied in a transaction of its
  * own together with the pairs of ids, so that a run which is broken off goes on where it stopped.
  */
 import { requireSuperAdmin } from '../../core/access/role.ts';
@@ -103,7 +104,7 @@ type CloneResult = {
   /** By noun. */
   readonly copied: Record<string, number>;
   readonly ids: readonly { readonly entity: string; readonly source_id: string; readonly target_id: string }[];
-  /** Features and plans that an earlier run has copied. */
+  /** Features, plans and the like that an earlier run has copied. */
   readonly copied_before: number;
   /** As others have their keys there, their copies were archived, or what they replace was copied. */
   readonly skipped: readonly LeftOut[];

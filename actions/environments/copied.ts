@@ -7,6 +7,9 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { rootOf } from '../../core/subscription/plan-sync.ts';
 import { instantOf } from '../../core/time/instant.ts';
+import { AddonModel } from '../../storage/models/addon.ts';
+import { CostsheetModel } from '../../storage/models/costsheet.ts';
+import { CouponModel } from '../../storage/models/coupon.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
@@ -15,6 +18,7 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
+import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { tellEntitlements } from '../entitlements/tell-entitlement.ts';
 import { addMeter } from '../meters/create-meter.ts';
@@ -41,7 +45,9 @@ export type CopiedNoun = {
   /** Of a part: what is there already instead of a copy with these counterparts. */
   rival?(scope: Scope, named: Readonly<Record<string, string>>, database: Database): Promise<Copyable | undefined>;
   /** Fields that name another record: of which noun. */
-  readonly refs: Readonly<Record<string, string>>;
+  refs(record: Copyable): Readonly<Record<string, string>>;
+  /** The field by which `byKey` finds; `lookup_key` when absent. */
+  readonly key?: string;
   readonly parts?: readonly { noun: string; of(scope: Scope, id: string, found: Found): Promise<Copyable[]> }[];
   /** The field that names the first of the versions of a record. */
   readonly root?: string;
@@ -61,7 +67,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
     published: (scope, database) => inOrder(FeatureModel.in(scope, database)),
     byKey: (scope, record, database) => withKey(FeatureModel.in(scope, database), record),
     isSame: (feature, there) => (feature as FeatureModel).type === (there as FeatureModel).type,
-    refs: { meter_id: 'meter', group_id: 'group' },
+    refs: () => ({ meter_id: 'meter', group_id: 'group' }),
     add: async (scope, record, { author, database }) => {
       const feature = await FeatureModel.add(scope, record, { database });
       await emit(database, 'feature.created', { record: feature, by: author });
@@ -72,13 +78,66 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
     fetch: (scope, id, options) => PlanModel.fetch(scope, id, options),
     published: (scope, database) => inOrder(PlanModel.in(scope, database)),
     byKey: (scope, record, database) => withKey(PlanModel.in(scope, database), record),
-    refs: {},
+    refs: () => ({}),
     parts: [
-      { noun: 'price', of: pricesOf },
+      { noun: 'price', of: pricesOf('PLAN') },
       { noun: 'entitlement', of: entitlementsOf },
-      { noun: 'credit_grant', of: grantsOf },
+      { noun: 'credit_grant', of: grantsOf('plan_id') },
     ],
     add: (scope, record, { database }) => PlanModel.add(scope, record, { database }),
+  },
+  addon: {
+    fetch: (scope, id, options) => AddonModel.fetch(scope, id, options),
+    published: (scope, database) => inOrder(AddonModel.in(scope, database)),
+    byKey: (scope, record, database) => withKey(AddonModel.in(scope, database), record),
+    refs: () => ({}),
+    parts: [
+      { noun: 'price', of: pricesOf('ADDON') },
+      { noun: 'entitlement', of: entitlementsOf },
+      { noun: 'credit_grant', of: grantsOf('addon_id') },
+    ],
+    add: (scope, record, { database }) => AddonModel.add(scope, record, { database }),
+  },
+  coupon: {
+    fetch: (scope, id, options) => CouponModel.fetch(scope, id, options),
+    published: (scope, database) => inOrder(CouponModel.in(scope, database)),
+    key: 'coupon_code',
+    byKey: async (scope, record, database) => {
+      const { coupon_code } = record as CouponModel;
+      if (!coupon_code) return undefined;
+      const [coupon] = await CouponModel.coded(scope, [coupon_code], database).where('status', 'published');
+      return coupon;
+    },
+    refs: () => ({}),
+    // Nobody has redeemed it there.
+    fresh: { total_redemptions: 0 },
+    add: (scope, record, { database }) => CouponModel.add(scope, record, { database }),
+  },
+  tax_rate: {
+    fetch: (scope, id, options) => TaxRateModel.fetch(scope, id, options),
+    published: (scope, database) => inOrder(TaxRateModel.in(scope, database)),
+    key: 'code',
+    byKey: async (scope, record, database) => {
+      const { code } = record as TaxRateModel;
+      const [rate] = await TaxRateModel.in(scope, database).where({ code, status: 'published' });
+      return rate;
+    },
+    refs: () => ({}),
+    add: (scope, record, { database }) => TaxRateModel.add(scope, record, { database }),
+  },
+  costsheet: {
+    fetch: (scope, id, options) => CostsheetModel.fetch(scope, id, options),
+    published: (scope, database) => inOrder(CostsheetModel.in(scope, database)),
+    key: 'name',
+    byKey: async (scope, { name, lookup_key }, database) => {
+      const [sheet] = await CostsheetModel.in(scope, database)
+        .where('status', 'published')
+        .where((either) => void either.where('name', name ?? '').orWhere('lookup_key', lookup_key ?? ''));
+      return sheet;
+    },
+    refs: () => ({}),
+    parts: [{ noun: 'price', of: pricesOf('COSTSHEET') }],
+    add: (scope, record, { database }) => CostsheetModel.add(scope, record, { database }),
   },
   price: {
     fetch: (scope, id, options) => PriceModel.fetch(scope, id, options),
@@ -88,7 +147,12 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
       return price;
     },
     before: lineageOf,
-    refs: { entity_id: 'plan', meter_id: 'meter', price_unit_id: 'price_unit', group_id: 'group' },
+    refs: (record) => ({
+      entity_id: SOLD[(record as PriceModel).entity_type ?? ''] ?? 'plan',
+      meter_id: 'meter',
+      price_unit_id: 'price_unit',
+      group_id: 'group',
+    }),
     root: 'parent_price_id',
     add: (scope, record, { database, author, source_now }) =>
       PriceModel.add(scope, inForce(record, { now: author.now, source_now }), {
@@ -104,7 +168,10 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
     },
     rival: async (scope, { entity_id, feature_id }, database) =>
       (await EntitlementModel.publishedOf(scope, [entity_id!], database).where({ feature_id }))[0],
-    refs: { entity_id: 'plan', feature_id: 'feature' },
+    refs: (record) => ({
+      entity_id: SOLD[(record as EntitlementModel).entity_type ?? ''] ?? 'plan',
+      feature_id: 'feature',
+    }),
     fresh: { parent_entitlement_id: null },
     add: async (scope, record, { author, database }) => {
       const entitlement = await EntitlementModel.add(scope, record, { database });
@@ -115,32 +182,33 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
   credit_grant: {
     fetch: (scope, id, options) => CreditGrantModel.fetch(scope, id, options),
     // Nothing says which one a new grant replaces: rather none than twice the credits.
-    before: async (scope, record, database) =>
-      CreditGrantModel.in(scope, database)
-        .where({ plan_id: (record as CreditGrantModel).plan_id })
-        .whereNot({ status: 'published' }),
-    refs: { plan_id: 'plan' },
-    // Those of a plan are of nothing else.
-    fresh: { subscription_id: null, addon_id: null },
+    before: async (scope, record, database) => {
+      const { plan_id, addon_id } = record as CreditGrantModel;
+      const of = addon_id ? { addon_id } : { plan_id };
+      return CreditGrantModel.in(scope, database).where(of).whereNot({ status: 'published' });
+    },
+    refs: () => ({ plan_id: 'plan', addon_id: 'addon' }),
+    // Those of a plan or an add-on are of no subscription.
+    fresh: { subscription_id: null },
     add: (scope, record, { database }) => CreditGrantModel.add(scope, record, { database }),
   },
   group: {
     fetch: (scope, id, options) => GroupModel.fetch(scope, id, options),
     byKey: (scope, record, database) => withKey(GroupModel.in(scope, database), record),
     isSame: (group, there) => (group as GroupModel).entity_type === (there as GroupModel).entity_type,
-    refs: {},
+    refs: () => ({}),
     add: (scope, record, { database }) => GroupModel.add(scope, record, { database }),
   },
   price_unit: {
     fetch: (scope, id, options) => PriceUnitModel.fetch(scope, id, options),
     byKey: (scope, record, database) => PriceUnitModel.findByCode(scope, (record as PriceUnitModel).code, database),
     isSame: (unit, there) => isWorthTheSame(unit as PriceUnitModel, there as PriceUnitModel),
-    refs: {},
+    refs: () => ({}),
     add: (scope, record, { database }) => PriceUnitModel.add(scope, record, { database }),
   },
   meter: {
     fetch: (scope, id, options) => MeterModel.fetch(scope, id, options),
-    refs: {},
+    refs: () => ({}),
     add: (scope, { name, event_name, aggregation, filters, reset_usage }, { author, database }) => {
       const definition = { name, event_name, aggregation, filters, reset_usage } as MeterModel;
       return addMeter(database, scope, { definition, author });
@@ -148,8 +216,11 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
   },
 };
 
-/** Features before the plans that entitle to them. */
-export const ROOTS = ['feature', 'plan'] as const;
+/** Of which noun that is which has a price or an entitlement, by its `entity_type`. */
+const SOLD: Readonly<Record<string, string>> = { PLAN: 'plan', ADDON: 'addon', COSTSHEET: 'costsheet' };
+
+/** Features before the plans and add-ons that entitle to them. */
+export const ROOTS = ['feature', 'plan', 'addon', 'coupon', 'tax_rate', 'costsheet'] as const;
 
 /** What is sold there now is sold here now, also where the clock is behind. */
 function inForce(record: Record<string, unknown>, { now, source_now }: { now: Date; source_now: Date }) {
@@ -159,9 +230,12 @@ function inForce(record: Record<string, unknown>, { now, source_now }: { now: Da
   return { ...record, start_date: now.toISOString() };
 }
 
+type PartsOf = NonNullable<CopiedNoun['parts']>[number]['of'];
+
 /** Those that have ended stay behind. */
-async function pricesOf(scope: Scope, id: string, { now, database }: Found): Promise<Copyable[]> {
-  return PriceModel.current(scope, now, database).where({ entity_type: 'PLAN', entity_id: id }).orderBy('sequence');
+function pricesOf(entity_type: keyof typeof SOLD): PartsOf {
+  return async (scope, id, { now, database }) =>
+    PriceModel.current(scope, now, database).where({ entity_type, entity_id: id }).orderBy('sequence');
 }
 
 /** The versions of a price. */
@@ -174,8 +248,8 @@ async function entitlementsOf(scope: Scope, id: string, { database }: Found): Pr
   return EntitlementModel.publishedOf(scope, [id], database);
 }
 
-async function grantsOf(scope: Scope, id: string, { database }: Found): Promise<Copyable[]> {
-  return CreditGrantModel.publishedOf(scope, ['plan_id', [id]], database);
+function grantsOf(whose: 'plan_id' | 'addon_id'): PartsOf {
+  return async (scope, id, { database }) => CreditGrantModel.publishedOf(scope, [whose, [id]], database);
 }
 
 type Question<M> = PromiseLike<M[]> & {

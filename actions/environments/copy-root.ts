@@ -72,7 +72,7 @@ async function inTheWay(copying: Copying, entity: string, record: Copyable): Pro
     if (pair) return `${id}, in whose place it may stand, was copied before: ${pair.target_id}`;
   }
   const keyed = await noun.byKey?.(target, record, database);
-  if (keyed) return `${keyed.id} has the lookup_key ${record.lookup_key} there already`;
+  if (keyed) return hasKey(noun, { record, there: keyed });
   if (!noun.rival) return undefined;
   const rival = await noun.rival(target, await counterparts(copying, entity, record), database);
   return rival && `${rival.id} is there already`;
@@ -92,7 +92,11 @@ async function keyTaken(
   const there = await noun.byKey?.(copying.target, record, copying.database);
   if (!there) return undefined;
   if (noun.isSame?.(record, there)) copying.stand_ins.set(nameOf(entity, record.id), there.id);
-  return `${there.id} has the lookup_key ${record.lookup_key} there already`;
+  return hasKey(noun, { record, there });
+}
+
+function hasKey({ key = 'lookup_key' }: CopiedNoun, { record, there }: { record: Copyable; there: Copyable }): string {
+  return `${there.id} has the ${key} ${String((record as unknown as Record<string, unknown>)[key])} there already`;
 }
 
 async function copyRecord(copying: Copying, entity: string, record: Copyable): Promise<string> {
@@ -136,7 +140,7 @@ async function lineageIn(copying: Copying, entity: string, record: Copyable): Pr
 /** The fields that name other records, with what those are called in the target. */
 async function counterparts(copying: Copying, entity: string, record: Copyable): Promise<Record<string, string>> {
   const named: Record<string, string> = {};
-  for (const [field, other] of Object.entries(nounOf(entity).refs)) {
+  for (const [field, other] of Object.entries(nounOf(entity).refs(record))) {
     const id = (record as unknown as Record<string, string | null | undefined>)[field];
     if (!id) continue;
     const pair = await pairOf(copying, other, id);

@@ -8,11 +8,14 @@ import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { WebhookEndpointModel } from '../../storage/models/webhook-endpoint.ts';
 import { newId } from '../../storage/new-id.ts';
+import type { Sealing } from '../../storage/sealing.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 
 export type EndpointFields = Pick<WebhookEndpoint, 'url' | 'description' | 'event_names' | 'metadata'>;
 export type WithSecret = { endpoint: WebhookEndpointModel; secret: string };
 type Postgres = Pick<Stores, 'postgres'>;
+/** What is kept of a secret. */
+type Kept = { readonly sealing: Sealing };
 
 /** Each event makes a delivery for each of them. */
 const ENDPOINTS_MAX = 50;
@@ -20,14 +23,14 @@ const ENDPOINTS_MAX = 50;
 export async function createEndpoint(
   { postgres }: Postgres,
   scope: Scope,
-  { fields, author }: { fields: EndpointFields; author: Author },
+  { fields, author, sealing }: { fields: EndpointFields; author: Author } & Kept,
 ): Promise<WithSecret> {
   const secret = makeSecret();
   const record = {
     id: newId('webhook_endpoint', author.now.getTime()),
     ...fields,
     endpoint_status: 'enabled',
-    secret,
+    secret: sealing.seal(secret),
     secret_hint: hintOf(secret),
     ...createdBy(author),
   };
@@ -72,7 +75,7 @@ const HOUR_MS = 3_600_000;
 export async function rotateSecret(
   { postgres }: Postgres,
   scope: Scope,
-  { id, overlap_hours, author }: Rotation,
+  { id, overlap_hours, author, sealing }: Rotation & Kept,
 ): Promise<WithSecret> {
   return postgres.transaction(async (database) => {
     const endpoint = await held(scope, id, database);
@@ -80,9 +83,9 @@ export async function rotateSecret(
     const until = new Date(author.now.getTime() + overlap_hours * HOUR_MS).toISOString();
     const before =
       overlap_hours > 0
-        ? { previous_secret: endpoint.secret, previous_secret_expires_at: until }
+        ? { previous_secret: sealing.seal(endpoint.secret), previous_secret_expires_at: until }
         : { previous_secret: null, previous_secret_expires_at: null };
-    const changes = { secret, secret_hint: hintOf(secret), ...before };
+    const changes = { secret: sealing.seal(secret), secret_hint: hintOf(secret), ...before };
     return { endpoint: await WebhookEndpointModel.change(endpoint, changes, { by: author, database }), secret };
   });
 }

@@ -11,12 +11,15 @@ import { WebhookAttemptModel } from '../../storage/models/webhook-attempt.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { WebhookEndpointModel } from '../../storage/models/webhook-endpoint.ts';
 import { newId } from '../../storage/new-id.ts';
+import type { Sealing } from '../../storage/sealing.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import type { DueDelivery } from '../../storage/webhooks/due-deliveries.ts';
 import { emit } from '../system-events/emit.ts';
 
 export type WebhookServices = Pick<Stores, 'postgres'> & {
   readonly backend: WebhookBackend;
+  /** Opens the secrets of endpoints. */
+  readonly sealing: Sealing;
   /** Whether invoices are sent by e-mail, too. */
   readonly mails?: boolean;
 };
@@ -38,12 +41,12 @@ export type Sent = {
   readonly detail: string | null;
 };
 
-export async function sendDelivery({ postgres, backend }: WebhookServices, attempt: Try): Promise<Sent> {
+export async function sendDelivery({ postgres, backend, sealing }: WebhookServices, attempt: Try): Promise<Sent> {
   const { delivery, now } = attempt;
   const { tenant_id, environment_id, endpoint_id, system_event_id } = delivery;
   const scope = { tenant_id, environment_id };
   const event = await SystemEventModel.fetch(scope, system_event_id, { database: postgres });
-  const target = endpoint_id === null ? null : await targetOf(scope, endpoint_id, { database: postgres, now });
+  const target = endpoint_id === null ? null : await targetOf(scope, endpoint_id, { database: postgres, sealing, now });
   const body = JSON.stringify(event.payload);
 
   const outcome = await backend.send({ id: event.id, event_name: event.event_name, body, ...scope }, target);
@@ -55,7 +58,7 @@ export async function sendDelivery({ postgres, backend }: WebhookServices, attem
 async function targetOf(
   scope: Scope,
   id: string,
-  { database, now }: { database: WebhookServices['postgres']; now: Date },
+  { database, sealing, now }: { database: WebhookServices['postgres']; sealing: Sealing; now: Date },
 ): Promise<Target> {
   const { url, secret, previous_secret, previous_secret_expires_at } = await WebhookEndpointModel.fetch(scope, id, {
     database,
@@ -64,7 +67,7 @@ async function targetOf(
     previous_secret !== null &&
     previous_secret_expires_at !== null &&
     instantOf(previous_secret_expires_at) > now.getTime();
-  return { url, secrets: isBoth ? [secret, previous_secret] : [secret] };
+  return { url, secrets: (isBoth ? [secret, previous_secret] : [secret]).map((kept) => sealing.open(kept)) };
 }
 
 type Tried = Try & { readonly outcome: Outcome };

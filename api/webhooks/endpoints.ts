@@ -11,6 +11,7 @@ import { notAllowed } from '../../core/error.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { WebhookEndpointModel } from '../../storage/models/webhook-endpoint.ts';
+import { sealingWith } from '../../storage/sealing.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import {
@@ -46,7 +47,11 @@ export const endpointRoutes: Route[] = [
     handle: ({ body }, context) => {
       if (context.services.config.SVIX_TOKEN !== undefined)
         throw notAllowed('Svix has the endpoints: GET /webhooks/dashboard tells where');
-      return createEndpoint(context.services, context.scope, { fields: body, author: authorOf(context) });
+      return createEndpoint(context.services, context.scope, {
+        fields: body,
+        author: authorOf(context),
+        sealing: sealingOf(context),
+      });
     },
   }),
   route({
@@ -113,7 +118,12 @@ export const endpointRoutes: Route[] = [
     answer: EndpointSecretAnswer,
     once: 'shown_once',
     handle: ({ params, body }, context) =>
-      rotateSecret(context.services, context.scope, { id: params.id, ...body, author: authorOf(context) }),
+      rotateSecret(context.services, context.scope, {
+        id: params.id,
+        ...body,
+        author: authorOf(context),
+        sealing: sealingOf(context),
+      }),
   }),
   route({
     ...one,
@@ -138,4 +148,8 @@ export const endpointRoutes: Route[] = [
 function findEndpoints(input: EndpointFilter, { scope, services }: Context) {
   const query = narrow(WebhookEndpointModel.in(scope, services.postgres), [['endpoint_status', input.endpoint_status]]);
   return fetchPage(query, input, endpointGrammar);
+}
+
+function sealingOf({ services }: Context) {
+  return sealingWith(services.config.SECRETS_KEYS);
 }

@@ -1,4 +1,4 @@
-/** Table `webhook_endpoints`. The secrets are in it as they are, because each body is signed with them; no answer has them. */
+/** Table `webhook_endpoints`. The secrets are in it sealed where there is a key for that (sealing.ts), because each body is signed with them; no answer has them. */
 import { type WebhookEndpoint, webhookEndpointShape } from '../../core/webhook/record.ts';
 import { ScopedModel } from './model.ts';
 

@@ -67,6 +67,8 @@ describe('POST /environments/:id/clone', () => {
   const keyFor = async (environment_id: string): Promise<string> =>
     (await made('/secrets/api/keys', { name: 'k', type: 'private_key', environment_id })).api_key;
   const environment = async (name: string) => (await made('/environments', { name, type: 'development' })).id as string;
+  const searched = async (path: string, key: string) =>
+    (await api.request('POST', `${path}/search`, { body: {}, key })).body.items;
   const listed = async (path: string, key: string) => (await api.request('GET', path, { key })).body.items;
 
   it('copies features with meters and plans with prices, groups and units, under ids of their own', async () => {
@@ -297,16 +299,81 @@ describe('POST /environments/:id/clone', () => {
   it('knows every column that names another record, so that none names one of the source', async () => {
     expect(Object.keys(COPIED)).to.include.members([...ROOTS]);
     for (const [entity, { refs, root = '', fresh = {}, parts = [] }] of Object.entries(COPIED)) {
-      const nouns = [...Object.values(refs), ...parts.map(({ noun }) => noun)];
+      const named = refs({} as never);
+      const nouns = [...Object.values(named), ...parts.map(({ noun }) => noun)];
       expect(Object.keys(COPIED), entity).to.include.members(nouns);
       const { rows } = await api.services.postgres.raw(
         `select column_name from information_schema.columns where table_schema = 'public' and table_name = ? and column_name ~ '_id$'`,
         [`${entity}s`],
       );
       const columns = rows.map(({ column_name }: { column_name: string }) => column_name);
-      const known = ['tenant_id', 'environment_id', root, ...Object.keys(refs), ...Object.keys(fresh)];
+      const known = ['tenant_id', 'environment_id', root, ...Object.keys(named), ...Object.keys(fresh)];
       expect(known, entity).to.include.members(columns);
     }
+  });
+
+  it('copies add-ons with what hangs on them, coupons that nobody has redeemed there, tax rates and cost sheets, once', async () => {
+    const addon = await made('/addons', { name: 'Seats', lookup_key: 'seats' });
+    const of = { entity_type: 'ADDON', entity_id: addon.id };
+    await made('/prices', { ...of, ...fixed, currency: 'usd', billing_cadence: 'RECURRING', amount: '12.5' });
+    await made('/entitlements', { ...of, feature_id: feature.id, feature_type: 'metered', usage_limit: 5 });
+    const grant = { name: 'Extra', scope: 'ADDON', addon_id: addon.id, credits: '3', cadence: 'ONETIME' };
+    await made('/creditgrants', grant);
+    const once = { type: 'percentage', percentage_off: '10', cadence: 'once', max_redemptions: 2 };
+    const coupon = await made('/coupons', { name: 'Tenth', coupon_code: 'TENTH', ...once });
+    await api.services.postgres('coupons').where({ id: coupon.id }).update({ total_redemptions: 2 });
+    await made('/taxes/rates', { name: 'VAT', code: 'vat', percentage_value: '19' });
+    const { costsheet } = await made('/costs', { name: 'Models', lookup_key: 'models' });
+    const cost = {
+      ...usage,
+      entity_type: 'COSTSHEET',
+      entity_id: costsheet.id,
+      currency: 'usd',
+      billing_cadence: 'RECURRING',
+    };
+    await made('/prices', { ...cost, amount: '0.01', meter_id: feature.meter_id });
+    const target_environment_id = await environment('Sold');
+    const first = await cloned({ target_environment_id });
+    expect([first.result.skipped, first.result.failed]).to.deep.equal([[], []]);
+    expect(first.result.copied).to.include({ addon: 1, coupon: 1, tax_rate: 1, costsheet: 1 });
+    const key = await keyFor(target_environment_id);
+    const [copy] = await listed('/addons', key);
+    expect(copy).to.include({ lookup_key: 'seats', name: 'Seats' });
+    const prices = await listed('/prices?limit=100', key);
+    const [ofCopy] = prices.filter(({ entity_id }: { entity_id: string }) => entity_id === copy.id);
+    expect(ofCopy).to.include({ entity_type: 'ADDON', amount: '12.5' });
+    const entitlements = await listed('/entitlements', key);
+    const calls = (await listed('/features', key)).find((one: { name: string }) => one.name === 'API calls');
+    expect(entitlements.find(({ entity_id }: { entity_id: string }) => entity_id === copy.id)).to.include({
+      entity_type: 'ADDON',
+      feature_id: calls.id,
+      usage_limit: 5,
+    });
+    const grants = await api.services.postgres('credit_grants').where({ environment_id: target_environment_id });
+    expect(grants.find(({ name }: { name: string }) => name === 'Extra')).to.include({
+      addon_id: copy.id,
+      plan_id: null,
+    });
+    expect((await searched('/coupons', key))[0]).to.include({ coupon_code: 'TENTH', total_redemptions: 0 });
+    expect((await api.request('GET', '/taxes/rates', { key })).body[0]).to.include({
+      code: 'vat',
+      percentage_value: '19',
+    });
+    const costs = prices.filter(({ entity_type }: { entity_type: string }) => entity_type === 'COSTSHEET');
+    expect(costs.map(({ meter_id }: { meter_id: string }) => meter_id)).to.deep.equal([calls.meter_id]);
+    const again = await cloned({ target_environment_id });
+    expect([again.result.skipped, again.result.failed, again.result.copied]).to.deep.equal([[], [], {}]);
+    const other = await environment('Taken');
+    const theirs = await keyFor(other);
+    await made('/coupons', { name: 'Other', coupon_code: 'tenth', ...once }, theirs);
+    const { result } = await cloned({ target_environment_id: other });
+    expect(
+      result.skipped.map(({ entity, reason }: { entity: string; reason: string }) => [entity, reason]),
+    ).to.deep.equal([
+      ['coupon', `${(await searched('/coupons', theirs))[0].id} has the coupon_code TENTH there already`],
+    ]);
+    for (const path of [`/addons/${addon.id}`, `/coupons/${coupon.id}`])
+      expect((await api.request('DELETE', path)).status).to.be.below(300);
   });
 
   it('a copied successor is that of the copy: what is charged once is charged once', async () => {

@@ -109,6 +109,25 @@ describe('scenario: free units', () => {
     });
   });
 
+  it('behind a trial the limit begins anew with its share of the month of the calendar, at every door', async () => {
+    const trial = { billing_cycle: 'calendar', trial_period_days: 9 };
+    await world.on('2026-04-02', () => world.subscribe('Tried', 'Period', trial));
+    // The trial ends on 11 April: 20 of 30 days, 33 of 50 units.
+    await world.send([
+      world.event('Tried', 'calls', { n: 45, at: at('04-05') }),
+      world.event('Tried', 'calls', { n: 40, at: at('04-15') }),
+    ]);
+    await world.on('2026-04-20');
+    const { charges } = await world.post('/subscriptions/usage', { subscription_id: world.id('subscription Tried') });
+    const { features } = await world.get(`/customers/usage?customer_id=${world.id('customer Tried')}`);
+    const range = { start_time: at('04-11'), end_time: at('05-01'), external_customer_id: 'Tried' };
+    const { items } = await world.post('/events/analytics', range);
+    const [feature] = features;
+    expect([charges[0].quantity, charges[0].amount, items[0].total_cost]).to.deep.equal(['7', '21', '21']);
+    expect([String(feature.total_limit), String(feature.current_usage)]).to.deep.equal(['33', '40']);
+    expect((await world.preview('Tried')).total).to.equal('21');
+  });
+
   it('a short first period has its share of the limit, at every door, and the next one all of it', async () => {
     const calendar = { billing_cycle: 'calendar' };
     await world.on('2026-03-11', () => world.subscribe('Short', 'Period', calendar));

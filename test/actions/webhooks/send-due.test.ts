@@ -9,6 +9,7 @@ import { type Sending, sendDue } from '../../../actions/webhooks/send-due.ts';
 import { httpBackend } from '../../../integrations/webhooks/http.ts';
 import { retryWebhooksJob } from '../../../scheduler/jobs/retry-webhooks.ts';
 import { sendWebhooksJob } from '../../../scheduler/jobs/send-webhooks.ts';
+import { sealingWith } from '../../../storage/sealing.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { type Receiver, startReceiver } from '../../support/receiver.ts';
 
@@ -24,7 +25,11 @@ describe('webhooks', () => {
   before(async () => {
     api = await startTestApi({ now: START });
     const { postgres } = api.services;
-    services = { postgres, backend: httpBackend({ allow_private_addresses: true, timeout_ms: TIMEOUT_MS }) };
+    services = {
+      postgres,
+      sealing: sealingWith([]),
+      backend: httpBackend({ allow_private_addresses: true, timeout_ms: TIMEOUT_MS }),
+    };
   });
   beforeEach(async () => {
     receiver = await startReceiver();

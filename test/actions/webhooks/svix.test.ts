@@ -7,6 +7,7 @@ import { webhookBackend } from '../../../actions/webhooks/backend.ts';
 import type { WebhookServices } from '../../../actions/webhooks/send-delivery.ts';
 import { retryWebhooksJob } from '../../../scheduler/jobs/retry-webhooks.ts';
 import { sendWebhooksJob } from '../../../scheduler/jobs/send-webhooks.ts';
+import { sealingWith } from '../../../storage/sealing.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const AT = '2026-03-15T12:00:00Z';
@@ -35,7 +36,11 @@ describe('webhooks by Svix', () => {
     await once(svix, 'listening');
     const server = `http://127.0.0.1:${(svix.address() as AddressInfo).port}`;
     api = await startTestApi({ now: AT, config: { SVIX_TOKEN: 'testsk_1', SVIX_SERVER_URL: server } });
-    services = { postgres: api.services.postgres, backend: webhookBackend(api.services.config) };
+    services = {
+      postgres: api.services.postgres,
+      sealing: sealingWith([]),
+      backend: webhookBackend(api.services.config),
+    };
   });
   after(async () => {
     await api.stop();

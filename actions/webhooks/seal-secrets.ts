@@ -1,0 +1,24 @@
+/** Seals the secrets of endpoints that are not sealed yet, or with another key than the first (docs/decisions/0024-sealed-secrets.md). */
+import type { Sealing } from '../../storage/sealing.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+type Kept = { id: string; tenant_id: string; environment_id: string; secret: string; previous_secret: string | null };
+
+/** Answers of how many endpoints. Who gives one a new secret meanwhile has the better one, and keeps it. */
+export async function sealSecrets({ postgres }: Pick<Stores, 'postgres'>, sealing: Sealing): Promise<number> {
+  const endpoints: Kept[] = await postgres('webhook_endpoints')
+    .whereNot('secret', '')
+    .select('id', 'tenant_id', 'environment_id', 'secret', 'previous_secret');
+  let sealed = 0;
+  for (const { secret, previous_secret, ...which } of endpoints) {
+    const anew = {
+      secret: sealing.sealAnew(secret),
+      previous_secret: previous_secret && sealing.sealAnew(previous_secret),
+    };
+    if (anew.secret === secret && anew.previous_secret === previous_secret) continue;
+    sealed += await postgres('webhook_endpoints')
+      .where({ ...which, secret, previous_secret })
+      .update(anew);
+  }
+  return sealed;
+}

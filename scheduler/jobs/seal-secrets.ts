@@ -1,0 +1,16 @@
+/** Seals what is kept unsealed, or with a key that is to be replaced (docs/decisions/0024-sealed-secrets.md). */
+import { sealSecrets } from '../../actions/webhooks/seal-secrets.ts';
+import type { Sealing } from '../../storage/sealing.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { Job } from '../job.ts';
+
+export function sealSecretsJob(
+  stores: Stores,
+  { sealing, every_seconds }: { sealing: Sealing; every_seconds: number },
+): Job {
+  return {
+    name: 'seal-secrets',
+    every_seconds,
+    run: async () => ({ done: { sealed: await sealSecrets(stores, sealing) }, waiting: [], failed: [] }),
+  };
+}

@@ -1,0 +1,60 @@
+/**
+ * Secrets that must be read again, so that they cannot be kept as a hash: with a key of the settings they are in Postgres sealed
+ * (AES-256-GCM), so that a backup of it holds none (docs/decisions/0024-sealed-secrets.md). Without one they are there as they are.
+ */
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { FarthingError } from '../core/error.ts';
+
+export type Sealing = {
+  /** The same where it is sealed already, or where there is no key. */
+  seal(secret: string): string;
+  /** With the first key, unless it is that already. */
+  sealAnew(kept: string): string;
+  /** Of what was never sealed, itself. */
+  open(kept: string): string;
+};
+
+const SEALED = 'sealed:';
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** The first of the keys seals; what another of them has sealed can be opened. */
+export function sealingWith(keys: readonly string[]): Sealing {
+  const ciphers = keys.map((key) => createHash('sha256').update(key).digest());
+  const [first] = ciphers;
+  const seal = (secret: string) =>
+    first === undefined || secret === '' || secret.startsWith(SEALED) ? secret : sealed(secret, first);
+  return {
+    seal,
+    sealAnew(kept) {
+      if (first === undefined || (kept.startsWith(SEALED) && opened(kept, first) !== null)) return kept;
+      return seal(this.open(kept));
+    },
+    open(kept) {
+      if (!kept.startsWith(SEALED)) return kept;
+      for (const key of ciphers) {
+        const secret = opened(kept, key);
+        if (secret !== null) return secret;
+      }
+      throw new FarthingError('system_error', 'a secret was sealed with a key that is not in SECRETS_KEYS');
+    },
+  };
+}
+
+function sealed(secret: string, key: Buffer): string {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce);
+  const bytes = Buffer.concat([nonce, cipher.update(secret), cipher.final(), cipher.getAuthTag()]);
+  return SEALED + bytes.toString('base64');
+}
+
+function opened(kept: string, key: Buffer): string | null {
+  const bytes = Buffer.from(kept.slice(SEALED.length), 'base64');
+  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES));
+  decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
+  try {
+    return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]).toString();
+  } catch {
+    return null;
+  }
+}
