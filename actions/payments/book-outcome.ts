@@ -132,8 +132,14 @@ function isTriedAgain({ payment, invoice, subscription }: HeldPayment): boolean 
   const isRefused =
     invoice.billing_reason === 'SUBSCRIPTION_CREATE' &&
     subscription?.subscription_status === 'incomplete' &&
-    subscription.payment_behavior === 'error_if_incomplete';
+    subscription.payment_behavior === 'error_if_incomplete' &&
+    isAnsweredAtOnce(payment);
   return payment.is_automatic && !isRefused;
+}
+
+/** What had taken its time, or was not answered, was told as a subscription that is incomplete: it is tried as any other. */
+function isAnsweredAtOnce({ attempt_count, gateway_payment_id, error_message }: PaymentModel): boolean {
+  return attempt_count <= 1 && !gateway_payment_id && !error_message;
 }
 
 /** It has failed for good; what follows from that for its subscription is done next, where the setting says something. */
