@@ -9,7 +9,7 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { withLines } from '../billing/invoice-records.ts';
-import { isCollected } from '../payments/plan-collection.ts';
+import { pendingCollection } from '../payments/plan-collection.ts';
 import type { Change } from '../system-events/emit.ts';
 import { openSubscription } from './draft-invoice.ts';
 
@@ -39,7 +39,9 @@ export async function settle(
 ): Promise<Opened> {
   const latest_invoice = await newestInvoice(subscription, transaction);
   // Where it is charged the payment says it, after the commit (actions/payments/collect-opening.ts).
-  const isRefused = 'user_id' in by && !(await isCollected(transaction, subscription));
+  const isCollected =
+    latest_invoice && (await pendingCollection(transaction, { ...subscription, id: latest_invoice.id }));
+  const isRefused = 'user_id' in by && !isCollected;
   const statusAfter = isRefused ? statusAfterOpening : statusAfterInvoice;
   const status = statusAfter(subscription.payment_behavior, latest_invoice?.amount_remaining ?? null);
   if (status === subscription.subscription_status) return { subscription, latest_invoice };

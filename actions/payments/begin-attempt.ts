@@ -15,11 +15,11 @@ import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { holdWallet } from '../wallets/hold-wallet.ts';
-import { takeForPayment, walletToPay } from '../wallets/pay-with-credits.ts';
+import { heldCredits, takeForPayment, walletToPay } from '../wallets/pay-with-credits.ts';
 import { bookReceipt, failFor } from './book-outcome.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
 import { type HeldPayment, holdPayment } from './hold.ts';
-import { usableGateway, type WayToPay, wayToCollect } from './way-to-pay.ts';
+import { type Collection, collectionOf, usableGateway } from './way-to-pay.ts';
 
 /** Whether a provider is to be asked now. */
 export type Begun = {
@@ -36,31 +36,36 @@ export async function beginAttempt(
   { id, by, isAsked, isNew = false }: { id: string; by: By; isAsked: boolean; isNew?: boolean },
 ): Promise<Begun> {
   return stores.postgres.transaction(async (transaction) => {
-    const held = await holdPayment(transaction, scope, id);
-    const { payment } = held;
+    const seen = await holdPayment(transaction, scope, id);
+    const { payment } = seen;
     if (!OPEN.includes(payment.payment_status)) {
       if (!isAsked || isNew) return { payment, asks: false };
       throw notAllowed(`a payment that is ${payment.payment_status} cannot be processed`, {
         payment_status: payment.payment_status,
       });
     }
-    const unpayable = obstacleOf(held);
-    const way = unpayable === null && payment.is_automatic ? await wayNow(transaction, held) : null;
-    const obstacle = unpayable ?? (await unusable(transaction, held, { way, now: by.now }));
+    const unpayable = obstacleOf(seen);
+    const isCollected = unpayable === null && payment.is_automatic;
+    const collection = isCollected ? await collectionNow(transaction, seen, { isAsked, now: by.now }) : null;
+    const held = collection ? { ...seen, payment: Object.assign(payment.$clone(), collection) } : seen;
+    const obstacle = unpayable ?? (await unusable(transaction, held, { collection, now: by.now }));
     if (obstacle && isNew)
       return { payment: await refuse(stores, transaction, { ...held, obstacle, by }), asks: false, obstacle };
     if (obstacle && isAsked) throw obstacle;
     if (obstacle) return { payment: await leave(stores, transaction, { ...held, obstacle, by }), asks: false };
-    const isOfCredits = payment.payment_method_type === 'CREDITS';
-    if (isOfCredits) await takeForPayment(transaction, { ...held, author: { user_id: '', ...by } });
-    if (isOfCredits || payment.payment_method_type === 'OFFLINE')
-      return {
-        payment: await bookReceipt(stores, transaction, { ...held, gateway_payment_id: null, by }),
-        asks: false,
-      };
-    if (payment.payment_method_type === 'PAYMENT_LINK')
-      return { payment: await openPage(transaction, held, by), asks: true };
-    return { payment: await claim(stores, transaction, { ...held, way, by }), asks: true };
+    switch (held.payment.payment_method_type) {
+      case 'CREDITS':
+        return { payment: await payWithCredits(stores, transaction, { ...seen, collection, by }), asks: false };
+      case 'OFFLINE':
+        return {
+          payment: await bookReceipt(stores, transaction, { ...seen, gateway_payment_id: null, by }),
+          asks: false,
+        };
+      case 'PAYMENT_LINK':
+        return { payment: await openPage(transaction, seen, by), asks: true };
+      default:
+        return { payment: await claim(stores, transaction, { ...seen, collection, by }), asks: true };
+    }
   });
 }
 
@@ -80,14 +85,14 @@ function obstacleOf({ invoice, payment }: HeldPayment): FarthingError | null {
 async function unusable(
   transaction: Transaction,
   { payment, invoice }: HeldPayment,
-  { way, now }: { way: WayToPay | null; now: Date },
+  { collection, now }: { collection: Collection | null; now: Date },
 ): Promise<FarthingError | null> {
-  if (payment.payment_method_type === 'OFFLINE') return null;
+  if (collection || payment.payment_method_type === 'OFFLINE') return null;
   if (payment.payment_method_type === 'CREDITS') {
     const { id: wallet_id } = await holdWallet(transaction, payment, payment.payment_method_id);
     return refusalOf(() => walletToPay(transaction, invoice, { wallet_id, amount: payment.amount, now }));
   }
-  return way ? null : refusalOf(() => usableGateway(transaction, payment, payment.payment_gateway ?? null));
+  return refusalOf(() => usableGateway(transaction, payment, payment.payment_gateway ?? null));
 }
 
 async function refusalOf(ask: () => Promise<unknown>): Promise<FarthingError | null> {
@@ -130,11 +135,20 @@ async function openPage(transaction: Transaction, { payment }: HeldPayment, by: 
   return PaymentModel.change(payment, changes, { by, database: transaction });
 }
 
-async function claim(
+type Collecting = HeldPayment & { collection: Collection | null; by: By };
+
+/** `transaction` holds the wallet, which was found to be able to pay. */
+async function payWithCredits(
   stores: Stores,
   transaction: Transaction,
-  { by, ...held }: HeldPayment & { way: WayToPay | null; by: By },
+  { collection, by, ...held }: Collecting,
 ): Promise<PaymentModel> {
+  const payment = await PaymentModel.change(held.payment, { ...collection }, { by, database: transaction });
+  await takeForPayment(transaction, { ...held, payment, author: { user_id: '', ...by } });
+  return bookReceipt(stores, transaction, { ...held, payment, gateway_payment_id: null, by });
+}
+
+async function claim(stores: Stores, transaction: Transaction, { by, ...held }: Collecting): Promise<PaymentModel> {
   const { payment, invoice, subscription } = held;
   const collected = payment.is_automatic ? asItIsNow(held) : {};
   const attempt_number = payment.attempt_count + 1;
@@ -169,14 +183,19 @@ async function claim(
   return claimed;
 }
 
-/** The customer may have another card since. */
-async function wayNow(transaction: Transaction, { invoice, subscription }: HeldPayment): Promise<WayToPay | null> {
-  const asked = { customer_id: invoice.customer_id, subscription: subscription ?? {} };
-  return (await wayToCollect(transaction, invoice, asked)).way;
+/** The customer may have another card since, or credits. Whoever asks for it has what there is, also of a part. */
+async function collectionNow(
+  transaction: Transaction,
+  { invoice, subscription }: HeldPayment,
+  { isAsked, now }: { isAsked: boolean; now: Date },
+): Promise<Collection | null> {
+  const covered = await heldCredits(transaction, invoice, now);
+  const inPart = isAsked ? { inPart: true } : {};
+  return (await collectionOf(transaction, invoice, { subscription, covered, ...inPart })).collection;
 }
 
 /** By that, and what remains by now: a part may have been paid. */
-function asItIsNow({ payment, invoice, way }: HeldPayment & { way: WayToPay | null }) {
+function asItIsNow({ payment, invoice, collection }: Omit<Collecting, 'by'>) {
   const amount = new Decimal(invoice.amount_remaining).toFixed();
-  return { ...(way ?? { payment_gateway: payment.payment_gateway }), amount };
+  return collection ?? { payment_gateway: payment.payment_gateway, amount };
 }

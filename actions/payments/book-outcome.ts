@@ -2,17 +2,22 @@
 
 import { Decimal } from '../../core/decimal.ts';
 import { afterDecline, withReceipt } from '../../core/invoice/payment-status.ts';
+import { isPaidInPart } from '../../core/payment/collection.ts';
 import { neededOf } from '../../core/payment/receipt.ts';
 import { nextTry } from '../../core/payment/schedule.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
+import { holdInvoice } from '../invoices/hold-invoice.ts';
 import { emit } from '../system-events/emit.ts';
+import { heldCredits, takeForPayment } from '../wallets/pay-with-credits.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
 import type { HeldPayment } from './hold.ts';
 import { keepMethod } from './payment-methods.ts';
+import { addCollection, pendingCollection, planCollection } from './plan-collection.ts';
 import { giveSurplusBack } from './refund-payment.ts';
+import { withCredits } from './way-to-pay.ts';
 
 /** The money is there. */
 export async function bookReceipt(
@@ -49,6 +54,7 @@ export async function bookReceipt(
     const paid = withReceipt(begun, needed.toFixed(), by.now);
     await changeInvoicePayment(stores, transaction, { invoice, subscription, changes: paid, by });
   }
+  if (record.is_automatic) await collectRest(stores, transaction, { payment: record, by });
   const surplus = new Decimal(record.amount).minus(needed);
   return surplus.isZero() ? record : giveSurplusBack(transaction, { payment: record, surplus, by });
 }
@@ -62,6 +68,31 @@ async function endProcessing(
   if (payment.payment_status !== 'PROCESSING') return;
   const changes = afterDecline(invoice, by.now);
   await changeInvoicePayment(stores, transaction, { invoice, subscription, changes, by });
+}
+
+type Booked = { readonly payment: PaymentModel; readonly by: By };
+
+/** What was left to a postpaid wallet, which may hold less by now. */
+async function collectRest(stores: Stores, transaction: Transaction, booked: Booked): Promise<void> {
+  if (await payTheRest(stores, transaction, booked)) return;
+  const { invoice, subscription } = await holdInvoice(transaction, booked.payment, booked.payment.destination_id);
+  const isCollected = await pendingCollection(transaction, invoice);
+  if (!isCollected && invoice.invoice_status === 'FINALIZED')
+    await planCollection(transaction, { invoice, subscription, now: booked.by.now });
+}
+
+/** Whether a postpaid wallet has paid something of it; its payment goes on with what is left. */
+async function payTheRest(stores: Stores, transaction: Transaction, { payment, by }: Booked): Promise<boolean> {
+  const held = await holdInvoice(transaction, payment, payment.destination_id);
+  const { invoice } = held;
+  if (invoice.invoice_status !== 'FINALIZED' || new Decimal(invoice.amount_remaining).lte(0)) return false;
+  const covered = await heldCredits(transaction, invoice, by.now);
+  if (!covered) return false;
+  const collection = { ...withCredits(covered), amount: covered.amount.toFixed() };
+  const added = await addCollection(transaction, { invoice, collection, now: by.now }, 'INITIATED');
+  await takeForPayment(transaction, { payment: added, invoice, author: { user_id: '', ...by } });
+  await bookReceipt(stores, transaction, { ...held, payment: added, gateway_payment_id: null, by });
+  return true;
 }
 
 type Receipt = HeldPayment & { gateway_payment_id: string | null; by: By; at?: string | undefined };
@@ -80,7 +111,12 @@ export async function bookDecline(
   const { payment } = held;
   const config = await settingOf(payment, 'payment_config', transaction);
   const again = isTriedAgain(held) ? nextTry(payment.attempt_count, config, by.now) : null;
-  if (again === null) return failFor(stores, transaction, { ...held, error, gateway_payment_id, by });
+  const isPartial = payment.is_automatic && isPaidInPart(held.invoice, held.subscription);
+  const after = async (declined: PaymentModel) => {
+    if (isPartial) await payTheRest(stores, transaction, { payment: declined, by });
+    return declined;
+  };
+  if (again === null) return after(await failFor(stores, transaction, { ...held, error, gateway_payment_id, by }));
   const changes = {
     payment_status: 'PENDING' as const,
     error_message: error,
@@ -88,7 +124,7 @@ export async function bookDecline(
     gateway_payment_id,
     next_attempt_at: again.toISOString(),
   };
-  return writeDecline(stores, transaction, { ...held, changes, by });
+  return after(await writeDecline(stores, transaction, { ...held, changes, by }));
 }
 
 /** What is collected; but whoever creates a subscription with `error_if_incomplete` is told at once that it was refused. */
@@ -96,8 +132,14 @@ function isTriedAgain({ payment, invoice, subscription }: HeldPayment): boolean 
   const isRefused =
     invoice.billing_reason === 'SUBSCRIPTION_CREATE' &&
     subscription?.subscription_status === 'incomplete' &&
-    subscription.payment_behavior === 'error_if_incomplete';
+    subscription.payment_behavior === 'error_if_incomplete' &&
+    isAnsweredAtOnce(payment);
   return payment.is_automatic && !isRefused;
+}
+
+/** What had taken its time, or was not answered, was told as a subscription that is incomplete: it is tried as any other. */
+function isAnsweredAtOnce({ attempt_count, gateway_payment_id, error_message }: PaymentModel): boolean {
+  return attempt_count <= 1 && !gateway_payment_id && !error_message;
 }
 
 /** It has failed for good; what follows from that for its subscription is done next, where the setting says something. */

@@ -12,10 +12,12 @@ import { PaymentModel } from '../../storage/models/payment.ts';
 import { withMethods } from '../../storage/models/payment-method.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { withPostpaid } from '../../storage/models/wallet.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
-import { type WayToCollect, wayToCollect } from './way-to-pay.ts';
+import { payableWithCredits } from '../wallets/pay-with-credits.ts';
+import { type Collection, collectionOf } from './way-to-pay.ts';
 
 type Collected = { readonly invoice: InvoiceModel; readonly subscription: SubscriptionModel | null };
 
@@ -28,9 +30,9 @@ export async function planCollections(
   const due = all.filter(isToBeCollected);
   if (due.length < 2) return void (await Promise.all(due.map((one) => planCollection(transaction, { ...one, now }))));
   const payers = due.map(({ invoice }) => invoice.customer_id);
-  const able = await withMethods(scope, payers, transaction);
+  const able = [await withMethods(scope, payers, transaction), await withPostpaid(scope, payers, transaction)];
   const hasWay = ({ invoice, subscription }: Collected) =>
-    Boolean(subscription?.gateway_payment_method_id) || able.has(invoice.customer_id);
+    Boolean(subscription?.gateway_payment_method_id) || able.some((those) => those.has(invoice.customer_id));
   await sideBySide(transaction, due.filter(hasWay), (one) => planCollection(transaction, { ...one, now }));
 }
 
@@ -42,25 +44,35 @@ async function planCollection(
   transaction: Transaction,
   { invoice, subscription, now }: Collected & { readonly now: Date },
 ): Promise<PaymentModel | null> {
-  if (!subscription) return null;
-  const { way } = await wayToCollect(transaction, invoice, { customer_id: invoice.customer_id, subscription });
-  return way && addCollection(transaction, { invoice, way, now });
+  const covered = await payableWithCredits(transaction, invoice, now);
+  const { collection } = await collectionOf(transaction, invoice, { subscription, covered });
+  return collection && addCollection(transaction, { invoice, collection, now });
 }
 
-/** Whether the subscription would be charged for what it is invoiced. */
-export async function isCollected(database: Database, subscription: SubscriptionModel): Promise<boolean> {
-  if (subscription.collection_method !== 'charge_automatically') return false;
-  const customer_id = subscription.invoicing_customer_id ?? subscription.customer_id;
-  return (await wayToCollect(database, subscription, { customer_id, subscription })).way !== null;
+/** What collects it, and waits to be tried. */
+export async function pendingCollection(
+  database: Database,
+  invoice: Pick<InvoiceModel, 'id' | 'tenant_id' | 'environment_id'>,
+): Promise<PaymentModel | undefined> {
+  const [pending] = await PaymentModel.in(invoice, database).where({
+    destination_id: invoice.id,
+    is_automatic: true,
+    payment_status: 'PENDING',
+    status: 'published',
+  });
+  return pending;
 }
+
+type Adding = { readonly invoice: InvoiceModel; readonly collection: Collection; readonly now: Date };
 
 export async function addCollection(
   transaction: Transaction,
-  { invoice, way, now }: { invoice: InvoiceModel; way: WayToCollect; now: Date },
+  { invoice, collection, now }: Adding,
+  payment_status: 'PENDING' | 'INITIATED' = 'PENDING',
 ): Promise<PaymentModel> {
   const id = newId('payment', now.getTime());
   const record = {
-    ...way,
+    ...collection,
     ...createdBy({ user_id: SYSTEM_USER, now }),
     id,
     idempotency_key: `collection of ${invoice.id}: ${id}`,
@@ -68,9 +80,9 @@ export async function addCollection(
     destination_type: 'INVOICE',
     destination_id: invoice.id,
     invoice_number: invoice.invoice_number ?? null,
-    amount: invoice.amount_remaining,
     currency: invoice.currency,
-    payment_status: 'PENDING',
+    payment_status,
+    track_attempts: collection.payment_method_type !== 'CREDITS',
     is_automatic: true,
     next_attempt_at: now.toISOString(),
   };

@@ -1,18 +1,23 @@
 /** What a payment is charged to, and by whom (docs/rules/payments.md, "What is charged"). */
-import { FarthingError, invalid } from '../../core/error.ts';
+import { Decimal, ZERO } from '../../core/decimal.ts';
+import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
+import { collectedOf, isPaidInPart } from '../../core/payment/collection.ts';
 import type { PaymentGateway } from '../../core/payment/record.ts';
 import { gatewayOf } from '../../core/payment/request.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Subscription } from '../../core/subscription/record.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
+import type { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentMethodModel } from '../../storage/models/payment-method.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import type { Database } from '../../storage/stores.ts';
+import type { Covered } from '../wallets/pay-with-credits.ts';
 
 export type WayToPay = { readonly payment_gateway: PaymentGateway; readonly payment_method_id: string };
 
 /** What is collected says how: a card, or a bank account. */
-export type WayToCollect = WayToPay & Pick<PaymentMethodModel, 'payment_method_type'>;
+type WayToCollect = WayToPay & Pick<PaymentMethodModel, 'payment_method_type'>;
 
 type Asked = {
   readonly customer_id: string;
@@ -66,7 +71,7 @@ async function keptOf(
  * By which an invoice of the subscription is collected: its own, else that of who is invoiced; or why there is none. What was
  * usable once may be none any more: nothing is collected by the sandbox where money is meant.
  */
-export async function wayToCollect(
+async function wayToCollect(
   database: Database,
   scope: Scope,
   { customer_id, subscription }: { customer_id: string; subscription: CollectedSubscription },
@@ -84,4 +89,38 @@ export async function wayToCollect(
   }
 }
 
-export type CollectedSubscription = Pick<Subscription, 'gateway_payment_method_id'>;
+/** How an invoice is collected: what is charged, or taken from a postpaid wallet, and how much of it. */
+export type Collection = Pick<PaymentModel, 'payment_gateway' | 'payment_method_id' | 'payment_method_type' | 'amount'>;
+
+type Collecting = {
+  readonly subscription: (CollectedSubscription & Pick<Subscription, 'payment_behavior'>) | null;
+  /** What a postpaid wallet can pay of it. */
+  readonly covered: Covered | null;
+  readonly inPart?: boolean;
+};
+
+/** What is collected of an invoice now; or why nothing is. */
+export async function collectionOf(
+  database: Database,
+  invoice: InvoiceModel,
+  { subscription, covered, inPart = isPaidInPart(invoice, subscription) }: Collecting,
+): Promise<{ readonly collection: Collection } | { readonly collection: null; readonly obstacle: FarthingError }> {
+  const { customer_id } = invoice;
+  const found = await wayToCollect(database, invoice, { customer_id, subscription: subscription ?? {} });
+  const collected = collectedOf({
+    remaining: new Decimal(invoice.amount_remaining),
+    covered: covered?.amount ?? ZERO,
+    hasWay: found.way !== null,
+    inPart,
+  });
+  const amount = collected?.amount.toFixed() ?? '0';
+  if (collected?.by === 'credits') return { collection: { ...withCredits(covered!), amount } };
+  if (collected && found.way) return { collection: { ...found.way, amount } };
+  return { collection: null, obstacle: found.way === null ? found.obstacle : notAllowed('nothing remains to be paid') };
+}
+
+export function withCredits({ wallet }: Covered): Omit<Collection, 'amount'> {
+  return { payment_method_type: 'CREDITS', payment_method_id: wallet.id, payment_gateway: null };
+}
+
+type CollectedSubscription = Pick<Subscription, 'gateway_payment_method_id'>;

@@ -5,16 +5,18 @@
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { type FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
+import { RECEIVED } from '../../core/payment/moves.ts';
 import type { Author } from '../../core/stamp.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { usableCredits } from '../../core/wallet/lots.ts';
 import { creditsOf, payableMoney } from '../../core/wallet/rates.ts';
 import { paidTypes, paysFor } from '../../core/wallet/real-time.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
-import type { PaymentModel } from '../../storage/models/payment.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { lotOf, lotsOf } from '../../storage/models/wallet-transaction.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
+import { holdWallet } from './hold-wallet.ts';
 import { moveCredits } from './move-credits.ts';
 import { isPurchase } from './pending-credits.ts';
 
@@ -76,7 +78,7 @@ function referenceOf({ period_end }: Invoice, now: Date): Milliseconds {
   return period_end ? Math.min(instantOf(period_end), now.getTime()) : now.getTime();
 }
 
-/** The lines for whose prices it pays, with their taxes. */
+/** The lines for whose prices it pays, with their taxes, less what credits have paid of the invoice. */
 async function shareOf(database: Database, invoice: Invoice, wallet: WalletModel): Promise<Decimal> {
   const types = paidTypes(wallet.config, wallet.wallet_type);
   if (types.includes('ALL')) return new Decimal(invoice.amount_remaining);
@@ -90,16 +92,36 @@ async function shareOf(database: Database, invoice: Invoice, wallet: WalletModel
         .minus(line.prepaid_credits_applied)
         .plus(line.tax_amount),
     );
-  return Decimal.max(0, sumOf(nets));
+  return Decimal.max(0, sumOf(nets).minus(await paidWithCredits(database, invoice)));
 }
 
+async function paidWithCredits(database: Database, invoice: Invoice): Promise<Decimal> {
+  const paid = await PaymentModel.in(invoice, database)
+    .where({ destination_id: invoice.id, payment_method_type: 'CREDITS', status: 'published' })
+    .whereIn('payment_status', [...RECEIVED]);
+  return sumOf(paid.map(({ amount, refunded_amount }) => new Decimal(amount).minus(refunded_amount)));
+}
+
+export type Covered = { readonly wallet: WalletModel; readonly amount: Decimal };
+
 /** What a postpaid wallet of the customer can pay of the invoice; null where it is nothing. */
-export async function payableWithCredits(
+export async function payableWithCredits(database: Database, invoice: Invoice, now: Date): Promise<Covered | null> {
+  return coveredBy(database, invoice, { wallet: await postpaidOf(database, invoice), now });
+}
+
+/** The same for who pays with it in this transaction, which holds the wallet from then on. */
+export async function heldCredits(transaction: Transaction, invoice: Invoice, now: Date): Promise<Covered | null> {
+  const found = await postpaidOf(transaction, invoice);
+  if (!found) return null;
+  const wallet = await holdWallet(transaction, invoice, found.id);
+  return wallet.wallet_status === 'active' ? coveredBy(transaction, invoice, { wallet, now }) : null;
+}
+
+async function coveredBy(
   database: Database,
   invoice: Invoice,
-  now: Date,
-): Promise<{ wallet: WalletModel; amount: Decimal } | null> {
-  const wallet = await postpaidOf(database, invoice);
+  { wallet, now }: { wallet: WalletModel | undefined; now: Date },
+): Promise<Covered | null> {
   if (!wallet) return null;
   const amount = await payable(database, invoice, { wallet, now });
   return amount.gt(0) ? { wallet, amount } : null;

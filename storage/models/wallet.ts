@@ -34,3 +34,16 @@ export class WalletModel extends ScopedModel {
     return hold();
   }
 }
+
+/** Of these customers those who have a wallet that pays invoices. */
+export async function withPostpaid(
+  scope: Scope,
+  customer_ids: readonly string[],
+  database: Database,
+): Promise<Set<string>> {
+  const found = await WalletModel.in(scope, database)
+    .whereIn('customer_id', [...customer_ids])
+    .where({ wallet_type: 'POST_PAID', wallet_status: 'active', status: 'published' })
+    .distinct('customer_id');
+  return new Set(found.map(({ customer_id }) => customer_id));
+}

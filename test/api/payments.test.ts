@@ -338,8 +338,8 @@ describe('payments', () => {
       expect((await ok('POST', `/invoices/${id}/payment/attempt`)).message).to.match(/is SUCCEEDED$/);
       expect(await paid(id)).to.deep.equal(['SUCCEEDED', '100', '0', null]);
       expect((await payments(id)).map((one: Answer) => [one.payment_method_type, one.amount])).to.deep.equal([
-        ['CREDITS', '30'],
         ['CARD', '70'],
+        ['CREDITS', '30'],
       ]);
       await ok('DELETE', `/payments/customers/${customer_id}/methods/${kept.id}`);
     });

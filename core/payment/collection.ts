@@ -1,0 +1,36 @@
+/**
+ * What of an invoice is collected by itself, and by which way (docs/rules/payments.md, "Collected by itself"). What a postpaid wallet can
+ * pay is left to it, and the rest is charged first: who has a card that fails keeps the credits, unless the invoice may be paid in part.
+ */
+import { Decimal } from '../decimal.ts';
+import type { BillingReason, Invoice } from '../invoice/record.ts';
+import type { Subscription } from '../subscription/record.ts';
+
+export type Collected = { readonly by: 'charge' | 'credits'; readonly amount: Decimal };
+
+type Question = {
+  readonly remaining: Decimal;
+  /** What the wallet can pay of that. */
+  readonly covered: Decimal;
+  /** Whether there is a card, or a bank account. */
+  readonly hasWay: boolean;
+  readonly inPart: boolean;
+};
+
+/** Null where nothing is. */
+export function collectedOf({ remaining, covered, hasWay, inPart }: Question): Collected | null {
+  if (remaining.lte(0)) return null;
+  if (covered.gte(remaining)) return { by: 'credits', amount: remaining };
+  if (hasWay) return { by: 'charge', amount: remaining.minus(covered) };
+  return covered.gt(0) && inPart ? { by: 'credits', amount: covered } : null;
+}
+
+const OPENINGS: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END'];
+
+/** What opens a subscription with `error_if_incomplete` is paid as a whole, or not at all. */
+export function isPaidInPart(
+  { billing_reason }: Pick<Invoice, 'billing_reason'>,
+  subscription: Pick<Subscription, 'payment_behavior'> | null,
+): boolean {
+  return !(OPENINGS.includes(billing_reason) && subscription?.payment_behavior === 'error_if_incomplete');
+}
