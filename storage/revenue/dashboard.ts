@@ -200,8 +200,8 @@ function sumsOfYears(asked: RevenueAsked): string {
   const isWhole = (year: number) => Date.UTC(year, 0, 1) >= start && Date.UTC(year + 1, 0, 1) <= end;
   const within = (column: string) =>
     `arraySum(arrayFilter((value, at) -> at >= {start:DateTime64(3, 'UTC')} and at < {end:DateTime64(3, 'UTC')}, revenue.${column}, earned_at)) as ${column}`;
-  const whole = `select customer_id, currency, usage_of_year as usage, fixed_of_year as fixed from ${rowsOf(asked)} and year in (${years.filter(isWhole)})`;
-  const cut = `select customer_id, currency, ${within('usage')}, ${within('fixed')} from ${rowsOf(asked)} and year in (${years.filter((year) => !isWhole(year))})`;
+  const whole = `select customer_id, currency, usage_of_year as usage, fixed_of_year as fixed from ${rowsOf(asked)} and year in (${years.filter(isWhole).join()})`;
+  const cut = `select customer_id, currency, ${within('usage')}, ${within('fixed')} from ${rowsOf(asked)} and year in (${years.filter((year) => !isWhole(year)).join()})`;
   return [...(years.some(isWhole) ? [whole] : []), ...(years.every(isWhole) ? [] : [cut])].join(' union all ');
 }
 
