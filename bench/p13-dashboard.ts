@@ -6,6 +6,7 @@
 import { Decimal } from '../core/decimal.ts';
 import type { Stores } from '../storage/stores.ts';
 import { startTestApi, type TestApi } from '../test/support/api.ts';
+import { cpuOfTree } from './cpu.ts';
 import { check, claim, fixed, flag, quantile, say } from './report.ts';
 
 const MUST_MS = 500;
@@ -30,11 +31,15 @@ export async function run(): Promise<void> {
     };
     checkAnswer(await ask(), size);
     const took: number[] = [];
+    const cpu = cpuOfTree([process.pid]);
     for (let index = 0; index < requests; index++) {
       const since = performance.now();
       await ask();
       took.push(performance.now() - since);
     }
+    say(
+      `  CPU of node and both stores: ${fixed(((cpuOfTree([process.pid]) - cpu) / requests) * 1000, 0)} ms a request`,
+    );
     const [middle, p99] = [quantile(took, 0.5), quantile(took, 0.99)];
     const name = `the revenue dashboard of ${size.customers} customers and ${size.years} years, p99`;
     claim(name, `${fixed(p99, 0)} ms, median ${fixed(middle, 0)} ms`, `${MUST_MS} ms`, p99 <= MUST_MS);
@@ -72,6 +77,9 @@ async function makeRows({ services, scope }: { services: Stores; scope: TestApi[
     for (let part = 0; part < 10; part++) await put(`${rowOf(year, 1)} where number % 10 = ${part}`);
   for (let part = 0; part < 10; part++)
     await put(`${rowOf(FIRST_YEAR + size.years - 1, 2)} where number % 100 = ${part}`);
+  // Years that are over were merged long ago.
+  for (let year = FIRST_YEAR; year < FIRST_YEAR + size.years - 1; year++)
+    await put(`optimize table revenue partition ${year} final`);
   await put(
     `insert into recurring_revenue (tenant_id, environment_id, line_item_id, customer_id, currency, starts_at, ends_at, monthly, version)
      select ${own}, concat('line ', toString(number)), ${customer}, 'usd',

@@ -1,7 +1,6 @@
 /** Cost analytics: what was earned and what it cost, in a range of time (docs/rules/costs.md). */
 
 import { divides } from '../../core/analytics/group-by.ts';
-import type { PropertyFilters } from '../../core/analytics/property-filter.ts';
 import { type Decimal, sumOf } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { NO_REVENUE, type RevenueParts, RevenueSums, totalRevenue } from '../../core/revenue/parts.ts';

@@ -11,7 +11,7 @@ import { invalid } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { PaymentStatus } from '../../core/invoice/record.ts';
 import { sizeFor, windowLabel } from '../../core/revenue/windows.ts';
-import { formatMs, msNotBefore } from '../../core/time/instant.ts';
+import { formatUs, type Milliseconds, msNotBefore, usOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { type WindowSize, windowAt, windowCount } from '../../core/time/window.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
@@ -102,7 +102,7 @@ function showDashboard(found: Dashboard, size: WindowSize) {
     })),
     graph: { total_revenue: graphs[first?.currency ?? ''] ?? [], by_currency: graphs },
     mrr: recurringOf(found, size),
-    as_of: formatMs(found.as_of),
+    as_of: instantText(found.as_of),
   };
 }
 
@@ -128,7 +128,7 @@ function graphsOf(trend: RevenueTrend, size: WindowSize) {
       of.map(({ window: { start }, total: value }) => ({
         label: windowLabel(start, size),
         value,
-        timestamp: formatMs(start),
+        timestamp: instantText(start),
       })),
     ]),
   );
@@ -141,8 +141,8 @@ function recurringOf({ recurring, recurring_windows }: RevenueTrend, size: Windo
       groupBy(recurring, ({ currency }) => currency),
       ([currency, of]) => {
         const windows = of.map(({ currency: _, start, ...moves }) => ({
-          window_start: formatMs(start),
-          window_end: formatMs(ends.get(start)!),
+          window_start: instantText(start),
+          window_end: instantText(ends.get(start)!),
           window_label: windowLabel(start, size),
           ...moves,
         }));
@@ -150,6 +150,10 @@ function recurringOf({ recurring, recurring_windows }: RevenueTrend, size: Windo
       },
     ),
   );
+}
+
+function instantText(ms: Milliseconds): string {
+  return formatUs(usOf(ms));
 }
 
 const WINDOW_COUNT = 6;
@@ -168,13 +172,13 @@ async function answerRevenues(body: z.output<typeof DashboardRevenuesRequest>, c
     recentSubscriptions(lately, context),
     invoicesByPayment(scope, lately, services.postgres),
   ]);
-  const period = { period_start: formatMs(lately.start), period_end: formatMs(lately.end) };
+  const period = { period_start: instantText(lately.start), period_end: instantText(lately.end) };
   return {
     revenue_trend: { currency_revenue_windows: trendOf(trend, window_size), window_size, window_count },
     mrr: recurringOf(trend, window_size),
     recent_subscriptions: { ...subscriptions, ...period },
     invoice_payment_status: { ...paidOf(invoices), ...period },
-    as_of: formatMs(trend.as_of),
+    as_of: instantText(trend.as_of),
   };
 }
 
@@ -192,8 +196,8 @@ function trendOf(trend: RevenueTrend, size: WindowSize) {
       currency,
       {
         windows: of.map(({ window, total: total_revenue }) => ({
-          window_start: formatMs(window.start),
-          window_end: formatMs(window.end),
+          window_start: instantText(window.start),
+          window_end: instantText(window.end),
           window_label: windowLabel(window.start, size),
           total_revenue,
         })),

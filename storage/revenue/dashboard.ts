@@ -3,6 +3,7 @@
  * rows of one environment; amounts are decimals of the store, and come as text (docs/rules/revenue.md).
  */
 import { Decimal } from '../../core/decimal.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { yearOf } from '../../core/revenue/rows.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
@@ -95,52 +96,76 @@ export type RecurringMoves = {
   readonly closing: Decimal;
 };
 
-type MoveTexts = { currency: string; place: number } & Record<
-  Exclude<keyof RecurringMoves, 'currency' | 'start'>,
-  string
->;
+type MoveRow = { currency: string; place: number } & Record<'new' | 'expansion' | 'contraction' | 'churn', string>;
 
-/** Between each of these instants and the next: what recurs just before them, and how customers came from the one to the other. */
+/**
+ * Between each of these instants and the next: what recurs just before them, and how customers came from the one to the other. Of a customer
+ * only the windows are looked at in which something of theirs begins or ends, which are few.
+ */
 export async function recurringMoves(
   clickhouse: ClickHouseClient,
   scope: Scope,
   { instants, customer_ids, signal }: Omit<RevenueAsked, 'range'> & { readonly instants: readonly Milliseconds[] },
 ): Promise<RecurringMoves[]> {
-  const sumOf = (what: string, condition: string) => `toString(sumIf(${what}, ${condition})) as `;
-  const rows = await askRows<MoveTexts>(clickhouse, 'moves of recurring revenue', {
-    query: `with {instants:Array(DateTime64(3, 'UTC'))} as instants,
-                 customers as (
-                   select customer_id, currency,
-                          sumForEach(arrayMap(at -> if(starts_at < at and ends_at >= at, monthly, toDecimal128(0, 4)), instants)) as at_instants
-                     from recurring_revenue final
-                    where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and monthly != 0
-                      ${ofCustomers(customer_ids)}
-                    group by customer_id, currency)
-            select currency, place, toString(sum(before)) as opening,
-                   ${sumOf('after', 'before = 0')}new,
-                   ${sumOf('after - before', 'before != 0 and after > before')}expansion,
-                   ${sumOf('before - after', 'after != 0 and after < before')}contraction,
-                   ${sumOf('before', 'after = 0')}churn,
-                   toString(sum(after)) as closing
-              from (select currency, place, at_instants[place] as before, at_instants[place + 1] as after
-                      from customers array join range(1, toUInt32(length(instants))) as place)
+  const sumIf = (what: string, condition: string) => `toString(sumIf(${what}, ${condition}))`;
+  const rows = await askRows<MoveRow>(clickhouse, 'moves of recurring revenue', {
+    query: `select currency, step.1 as place,
+                   ${sumIf('step.3', 'step.3 = step.2')} as new,
+                   ${sumIf('step.2', 'step.2 > 0 and step.3 != step.2 and step.3 != 0')} as expansion,
+                   ${sumIf('-step.2', 'step.2 < 0 and step.3 != step.2 and step.3 != 0')} as contraction,
+                   ${sumIf('-step.2', 'step.3 = 0')} as churn
+              from (select currency, arraySort(groupArray((place, delta))) as sorted,
+                           arrayZip(sorted.1, sorted.2, arrayCumSum(sorted.2)) as steps
+                      from (select customer_id, currency, sum(end.2) as delta,
+                                   toUInt32(arrayCount(at -> at <= end.1, {instants:Array(DateTime64(3, 'UTC'))})) as place
+                              from (select customer_id, currency, [(starts_at, monthly), (ends_at, -monthly)] as ends
+                                      from recurring_revenue final
+                                     where tenant_id = {tenant_id:String} and environment_id = {environment_id:String}
+                                       and monthly != 0 ${ofCustomers(customer_ids)})
+                             array join ends as end
+                             group by customer_id, currency, place
+                            having delta != 0)
+                     where place <= {windows:UInt32}
+                     group by customer_id, currency)
+             array join steps as step
              group by currency, place order by currency, place`,
     params: {
       tenant_id: scope.tenant_id,
       environment_id: scope.environment_id,
       instants: instants.map(timeText),
+      windows: instants.length - 1,
       ...(customer_ids ? { customer_ids } : {}),
     },
     signal,
   });
-  return rows.map(({ currency, place, ...texts }) => ({
-    currency,
-    start: instants[place - 1]!,
-    ...(Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, new Decimal(text)])) as Omit<
-      RecurringMoves,
-      'currency' | 'start'
-    >),
-  }));
+  return Array.from(groupBy(rows, ({ currency }) => currency)).flatMap(([currency, of]) =>
+    inTurn(currency, { of, instants }),
+  );
+}
+
+/** What was before the first instant is new in the window of the number 0, and nothing of it is told but what it comes to. */
+function inTurn(
+  currency: string,
+  { of, instants }: { of: readonly MoveRow[]; instants: readonly Milliseconds[] },
+): RecurringMoves[] {
+  const byPlace = new Map(of.map((row) => [row.place, row]));
+  const movesAt = (place: number) => {
+    const row = byPlace.get(place);
+    const amount = (name: 'new' | 'expansion' | 'contraction' | 'churn') => new Decimal(row?.[name] ?? '0');
+    return {
+      new: amount('new'),
+      expansion: amount('expansion'),
+      contraction: amount('contraction'),
+      churn: amount('churn'),
+    };
+  };
+  let closing = movesAt(0).new;
+  return instants.slice(0, -1).map((start, index) => {
+    const opening = closing;
+    const moves = movesAt(index + 1);
+    closing = opening.plus(moves.new).plus(moves.expansion).minus(moves.contraction).minus(moves.churn);
+    return { currency, start, opening, ...moves, closing };
+  });
 }
 
 type Texts<Row> = Record<Exclude<keyof Row, keyof Amounts>, string> & { usage_text: string; fixed_text: string };
@@ -175,8 +200,8 @@ function sumsOfYears(asked: RevenueAsked): string {
   const isWhole = (year: number) => Date.UTC(year, 0, 1) >= start && Date.UTC(year + 1, 0, 1) <= end;
   const within = (column: string) =>
     `arraySum(arrayFilter((value, at) -> at >= {start:DateTime64(3, 'UTC')} and at < {end:DateTime64(3, 'UTC')}, revenue.${column}, earned_at)) as ${column}`;
-  const whole = `select customer_id, currency, usage_of_year as usage, fixed_of_year as fixed from ${rowsOf(asked)} and year in (${years.filter(isWhole)})`;
-  const cut = `select customer_id, currency, ${within('usage')}, ${within('fixed')} from ${rowsOf(asked)} and year in (${years.filter((year) => !isWhole(year))})`;
+  const whole = `select customer_id, currency, usage_of_year as usage, fixed_of_year as fixed from ${rowsOf(asked)} and year in (${years.filter(isWhole).join()})`;
+  const cut = `select customer_id, currency, ${within('usage')}, ${within('fixed')} from ${rowsOf(asked)} and year in (${years.filter((year) => !isWhole(year)).join()})`;
   return [...(years.some(isWhole) ? [whole] : []), ...(years.every(isWhole) ? [] : [cut])].join(' union all ');
 }
 

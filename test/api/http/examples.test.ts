@@ -6,6 +6,7 @@
 import { expect } from 'chai';
 import { trySync } from '../../../actions/catalogue/sync-plan.ts';
 import { tryComputation } from '../../../actions/invoices/compute-later.ts';
+import { streamRevenue } from '../../../actions/revenue/stream-revenue.ts';
 import { exampleFile } from '../../../api/http/examples.ts';
 import { exampleOf } from '../../../api/http/openapi.ts';
 import { routes } from '../../../api/resources.ts';
@@ -51,6 +52,7 @@ describe('the examples of the documentation', () => {
     await whatIsToCome();
     await whatIsHeld();
     await whatIsWatched();
+    await whatWasEarned();
   });
   after(() => world.stop());
 
@@ -275,6 +277,12 @@ describe('the examples of the documentation', () => {
     await ask('getWalletTransactions', { id: id('wallet') });
   }
 
+  async function whatWasEarned() {
+    await streamRevenue(world.api.services);
+    await ask('getRevenueDashboard');
+    await ask('getDashboardRevenues');
+  }
+
   async function whatIsWatched() {
     await ask('createAlertSetting');
     const setting = id('alert_set');
@@ -422,8 +430,19 @@ describe('the examples of the documentation', () => {
     await ask('listTaxAssociations', { query: 'external_customer_id=acme' });
     await ask('deleteTaxAssociation', { id: id('ta') });
     await ask('createCostsheet');
-    const ofCalls = { entity_type: 'COSTSHEET', entity_id: id('cost'), meter_id: id('meter'), invoice_cadence: 'ARREAR' };
-    const unitCost = { type: 'USAGE', billing_model: 'FLAT_FEE', amount: '0.002', currency: 'usd', price_unit_type: 'FIAT' };
+    const ofCalls = {
+      entity_type: 'COSTSHEET',
+      entity_id: id('cost'),
+      meter_id: id('meter'),
+      invoice_cadence: 'ARREAR',
+    };
+    const unitCost = {
+      type: 'USAGE',
+      billing_model: 'FLAT_FEE',
+      amount: '0.002',
+      currency: 'usd',
+      price_unit_type: 'FIAT',
+    };
     await send('POST', '/prices', { ...ofCalls, ...unitCost, billing_period: 'MONTHLY' });
     await ask('updateCostsheet', { id: id('cost') });
     await ask('getCostsheet', { id: id('cost') });
