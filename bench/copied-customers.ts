@@ -24,8 +24,8 @@ export async function copyCustomers(
   for (const table of TABLES) {
     const number = table === 'invoices' ? ` || ${NUMBERED}` : '';
     await sql(
-      `insert into ${table} select (jsonb_populate_record(null::${table}, (${copied})::jsonb${number})).*
-         from ${table} original, generate_series(1, ${count}) nth where ${own}`,
+      `insert into ${table} select copied.* from ${table} original, generate_series(1, ${count}) nth,
+         lateral jsonb_populate_record(null::${table}, (${copied})::jsonb${number}) copied where original.${own}`,
     );
     await sql(`analyze ${table}`);
   }
