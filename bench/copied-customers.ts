@@ -7,26 +7,34 @@ import type { Service } from './processes.ts';
 /** In this order, because the later name the earlier. */
 const TABLES = ['customers', 'subscriptions', 'subscription_line_items', 'invoices', 'invoice_line_items'] as const;
 
-/** The time of an id stays, and the first of its entropy says which copy it is. */
-const OWN_ID = `(cust|subs|subs_line|inv|inv_line)_([0-9A-Z]{10})[0-9A-Z]{6}([0-9A-Z]{10})`;
-
 /** Of the only customer of this environment, whose external id ends in 0: so many more, whose external ids end in 1, 2, 3 … */
-export async function copyCustomers(service: Service, environment_id: string, count: number): Promise<void> {
+export async function copyCustomers(
+  service: Pick<Service, 'ask'>,
+  environment_id: string,
+  count: number,
+): Promise<void> {
   const sql = <Row>(text: string): Promise<Row[]> => service.ask({ what: 'postgres', sql: text });
+  const own = `environment_id = '${environment_id}'`;
+  const all = TABLES.map((table) => `select id from ${table} where ${own}`).join(' union all ');
+  const ids = (await sql<{ id: string }>(all)).map(({ id }) => id);
+  const copied = [...ids.map(copiedId), [`'customer 0"'`, `'customer ' || nth || '"'`]].reduce(
+    (text, [from, to]) => `replace(${text}, ${from}, ${to})`,
+    'to_jsonb(original)::text',
+  );
   for (const table of TABLES) {
-    const copied = `replace(
-      regexp_replace(to_jsonb(original)::text, '${OWN_ID}', '\\1_\\2' || lpad(nth::text, 6, '0') || '\\3', 'g'),
-      'customer 0"', 'customer ' || nth || '"')::jsonb`;
     const number = table === 'invoices' ? ` || ${NUMBERED}` : '';
     await sql(
-      `insert into ${table} select (jsonb_populate_record(null::${table}, ${copied}${number})).*
-         from ${table} original, generate_series(1, ${count}) nth where original.environment_id = '${environment_id}'`,
+      `insert into ${table} select copied.* from ${table} original, generate_series(1, ${count}) nth,
+         lateral jsonb_populate_record(null::${table}, (${copied})::jsonb${number}) copied where original.${own}`,
     );
     await sql(`analyze ${table}`);
   }
-  await sql(
-    `update invoice_numbers set last_number = last_number + ${count} where environment_id = '${environment_id}'`,
-  );
+  await sql(`update invoice_numbers set last_number = last_number + ${count} where ${own}`);
+}
+
+/** The prefix and the time of an id stay, and so does the end; the first of its entropy says which copy it is. */
+function copiedId(id: string): [from: string, to: string] {
+  return [`'${id}'`, `'${id.slice(0, -16)}' || lpad(nth::text, 6, '0') || '${id.slice(-10)}'`];
 }
 
 /** One behind the other, as if each had been opened behind the one before. */

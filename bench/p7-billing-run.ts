@@ -28,7 +28,7 @@ export async function run(): Promise<void> {
   const alone = flag('alone', 20);
   const service = await startService();
   try {
-    const whole = await makeWorld(service, { customers, months: 1 });
+    const whole = await makeWorld(service, { customers, months: 1, copied: true });
     const single = await makeWorld(service, { customers: alone, months: 1 });
     const before = service.cpu();
     const drafts = await billing<Drafted>(service, whole, { part: 'drafts', now: ENDED });

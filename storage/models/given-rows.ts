@@ -20,10 +20,11 @@ export async function givenRows(
   database: Database,
 ): Promise<Given> {
   const types = await columnTypes(table, columns, database);
+  const json = new Set(table.jsonAttributes);
   const [own, same]: [string[], string[]] = [[], []];
   const [lists, once]: [Buffer[], (string | null)[]] = [[], []];
   const selected = columns.map((column, index) => {
-    const textOf = table.jsonAttributes?.includes(column) ? jsonText : plainText;
+    const textOf = json.has(column) ? jsonText : plainText;
     const texts = rows.map((row) => textOf(row[column]));
     const type = types.get(column);
     // The first says how many rows there are.

@@ -1,8 +1,13 @@
 /** Which columns of a table hold JSON: the fields of its record that are objects, lists or maps. */
 import { z } from 'zod';
 
+const known = new WeakMap<z.ZodObject, string[]>();
+
 export function jsonFieldsOf(record: z.ZodObject): string[] {
-  return Object.entries(record.shape).flatMap(([field, shape]) => (isJson(shape) ? [field] : []));
+  const fields =
+    known.get(record) ?? Object.entries(record.shape).flatMap(([field, shape]) => (isJson(shape) ? [field] : []));
+  known.set(record, fields);
+  return fields;
 }
 
 function isJson(shape: unknown): boolean {

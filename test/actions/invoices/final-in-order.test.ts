@@ -35,7 +35,11 @@ describe('drafts that become final in groups', () => {
   it('get their numbers in the order of what has rested longest, without a gap, and each is told once', async () => {
     const ids = await inOrder();
     expect(ids).to.have.length(DRAFTS);
-    expect((await finalize()).finalized).to.equal(DRAFTS);
+    const told: number[] = [];
+    const onProgress = ({ finalized }: { finalized: number }) => void told.push(finalized);
+    const { finalized } = await finalizeDueInvoices(stores(), { now: world.now, delay_seconds: 0, onProgress });
+    expect(finalized).to.equal(DRAFTS);
+    expect(told, 'while it goes on').to.include.oneOf([100, 200]);
     const invoices = await found();
     expect(ids.map((id) => invoices.get(id)!.invoice_number)).to.deep.equal(ids.map((_, nth) => numberOf(nth)));
     const { rows } = await stores().postgres.raw(
