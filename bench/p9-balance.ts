@@ -5,8 +5,9 @@
  * end balances are compared with those of a preview.
  * `--customers=100000 --rate=5000 --seconds=30 --events=2000`.
  */
+import { readFileSync } from 'node:fs';
 import { createConnection, type Socket } from 'node:net';
-import { post, type Service, startService } from './processes.ts';
+import { type EmbeddedService, post, type Service, startService } from './processes.ts';
 import { check, claim, fixed, flag, quantile, say } from './report.ts';
 
 const MUST_MS = 5;
@@ -175,13 +176,13 @@ class Reader {
   }
 }
 
-async function warm(service: Service, readers: Readers, { customers }: Size): Promise<void> {
+async function warm(service: EmbeddedService, readers: Readers, { customers }: Size): Promise<void> {
   await send(
     service,
     Array.from({ length: Math.min(customers, 20_000) }, (_, n) => n),
   );
   await service.settled();
-  const [began, cpu] = [performance.now(), service.cpu().total];
+  const [began, cpu, before] = [performance.now(), service.cpu().total, residentOf(service)];
   for (const kind of KINDS) {
     for (let from = 0; from < customers; from += 200) {
       const some = Array.from({ length: Math.min(200, customers - from) }, (_, index) => from + index);
@@ -190,8 +191,16 @@ async function warm(service: Service, readers: Readers, { customers }: Size): Pr
   }
   const seconds = (performance.now() - began) / 1000;
   const each = ((service.cpu().total - cpu) / customers) * 1000;
-  say(`  ${customers} customers gathered for the first time in ${fixed(seconds, 0)} s, ${fixed(each)} ms of CPU each`);
+  const bytes = (residentOf(service) - before) / customers;
+  say(
+    `  ${customers} customers gathered for the first time in ${fixed(seconds, 0)} s: ${fixed(each)} ms of CPU and ${fixed(bytes / 1024)} KiB of memory each`,
+  );
   readers.took.length = 0;
+}
+
+/** Bytes of memory of the service without its stores. */
+function residentOf({ pids: [pid] }: EmbeddedService): number {
+  return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024;
 }
 
 async function send({ url, api_key }: Service, customers: readonly number[]): Promise<void> {

@@ -7,6 +7,7 @@ import { type InvoiceQuestion, openCharges, planInvoice } from '../../core/billi
 import { usageNet } from '../../core/billing/usage-net.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import type { Made, ReadKept } from '../../storage/kept/kept-answer.ts';
+import { sharedValue } from '../../storage/kept/shared-value.ts';
 import { type BillableItem, measureBy } from './billable-items.ts';
 import { usageOf } from './gather-billing.ts';
 
@@ -32,7 +33,7 @@ function slim(gathered: InvoiceQuestion<BillableItem>): InvoiceQuestion<PricedIt
     const known = items.get(item);
     if (known) return known;
     const { record: _record, price_record: _price, meter: _meter, ...priced } = item;
-    const made = { ...priced, price: shared(priced.price, item.price_record) };
+    const made = { ...priced, price: sharedValue(priced.price) };
     items.set(item, made);
     return made;
   };
@@ -43,18 +44,3 @@ function slim(gathered: InvoiceQuestion<BillableItem>): InvoiceQuestion<PricedIt
     usage: new Map(),
   };
 }
-
-/** Of the many subscriptions of a plan each has read its price anew. */
-const prices = new Map<string, WeakRef<PricedItem['price']>>();
-const PRICES_MAX = 50_000;
-
-function shared(price: PricedItem['price'], { id, updated_at, version }: PriceVersion): PricedItem['price'] {
-  const key = `${id} ${updated_at} ${version ?? ''}`;
-  const known = prices.get(key)?.deref();
-  if (known) return known;
-  if (prices.size >= PRICES_MAX) prices.clear();
-  prices.set(key, new WeakRef(price));
-  return price;
-}
-
-type PriceVersion = { readonly id: string; readonly updated_at: string; readonly version?: number };

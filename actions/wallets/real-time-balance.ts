@@ -119,7 +119,7 @@ async function charges(stores: Stores, of: OfCustomer, now: Date): Promise<Made<
     ...(late.length === 0 ? {} : { late_before_ms: Math.max(...late) as Milliseconds }),
     ...(parts.length < running.length
       ? {}
-      : { again: async (read) => owed(await Promise.all(parts.map((part) => part(read)))) }),
+      : { again: async (read) => owed(await Promise.all(parts.map(async (part) => part(read)))) }),
   };
 }
 

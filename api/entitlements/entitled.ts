@@ -5,6 +5,7 @@ import type { FeatureUsage, Used } from '../../actions/entitlements/limited-usag
 import { limitNumber, USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
 import { decimalText, timestampText } from '../../core/record.ts';
 import { formatMs } from '../../core/time/instant.ts';
+import { sharedValue } from '../../storage/kept/shared-value.ts';
 import { showFeatures } from '../features/expand.ts';
 import { FeatureAnswer } from '../features/schema.ts';
 import type { Context } from '../http/route.ts';
@@ -76,7 +77,7 @@ export async function showEntitled(entitledFeatures: readonly EntitledFeature[],
     context,
   );
   return entitledFeatures.map(({ combined, usage_reset_period, ...entry }, index) => ({
-    feature: features[index],
+    feature: sharedValue(features[index]),
     entitlement: { ...combined, usage_limit: limitNumber(combined.usage_limit), usage_reset_period },
     sources: entry.sources.map(showSource),
   }));
@@ -129,7 +130,7 @@ export async function showLimitedUsage(usages: readonly FeatureUsage[], context:
     context,
   );
   return usages.map(({ combined, window, ...usage }, index) => ({
-    feature: features[index],
+    feature: sharedValue(features[index]),
     total_limit: limitNumber(combined.usage_limit),
     is_unlimited: combined.usage_limit === null,
     ...showUsed(usage),

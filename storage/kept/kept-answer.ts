@@ -11,6 +11,7 @@ import type { UsageMemory } from '../usage/usage-memory.ts';
 import { countRunning } from './kept-metrics.ts';
 import type { Look } from './look.ts';
 import type { Notes } from './noting.ts';
+import { sharedId } from './shared-value.ts';
 
 /** As an invoice would measure a line of a meter, of what has been read of it before; throws `NotKept` of anything else. */
 export type ReadKept = (meter_id: string, window: Period) => UsageAnswer;
@@ -27,6 +28,8 @@ export type Made<Answer> = {
 
 /** What is asked for is not among what was read before. */
 export class NotKept extends Error {}
+
+const NOBODY: ReadonlySet<Subject> = new Set();
 
 /** What ids of records begin with on which a change is told (sql/postgres/0170-record-changes.sql). */
 const TOLD = /^(cust|subs|plan|price|meter|feat|addon|coupon|group|env)_[0-9A-Z]{26}$/;
@@ -58,7 +61,7 @@ export class KeptAnswer implements Notes, Watcher {
   #earliest_us = Number.POSITIVE_INFINITY;
   #late_before_us = Number.NEGATIVE_INFINITY;
   /** Rows of subjects whose lines do not take them in, while it was made. */
-  readonly #came = new Set<Subject>();
+  #came: Set<Subject> | null = null;
   #made: Made<unknown> | null = null;
   #answer: unknown;
   #changes = 0;
@@ -121,7 +124,7 @@ export class KeptAnswer implements Notes, Watcher {
   came(subject: Subject, first_us: Microseconds): void {
     if (this.#made === null) {
       this.#earliest_us = Math.min(this.#earliest_us, first_us);
-      this.#came.add(subject);
+      (this.#came ??= new Set()).add(subject);
     } else if (first_us < this.#late_before_us || this.#isFixed(subject)) this.#isLost = true;
   }
 
@@ -144,11 +147,13 @@ export class KeptAnswer implements Notes, Watcher {
     this.#answer = made.answer;
     // What is over is looked at again where something comes late for it.
     this.#leaveLines(({ end_us }) => end_us <= this.#late_before_us);
-    this.#records = [...this.#records];
+    const came = this.#came ?? NOBODY;
+    this.#came = null;
+    this.#records = [...this.#records].map(sharedId);
     if (this.#earliest_us < this.#late_before_us) return false;
-    if (this.#isLost || [...this.#came].some((subject) => this.#isFixed(subject))) return false;
+    if (this.#isLost || [...came].some((subject) => this.#isFixed(subject))) return false;
     // What came between two of its readings is in its lines, and not in what was answered.
-    this.#changes = this.#came.size > 0 ? -1 : this.#changesOfLines();
+    this.#changes = came.size > 0 ? -1 : this.#changesOfLines();
     return true;
   }
 

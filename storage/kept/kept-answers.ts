@@ -106,15 +106,17 @@ export class KeptAnswers {
     const own = this.#tenants.get(tenant_id);
     const known = own?.get(`${environment_id} ${key}`);
     if (known === undefined) return undefined;
-    if (!known.holds(look, now.getTime())) return void this.drop(known);
-    own!.delete(known.key);
-    own!.set(known.key, known);
-    try {
-      return { answer: (await known.current()) as Answer };
-    } catch (error) {
-      if (!(error instanceof NotKept)) throw error;
-      return void this.drop(known);
+    if (known.holds(look, now.getTime())) {
+      own!.delete(known.key);
+      own!.set(known.key, known);
+      try {
+        return { answer: (await known.current()) as Answer };
+      } catch (error) {
+        if (!(error instanceof NotKept)) throw error;
+      }
     }
+    this.drop(known);
+    return undefined;
   }
 
   /** Whoever asks while it is gathered, since a look that is no older than his own, is answered by that. */
