@@ -40,7 +40,7 @@ function isToBeCollected({ invoice, subscription }: Collected): boolean {
   return subscription?.collection_method === 'charge_automatically' && new Decimal(invoice.amount_remaining).gt(0);
 }
 
-async function planCollection(
+export async function planCollection(
   transaction: Transaction,
   { invoice, subscription, now }: Collected & { readonly now: Date },
 ): Promise<PaymentModel | null> {
