@@ -26,9 +26,16 @@ export type FeatureUsage = {
   usage_percent: Decimal;
   window: ResetWindow;
   sources: HeldSource[];
+  /** How far the answer is in the log, partition by partition (exclusive). */
+  high_water: Readonly<Record<string, string>>;
+  /** How far it is in time. */
+  as_of: string;
 };
 
-type Limited = Omit<FeatureUsage, 'used' | 'usage_percent'> & { meter: MeterModel };
+type Limited = Omit<FeatureUsage, 'used' | 'usage_percent' | 'high_water' | 'as_of'> & { meter: MeterModel };
+
+/** Of a window without an end: what another process has committed a moment ahead of this one's clock is in it, as in one that has an end. */
+const AHEAD_MS = 60_000;
 
 export async function limitedUsage(
   stores: Stores,
@@ -43,9 +50,13 @@ export async function limitedUsage(
   const members = await membersOf(reading.database, scope, [...byId(subscriptions).values()]);
   return mapConcurrently(CHARGES_AT_ONCE, limited, async ({ meter, ...one }) => {
     const { timezone, billing_anchor } = one.sources[0]!.subscription;
-    const window = { start: one.window.start, end: one.window.end ?? now.getTime() };
+    const window = { start: one.window.start, end: one.window.end ?? now.getTime() + AHEAD_MS };
     const those = one.sources.flatMap(({ subscription }) => members.get(subscription.id)!);
-    const { quantity: used } = await readUsage(stores, scope, {
+    const {
+      quantity: used,
+      high_water,
+      as_of,
+    } = await readUsage(stores, scope, {
       meter,
       ...customersAsked(those, window, window.start),
       start_ms: window.start,
@@ -54,7 +65,7 @@ export async function limitedUsage(
       billing_anchor_ms: instantOf(billing_anchor),
       now_ms: now.getTime(),
     });
-    return { ...one, used, usage_percent: usagePercent(used, one.combined.usage_limit) };
+    return { ...one, used, usage_percent: usagePercent(used, one.combined.usage_limit), high_water, as_of };
   });
 }
 

@@ -15,8 +15,9 @@ import { previewInvoice } from '../invoices/preview-invoice.ts';
 
 export async function realTimeOf(stores: Stores, wallet: WalletModel, now: Date): Promise<RealTime> {
   const isAsked = wallet.wallet_type === 'PRE_PAID' && wallet.wallet_status === 'active';
-  const unpaid = isAsked ? await unpaidOf(wallet, stores.postgres) : [];
+  // In the order in which a charge goes from the one to the other, so that none is missed by who reads meanwhile.
   const current_usage = isAsked ? await currentUsage(stores, wallet, now) : ZERO;
+  const unpaid = isAsked ? await unpaidOf(wallet, stores.postgres) : [];
   return realTimeBalance(wallet, { current_usage, unpaid });
 }
 
