@@ -14,6 +14,7 @@ export const CHECKS = [
   'corrections',
   'identity_files',
   'credits',
+  'reservations',
   'usage',
 ] as const;
 export type CheckName = (typeof CHECKS)[number];
@@ -46,6 +47,8 @@ export const KINDS = {
   lot_differs: { check: 'credits', spoils_recount: false },
   wallet_differs: { check: 'credits', spoils_recount: false },
   movement_differs: { check: 'credits', spoils_recount: false },
+  pool_differs: { check: 'reservations', spoils_recount: false },
+  reservation_differs: { check: 'reservations', spoils_recount: false },
 } as const satisfies Record<string, { check: CheckName; spoils_recount: boolean }>;
 export type FindingKind = keyof typeof KINDS;
 

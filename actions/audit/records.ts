@@ -13,6 +13,7 @@ import { auditHashes, auditIds } from './identities.ts';
 import { auditIdentityFiles, type IdentityFiles } from './identity-files.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds, type LogBounds } from './ledger.ts';
 import { auditRanges, auditRowsAhead, type PlacesLooked, type Ranged } from './places.ts';
+import { auditReservations } from './reservations.ts';
 
 export type RecordsAsked = {
   readonly checks: ReadonlySet<CheckName>;
@@ -45,6 +46,7 @@ export async function auditRecords(stores: AuditStores, asked: RecordsAsked, fou
   if (wants('identity_files'))
     looked.push(['identity_files', auditIdentityFiles(await asked.identityFiles(), counting)]);
   if (wants('credits')) looked.push(['credits', await auditCredits(stores, counting)]);
+  if (wants('reservations')) looked.push(['reservations', await auditReservations(stores, counting)]);
   return looked.map(([check, what]) => {
     const differences = counted.get(check) ?? 0;
     if (typeof what === 'string') return { check, looked_at: {}, differences, skipped: what };

@@ -71,7 +71,7 @@ async function answerAll(
 const TRIES = 12;
 const PAUSE_MS = 15;
 /** For numbers alone, where the answer is known. */
-const TRIES_FOR_NUMBERS = 3;
+const TRIES_FOR_NUMBERS = 6;
 
 async function untilClear(
   postgres: Database,

@@ -2,6 +2,7 @@
  * Committed reservations become events (docs/rules/reservations.md, "The event"): appended to the log under their ids, and where they stand is noted. Whoever
  * ends in between is followed by who sends them again: the bytes are the same, and an id is counted once.
  */
+import { byId } from '../../core/by-id.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { eventTexts, unitsOfEach } from '../../core/reservation/event.ts';
@@ -36,7 +37,8 @@ async function sendAll(stores: Stores, reservations: readonly ReservationModel[]
   const [first] = reservations;
   if (!first) return;
   const scope: Scope = { tenant_id: first.tenant_id, environment_id: first.environment_id };
-  const events = reservations.flatMap((reservation) =>
+  // The same commit may have come twice.
+  const events = [...byId(reservations).values()].flatMap((reservation) =>
     eventTexts(reservation.id, reservation).map((text, index) => ({ reservation, id: idAt(reservation, index), text })),
   );
   const now = await receivedNow(stores.postgres);

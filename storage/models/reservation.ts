@@ -167,7 +167,7 @@ export type PlacedEvents = {
   readonly units: Decimal;
 };
 
-/** The log has them: sent again they stand behind, and count from there on. */
+/** The log has them: of those that were sent twice the first counts. */
 export async function noteSent(transaction: Transaction, scope: Scope, placed: readonly PlacedEvents[]): Promise<void> {
   const { tenant_id, environment_id } = scope;
   const rows = placed.map(({ reservation, partition, offset, units }) => ({
@@ -186,7 +186,7 @@ export async function noteSent(transaction: Transaction, scope: Scope, placed: r
        from jsonb_to_recordset(?::jsonb) as e (reservation_id text, customer_id text, subject_id text, partition int,
                                                log_offset bigint, units numeric, event_at timestamptz)
          on conflict (tenant_id, environment_id, reservation_id, partition)
-         do update set log_offset = greatest(known.log_offset, excluded.log_offset)`,
+         do update set log_offset = least(known.log_offset, excluded.log_offset)`,
     [tenant_id, environment_id, JSON.stringify(rows)],
   );
   const ids = [...new Set(placed.map(({ reservation }) => reservation.id))];
