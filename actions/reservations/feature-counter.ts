@@ -6,10 +6,11 @@ import type { Scope } from '../../core/scope.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
-import { holdPool } from '../../storage/models/reservation.ts';
+import { holdPool, ReservationModel } from '../../storage/models/reservation.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import type { Counter } from './ask-desk.ts';
 import { type Gathered, gatherRoom, roomIn } from './room-of-feature.ts';
+import { sendCommitted } from './send-committed.ts';
 
 type Of = {
   readonly customer: CustomerModel;
@@ -27,6 +28,10 @@ export function featureCounter(
   const { postgres, log } = stores;
   return {
     pool,
+    async mend() {
+      const unsent = await ReservationModel.unsentIn(pool, postgres);
+      await Promise.all(unsent.map((reservation) => sendCommitted(stores, reservation)));
+    },
     gather: (now) => gatherRoom(stores, { customer, feature, reading: { scope, database: postgres, now } }),
     desk: (gathered) => ({
       pool,

@@ -9,6 +9,8 @@ import { formatMs, instantOf } from '../../core/time/instant.ts';
 import type { Database, Transaction } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 
+const UNSENT_MAX = 100;
+
 export interface ReservationModel extends Reservation {}
 
 export class ReservationModel extends ScopedModel {
@@ -17,6 +19,12 @@ export class ReservationModel extends ScopedModel {
   /** It says itself who made it and how it ended, and is made in front of requests of others, a thousand in a second. */
   static override isAudited = false as const;
   static override record = reservationShape;
+
+  /** Some that the log may not have yet. */
+  static unsentIn({ customer_id, subject_id, ...scope }: Pool, database: Database): Promise<ReservationModel[]> {
+    const unsent = ReservationModel.in(scope, database).where({ customer_id, subject_id, is_sent: false });
+    return unsent.limit(UNSENT_MAX) as unknown as Promise<ReservationModel[]>;
+  }
 }
 
 /** Of which feature, or which wallet, of whom. */
@@ -190,11 +198,10 @@ export async function noteSent(transaction: Transaction, scope: Scope, placed: r
     [tenant_id, environment_id, JSON.stringify(rows)],
   );
   const ids = [...new Set(placed.map(({ reservation }) => reservation.id))];
-  await transaction.raw(`update reservations set is_sent = true where tenant_id = ? and environment_id = ? and id = any(?)`, [
-    tenant_id,
-    environment_id,
-    ids,
-  ]);
+  await transaction.raw(
+    `update reservations set is_sent = true where tenant_id = ? and environment_id = ? and id = any(?)`,
+    [tenant_id, environment_id, ids],
+  );
 }
 
 /** When they are received: by the clock of the machines, whatever time it is in the environment. */
