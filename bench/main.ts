@@ -21,6 +21,7 @@ const BENCHMARKS: Record<string, { file: string; claim: string }> = {
   scale: { file: './scale.ts', claim: '50 million events, 10,000 customers, 50 meters: ingest, restart, audit, ask' },
   p7: { file: './p7-billing-run.ts', claim: 'invoices finalized per second against COPY, and one after the other' },
   p8: { file: './p8-wallet.ts', claim: 'durable debits of one hot wallet against a FOR UPDATE for each' },
+  p8b: { file: './p8b-reservations.ts', claim: 'exact holds of one hot feature against a FOR UPDATE for each' },
   p10: { file: './expression.ts', claim: 'expressions per second and core, in exact decimals' },
   p12: { file: './p12-clock.ts', claim: 'billing periods per second by the clock of an environment' },
   neighbour: { file: './neighbour.ts', claim: 'what one tenant feels while another does its worst' },

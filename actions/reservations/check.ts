@@ -4,6 +4,7 @@
  */
 import { Decimal } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
+import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { HoldTerms } from '../../core/reservation/decide.ts';
 import { checkAsksUnits, checkHoldable } from '../../core/reservation/event.ts';
 import { type CheckAsked, checkAsked } from '../../core/reservation/request.ts';
@@ -17,6 +18,7 @@ import type { ReservationModel } from '../../storage/models/reservation.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { TogetherByKey } from '../../storage/together.ts';
 import { featuresCalled } from '../entitlements/check-named.ts';
 import { askDesk } from './ask-desk.ts';
 import { featureCounter, meterOf } from './feature-counter.ts';
@@ -48,23 +50,53 @@ type Asking = { readonly request: CheckAsked; readonly author: Author };
 
 export async function check(stores: Stores, scope: Scope, { request, author }: Asking): Promise<Checked> {
   checkAsked(request);
-  const { postgres } = stores;
-  const [customer, config] = await Promise.all([
-    customerOf(scope, request, postgres),
-    settingOf(scope, 'reservation_config', postgres),
-  ]);
-  const asking = { request, author, customer, config };
+  const named = await namedBy(stores, scope, { request, author });
+  const asking = { request, author, ...named };
   return request.credits === null ? checkFeature(stores, scope, asking) : checkCredits(stores, scope, asking);
 }
 
-type OfCustomer = Asking & { readonly customer: CustomerModel; readonly config: Config };
+/** Who and what is asked about. */
+type Named = {
+  readonly customer: CustomerModel;
+  readonly config: Config;
+  readonly feature: FeatureModel | null;
+  readonly meter: CompiledMeter | null;
+  readonly wallet: WalletModel | null;
+};
+type Naming = Asking & { readonly scope: Scope };
 
-async function checkFeature(stores: Stores, scope: Scope, asking: OfCustomer): Promise<Checked> {
-  const { request, author, customer, config } = asking;
-  const feature = await featureOf(scope, request, { database: stores.postgres, now: author.now });
+/** Looked up once for all who ask the same at one time. */
+const NAMED = new TogetherByKey<Database, Naming, Named>(async (database, asked) => {
+  const named = await lookUp(database, asked[0]!);
+  return asked.map(() => named);
+});
+
+function namedBy({ postgres }: Stores, scope: Scope, { request, author }: Asking): Promise<Named> {
+  const { hold: _hold, quantity: _quantity, credits, idempotency_key: _key, ...names } = request;
+  const { tenant_id, environment_id } = scope;
+  const alike = [tenant_id, environment_id, credits === null, Object.values(names)];
+  return NAMED.ask(postgres, { scope, request, author }, JSON.stringify(alike));
+}
+
+async function lookUp(database: Database, { scope, request, author }: Naming): Promise<Named> {
+  const [customer, config] = await Promise.all([
+    customerOf(scope, request, database),
+    settingOf(scope, 'reservation_config', database),
+  ]);
+  if (request.credits !== null) {
+    const wallet = (await walletOf(scope, { request, customer }, database)) ?? null;
+    return { customer, config, feature: null, meter: null, wallet };
+  }
+  const feature = await featureOf(scope, request, { database, now: author.now });
+  const meter = feature.type === 'metered' ? await meterOf(scope, feature, database) : null;
+  return { customer, config, feature, meter, wallet: null };
+}
+
+async function checkFeature(stores: Stores, scope: Scope, asking: Asking & Named): Promise<Checked> {
+  const { request, author, customer, config, meter } = asking;
+  const feature = asking.feature!;
   const quantity = new Decimal(request.quantity ?? '1');
-  if (feature.type === 'metered') {
-    const meter = await meterOf(scope, feature, stores.postgres);
+  if (meter) {
     checkAsksUnits(meter, quantity);
     if (request.hold) checkHoldable(meter, quantity);
   } else if (request.hold) checkMetered(feature);
@@ -81,10 +113,9 @@ async function checkFeature(stores: Stores, scope: Scope, asking: OfCustomer): P
   };
 }
 
-async function checkCredits(stores: Stores, scope: Scope, asking: OfCustomer): Promise<Checked> {
-  const { request, author, customer, config } = asking;
+async function checkCredits(stores: Stores, scope: Scope, asking: Asking & Named): Promise<Checked> {
+  const { request, author, customer, config, wallet } = asking;
   const quantity = new Decimal(request.credits!);
-  const wallet = await walletOf(scope, asking, stores.postgres);
   if (!wallet) {
     const verdict = { allowed: false, reason: 'no_wallet', is_doubtful: false } as const;
     return said(
@@ -170,7 +201,7 @@ async function featureOf(
 /** The one that is named, or the only one that there is; undefined where there is none. */
 async function walletOf(
   scope: Scope,
-  { customer, request }: OfCustomer,
+  { customer, request }: { customer: CustomerModel; request: CheckAsked },
   database: Database,
 ): Promise<WalletModel | undefined> {
   const { wallet_id, currency } = request;

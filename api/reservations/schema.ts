@@ -9,7 +9,7 @@ import { anyOf, BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '..
 export const CheckRequest = checkShape.meta({
   id: 'CheckEntitlementRequest',
   example: {
-    external_customer_id: 'acme',
+    external_customer_id: 'globex',
     feature_lookup_key: 'tokens',
     quantity: '4000',
     hold: { ttl_seconds: 60, on_expiry: 'release' },
@@ -64,7 +64,7 @@ export const ReservationFilter = listShape({
   feature_ids: anyOf('features'),
   wallet_ids: anyOf('wallets'),
   reservation_status: anyCase(RESERVATION_STATUSES).optional().meta({ description: 'How far they are.' }),
-}).meta({ id: 'ReservationFilter', example: { reservation_status: 'held', limit: 10 } });
+}).meta({ id: 'ReservationFilter', example: { reservation_status: 'released', limit: 10 } });
 export type ReservationFilter = z.output<typeof ReservationFilter>;
 export const ReservationListAnswer = listAnswer(ReservationAnswer, 'ListReservationsResponse');
 

@@ -159,7 +159,7 @@ describe('chaos: reservations', function () {
       const customer = `killed at ${table}`;
       await world.subscribe(customer, 'Pro');
       const question = { external_customer_id: customer, feature_id: feature.id };
-      const { reservation } = await world.post('/entitlements/check', { ...question, quantity: '600', hold: {} });
+      const { reservation } = await world.post('/entitlements/check', { ...question, quantity: '200', hold: {} });
       const { postgres } = world.api.services;
       const { child, url } = await startApiProcess(world.api.services, world.now);
       await postgres.raw(`
@@ -170,12 +170,12 @@ describe('chaos: reservations', function () {
       await holding.raw('select pg_advisory_xact_lock(79)');
       const waiting = () => postgres('pg_locks').where({ locktype: 'advisory', granted: false, objid: 79 });
       const path = `${url}/v1/reservations/${reservation.id}/commit`;
-      const sent = world.api.request('POST', path, { body: { quantity: '500' } }).catch((error: Error) => error);
+      const sent = world.api.request('POST', path, { body: { quantity: '150' } }).catch((error: Error) => error);
       await until('it is in the middle', async () => (await waiting()).length > 0, 60_000);
       // It counts at once, whatever becomes of whoever did it.
-      const between = await world.post('/entitlements/check', { ...question, quantity: '201' });
+      const between = await world.post('/entitlements/check', { ...question, quantity: '151' });
       expect(between).to.deep.include({ allowed: false, reason: 'limit_reached', held: '0' });
-      expect(Number(between.used)).to.be.at.least(500);
+      expect(Number(between.used)).to.be.at.least(150);
       child.kill('SIGKILL');
       await once(child, 'exit');
       await waiting().select(postgres.raw('pg_terminate_backend(pid)'));
@@ -188,10 +188,10 @@ describe('chaos: reservations', function () {
       const { failed } = await endDueReservations(world.api.services, { now: world.now });
       expect(failed).to.deep.equal([]);
       await world.settle();
-      const after = await world.post('/entitlements/check', { ...question, quantity: '200' });
-      expect(after).to.deep.include({ allowed: true, used: '500', held: '0' });
+      const after = await world.post('/entitlements/check', { ...question, quantity: '150' });
+      expect(after).to.deep.include({ allowed: true, used: '150', held: '0' });
       const { features } = await world.get(`/customers/usage?customer_lookup_key=${encodeURIComponent(customer)}`);
-      expect(features[0].current_usage).to.equal('500');
+      expect(features[0].current_usage).to.equal('150');
       expect(await findings()).to.deep.equal([]);
     });
 });
