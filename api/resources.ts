@@ -27,6 +27,7 @@ import { planRoutes } from './plans/routes.ts';
 import { priceUnitRoutes } from './price-units/routes.ts';
 import { priceRoutes } from './prices/routes.ts';
 import { rbacRoutes } from './rbac/routes.ts';
+import { reservationRoutes } from './reservations/routes.ts';
 import { secretRoutes } from './secrets/routes.ts';
 import { settingRoutes } from './settings/routes.ts';
 import { subscriptionAddonRoutes } from './subscriptions/addon-routes.ts';
@@ -63,6 +64,7 @@ export const routes: Route[] = [
   ...alertRoutes,
   ...addonRoutes,
   ...entitlementRoutes,
+  ...reservationRoutes,
   ...lineItemRoutes,
   ...subscriptionAddonRoutes,
   ...subscriptionRoutes,

@@ -22,6 +22,7 @@ const BENCHMARKS: Record<string, { file: string; claim: string }> = {
   p7: { file: './p7-billing-run.ts', claim: 'invoices finalized per second against COPY, and one after the other' },
   p8: { file: './p8-wallet.ts', claim: 'durable debits of one hot wallet against a FOR UPDATE for each' },
   p9: { file: './p9-balance.ts', claim: 'balances and entitlements at 5,000 reads a second, while events arrive' },
+  p8b: { file: './p8b-reservations.ts', claim: 'exact holds of one hot feature against a FOR UPDATE for each' },
   p10: { file: './expression.ts', claim: 'expressions per second and core, in exact decimals' },
   p12: { file: './p12-clock.ts', claim: 'billing periods per second by the clock of an environment' },
   p13: { file: './p13-dashboard.ts', claim: 'the revenue dashboard of 100,000 customers and three years' },

@@ -48,6 +48,7 @@ export const ID_PREFIX = {
   wallet_transaction: 'wtxn',
   ledger_transaction: 'ltxn',
   subscription_schedule: 'sched',
+  reservation: 'resv',
   payment: 'pay',
   payment_attempt: 'attempt',
   payment_refund: 'refund',

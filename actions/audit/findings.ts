@@ -17,6 +17,7 @@ export const CHECKS = [
   'invoices',
   'running',
   'revenue',
+  'reservations',
   'usage',
 ] as const;
 export type CheckName = (typeof CHECKS)[number];
@@ -60,6 +61,8 @@ export const KINDS = {
   running_differs: { check: 'running', spoils_recount: false },
   revenue_differs: { check: 'revenue', spoils_recount: false },
   recurring_revenue_differs: { check: 'revenue', spoils_recount: false },
+  pool_differs: { check: 'reservations', spoils_recount: false },
+  reservation_differs: { check: 'reservations', spoils_recount: false },
 } as const satisfies Record<string, { check: CheckName; spoils_recount: boolean }>;
 export type FindingKind = keyof typeof KINDS;
 

@@ -14,6 +14,7 @@ import { auditIdentityFiles, type IdentityFiles } from './identity-files.ts';
 import { auditInvoices } from './invoices.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds, type LogBounds } from './ledger.ts';
 import { auditRanges, auditRowsAhead, type PlacesLooked, type Ranged } from './places.ts';
+import { auditReservations } from './reservations.ts';
 import { auditRevenue } from './revenue.ts';
 import { auditRunning } from './running.ts';
 
@@ -51,6 +52,7 @@ export async function auditRecords(stores: AuditStores, asked: RecordsAsked, fou
   if (wants('invoices')) looked.push(['invoices', await auditInvoices(stores, counting)]);
   if (wants('running')) looked.push(['running', await auditRunning(stores, counting)]);
   if (wants('revenue')) looked.push(['revenue', await auditRevenue(stores, counting)]);
+  if (wants('reservations')) looked.push(['reservations', await auditReservations(stores, counting)]);
   return looked.map(([check, what]) => {
     const differences = counted.get(check) ?? 0;
     if (typeof what === 'string') return { check, looked_at: {}, differences, skipped: what };

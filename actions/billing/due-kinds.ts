@@ -18,6 +18,7 @@ import {
 import { nextGrantDue } from '../../storage/due-grants.ts';
 import { nextLateUsage } from '../../storage/due-late-usage.ts';
 import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
+import { nextReservationDue } from '../../storage/due-reservations.ts';
 import { nextExpiry, nextSelfFilling } from '../../storage/due-wallets.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { checkAlerts } from '../alerts/check-alerts.ts';
@@ -26,6 +27,7 @@ import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
 import { pursueDuePayments } from '../payments/due-payments.ts';
 import { endOverdue } from '../payments/end-overdue.ts';
 import { tellOverdue } from '../payments/tell-overdue.ts';
+import { endDueReservations } from '../reservations/end-due.ts';
 import { endUnpaid } from '../subscriptions/end-unpaid.ts';
 import { topUpThemselves } from '../wallets/auto-top-up.ts';
 import { expireCredits } from '../wallets/expire-credits.ts';
@@ -137,6 +139,16 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       async run(stores, due) {
         const { ended, failed } = await endOverdue(stores, due);
         return { done: { ended }, waiting: [], failed };
+      },
+    },
+    {
+      // Reservations whose time is over, and events of those that were committed (docs/rules/reservations.md, "How it ends").
+      name: 'end-reservations',
+      every_seconds: 10,
+      next: (database, scope, from) => nextReservationDue(database, scope, { from }),
+      async run(stores, due) {
+        const { ended, sent, failed } = await endDueReservations(stores, due);
+        return { done: { ended, sent }, waiting: [], failed };
       },
     },
     {

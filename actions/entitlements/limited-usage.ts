@@ -17,6 +17,7 @@ import type { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
+import { readUsage, type UsageQuestion } from '../../storage/usage/usage.ts';
 import { billedSubscription, CHARGES_AT_ONCE, found, runningOf } from '../billing/billable-items.ts';
 import { customersAsked, membersOf } from '../billing/members.ts';
 import { type EntitledFeature, type HeldSource, type Reading } from './entitled-features.ts';
@@ -30,25 +31,52 @@ export type FeatureUsage = Used & {
   sources: HeldSource[];
 };
 
-type Limited = Omit<FeatureUsage, keyof Used> & { meter: MeterModel };
+/** For whoever decides by it what may be used: where in the log, partition by partition (exclusive), and in time the count ends. */
+export type PlacedUsage = FeatureUsage & { high_water: Readonly<Record<string, string>>; as_of: string };
 
-export async function limitedUsage(
-  stores: Stores,
-  { entitled, reading }: { entitled: readonly EntitledFeature[]; reading: Reading },
-): Promise<FeatureUsage[]> {
-  const { scope, now } = reading;
+type Limited = Omit<FeatureUsage, keyof Used> & { meter: MeterModel };
+type Asked = { entitled: readonly EntitledFeature[]; reading: Reading };
+
+/** As usage arrives it is kept up in memory. */
+export function limitedUsage(stores: Stores, asked: Asked): Promise<FeatureUsage[]> {
+  const { scope, now } = asked.reading;
+  const windowOf = (one: Limited) => windowUntil(one, now);
+  return counted(asked, windowOf, async ({ meter: _, ...one }, question) => {
+    const { quantity } = await runningUsage(stores, scope, question);
+    return { ...one, ...usedOf(quantity, one.combined.usage_limit) };
+  });
+}
+
+/** Of a window without an end: what another process has committed a moment ahead of this one's clock is in it, as in one that has an end. */
+const AHEAD_MS = 60_000;
+
+/** As the stores have it now. */
+export function placedUsage(stores: Stores, asked: Asked): Promise<PlacedUsage[]> {
+  const { scope, now } = asked.reading;
+  const windowOf = ({ window }: Limited) => ({ start: window.start, end: window.end ?? now.getTime() + AHEAD_MS });
+  return counted(asked, windowOf, async ({ meter: _, ...one }, question) => {
+    const { quantity, high_water, as_of } = await readUsage(stores, scope, question);
+    return { ...one, ...usedOf(quantity, one.combined.usage_limit), high_water, as_of };
+  });
+}
+
+async function counted<Usage>(
+  { entitled, reading: { scope, database, now } }: Asked,
+  windowOf: (one: Limited) => Period,
+  count: (one: Limited, question: UsageQuestion) => Promise<Usage>,
+): Promise<Usage[]> {
   const metered = entitled.filter(({ feature }) => feature.type === 'metered');
   const meterIds = metered.map(({ feature }) => feature.meter_id);
-  const meters = await MeterModel.byId(scope, meterIds, reading.database);
+  const meters = await MeterModel.byId(scope, meterIds, database);
   const limited = metered.flatMap((one) => byWindow(one, found(meters, one.feature.meter_id ?? '', 'meter'), now));
   const subscriptions = limited.flatMap(({ sources }) => sources.map(({ subscription }) => subscription));
-  const members = await membersOf(reading.database, scope, [...byId(subscriptions).values()]);
-  return mapConcurrently(CHARGES_AT_ONCE, limited, async ({ meter, ...one }) => {
+  const members = await membersOf(database, scope, [...byId(subscriptions).values()]);
+  return mapConcurrently(CHARGES_AT_ONCE, limited, async (one) => {
     const { timezone, billing_anchor } = one.sources[0]!.subscription;
-    const window = windowUntil(one, now);
+    const window = windowOf(one);
     const those = one.sources.flatMap(({ subscription }) => members.get(subscription.id)!);
-    const { quantity } = await runningUsage(stores, scope, {
-      meter,
+    return count(one, {
+      meter: one.meter,
       ...customersAsked(those, window, window.start),
       start_ms: window.start,
       end_ms: window.end,
@@ -56,7 +84,6 @@ export async function limitedUsage(
       billing_anchor_ms: instantOf(billing_anchor),
       now_ms: now.getTime(),
     });
-    return { ...one, ...usedOf(quantity, one.combined.usage_limit) };
   });
 }
 

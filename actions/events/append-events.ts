@@ -16,21 +16,28 @@ export type IncomingEvent = { span: Span; event_id: string | undefined };
 /** The id of an event that came without one, by its place among those that are appended together. */
 export type MakeId = (index: number) => string;
 
+type Incoming = { body: Buffer; events: readonly IncomingEvent[]; contiguous: boolean; now: Date; makeId?: MakeId };
+
 /** Appends and answers the ids of the events in order, the made ones included. `contiguous`: nothing else stands between them. */
-export async function appendEvents(
-  log: EventLog,
-  scope: Scope,
-  incoming: { body: Buffer; events: readonly IncomingEvent[]; contiguous: boolean; now: Date; makeId?: MakeId },
-): Promise<string[]> {
+export async function appendEvents(log: EventLog, scope: Scope, incoming: Incoming): Promise<string[]> {
+  const placed = await placeEvents(log, scope, incoming);
+  return placed.map(({ event_id }) => event_id);
+}
+
+/** Where in the log an event stands: what a reader of usage has come so far to has it. */
+export type PlacedEvent = { readonly event_id: string; readonly partition: number; readonly offset: bigint };
+
+/** The same with their places. */
+export async function placeEvents(log: EventLog, scope: Scope, incoming: Incoming): Promise<PlacedEvent[]> {
   const { body, events, now, makeId = () => newId('event', now.getTime()) } = incoming;
   const hasher = new IdentityHasher(scope);
-  const ids: string[] = new Array(events.length);
+  const ids: { event_id: string; partition: number }[] = new Array(events.length);
   const parts = new Map<number, { spans: Span[]; made: Record<number, string> | null }>();
   for (let index = 0; index < events.length; index++) {
     const event = events[index]!;
     const id = event.event_id ?? makeId(index);
-    ids[index] = id;
     const partition = partitionOf(hasher, id, log.partition_count);
+    ids[index] = { event_id: id, partition };
     let part = parts.get(partition);
     if (!part) parts.set(partition, (part = { spans: [], made: null }));
     if (event.event_id === undefined) {
@@ -48,8 +55,9 @@ export async function appendEvents(
     event_count: part.spans.length,
     body: joined(body, part.spans, incoming.contiguous && parts.size === 1),
   }));
-  await log.append(entries);
-  return ids;
+  const offsets = await log.append(entries);
+  const offsetOf = new Map(entries.map(({ partition }, index) => [partition, offsets[index]!]));
+  return ids.map((one) => ({ ...one, offset: offsetOf.get(one.partition)! }));
 }
 
 /** The same for a body that was checked where it stands. The ids are read only where they decide about the partition. */

@@ -10,6 +10,7 @@ import { inOrderOfUse } from '../../core/wallet/lots.ts';
 import { consumedText } from '../../core/wallet/movement.ts';
 import { moneyOf } from '../../core/wallet/rates.ts';
 import { type LedgerLine, post } from '../../storage/models/ledger.ts';
+import { heldIn, poolOf } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { lotOf, lotsOf, WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -27,6 +28,7 @@ export async function terminateWallet(stores: Stores, scope: Scope, { id, author
     const wallet = await holdWallet(transaction, scope, id);
     if (wallet.wallet_status === 'closed') throw notAllowed('the wallet is closed already', { wallet_id: id });
     await checkNothingPending(transaction, wallet);
+    await checkNothingHeld(transaction, wallet, author.now);
     const lots = (await lotsOf(wallet, transaction)).map(lotOf).sort(inOrderOfUse);
     if (lots.length === 0) return close(transaction, wallet, author);
     const moved = await moveCredits(transaction, wallet, {
@@ -41,6 +43,13 @@ export async function terminateWallet(stores: Stores, scope: Scope, { id, author
     });
     return close(transaction, moved.wallet, author);
   });
+}
+
+/** Whoever has them may still commit them. */
+async function checkNothingHeld(transaction: Transaction, wallet: WalletModel, now: Date): Promise<void> {
+  const { held } = await heldIn(transaction, poolOf(wallet), now);
+  if (!held.isZero())
+    throw notAllowed('credits of the wallet are held', { wallet_id: wallet.id, held: held.toFixed() });
 }
 
 async function close(transaction: Transaction, wallet: WalletModel, author: Author): Promise<WalletModel> {
@@ -60,6 +69,7 @@ export async function convertWallet(stores: Stores, scope: Scope, { id, author }
     if (new Decimal(wallet.credits_owed).gt(0))
       throw notAllowed('the wallet owes credits: put them in first', { credits_owed: wallet.credits_owed });
     await checkNothingPending(transaction, wallet);
+    await checkNothingHeld(transaction, wallet, author.now);
     const { customer_id, currency, conversion_rate, topup_conversion_rate, price_unit, description } = wallet;
     const opened = await addWallet(transaction, scope, {
       customer_id,

@@ -2,12 +2,15 @@
  * Takes credits out by hand (docs/rules/wallets.md, "Debits"). Those of one wallet that are asked for at one time are one transaction: its row
  * is held once for all of them, each is decided on what the one before it left, and each has a result of its own.
  */
+
+import type { Decimal } from '../../core/decimal.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { checkCredits, moneyOf } from '../../core/wallet/rates.ts';
 import type { Debit } from '../../core/wallet/request.ts';
 import { currentCaller, onBehalfOf } from '../../storage/caller.ts';
+import { heldIn, poolOf } from '../../storage/models/reservation.ts';
 import type { WalletModel } from '../../storage/models/wallet.ts';
 import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
@@ -67,10 +70,12 @@ async function debitTogether(postgres: Database, asked: readonly Asked[]): Promi
   const work = () =>
     postgres.transaction(async (transaction) => {
       const wallet = await holdWallet(transaction, scope, id);
+      const { now } = asked[0]!.entry.author;
+      const { held: kept } = await heldIn(transaction, poolOf(wallet), now);
       const { moved, wallet: after } = await moveAll(
         transaction,
         wallet,
-        asked.map(({ entry }) => entry),
+        asked.map(({ entry }) => leaving(entry, kept)),
         checkActive,
       );
       return moved.map((one) =>
@@ -82,6 +87,12 @@ async function debitTogether(postgres: Database, asked: readonly Asked[]): Promi
   if (!caller) return work();
   const request_id = asked.length === 1 ? caller.request_id : null;
   return onBehalfOf({ ...caller, request_id }, work);
+}
+
+/** What is held of the credits is there for whoever has it. */
+function leaving(entry: Entry, kept: Decimal): Entry {
+  const { movement } = entry;
+  return movement.kind === 'spend' ? { ...entry, movement: { ...movement, kept } } : entry;
 }
 
 /** The first answer for ever: a later one does not say what other debits have left since. */

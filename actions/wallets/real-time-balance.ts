@@ -30,6 +30,11 @@ export async function realTimeOf(stores: Stores, wallet: WalletModel, now: Date)
   return { ...realTimeBalance(wallet, answer), as_of };
 }
 
+/** As the stores have it now, for whoever decides by it what may be spent. */
+export async function realTimeNow(stores: Stores, wallet: WalletModel, now: Date): Promise<RealTime> {
+  return realTimeBalance(wallet, owes(wallet) ? (await charges(stores, wallet, now)).answer : NOTHING);
+}
+
 type Balance = { readonly wallet: WalletModel; readonly realTime: RealTimeAsOf };
 
 /** The wallet with its balance, where nothing has to be gathered for it; undefined where something has. */
@@ -108,8 +113,9 @@ export async function chargesDiffer(stores: Stores, kept: KeptAnswer, now: Date)
 }
 
 async function charges(stores: Stores, of: OfCustomer, now: Date): Promise<Made<Owed>> {
-  const unpaid = await unpaidOf(of, stores.postgres);
+  // In the order in which a charge goes from the one to the other, so that none is missed by who reads meanwhile.
   const running = await currentUsage(stores, of, now);
+  const unpaid = await unpaidOf(of, stores.postgres);
   const owed = (usage: readonly Decimal[]): Owed => ({ current_usage: sumOf(usage), unpaid });
   const answer = owed(running.map((one) => one.answer));
   const parts = running.flatMap(({ again }) => again ?? []);

@@ -9,7 +9,7 @@ export const ENTITIES = [
   'user', 'environment', 'event', 'meter', 'price', 'customer', 'plan', 'addon', 'group', 'alert_settings',
   'subscription', 'wallet', 'tenant', 'invoice', 'feature', 'entitlement', 'creditgrant', 'payment', 'integration',
   'task', 'tax', 'secret', 'connection', 'costsheet', 'creditnote', 'coupon', 'ai', 'portal', 'webhook', 'cron',
-  'setting', 'oauth', 'checkoutsession', 'workflow', 'audit_log', 'test_clock',
+  'setting', 'oauth', 'checkoutsession', 'workflow', 'audit_log', 'test_clock', 'reservation',
 ] as const;
 
 export type Entity = (typeof ENTITIES)[number];

@@ -12,6 +12,8 @@ import { LANGUAGES } from '../invoice-document/language.ts';
 import { isPicture, LOGO_TEXT_MAX } from '../invoice-document/picture.ts';
 import { PAYMENT_GATEWAYS } from '../payment/record.ts';
 import { anyCase, decimalText, keyText, wholeNumberOr } from '../record.ts';
+import { ON_EXPIRY } from '../reservation/record.ts';
+import { ttlSeconds } from '../reservation/request.ts';
 import { isTimezone } from '../time/zone.ts';
 import { whyInvalid } from '../why-invalid.ts';
 
@@ -212,6 +214,15 @@ export const SETTINGS = {
     reach: 'environment',
     shape: z.strictObject({ mandate_limits: z.record(keyText, mandateLimit) }),
     default: { mandate_limits: {} },
+  },
+  reservation_config: {
+    reach: 'environment',
+    shape: z.strictObject({
+      ttl_seconds: ttlSeconds,
+      on_expiry: anyCase(ON_EXPIRY),
+      when_in_doubt: anyCase(['deny', 'allow']),
+    }),
+    default: { ttl_seconds: 300, on_expiry: 'release', when_in_doubt: 'deny' },
   },
   draft_invoice_recompute_config: {
     reach: 'environment',

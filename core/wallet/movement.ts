@@ -6,7 +6,7 @@ import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { notAllowed } from '../error.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { ACCOUNT_OF, type Account, type CounterAccount } from './accounts.ts';
-import { type Lot, type Part, takeFrom } from './lots.ts';
+import { type Lot, type Part, takeFrom, usableCredits } from './lots.ts';
 import { moneyOf } from './rates.ts';
 import type { TransactionReason, WalletTransaction } from './record.ts';
 
@@ -34,12 +34,16 @@ export type Movement = Told &
         /** Credits that had expired then are not used. */
         readonly at_ms: Milliseconds;
         readonly allow_negative?: boolean | undefined;
+        /** That is left in the wallet, because it is held for others. */
+        readonly kept?: Decimal | undefined;
       }
     /** Of these lots, whatever their order. */
     | { readonly kind: 'take'; readonly parts: readonly Part[] }
     /** What was taken from these lots comes back to them, to the one that was used last first. */
     | { readonly kind: 'put_back'; readonly parts: readonly Part[] }
   );
+
+type Spend = Extract<Movement, { kind: 'spend' }>;
 
 export type Posting = { readonly account: Account; readonly lot_id: string | null; readonly credits: Decimal };
 export type Decided = {
@@ -61,16 +65,21 @@ export function move(holding: Holding, movement: Movement): Decided {
     return changed(holding, movement, { parts, counter: ACCOUNT_OF[movement.transaction_reason] });
   }
   const { parts, lacking } = takeFrom(holding.lots, movement.credits, movement.at_ms);
-  if (lacking.gt(0) && !movement.allow_negative)
-    throw notAllowed('the wallet does not have so many credits', {
-      field: 'credits',
-      credits_available: movement.credits.minus(lacking).toFixed(),
-    });
+  if (!movement.allow_negative) checkAvailable(holding, movement);
   return changed(holding, movement, {
     parts: parts.map(({ lot_id, credits }) => ({ lot_id, credits: credits.negated() })),
     overdraft: lacking.negated(),
     counter: ACCOUNT_OF[movement.transaction_reason],
   });
+}
+
+function checkAvailable({ lots }: Holding, { credits, at_ms, kept = ZERO }: Spend): void {
+  const available = Decimal.max(ZERO, usableCredits(lots, at_ms).minus(kept));
+  if (credits.gt(available))
+    throw notAllowed('the wallet does not have so many credits', {
+      field: 'credits',
+      credits_available: available.toFixed(),
+    });
 }
 
 /** What a wallet owes is paid back first. */

@@ -66,8 +66,11 @@ export type PartitionLag = {
 export interface EventLog {
   readonly partition_count: number;
 
-  /** Resolves when every entry is durable; rejects with `service_unavailable` after the configured bound. All or, on a reject, perhaps some: a re-send is removed by event identity. */
-  append(entries: readonly LogEntry[]): Promise<void>;
+  /**
+   * Resolves when every entry is durable, with their offsets in the order of the entries; rejects with `service_unavailable` after the
+   * configured bound. All or, on a reject, perhaps some: a re-send is removed by event identity.
+   */
+  append(entries: readonly LogEntry[]): Promise<readonly bigint[]>;
 
   /** Starts a consumer: partitions are assigned to it and taken away again through the handler. */
   consume(handler: PartitionHandler): Promise<LogConsumer>;

@@ -44,7 +44,7 @@ export type RecordsAsked = Scope & { partition: number; from: bigint; containing
 type Waiting = {
   entries: readonly LogEntry[];
   bytes: number;
-  resolve(): void;
+  resolve(offsets: readonly bigint[]): void;
   reject(error: unknown): void;
   done: boolean;
 };
@@ -85,8 +85,8 @@ export class EmbeddedLog implements EventLog {
     this.partition_count = options.partition_count;
   }
 
-  append(entries: readonly LogEntry[]): Promise<void> {
-    if (entries.length === 0) return Promise.resolve();
+  append(entries: readonly LogEntry[]): Promise<readonly bigint[]> {
+    if (entries.length === 0) return Promise.resolve([]);
     const bytes = entries.reduce((total, entry) => total + entry.body.length, 0);
     if (this.#queuedBytes + bytes > (this.#options.queued_bytes_max ?? QUEUED_BYTES_MAX))
       return Promise.reject(unavailable('the event log (its queue is full)'));
@@ -179,7 +179,11 @@ export class EmbeddedLog implements EventLog {
     try {
       const entries = group.flatMap((waiting) => waiting.entries);
       const records = await this.#appender.append(entries);
-      for (const waiting of group) this.#settle(waiting, () => waiting.resolve());
+      let at = 0;
+      for (const waiting of group) {
+        const own = records.slice(at, (at += waiting.entries.length)).map(({ offset }) => offset);
+        this.#settle(waiting, () => waiting.resolve(own));
+      }
       for (const consumer of this.#consumers) consumer.appended(records);
     } catch (error) {
       for (const waiting of group) this.#settle(waiting, () => waiting.reject(unavailable('the event log', error)));
@@ -206,9 +210,9 @@ export class EmbeddedLog implements EventLog {
       waiting.reject(unavailable('the event log'));
     }, this.#options.append_timeout_ms);
     const { resolve, reject } = waiting;
-    waiting.resolve = () => {
+    waiting.resolve = (offsets) => {
       clearTimeout(timer);
-      resolve();
+      resolve(offsets);
     };
     waiting.reject = (error) => {
       clearTimeout(timer);

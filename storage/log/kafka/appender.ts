@@ -39,10 +39,12 @@ type Append = {
   readonly bytes: number;
   /** Entries that are not durable yet. */
   missing: number;
+  /** Of those that are, in the order of the entries. */
+  readonly offsets: bigint[];
   settled: boolean;
   settle(error?: unknown): void;
 };
-type Item = { readonly append: Append; readonly entry: LogEntry };
+type Item = { readonly append: Append; readonly entry: LogEntry; readonly index: number };
 
 export class KafkaAppender {
   readonly #options: AppenderOptions;
@@ -65,17 +67,19 @@ export class KafkaAppender {
     await this.#connected();
   }
 
-  append(entries: readonly LogEntry[]): Promise<void> {
-    if (entries.length === 0) return Promise.resolve();
+  append(entries: readonly LogEntry[]): Promise<readonly bigint[]> {
+    if (entries.length === 0) return Promise.resolve([]);
     const fault = this.#faultOf(entries);
     if (fault) return Promise.reject(fault);
     const bytes = entries.reduce((total, entry) => total + entry.body.length, 0);
     if (this.#queuedBytes + bytes > (this.#options.queued_bytes_max ?? QUEUED_BYTES_MAX))
       return Promise.reject(unavailable('the event log (its queue is full)'));
     return new Promise((resolve, reject) => {
-      const append = this.#newAppend(bytes, entries.length, (error) => (error ? reject(error as Error) : resolve()));
+      const append = this.#newAppend(bytes, entries.length, (error) =>
+        error ? reject(error as Error) : resolve(append.offsets),
+      );
       this.#queuedBytes += bytes;
-      this.#queue.push(entries.map((entry) => ({ append, entry })));
+      this.#queue.push(entries.map((entry, index) => ({ append, entry, index })));
       this.#pump();
     });
   }
@@ -106,6 +110,7 @@ export class KafkaAppender {
     const append: Append = {
       bytes,
       missing,
+      offsets: [],
       settled: false,
       settle: (error) => {
         if (append.settled) return;
@@ -183,8 +188,14 @@ export class KafkaAppender {
         timeout: this.request_timeout_ms,
         topicMessages: [{ topic: this.#options.topic, messages }],
       });
-      const acknowledged = new Set(answers.filter(isAcknowledged).map(({ partition }) => partition));
-      for (const item of items) if (acknowledged.has(item.entry.partition)) durable.add(item);
+      const next = new Map(answers.filter(isAcknowledged).map((answer) => [answer.partition, firstOffset(answer)]));
+      for (const item of items) {
+        const offset = next.get(item.entry.partition);
+        if (offset === undefined) continue;
+        durable.add(item);
+        item.append.offsets[item.index] = offset;
+        next.set(item.entry.partition, offset + 1n);
+      }
       this.#failures = 0;
     } catch (error) {
       if (error instanceof FarthingError) this.#refuse(items, error);
@@ -244,6 +255,11 @@ export class KafkaAppender {
 
 function isAcknowledged({ errorCode }: RecordMetadata): boolean {
   return errorCode === 0;
+}
+
+/** Of the messages of one partition in a request, which stand in its log as they were sent. */
+function firstOffset({ baseOffset, offset }: RecordMetadata): bigint {
+  return BigInt(baseOffset ?? offset!);
 }
 
 function partsOf(items: readonly Item[]): Item[][] {

@@ -140,7 +140,7 @@ export class KafkaLog implements EventLog {
     await this.#appender.connect();
   }
 
-  append(entries: readonly LogEntry[]): Promise<void> {
+  append(entries: readonly LogEntry[]): Promise<readonly bigint[]> {
     return this.#appender.append(entries);
   }
 

@@ -15,9 +15,11 @@ const SAME: Readonly<Record<string, string>> = {
   voidEvent: 'an event that is void is void',
   replaceEvent: 'what it is replaced by is the same',
   replayDeadLetters: 'an id has one effect',
+  commitReservation: 'what was committed is answered, and sent under the same ids',
+  releaseReservation: 'what is released is answered as it is',
 };
 /** The key that they have in their body follows from the header where it states none. */
-const INNER_KEY = ['createPayment', 'refundPayment', 'topUpWallet', 'debitWallet'];
+const INNER_KEY = ['createPayment', 'refundPayment', 'topUpWallet', 'debitWallet', 'checkEntitlement'];
 /** Nobody can read the answer again: it is told which record was made. */
 const SHOWN_ONCE = ['createUser', 'createApiKey', 'createWebhookEndpoint', 'rotateWebhookSecret'];
 /** They write nothing, and ask for another permission than one to read. */

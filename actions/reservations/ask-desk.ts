@@ -1,0 +1,113 @@
+/**
+ * Whoever asks at one time about one pool is answered together, and again where it is worth it: where room has to be gathered first, where another of them
+ * has just made or ended the same, and where what was refused may have been counted twice while usage was being written.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import { FarthingError } from '../../core/error.ts';
+import { currentCaller, onBehalfOf } from '../../storage/caller.ts';
+import type { Pool } from '../../storage/models/reservation.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { TogetherByKey } from '../../storage/together.ts';
+import { atDesk, type Desk, type Op, type Outcome } from './pool-desk.ts';
+
+/** A desk, and what there is room for at it. */
+export type Counter<Gathered, Looked> = {
+  readonly pool: Pool;
+  /** Read before the pool is held: it takes longer than anybody may hold it. */
+  gather(now: Date): Promise<Gathered>;
+  /** Without what was gathered it knows no room. */
+  desk(gathered: Gathered | null): Desk<Looked>;
+  /** Does what somebody has left who has ended between two steps, so that what is in doubt becomes clear. */
+  mend?(): Promise<void>;
+};
+
+type Caller = ReturnType<typeof currentCaller>;
+type Asked = { readonly counter: Counter<unknown, unknown>; readonly op: Op; readonly caller: Caller };
+type Answer = Exclude<Outcome<unknown>, { kind: 'again' }>;
+
+const TOGETHER = new TogetherByKey<Database, Asked, Answer | FarthingError>(
+  (postgres, asked) => answerTogether(postgres, asked),
+  { atOnceMax: 500, restMax_ms: 5 },
+);
+
+export async function askDesk<Gathered, Looked>(
+  { postgres }: Stores,
+  counter: Counter<Gathered, Looked>,
+  op: Op,
+): Promise<Exclude<Outcome<Looked>, { kind: 'again' }>> {
+  const { tenant_id, environment_id, customer_id, subject_id } = counter.pool;
+  const caller = currentCaller();
+  const key = JSON.stringify([tenant_id, environment_id, customer_id, subject_id, caller?.clock?.now ?? null]);
+  const answer = await TOGETHER.ask(postgres, { counter, op, caller } as unknown as Asked, key);
+  if (answer instanceof FarthingError) throw answer;
+  if (answer.kind === 'refused') throw answer.error;
+  return answer as Exclude<Outcome<Looked>, { kind: 'again' }>;
+}
+
+async function answerTogether(postgres: Database, asked: readonly Asked[]): Promise<(Answer | FarthingError)[]> {
+  const { counter, caller } = asked[0]!;
+  const ops = asked.map(({ op }) => op);
+  const work = () => answerAll(postgres, counter, ops);
+  // What they write says itself whose it is.
+  return caller ? onBehalfOf({ ...caller, request_id: null }, work) : work();
+}
+
+async function answerAll(
+  postgres: Database,
+  counter: Counter<unknown, unknown>,
+  ops: readonly Op[],
+): Promise<(Answer | FarthingError)[]> {
+  try {
+    return await untilClear(postgres, counter, ops);
+  } catch (error) {
+    if (!(error instanceof FarthingError) || error.code !== 'already_exists') throw error;
+    if (ops.length === 1) return [error];
+    // A key that somebody has used elsewhere at this moment is the mistake of one of them.
+    const alone: (Answer | FarthingError)[] = [];
+    for (const op of ops) alone.push(...(await answerAll(postgres, counter, [op])));
+    return alone;
+  }
+}
+
+/** Usage that is being written is there, or not, within milliseconds; who is refused meanwhile waits no longer than that. */
+const TRIES = 12;
+const PAUSE_MS = 15;
+/** Whoever is alive has done it by then. */
+const MEND_AT = 4;
+/** For numbers alone, where the answer is known. */
+const TRIES_FOR_NUMBERS = 6;
+
+async function untilClear(
+  postgres: Database,
+  counter: Counter<unknown, unknown>,
+  ops: readonly Op[],
+): Promise<Answer[]> {
+  const answers: Answer[] = new Array(ops.length);
+  let left = ops.map((_, index) => index);
+  for (let tries = 0; left.length > 0; tries++) {
+    const some = left.map((index) => ops[index]!);
+    const isRoomAsked = tries > 0 || some.some(({ kind }) => kind === 'check');
+    if (tries > 1) await wait(PAUSE_MS);
+    // Nobody waits for it, and where it fails the job does it.
+    if (tries === MEND_AT) counter.mend?.().catch(() => undefined);
+    const now = new Date(Math.max(...some.map((op) => op.now)));
+    const gathered = isRoomAsked ? await counter.gather(now) : null;
+    const outcomes = await atDesk(postgres, counter.desk(gathered), some);
+    left = left.filter((index, at) => {
+      const outcome = outcomes[at]!;
+      if (outcome.kind === 'again') return true;
+      if (tries < triesFor(ops[index]!, outcome)) return true;
+      answers[index] = outcome;
+      return false;
+    });
+  }
+  return answers;
+}
+
+/** What is held is held: only a question is asked again for its numbers. */
+function triesFor(op: Op, outcome: Answer): number {
+  if (outcome.kind === 'refused') return outcome.is_doubtful ? TRIES : 0;
+  if (outcome.kind !== 'told' || !outcome.verdict.is_doubtful) return 0;
+  if (!outcome.verdict.allowed) return TRIES;
+  return op.kind === 'check' && op.hold === null ? TRIES_FOR_NUMBERS : 0;
+}

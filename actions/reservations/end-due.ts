@@ -1,0 +1,54 @@
+/**
+ * Reservations whose time is over are released or charged, and what was committed by who has ended in between becomes its events
+ * (docs/rules/reservations.md, "How it ends").
+ */
+import type { Scope } from '../../core/scope.ts';
+import type { Due, OfWhom } from '../../storage/due-billing.ts';
+import { expiredReservations, unsentReservations } from '../../storage/due-reservations.ts';
+import { ReservationModel } from '../../storage/models/reservation.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { inRounds } from '../billing/rounds.ts';
+import { waitForLog } from '../test-clocks/wait-for-log.ts';
+import { expireReservation } from './end-reservation.ts';
+import { sendCommitted } from './send-committed.ts';
+
+type Report = { ended: number; sent: number; failed: { id: string; error: unknown }[] };
+const WORKERS = 8;
+/** Longer than the pipeline is ever behind while it works. */
+const COUNTED_WITHIN_MS = 60_000;
+
+export async function endDueReservations(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<Report> {
+  const report: Report = { ended: 0, sent: 0, failed: [] };
+  const { postgres } = stores;
+  const doing = (count: 'ended' | 'sent', work: (scope: Scope, id: string) => Promise<unknown>) => async (due: Due) => {
+    const { id, ...scope } = due;
+    try {
+      await work(scope, id);
+      report[count] += 1;
+      return true;
+    } catch (error) {
+      report.failed.push({ id, error });
+      return false;
+    }
+  };
+  await inRounds({
+    next: (left) => expiredReservations(postgres, { now, left, only }),
+    act: doing('ended', (scope, id) => expireReservation(stores, scope, { id, author: { user_id: '', now } })),
+    workers: WORKERS,
+  });
+  await inRounds({
+    next: (left) => unsentReservations(postgres, { left, only }),
+    act: doing('sent', async (scope, id) =>
+      sendCommitted(stores, await ReservationModel.fetch(scope, id, { database: postgres })),
+    ),
+    workers: WORKERS,
+  });
+  // By a clock of its own a period may end at the same instant: what was charged is in it.
+  if (only && report.ended + report.sent > 0) await untilCounted(stores, only);
+  return report;
+}
+
+function untilCounted(stores: Stores, scope: Scope): Promise<void> {
+  const signal = AbortSignal.timeout(COUNTED_WITHIN_MS);
+  return waitForLog(stores, scope, { signal, isWanted: async () => true });
+}

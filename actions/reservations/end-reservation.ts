@@ -1,0 +1,123 @@
+/** A reservation is committed, as it was used, or released (docs/rules/reservations.md, "How it ends"). */
+import { Decimal } from '../../core/decimal.ts';
+import { invalid } from '../../core/error.ts';
+import { type CommittedEvents, committedEvents } from '../../core/reservation/event.ts';
+import type { CommitAsked } from '../../core/reservation/request.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
+import { checkCredits } from '../../core/wallet/rates.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { ReservationModel } from '../../storage/models/reservation.ts';
+import { settingOf } from '../../storage/models/setting.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { askDesk, type Counter } from './ask-desk.ts';
+import { featureCounter, meterOf } from './feature-counter.ts';
+import type { Op } from './pool-desk.ts';
+import { sendCommitted } from './send-committed.ts';
+import { walletCounter } from './wallet-counter.ts';
+
+type Asking = { readonly id: string; readonly author: Author };
+
+/** Resolves when what it became is durable: its events in the log, or its debit in the ledger. */
+export async function commitReservation(
+  stores: Stores,
+  scope: Scope,
+  { id, request, author }: Asking & { request: CommitAsked },
+): Promise<ReservationModel> {
+  const reservation = await ReservationModel.fetch(scope, id, { database: stores.postgres });
+  const quantity = new Decimal(request.quantity ?? reservation.committed_quantity ?? reservation.quantity);
+  if (quantity.isNegative()) throw invalid('quantity', 'must not be below 0');
+  const now = author.now.getTime();
+  const events = await becoming(stores, { reservation, quantity, properties: request.properties, at: now });
+  const committed = await end(stores, reservation, { kind: 'commit', id, quantity, events, now, author });
+  await sendCommitted(stores, committed);
+  return ReservationModel.fetch(scope, id, { database: stores.postgres });
+}
+
+export async function releaseReservation(
+  stores: Stores,
+  scope: Scope,
+  { id, author }: Asking,
+): Promise<ReservationModel> {
+  const reservation = await ReservationModel.fetch(scope, id, { database: stores.postgres });
+  return end(stores, reservation, { kind: 'release', id, now: author.now.getTime(), author });
+}
+
+/** One whose time is over is released, or charged: at the instant of its expiry, whenever that is done. */
+export async function expireReservation(
+  stores: Stores,
+  scope: Scope,
+  { id, author }: Asking,
+): Promise<ReservationModel> {
+  const reservation = await ReservationModel.fetch(scope, id, { database: stores.postgres });
+  // With one of a pool all are released whose time is over.
+  if (reservation.reservation_status !== 'held') return reservation;
+  const { expires_at, on_expiry } = reservation;
+  const quantity = new Decimal(reservation.quantity);
+  const at = Date.parse(expires_at);
+  const events =
+    on_expiry === 'charge' ? await becoming(stores, { reservation, quantity, properties: null, at }) : null;
+  const ended = await end(stores, reservation, { kind: 'expire', id, events, now: author.now.getTime(), author });
+  await sendCommitted(stores, ended);
+  return ended;
+}
+
+async function end(stores: Stores, reservation: ReservationModel, op: Op): Promise<ReservationModel> {
+  const counter = await counterOf(stores, reservation);
+  const outcome = await askDesk(stores, counter as Counter<unknown, unknown>, op);
+  if (outcome.kind !== 'ended') throw new TypeError(`a reservation that ends is answered ${outcome.kind}`);
+  return outcome.reservation;
+}
+
+async function counterOf(stores: Stores, reservation: ReservationModel) {
+  const { postgres } = stores;
+  const { when_in_doubt } = await settingOf(reservation, 'reservation_config', postgres);
+  if (reservation.wallet_id !== null) {
+    const wallet = await WalletModel.fetch(reservation, reservation.wallet_id, { database: postgres });
+    return walletCounter(stores, scopeOf(reservation), { wallet, when_in_doubt });
+  }
+  const customer = await CustomerModel.fetch(reservation, reservation.customer_id, { database: postgres });
+  const feature = await FeatureModel.fetch(reservation, reservation.feature_id!, { database: postgres });
+  return featureCounter(stores, scopeOf(reservation), { customer, feature, when_in_doubt });
+}
+
+function scopeOf({ tenant_id, environment_id }: ReservationModel): Scope {
+  return { tenant_id, environment_id };
+}
+
+type Used = {
+  readonly reservation: ReservationModel;
+  readonly quantity: Decimal;
+  readonly properties: Record<string, unknown> | null;
+  readonly at: Milliseconds;
+};
+
+/** Null of a wallet. */
+async function becoming(
+  { postgres }: Stores,
+  { reservation, quantity, properties, at }: Used,
+): Promise<(CommittedEvents & { at: string }) | null> {
+  const scope = scopeOf(reservation);
+  // What it became stays, whatever the meter has become since.
+  if (reservation.reservation_status === 'committed') return null;
+  if (reservation.wallet_id !== null) {
+    if (properties !== null) throw invalid('properties', 'are of an event: credits become none');
+    if (!quantity.isZero()) checkCredits('quantity', quantity);
+    return null;
+  }
+  const feature = await FeatureModel.fetch(scope, reservation.feature_id!, { database: postgres });
+  const [meter, customer] = await Promise.all([
+    meterOf(scope, feature, postgres),
+    CustomerModel.fetch(scope, reservation.customer_id, { database: postgres }),
+  ]);
+  const events = committedEvents(meter, {
+    external_customer_id: customer.external_id,
+    quantity,
+    properties: { ...reservation.properties, ...properties },
+    at,
+  });
+  return { ...events, at: formatMs(at) };
+}

@@ -1,0 +1,59 @@
+/** What is held of a feature for a customer, and how much more of it there is room for (docs/rules/reservations.md, "What is answered"). */
+import { notFound } from '../../core/error.ts';
+import { type CompiledMeter, compiledMeter } from '../../core/metering/compiled-meter.ts';
+import { type Room, verdictOf } from '../../core/reservation/room.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { CustomerModel } from '../../storage/models/customer.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { holdPool, ReservationModel } from '../../storage/models/reservation.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import type { Counter } from './ask-desk.ts';
+import { type Gathered, gatherRoom, roomIn } from './room-of-feature.ts';
+import { sendCommitted } from './send-committed.ts';
+
+type Of = {
+  readonly customer: CustomerModel;
+  readonly feature: FeatureModel;
+  readonly when_in_doubt: 'deny' | 'allow';
+};
+
+export function featureCounter(
+  stores: Stores,
+  scope: Scope,
+  { customer, feature, when_in_doubt }: Of,
+): Counter<Gathered, Room> {
+  const { tenant_id, environment_id } = scope;
+  const pool = { tenant_id, environment_id, customer_id: customer.id, subject_id: feature.id };
+  const { postgres, log } = stores;
+  return {
+    pool,
+    async mend() {
+      const unsent = await ReservationModel.unsentIn(pool, postgres);
+      await Promise.all(unsent.map((reservation) => sendCommitted(stores, reservation)));
+    },
+    gather: (now) => gatherRoom(stores, { customer, feature, reading: { scope, database: postgres, now } }),
+    desk: (gathered) => ({
+      pool,
+      subject: { feature_id: feature.id },
+      hold: (transaction) => holdPool(transaction, pool),
+      async look(transaction) {
+        if (gathered === null) return { judge: null, looked: null };
+        const room = await roomIn(transaction, pool, gathered, log.partition_count);
+        return {
+          judge: (quantity, { held, used }) => verdictOf(room, { quantity, held: held.plus(used), when_in_doubt }),
+          looked: room,
+        };
+      },
+    }),
+  };
+}
+
+export async function meterOf(
+  scope: Scope,
+  { id, meter_id }: FeatureModel,
+  database: Database,
+): Promise<CompiledMeter> {
+  if (!meter_id) throw notFound('meter of feature', id);
+  return compiledMeter(await MeterModel.fetch(scope, meter_id, { database }));
+}

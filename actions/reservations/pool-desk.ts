@@ -1,0 +1,244 @@
+/**
+ * Questions, commits and releases that meet one pool at one time are one transaction: the pool is held once for all of them, each is decided on what the
+ * one before it left (core/reservation/decide.ts), and what they change is written together. Which pool it is, and what there is room
+ * for in it, is said by whose pool it is: of a feature, or of a wallet.
+ */
+import { Decimal, ZERO } from '../../core/decimal.ts';
+import { alreadyExists, type FarthingError, notFound } from '../../core/error.ts';
+import {
+  type Check,
+  type Commit,
+  type Decided,
+  decideCheck,
+  decideCommit,
+  decideExpiry,
+  decideRelease,
+  type Ending,
+  type Expiry,
+  type Judge,
+  type PoolState,
+  type Release,
+} from '../../core/reservation/decide.ts';
+import type { CommittedEvents } from '../../core/reservation/event.ts';
+import type { Verdict } from '../../core/reservation/room.ts';
+import { type Author, createdBy, updatedBy } from '../../core/stamp.ts';
+import { holdClock } from '../../storage/models/hold-clock.ts';
+import {
+  type EndOf,
+  endReservations,
+  type Held,
+  heldIn,
+  heldNow,
+  type Pool,
+  ReservationModel,
+} from '../../storage/models/reservation.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Transaction } from '../../storage/stores.ts';
+
+type By = { readonly author: Author };
+/** What it becomes, of a feature; nothing of a wallet, which is debited. */
+type Becoming = { readonly events: (CommittedEvents & { readonly at: string }) | null };
+export type Op = (Check & By) | (Commit & By & Becoming) | (Release & By) | (Expiry & By & Becoming);
+
+/** Whose pool it is. */
+export type Desk<Looked> = {
+  readonly pool: Pool;
+  readonly subject: { readonly feature_id: string } | { readonly wallet_id: string };
+  /** Holds it until the transaction ends. */
+  hold(transaction: Transaction): Promise<void>;
+  /** What there is room for, where that was gathered: read where nobody else decides. */
+  look(transaction: Transaction, held: Held): Promise<{ readonly judge: Judge; readonly looked: Looked | null }>;
+  /** What becomes of commits beside their rows, in the same transaction: the debit of each. */
+  settle?(transaction: Transaction, commits: readonly Ended[]): Promise<ReadonlyMap<string, string>>;
+};
+export type Ended = { readonly reservation: ReservationModel; readonly op: Op; readonly changes: Ending };
+
+export type Told<Looked> = {
+  readonly kind: 'told';
+  readonly verdict: Verdict;
+  /** Of all, this one among them. */
+  readonly held: Decimal;
+  readonly looked: Looked | null;
+  readonly reservation: ReservationModel | null;
+};
+export type Outcome<Looked> =
+  | Told<Looked>
+  | { readonly kind: 'ended'; readonly reservation: ReservationModel }
+  | { readonly kind: 'refused'; readonly error: FarthingError; readonly is_doubtful: boolean }
+  /** To be asked again, with what there is room for. */
+  | { readonly kind: 'again' };
+
+export function atDesk<Looked>(postgres: Database, desk: Desk<Looked>, ops: readonly Op[]): Promise<Outcome<Looked>[]> {
+  const isAsking = ops.every((op) => op.kind === 'check' && op.hold === null);
+  const now = new Date(Math.max(...ops.map((op) => op.now)));
+  if (isAsking)
+    return postgres.transaction(
+      async (transaction) => outcomesOf(transaction, desk, { ops, held: await heldNow(transaction, desk.pool, now) }),
+      { isolationLevel: 'repeatable read', readOnly: true },
+    );
+  return postgres.transaction(async (transaction) => {
+    await holdClock(transaction);
+    await desk.hold(transaction);
+    return outcomesOf(transaction, desk, { ops, held: await heldIn(transaction, desk.pool, now) });
+  });
+}
+
+async function outcomesOf<Looked>(
+  transaction: Transaction,
+  desk: Desk<Looked>,
+  { ops, held }: { ops: readonly Op[]; held: Held },
+): Promise<Outcome<Looked>[]> {
+  const known = await knownTo(transaction, desk.pool, ops);
+  const { judge, looked } = await desk.look(transaction, held);
+  const decided = decideAll(ops, { state: { ...held, used: ZERO }, judge, known, subject: desk.subject });
+  const written = await write(transaction, desk, decided);
+  return decided.map((one, index) => outcomeOf(one, { looked, written: written.get(index) ?? null }));
+}
+
+type Known = { readonly byId: Map<string, ReservationModel>; readonly byKey: Map<string, ReservationModel | null> };
+
+async function knownTo(transaction: Transaction, pool: Pool, ops: readonly Op[]): Promise<Known> {
+  const ids = ops.flatMap((op) => (op.kind === 'check' ? [] : op.id));
+  const keys = ops.flatMap((op) => (op.kind === 'check' ? (op.hold?.idempotency_key ?? []) : []));
+  const byId = await ReservationModel.byId(pool, ids, transaction);
+  const found = keys.length === 0 ? [] : await ReservationModel.in(pool, transaction).whereIn('idempotency_key', keys);
+  return { byId, byKey: new Map(found.map((one) => [one.idempotency_key!, one])) };
+}
+
+/** One of them with what was decided; `before` is what was held under its key. */
+type One =
+  | (Decided & { readonly op: Op; readonly of?: ReservationModel; readonly isFresh?: boolean })
+  | { readonly kind: 'known'; readonly op: Op; readonly state: PoolState; readonly before: ReservationModel }
+  | { readonly kind: 'repeated'; readonly op: Op; readonly state: PoolState };
+
+type Deciding = {
+  readonly state: PoolState;
+  readonly judge: Judge;
+  readonly known: Known;
+  readonly subject: Desk<unknown>['subject'];
+};
+
+function decideAll(ops: readonly Op[], { state: before, judge, known, subject }: Deciding): One[] {
+  let state = before;
+  const keys = new Set<string>();
+  const endedNow = new Set<string>();
+  return ops.map((op): One => {
+    const one = decideOne();
+    state = one.state;
+    return one;
+
+    function decideOne(): One {
+      if (op.kind === 'check') {
+        const key = op.hold?.idempotency_key ?? null;
+        const kept = key === null ? undefined : known.byKey.get(key);
+        if (kept) return sameThing(kept, subject, op, state);
+        if (key !== null && keys.has(key)) return { kind: 'repeated', op, state };
+        const decided = decideCheck(op, state, judge);
+        if (decided.kind === 'hold' && key !== null) keys.add(key);
+        return { ...decided, op };
+      }
+      const of = known.byId.get(op.id);
+      if (!of) return { kind: 'refused', error: notFound('reservation', op.id), is_doubtful: false, state, op };
+      const about = { of, quantity_held: new Decimal(of.quantity) };
+      const decided = decideEnd(op, about, { state, judge });
+      const isFresh = endedNow.has(op.id);
+      if (decided.kind === 'end') {
+        known.byId.set(op.id, merged(of, decided.changes));
+        endedNow.add(op.id);
+      }
+      return { ...decided, op, of, isFresh };
+    }
+  });
+}
+
+function decideEnd(
+  op: Exclude<Op, { kind: 'check' }>,
+  about: { of: ReservationModel; quantity_held: Decimal },
+  { state, judge }: Pick<Deciding, 'state' | 'judge'>,
+): Decided {
+  if (op.kind === 'commit') return decideCommit(op, about, { state, judge });
+  return op.kind === 'release' ? decideRelease(op, about, state) : decideExpiry(op, about, state);
+}
+
+/** A key that means something else by now is a mistake of whoever says it. */
+function sameThing(kept: ReservationModel, subject: Desk<unknown>['subject'], op: Op, state: PoolState): One {
+  const asked = 'feature_id' in subject ? subject.feature_id : subject.wallet_id;
+  if (kept.subject_id === asked) return { kind: 'known', op, state, before: kept };
+  const error = alreadyExists('this idempotency_key was used for another reservation', {
+    field: 'idempotency_key',
+    reservation_id: kept.id,
+  });
+  return { kind: 'refused', error, is_doubtful: false, state, op };
+}
+
+function merged(of: ReservationModel, changes: Ending): ReservationModel {
+  return Object.assign(Object.create(Object.getPrototypeOf(of)), of, changes);
+}
+
+/** What was written, by the place of the one that asked for it. */
+async function write<Looked>(
+  transaction: Transaction,
+  desk: Desk<Looked>,
+  decided: readonly One[],
+): Promise<Map<number, ReservationModel>> {
+  const placed = decided.map((one, index) => ({ one, index }));
+  const written = new Map<number, ReservationModel>();
+  const holds = placed.flatMap(({ one, index }) => (one.kind === 'hold' ? [{ one, index }] : []));
+  if (holds.length > 0) {
+    const records = holds.map(({ one: { op, record } }) => ({
+      id: newId('reservation', op.now),
+      customer_id: desk.pool.customer_id,
+      ...desk.subject,
+      ...record,
+      ...createdBy(op.author),
+    }));
+    const conflict = 'this idempotency_key was used for another reservation';
+    const added = await ReservationModel.addAll(desk.pool, records, { database: transaction, conflict });
+    for (const [at, { index }] of holds.entries()) written.set(index, added[at]!);
+  }
+  const ends = placed.flatMap(({ one, index }) => (one.kind === 'end' ? [{ one, index }] : []));
+  const ended = ends.map(({ one }): Ended => ({ reservation: one.of!, op: one.op, changes: one.changes }));
+  const commits = ended.filter(({ changes }) => changes.reservation_status === 'committed');
+  const debits = (commits.length > 0 && (await desk.settle?.(transaction, commits))) || NONE;
+  const after = await endReservations(
+    transaction,
+    desk.pool,
+    ended.map((one) => endOf(one, debits)),
+  );
+  for (const { one, index } of ends) written.set(index, after.get(one.of!.id)!);
+  return written;
+}
+
+const NONE: ReadonlyMap<string, string> = new Map();
+
+function endOf({ reservation, op, changes }: Ended, debits: ReadonlyMap<string, string>): EndOf {
+  const events = 'events' in op ? op.events : null;
+  return {
+    id: reservation.id,
+    ...changes,
+    event_text: events?.event_text ?? null,
+    event_count: events?.event_count ?? 0,
+    event_at: events?.event_text ? events.at : null,
+    is_sent: !events?.event_text,
+    wallet_transaction_id: debits.get(reservation.id) ?? null,
+    ...updatedBy(op.author),
+  };
+}
+
+function outcomeOf<Looked>(
+  one: One,
+  { looked, written }: { looked: Looked | null; written: ReservationModel | null },
+): Outcome<Looked> {
+  // What another of them has made or ended is read once that is written.
+  const isAgain = one.kind === 'needs room' || one.kind === 'repeated' || (one.kind === 'as it is' && one.isFresh);
+  if (isAgain) return { kind: 'again' };
+  if (one.kind === 'refused') return one;
+  if (one.kind === 'end') return { kind: 'ended', reservation: written! };
+  if (one.kind === 'as it is') return { kind: 'ended', reservation: one.of! };
+  const { held } = one.state;
+  if (one.kind === 'known') {
+    const verdict = { allowed: true, reason: one.before.reason, is_doubtful: false };
+    return { kind: 'told', verdict, held, looked, reservation: one.before };
+  }
+  return { kind: 'told', verdict: one.verdict, held, looked, reservation: written };
+}

@@ -1,0 +1,94 @@
+/**
+ * Committed reservations become events (docs/rules/reservations.md, "The event"): appended to the log under their ids, and where they stand is noted. Whoever
+ * ends in between is followed by who sends them again: the bytes are the same, and an id is counted once.
+ */
+import { byId } from '../../core/by-id.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { eventTexts, unitsOfEach } from '../../core/reservation/event.ts';
+import { type Scope, scopeKey } from '../../core/scope.ts';
+import { noteSent, type PlacedEvents, type ReservationModel, receivedNow } from '../../storage/models/reservation.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { TogetherByKey } from '../../storage/together.ts';
+import { type PlacedEvent, placeEvents } from '../events/append-events.ts';
+
+const AT_ONCE_MAX = 500;
+const BYTES_MAX = 1024 * 1024;
+
+const SENDING = new TogetherByKey<Stores, ReservationModel, void>(
+  async (stores, reservations) => {
+    await sendAll(stores, reservations);
+    return reservations.map(() => undefined);
+  },
+  { atOnceMax: AT_ONCE_MAX },
+);
+
+/** Resolves when they are durable in the log, and it is known where. */
+export async function sendCommitted(stores: Stores, reservation: ReservationModel): Promise<void> {
+  if (reservation.is_sent) return;
+  const { tenant_id, environment_id } = reservation;
+  await SENDING.ask(stores, reservation, scopeKey({ tenant_id, environment_id }));
+}
+
+type OneEvent = { readonly reservation: ReservationModel; readonly id: string; readonly text: string };
+
+/** Of one environment. */
+async function sendAll(stores: Stores, reservations: readonly ReservationModel[]): Promise<void> {
+  const [first] = reservations;
+  if (!first) return;
+  const scope: Scope = { tenant_id: first.tenant_id, environment_id: first.environment_id };
+  // The same commit may have come twice.
+  const events = [...byId(reservations).values()].flatMap((reservation) =>
+    eventTexts(reservation.id, reservation).map((text, index) => ({ reservation, id: idAt(reservation, index), text })),
+  );
+  const now = await receivedNow(stores.postgres);
+  const placed: (PlacedEvent & OneEvent)[] = [];
+  for (const some of inParts(events)) {
+    const places = await placeEvents(stores.log, scope, { ...bodyOf(some), now });
+    placed.push(...some.map((event, index) => ({ ...event, ...places[index]! })));
+  }
+  await stores.postgres.transaction((transaction) => noteSent(transaction, scope, partsOf(placed)));
+}
+
+function idAt({ id }: ReservationModel, index: number): string {
+  return index === 0 ? id : `${id}:${index + 1}`;
+}
+
+function inParts(events: readonly OneEvent[]): OneEvent[][] {
+  const parts: OneEvent[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const event of events) {
+    if (bytes + event.text.length > BYTES_MAX) {
+      parts.push([]);
+      bytes = 0;
+    }
+    parts.at(-1)!.push(event);
+    bytes += event.text.length;
+  }
+  return parts;
+}
+
+/** As if they had come in one body. */
+function bodyOf(events: readonly OneEvent[]) {
+  const texts = events.map(({ text }) => Buffer.from(text));
+  let at = 1;
+  const spans = texts.map(({ length }) => {
+    const span = { start: at, end: at + length };
+    at = span.end + 1;
+    return span;
+  });
+  const body = Buffer.from(`[${texts.join(',')}]`);
+  const named = events.map(({ id }, index) => ({ span: spans[index]!, event_id: id }));
+  return { body, events: named, contiguous: true };
+}
+
+/** How many units of each reservation stand in which partition, by the last of its places there. */
+function partsOf(placed: readonly (PlacedEvent & OneEvent)[]): PlacedEvents[] {
+  const groups = groupBy(placed, ({ reservation, partition }) => `${reservation.id}/${partition}`);
+  return [...groups.values()].map((of) => {
+    const [{ reservation, partition }] = of;
+    const units = unitsOfEach(new Decimal(reservation.committed_quantity!), reservation.event_count);
+    const offset = of.reduce((last, one) => (one.offset > last ? one.offset : last), of[0].offset);
+    return { reservation, partition, offset, units: units.times(String(of.length)) };
+  });
+}

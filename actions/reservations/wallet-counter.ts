@@ -1,0 +1,109 @@
+/**
+ * What is held of the credits of a wallet, and how many more can be spent (docs/rules/reservations.md, "Credits"): those that can be used until the hold ends, less
+ * what was used and is not paid yet, and less what is held. Whoever moves credits holds the wallet's row, and so does this.
+ */
+import { Decimal, ZERO } from '../../core/decimal.ts';
+import type { Judge } from '../../core/reservation/decide.ts';
+import { spendable, verdictOfCredits } from '../../core/reservation/room.ts';
+import type { Scope } from '../../core/scope.ts';
+import { usableCredits } from '../../core/wallet/lots.ts';
+import type { Holding } from '../../core/wallet/movement.ts';
+import { creditsOf } from '../../core/wallet/rates.ts';
+import { isAway } from '../../storage/failure.ts';
+import { poolOf } from '../../storage/models/reservation.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { holdWallet } from '../wallets/hold-wallet.ts';
+import { type Entry, holdingOf, moveAll } from '../wallets/move-credits.ts';
+import { realTimeNow } from '../wallets/real-time-balance.ts';
+import type { Counter } from './ask-desk.ts';
+import type { Ended } from './pool-desk.ts';
+
+/** In credits: what was used and is not paid yet; null where usage could not be read. */
+type Unpaid = { readonly unpaid: Decimal | null; readonly as_of: string };
+/** What is left to be spent now; null where that is not known. */
+export type Purse = { readonly spendable: Decimal | null; readonly as_of: string };
+type Of = { readonly wallet: WalletModel; readonly when_in_doubt: 'deny' | 'allow' };
+
+export function walletCounter(stores: Stores, scope: Scope, { wallet, when_in_doubt }: Of): Counter<Unpaid, Purse> {
+  const { id } = wallet;
+  const pool = poolOf(wallet);
+  return {
+    pool,
+    gather: (now) => unpaidOf(stores, wallet, now),
+    desk: (gathered) => ({
+      pool,
+      subject: { wallet_id: id },
+      hold: async (transaction) => void (await holdWallet(transaction, scope, id)),
+      async look(transaction, { held }) {
+        if (gathered === null) return { judge: null, looked: null };
+        const now = await WalletModel.fetch(scope, id, { database: transaction });
+        const holding = await holdingOf(transaction, now);
+        const { unpaid, as_of } = gathered;
+        const left = (until: number, taken: Decimal) =>
+          spendableUntil(holding, { unpaid: unpaid ?? ZERO, until, taken });
+        const judge: Judge = (quantity, state, until) =>
+          verdictOfCredits({
+            is_active: now.wallet_status === 'active',
+            left: unpaid === null ? null : left(until, state.held.plus(state.used)),
+            quantity,
+            when_in_doubt,
+          });
+        return { judge, looked: { spendable: unpaid && left(new Date(as_of).getTime(), held), as_of } };
+      },
+      settle: (transaction, commits) => debitAll(transaction, scope, { id, commits }),
+    }),
+  };
+}
+
+function spendableUntil(holding: Holding, at: { unpaid: Decimal; until: number; taken: Decimal }): Decimal {
+  const usable = usableCredits(holding.lots, at.until);
+  return spendable({ usable, owed: holding.owed, unpaid: at.unpaid, held: at.taken });
+}
+
+async function unpaidOf(stores: Stores, wallet: WalletModel, now: Date): Promise<Unpaid> {
+  const as_of = now.toISOString();
+  try {
+    const { current_period_usage, unpaid_invoices_amount } = await realTimeNow(stores, wallet, now);
+    const amount = new Decimal(current_period_usage).plus(unpaid_invoices_amount);
+    return { unpaid: creditsOf(Decimal.max(ZERO, amount), wallet.conversion_rate), as_of };
+  } catch (error) {
+    if (isAway(error)) return { unpaid: null, as_of };
+    throw error;
+  }
+}
+
+/** What was held is taken even where it is not there any more: it was promised, and the rest is owed. */
+async function debitAll(
+  transaction: Transaction,
+  scope: Scope,
+  { id, commits }: { id: string; commits: readonly Ended[] },
+): Promise<ReadonlyMap<string, string>> {
+  const spent = commits.filter(({ changes }) => !new Decimal(changes.committed_quantity!).isZero());
+  if (spent.length === 0) return new Map();
+  const wallet = await WalletModel.fetch(scope, id, { database: transaction });
+  const entries = spent.map(
+    ({ reservation, op, changes }): Entry => ({
+      movement: {
+        kind: 'spend',
+        credits: new Decimal(changes.committed_quantity!),
+        at_ms: op.now,
+        allow_negative: true,
+      },
+      transaction_reason: 'MANUAL_BALANCE_DEBIT',
+      reference_type: 'REQUEST',
+      reference_id: reservation.id,
+      idempotency_key: reservation.id,
+      description: 'Credits that were reserved',
+      metadata: reservation.metadata ?? null,
+      author: op.author,
+    }),
+  );
+  const { moved } = await moveAll(transaction, wallet, entries);
+  return new Map(
+    moved.map((one, index) => {
+      if (one instanceof Error) throw one;
+      return [spent[index]!.reservation.id, one.transaction.id];
+    }),
+  );
+}

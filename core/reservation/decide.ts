@@ -1,0 +1,159 @@
+/**
+ * What becomes of each question, commit and release that meets one pool, one after the other, each on what the one before it left
+ * (docs/rules/reservations.md, "How it ends"). Whether there is room is what `judge` says: of limits for a feature, of credits for a wallet.
+ */
+import { type Decimal, ZERO } from '../decimal.ts';
+import { type FarthingError, notAllowed } from '../error.ts';
+import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import type { Reservation } from './record.ts';
+import type { Verdict } from './room.ts';
+
+/** `used`: what was committed meanwhile, and is in nothing that the judge has read. */
+export type PoolState = { readonly held: Decimal; readonly held_count: number; readonly used: Decimal };
+/** `until`: so long it must be there to be used. Null while it was not gathered what there is room for. */
+export type Judge = ((quantity: Decimal, state: PoolState, until: Milliseconds) => Verdict) | null;
+
+/** So many that what is held of one thing is found, listed and ended in no time that anybody waits for. */
+export const HELD_MAX = 10_000;
+
+type At = { readonly now: Milliseconds };
+export type HoldTerms = {
+  readonly ttl_seconds: number;
+  readonly on_expiry: Reservation['on_expiry'];
+  readonly properties: Record<string, unknown> | null;
+  readonly metadata: Record<string, string> | null;
+  readonly idempotency_key: string | null;
+};
+export type Check = At & { readonly kind: 'check'; readonly quantity: Decimal; readonly hold: HoldTerms | null };
+export type Commit = At & { readonly kind: 'commit'; readonly id: string; readonly quantity: Decimal };
+export type Release = At & { readonly kind: 'release'; readonly id: string };
+export type Expiry = At & { readonly kind: 'expire'; readonly id: string };
+
+export type Decided = { readonly state: PoolState } & (
+  | { readonly kind: 'told'; readonly verdict: Verdict }
+  /** To be set apart: what the record says of it. */
+  | { readonly kind: 'hold'; readonly verdict: Verdict; readonly record: Record<string, unknown> }
+  | { readonly kind: 'end'; readonly changes: Ending }
+  | { readonly kind: 'as it is' }
+  | { readonly kind: 'refused'; readonly error: FarthingError; readonly is_doubtful: boolean }
+  | { readonly kind: 'needs room' }
+);
+
+export type Ending = {
+  readonly reservation_status: Reservation['reservation_status'];
+  readonly committed_quantity: string | null;
+  readonly ended_at: string;
+  readonly ended_by: Reservation['ended_by'];
+};
+
+export function decideCheck({ quantity, hold, now }: Check, state: PoolState, judge: Judge): Decided {
+  if (!judge) return { kind: 'needs room', state };
+  const expires = now + (hold?.ttl_seconds ?? 0) * 1000;
+  const verdict = judge(quantity, state, expires);
+  if (!hold || !verdict.allowed) return { kind: 'told', verdict, state };
+  if (state.held_count >= HELD_MAX)
+    return refused(
+      state,
+      notAllowed(`no more than ${HELD_MAX} reservations of it are held at a time`, { field: 'hold' }),
+    );
+  const { ttl_seconds: _, ...terms } = hold;
+  const record = {
+    ...terms,
+    quantity: quantity.toFixed(),
+    reason: verdict.reason,
+    reservation_status: 'held',
+    expires_at: formatMs(expires),
+  };
+  const after = { ...state, held: state.held.plus(quantity), held_count: state.held_count + 1 };
+  return { kind: 'hold', verdict, record, state: after };
+}
+
+/** What is held is promised; what is more, or comes when it has expired, needs room as a new one would. */
+export function decideCommit(
+  { quantity, now }: Commit,
+  { of, quantity_held }: { of: Reservation; quantity_held: Decimal },
+  { state, judge }: { state: PoolState; judge: Judge },
+): Decided {
+  const { reservation_status: status, committed_quantity } = of;
+  if (status === 'committed') {
+    if (quantity.eq(committed_quantity!)) return { kind: 'as it is', state };
+    return refused(state, notAllowed('the reservation was committed already', endedDetails(of)));
+  }
+  if (status === 'released') return refused(state, notAllowed('the reservation was released', endedDetails(of)));
+  const own = status === 'held' ? quantity_held : ZERO;
+  const more = quantity.minus(own);
+  if (more.gt(0)) {
+    if (!judge) return { kind: 'needs room', state };
+    const verdict = judge(more, state, now);
+    if (!verdict.allowed)
+      return refused(
+        state,
+        notAllowed(`${more.toFixed()} more than are held cannot be used: ${verdict.reason}`, {
+          field: 'quantity',
+          reason: verdict.reason,
+        }),
+        verdict.is_doubtful,
+      );
+  }
+  const changes: Ending = {
+    reservation_status: 'committed',
+    committed_quantity: quantity.toFixed(),
+    ended_at: formatMs(now),
+    ended_by: 'commit',
+  };
+  const held_count = state.held_count - (status === 'held' ? 1 : 0);
+  return { kind: 'end', changes, state: { held: state.held.minus(own), held_count, used: state.used.plus(quantity) } };
+}
+
+export function decideRelease(
+  { now }: Release,
+  { of, quantity_held }: { of: Reservation; quantity_held: Decimal },
+  state: PoolState,
+): Decided {
+  const { reservation_status: status } = of;
+  // It holds nothing, which is what is asked for.
+  if (status === 'released' || status === 'expired') return { kind: 'as it is', state };
+  if (status === 'committed') return refused(state, notAllowed('the reservation was committed', endedDetails(of)));
+  const changes: Ending = {
+    reservation_status: 'released',
+    committed_quantity: null,
+    ended_at: formatMs(now),
+    ended_by: 'release',
+  };
+  return {
+    kind: 'end',
+    changes,
+    state: { ...state, held: state.held.minus(quantity_held), held_count: state.held_count - 1 },
+  };
+}
+
+/** Of one that is charged when its time is over; what is released then is released by whoever comes first. */
+export function decideExpiry(
+  { now }: Expiry,
+  { of, quantity_held }: { of: Reservation; quantity_held: Decimal },
+  state: PoolState,
+): Decided {
+  const { reservation_status, expires_at, on_expiry } = of;
+  if (reservation_status !== 'held' || on_expiry !== 'charge' || instantOf(expires_at) > now)
+    return { kind: 'as it is', state };
+  const changes: Ending = {
+    reservation_status: 'committed',
+    committed_quantity: quantity_held.toFixed(),
+    ended_at: expires_at,
+    ended_by: 'expiry',
+  };
+  const { held, held_count, used } = state;
+  return {
+    kind: 'end',
+    changes,
+    state: { held: held.minus(quantity_held), held_count: held_count - 1, used: used.plus(quantity_held) },
+  };
+}
+
+function refused(state: PoolState, error: FarthingError, is_doubtful = false): Decided {
+  return { kind: 'refused', error, is_doubtful, state };
+}
+
+function endedDetails({ reservation_status, committed_quantity, ended_at, ended_by }: Reservation) {
+  return { reservation_status, committed_quantity, ended_at, ended_by };
+}

@@ -1,0 +1,119 @@
+/**
+ * The events that a committed reservation becomes (docs/rules/reservations.md, "The event"): under its id, so that they are counted once however often they
+ * are sent, and such that the meter makes of them exactly what was committed. A meter that counts events gets as many as that, numbered behind the id.
+ */
+import { Decimal, ZERO } from '../decimal.ts';
+import { invalid, notAllowed } from '../error.ts';
+import { EVENTS_PER_REQUEST_MAX } from '../event/accept.ts';
+import { UsageBucket } from '../metering/bucket.ts';
+import { type CompiledMeter, measure } from '../metering/compiled-meter.ts';
+import { properties as propertiesIn } from '../metering/event-text.ts';
+import { whyNot } from '../metering/match.ts';
+import { formatMs, type Milliseconds } from '../time/instant.ts';
+
+/** Meters of which a part can be set apart: what one event adds is added to what is there. */
+const ADDS_UP: ReadonlySet<string> = new Set(['COUNT', 'SUM', 'SUM_WITH_MULTIPLIER']);
+/** Of which so many more can be asked about. */
+const GROWS: ReadonlySet<string> = new Set([...ADDS_UP, 'COUNT_UNIQUE']);
+
+export function checkAsksUnits({ definition }: CompiledMeter, quantity: Decimal): void {
+  const { type } = definition.aggregation;
+  if (GROWS.has(type) || quantity.isZero()) return;
+  throw invalid('quantity', `units of a meter with ${type} do not add up: 0 asks whether usage is within the limit`);
+}
+
+export function checkHoldable({ definition }: CompiledMeter, quantity: Decimal): void {
+  const { type } = definition.aggregation;
+  if (!ADDS_UP.has(type)) throw invalid('hold', `units of a meter with ${type} cannot be held: they do not add up`);
+  if (type === 'COUNT') checkCount(quantity);
+}
+
+function checkCount(quantity: Decimal): void {
+  if (!quantity.isInteger()) throw invalid('quantity', 'must be whole: the meter counts events');
+  if (quantity.gt(String(EVENTS_PER_REQUEST_MAX)))
+    throw invalid('quantity', `must be at most ${EVENTS_PER_REQUEST_MAX}: the meter counts events, and each is sent`);
+}
+
+export type Used = {
+  readonly external_customer_id: string;
+  readonly quantity: Decimal;
+  readonly properties: Readonly<Record<string, unknown>>;
+  readonly at: Milliseconds;
+};
+
+/** The text of one of them without its id, and how many there are. */
+export type CommittedEvents = { readonly event_text: string | null; readonly event_count: number };
+
+export function committedEvents(meter: CompiledMeter, used: Used): CommittedEvents {
+  const { quantity } = used;
+  if (quantity.isZero()) return { event_text: null, event_count: 0 };
+  const { type } = meter.definition.aggregation;
+  if (type === 'COUNT') checkCount(quantity);
+  const values = { ...filled(meter), ...used.properties };
+  const { field, multiplier, expression } = meter;
+  const own = type === 'COUNT' || expression || !field ? {} : { [field]: valueOf(quantity, multiplier) };
+  const properties = { ...values, ...own };
+  checkMeasured(meter, properties, type === 'COUNT' ? new Decimal('1') : quantity);
+  const event_text = JSON.stringify({
+    event_name: meter.event_name,
+    external_customer_id: used.external_customer_id,
+    timestamp: formatMs(used.at),
+    source: 'reservation',
+    properties,
+  });
+  return { event_text, event_count: type === 'COUNT' ? quantity.toNumber() : 1 };
+}
+
+/** What a filter asks for where there is no choice. */
+function filled({ definition }: CompiledMeter): Record<string, string> {
+  const single = definition.filters.filter(({ values }) => values.length === 1);
+  return Object.fromEntries(single.map(({ key, values }) => [key, values[0]!]));
+}
+
+/** As text: a JSON number could not say it exactly. */
+function valueOf(quantity: Decimal, multiplier: Decimal | undefined): string {
+  return (multiplier ? quantity.dividedBy(multiplier) : quantity).toFixed();
+}
+
+/** The meter's own way from an event to a number, so that what is counted is what was committed. */
+function checkMeasured(meter: CompiledMeter, properties: Record<string, unknown>, quantity: Decimal): void {
+  const source = propertiesIn(JSON.stringify(properties));
+  const refused = whyNot(meter, source);
+  if (refused)
+    throw invalid(
+      `properties.${refused.key}`,
+      `is ${refused.why}: the meter of the feature would not count the event`,
+      {
+        allowed: refused.accepted,
+      },
+    );
+  const event = { event_id: '', external_customer_id: '', timestamp_us: 0, properties: source };
+  const contribution = measure(meter, event);
+  if (contribution.unusable !== undefined) throw invalid('properties', contribution.unusable);
+  const bucket = new UsageBucket();
+  meter.aggregation.add(bucket, contribution);
+  const counted = meter.aggregation.finish(bucket, { start_us: 0, end_us: 1, multiplier: meter.multiplier });
+  if (!counted.eq(quantity))
+    throw notAllowed(
+      `the meter of the feature makes ${counted.toFixed()} of this event, and not ${quantity.toFixed()}`,
+      {
+        field: 'properties',
+        counted: counted.toFixed(),
+      },
+    );
+}
+
+/** Each of them with its id: always the same bytes. */
+export function eventTexts(id: string, { event_text, event_count }: CommittedEvents): string[] {
+  if (event_text === null) return [];
+  return Array.from({ length: event_count }, (_, index) => withId(event_text, index === 0 ? id : `${id}:${index + 1}`));
+}
+
+function withId(text: string, event_id: string): string {
+  return `{"event_id":${JSON.stringify(event_id)},${text.slice(1)}`;
+}
+
+/** How many units one of them is. */
+export function unitsOfEach(quantity: Decimal, event_count: number): Decimal {
+  return event_count === 0 ? ZERO : quantity.dividedBy(String(event_count));
+}

@@ -1,0 +1,117 @@
+/**
+ * Whether a customer may use so many units of a feature now (docs/rules/reservations.md, "What is answered"): what was used, what is held for others,
+ * and what is asked for must fit into every limit that is hard; past one that is soft it goes on, and is told so. What the customer does not
+ * have is refused, and what cannot be known goes as the setting says.
+ */
+import { Decimal, type DecimalInput, sumOf, ZERO } from '../decimal.ts';
+
+export const REASONS = [
+  'entitled',
+  'within_limit',
+  'over_soft_limit',
+  'limit_reached',
+  'not_entitled',
+  'not_enabled',
+  'no_wallet',
+  'insufficient_credits',
+  'in_doubt',
+] as const;
+export type Reason = (typeof REASONS)[number];
+
+/** One limit of the feature, in the window that runs. */
+export type Limit = {
+  /** Null is unlimited. */
+  readonly limit: Decimal | null;
+  readonly is_soft_limit: boolean;
+  readonly usage_reset_period: string | null;
+  readonly window_start: string;
+  readonly window_end: string | null;
+  /** As the reader of usage has counted it. */
+  readonly counted: Decimal;
+  /** Committed, and not in what was counted. */
+  readonly committed: Decimal;
+  /** Of that what may be in what was counted after all: the answer of the reader is not of one moment. */
+  readonly doubtful: Decimal;
+};
+
+export type Room =
+  | { readonly kind: 'none'; readonly reason: 'not_entitled' | 'not_enabled' }
+  /** A feature that has no limits: it is there. */
+  | { readonly kind: 'open' }
+  | { readonly kind: 'limited'; readonly limits: readonly Limit[]; readonly as_of: string }
+  /** Usage could not be read. */
+  | { readonly kind: 'unknown' };
+
+export type Verdict = {
+  readonly allowed: boolean;
+  readonly reason: Reason;
+  /** Of one that is not allowed: whether it would be if nothing were in doubt. Else whether its numbers are: it is worth looking again. */
+  readonly is_doubtful: boolean;
+};
+
+type Asked = { readonly quantity: Decimal; readonly held: Decimal; readonly when_in_doubt: 'deny' | 'allow' };
+
+export function verdictOf(room: Room, { quantity, held, when_in_doubt }: Asked): Verdict {
+  if (room.kind === 'none') return said(false, room.reason);
+  if (room.kind === 'open') return said(true, 'entitled');
+  if (room.kind === 'unknown') return said(when_in_doubt === 'allow', 'in_doubt');
+  const over = room.limits.filter((limit) => isOver(limit, held.plus(quantity), ZERO));
+  const isUnclear = room.limits.some(({ doubtful }) => !doubtful.isZero());
+  if (over.length === 0) return { ...said(true, 'within_limit'), is_doubtful: isUnclear };
+  const hard = over.filter(({ is_soft_limit }) => !is_soft_limit);
+  if (hard.length === 0) return { ...said(true, 'over_soft_limit'), is_doubtful: isUnclear };
+  const certain = hard.filter((limit) => isOver(limit, held.plus(quantity), limit.doubtful));
+  return { ...said(false, 'limit_reached'), is_doubtful: certain.length === 0 };
+}
+
+function said(allowed: boolean, reason: Reason): Verdict {
+  return { allowed, reason, is_doubtful: false };
+}
+
+function isOver({ limit, counted, committed }: Limit, more: Decimal, less: Decimal): boolean {
+  return limit !== null && counted.plus(committed).minus(less).plus(more).gt(limit);
+}
+
+/** A limit as it is answered: what was committed was used, whether it was counted yet or not. */
+export function shownLimit({ counted, committed, doubtful: _, limit, ...said }: Limit, held: Decimal) {
+  const used = counted.plus(committed);
+  return {
+    ...said,
+    limit: limit?.toFixed() ?? null,
+    used: used.toFixed(),
+    held: held.toFixed(),
+    remaining: limit === null ? null : Decimal.max(ZERO, limit.minus(used).minus(held)).toFixed(),
+  };
+}
+
+/** Of which the least is left: the answer is about it. Hard ones come before soft ones, and those that are unlimited last. */
+export function tightest(limits: readonly Limit[]): Limit | undefined {
+  const left = ({ limit, counted, committed }: Limit) => limit?.minus(counted).minus(committed) ?? null;
+  return [...limits].sort((a, b) => {
+    const [of, other] = [left(a), left(b)];
+    if (of === null || other === null) return Number(of === null) - Number(other === null);
+    return Number(a.is_soft_limit) - Number(b.is_soft_limit) || of.comparedTo(other);
+  })[0];
+}
+
+/** What can be spent of a wallet: the credits that can be used, less what they will pay and what is held of them. */
+export function spendable(of: {
+  readonly usable: Decimal;
+  readonly owed: DecimalInput;
+  readonly unpaid: Decimal;
+  readonly held: Decimal;
+}): Decimal {
+  return of.usable.minus(sumOf([new Decimal(of.owed), of.unpaid, of.held]));
+}
+
+/** Of credits: null is what cannot be known. */
+export function verdictOfCredits(of: {
+  readonly is_active: boolean;
+  readonly left: Decimal | null;
+  readonly quantity: Decimal;
+  readonly when_in_doubt: 'deny' | 'allow';
+}): Verdict {
+  if (!of.is_active) return said(false, 'no_wallet');
+  if (of.left === null) return said(of.when_in_doubt === 'allow', 'in_doubt');
+  return of.quantity.lte(of.left) ? said(true, 'within_limit') : said(false, 'insufficient_credits');
+}

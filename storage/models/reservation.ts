@@ -1,0 +1,211 @@
+/**
+ * Table `reservations`, and what is kept beside it. What is held of one feature or one wallet of a customer is a pool: whoever decides about it holds
+ * its row, and a trigger writes its sum (sql/postgres/0175-reservations.sql).
+ */
+import { Decimal, ZERO } from '../../core/decimal.ts';
+import { type Reservation, reservationShape } from '../../core/reservation/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { formatMs, instantOf } from '../../core/time/instant.ts';
+import type { Database, Transaction } from '../stores.ts';
+import { ScopedModel } from './model.ts';
+
+const UNSENT_MAX = 100;
+
+export interface ReservationModel extends Reservation {}
+
+export class ReservationModel extends ScopedModel {
+  static override tableName = 'reservations';
+  static override recordName = 'reservation';
+  /** It says itself who made it and how it ended, and is made in front of requests of others, a thousand in a second. */
+  static override isAudited = false as const;
+  static override record = reservationShape;
+
+  /** Some that the log may not have yet. */
+  static unsentIn({ customer_id, subject_id, ...scope }: Pool, database: Database): Promise<ReservationModel[]> {
+    const unsent = ReservationModel.in(scope, database).where({ customer_id, subject_id, is_sent: false });
+    return unsent.limit(UNSENT_MAX) as unknown as Promise<ReservationModel[]>;
+  }
+}
+
+/** Of which feature, or which wallet, of whom. */
+export type Pool = Scope & { readonly customer_id: string; readonly subject_id: string };
+export type Held = { readonly held: Decimal; readonly held_count: number };
+
+/** Of the credits of a wallet. */
+export function poolOf({
+  id,
+  customer_id,
+  tenant_id,
+  environment_id,
+}: Scope & { id: string; customer_id: string }): Pool {
+  return { tenant_id, environment_id, customer_id, subject_id: id };
+}
+
+const OF_POOL = 'tenant_id = ? and environment_id = ? and customer_id = ? and subject_id = ?';
+
+const NOTHING: Held = { held: ZERO, held_count: 0 };
+
+function keyOf({ tenant_id, environment_id, customer_id, subject_id }: Pool): string[] {
+  return [tenant_id, environment_id, customer_id, subject_id];
+}
+
+/**
+ * Until the transaction ends nobody else decides about this pool. The row is taken by a statement of its own: the next one sees what
+ * whoever had it has committed.
+ */
+export async function holdPool(transaction: Transaction, pool: Pool): Promise<void> {
+  await transaction.raw(
+    `insert into reservation_pools (tenant_id, environment_id, customer_id, subject_id) values (?, ?, ?, ?) on conflict do nothing`,
+    keyOf(pool),
+  );
+  await transaction.raw(`select held from reservation_pools where ${OF_POOL} for update`, keyOf(pool));
+}
+
+/** What is held in it, once what has expired is released. What is charged when it expires is held until that is done. */
+export async function heldIn(transaction: Transaction, pool: Pool, now: Date): Promise<Held> {
+  await transaction.raw(
+    `update reservations set reservation_status = 'expired', ended_at = expires_at, ended_by = 'expiry', updated_at = ?
+      where ${OF_POOL} and reservation_status = 'held' and on_expiry = 'release' and expires_at <= ?`,
+    [now, ...keyOf(pool), now],
+  );
+  const { rows } = await transaction.raw(
+    `select held::text, held_count from reservation_pools where ${OF_POOL}`,
+    keyOf(pool),
+  );
+  const [row] = rows;
+  return row ? { held: new Decimal(row.held), held_count: row.held_count } : NOTHING;
+}
+
+/** The same for who only asks, and changes nothing. */
+export async function heldNow(database: Database, pool: Pool, now: Date): Promise<Held> {
+  const { rows } = await database.raw(
+    `select coalesce(sum(quantity), 0)::text as held, count(*)::int as held_count from reservations
+      where ${OF_POOL} and reservation_status = 'held' and not (on_expiry = 'release' and expires_at <= ?)`,
+    [...keyOf(pool), now],
+  );
+  return { held: new Decimal(rows[0].held), held_count: rows[0].held_count };
+}
+
+/** Between two instants, of what the reader of usage had come so far in the log (exclusive). */
+export type Uncounted = {
+  readonly start: Date;
+  readonly end: Date | null;
+  /** Of every partition. */
+  readonly high_water: Readonly<Record<string, string>>;
+};
+
+/**
+ * What was committed between these instants, and is not in an answer of the reader of usage: it stands behind the places in the log that
+ * the answer knows, or nobody can say yet that the log has it. Doubtful is what may be in it nevertheless: rows of usage become
+ * visible as soon as they are written, and an answer that was read meanwhile may have some of a later place.
+ */
+export async function committedBehind(
+  database: Database,
+  pool: Pool,
+  { start, end, high_water }: Uncounted,
+): Promise<{ committed: Decimal; doubtful: Decimal }> {
+  const { rows } = await database.raw(
+    `with counted as (select key::int as partition, value::bigint as next from jsonb_each_text(?::jsonb)),
+          placed as (
+            select e.units, coalesce(e.log_offset < greatest(s.next_offset, s.slice_to), false) as may_be_there
+              from counted c
+              join reservation_events e
+                on e.tenant_id = ? and e.environment_id = ? and e.customer_id = ? and e.subject_id = ?
+               and e.partition = c.partition and e.log_offset >= c.next
+              left join slices s on s.partition = c.partition
+             where e.event_at >= ? and (?::timestamptz is null or e.event_at < ?)
+            union all
+            select committed_quantity, true from reservations
+             where ${OF_POOL} and not is_sent and event_at >= ? and (?::timestamptz is null or event_at < ?))
+     select coalesce(sum(units), 0)::text as committed,
+            coalesce(sum(units) filter (where may_be_there), 0)::text as doubtful from placed`,
+    [JSON.stringify(high_water), ...keyOf(pool), start, end, end, ...keyOf(pool), start, end, end],
+  );
+  return { committed: new Decimal(rows[0].committed), doubtful: new Decimal(rows[0].doubtful) };
+}
+
+/** What ends them, each in its own way. */
+export type EndOf = {
+  readonly id: string;
+  readonly reservation_status: Reservation['reservation_status'];
+  readonly committed_quantity: string | null;
+  readonly ended_at: string;
+  readonly ended_by: Reservation['ended_by'];
+  readonly event_text: string | null;
+  readonly event_count: number;
+  readonly event_at: string | null;
+  readonly is_sent: boolean;
+  readonly wallet_transaction_id: string | null;
+  readonly updated_at: string;
+  readonly updated_by: string;
+};
+
+/** In one statement, and as they are then. */
+export async function endReservations(
+  transaction: Transaction,
+  scope: Scope,
+  ends: readonly EndOf[],
+): Promise<Map<string, ReservationModel>> {
+  if (ends.length === 0) return new Map();
+  const { tenant_id, environment_id } = scope;
+  await transaction.raw(
+    `update reservations r
+        set reservation_status = e.reservation_status, committed_quantity = e.committed_quantity, ended_at = e.ended_at,
+            ended_by = e.ended_by, event_text = e.event_text, event_count = e.event_count, event_at = e.event_at,
+            is_sent = e.is_sent, wallet_transaction_id = e.wallet_transaction_id, updated_at = e.updated_at,
+            updated_by = e.updated_by
+       from jsonb_to_recordset(?::jsonb) as e (id text, reservation_status text, committed_quantity numeric, ended_at timestamptz,
+                                               ended_by text, event_text text, event_count int, event_at timestamptz, is_sent boolean,
+                                               wallet_transaction_id text, updated_at timestamptz, updated_by text)
+      where r.tenant_id = ? and r.environment_id = ? and r.id = e.id`,
+    [JSON.stringify(ends), tenant_id, environment_id],
+  );
+  return ReservationModel.byId(
+    scope,
+    ends.map(({ id }) => id),
+    transaction,
+  );
+}
+
+/** A part of the events of a reservation, where it stands in the log. */
+export type PlacedEvents = {
+  readonly reservation: ReservationModel;
+  readonly partition: number;
+  readonly offset: bigint;
+  readonly units: Decimal;
+};
+
+/** The log has them: of those that were sent twice the first counts. */
+export async function noteSent(transaction: Transaction, scope: Scope, placed: readonly PlacedEvents[]): Promise<void> {
+  const { tenant_id, environment_id } = scope;
+  const rows = placed.map(({ reservation, partition, offset, units }) => ({
+    reservation_id: reservation.id,
+    customer_id: reservation.customer_id,
+    subject_id: reservation.subject_id,
+    partition,
+    log_offset: String(offset),
+    units: units.toFixed(),
+    event_at: formatMs(instantOf(reservation.event_at!)),
+  }));
+  await transaction.raw(
+    `insert into reservation_events as known (tenant_id, environment_id, reservation_id, customer_id, subject_id, partition,
+                                              log_offset, units, event_at)
+     select ?::text, ?::text, e.reservation_id, e.customer_id, e.subject_id, e.partition, e.log_offset, e.units, e.event_at
+       from jsonb_to_recordset(?::jsonb) as e (reservation_id text, customer_id text, subject_id text, partition int,
+                                               log_offset bigint, units numeric, event_at timestamptz)
+         on conflict (tenant_id, environment_id, reservation_id, partition)
+         do update set log_offset = least(known.log_offset, excluded.log_offset)`,
+    [tenant_id, environment_id, JSON.stringify(rows)],
+  );
+  const ids = [...new Set(placed.map(({ reservation }) => reservation.id))];
+  await transaction.raw(
+    `update reservations set is_sent = true where tenant_id = ? and environment_id = ? and id = any(?)`,
+    [tenant_id, environment_id, ids],
+  );
+}
+
+/** When they are received: by the clock of the machines, whatever time it is in the environment. */
+export async function receivedNow(database: Database): Promise<Date> {
+  const { rows } = await database.raw('select now() as at');
+  return new Date(rows[0].at);
+}

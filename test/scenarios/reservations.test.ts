@@ -1,0 +1,129 @@
+/** Reservations on the clock of an environment: what nobody ends is released or charged, and windows begin anew around what is held. */
+import { expect } from 'chai';
+import { startWorld, usage, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+type Fields = Record<string, unknown>;
+
+describe('reservations by a clock', () => {
+  let world: World;
+  let feature: Answer;
+
+  const ask = (customer: string, quantity: string, hold: Fields | null = null): Promise<Answer> =>
+    world.post('/entitlements/check', { external_customer_id: customer, feature_id: feature.id, quantity, hold });
+  const left = async (customer: string) => {
+    const { used, held, remaining } = await ask(customer, '0');
+    return { used, held, remaining };
+  };
+  const end = (id: string, how: string, body: Fields = {}) => world.post(`/reservations/${id}/${how}`, body);
+
+  before(async () => {
+    world = await startWorld({ now: '2031-01-01T00:00:00Z', test_clock: true });
+    const meter = await world.meter('tokens');
+    await world.plan('Pro', [usage('tokens', '1', { display_name: 'tokens' })]);
+    feature = await world.post('/features', { name: 'Tokens', type: 'metered', meter_id: meter.id });
+    const grant = { plan_id: world.id('plan Pro'), feature_id: feature.id, feature_type: 'metered' };
+    await world.post('/entitlements', { ...grant, usage_limit: 100 });
+    for (const customer of ['acme', 'bravo', 'charlie', 'dora']) await world.subscribe(customer, 'Pro');
+  });
+  after(() => world.stop());
+
+  it('what nobody ends is released at its instant, or charged at it, and is on the invoice of then', async () => {
+    await world.on('2031-01-31T23:00:00Z');
+    const gone = await ask('acme', '40', { ttl_seconds: 600 });
+    const charged = await ask('acme', '60', { ttl_seconds: 1800, on_expiry: 'charge' });
+    expect(await left('acme')).to.deep.equal({ used: '0', held: '100', remaining: '0' });
+    await world.on('2031-01-31T23:10:00Z');
+    expect(await world.get(`/reservations/${gone.reservation.id}`)).to.deep.include({
+      reservation_status: 'expired',
+      ended_by: 'expiry',
+      ended_at: '2031-01-31T23:10:00Z',
+    });
+    expect(await left('acme')).to.deep.equal({ used: '0', held: '60', remaining: '40' });
+    const late = await end(gone.reservation.id, 'commit', { quantity: '30' });
+    expect(late).to.deep.include({ reservation_status: 'committed', committed_quantity: '30', ended_by: 'commit' });
+    await world.settle();
+    await world.on('2031-02-01T00:00:00Z');
+    expect(await world.get(`/reservations/${charged.reservation.id}`)).to.deep.include({
+      reservation_status: 'committed',
+      committed_quantity: '60',
+      ended_by: 'expiry',
+      ended_at: '2031-01-31T23:30:00Z',
+      event_at: '2031-01-31T23:30:00Z',
+    });
+    const [invoice] = await world.invoices('acme');
+    const [line] = invoice.line_items;
+    expect([line.quantity, line.adjusted_entitlement_quantity]).to.deep.equal(['0', '90']);
+    expect(await left('acme')).to.deep.equal({ used: '0', held: '0', remaining: '100' });
+    const again = await world.api.request('POST', `/reservations/${charged.reservation.id}/commit`, {
+      body: { quantity: '10' },
+    });
+    expect(again.body.details).to.deep.include({ committed_quantity: '60', ended_by: 'expiry' });
+  });
+
+  it('what expired at the end of a period is charged in it', async () => {
+    const { reservation } = await ask('dora', '70', { ttl_seconds: 600_000, on_expiry: 'charge' });
+    await world.on('2031-02-22T01:20:00Z');
+    const edge = await ask('dora', '30', { ttl_seconds: 600_000, on_expiry: 'charge' });
+    await world.on('2031-03-01T00:00:00Z');
+    expect((await world.get(`/reservations/${reservation.id}`)).event_at).to.equal('2031-02-07T22:40:00Z');
+    expect((await world.get(`/reservations/${edge.reservation.id}`)).event_at).to.equal('2031-03-01T00:00:00Z');
+    const [, february] = await world.invoices('dora');
+    expect(february.line_items[0].adjusted_entitlement_quantity).to.equal('70');
+    expect(await left('dora')).to.deep.equal({ used: '30', held: '0', remaining: '70' });
+  });
+
+  it('a hold counts in the window that has begun, and its usage falls there', async () => {
+    await world.on('2031-03-31T23:59:00Z');
+    const { reservation } = await ask('bravo', '80', { ttl_seconds: 7200 });
+    expect((await ask('bravo', '21')).allowed).to.equal(false);
+    await world.on('2031-04-01T00:01:00Z');
+    expect(await left('bravo')).to.deep.equal({ used: '0', held: '80', remaining: '20' });
+    await end(reservation.id, 'commit', { quantity: '50' });
+    expect(await left('bravo')).to.deep.equal({ used: '50', held: '0', remaining: '50' });
+    await world.settle();
+    expect(await left('bravo')).to.deep.equal({ used: '50', held: '0', remaining: '50' });
+    const invoices = await world.invoices('bravo');
+    expect(invoices.at(-1).line_items[0].adjusted_entitlement_quantity).to.equal('0');
+  });
+
+  it('an expired hold keeps nobody out while the scheduler is away', async () => {
+    const other = await startWorld({ now: '2026-01-01T00:00:00Z' });
+    try {
+      const meter = await other.meter('tokens');
+      await other.plan('Pro', [usage('tokens', '1')]);
+      const { id } = await other.post('/features', { name: 'Tokens', type: 'metered', meter_id: meter.id });
+      const grant = { plan_id: other.id('plan Pro'), feature_id: id, feature_type: 'metered' };
+      await other.post('/entitlements', { ...grant, usage_limit: 10 });
+      await other.subscribe('acme', 'Pro');
+      const check = (hold: Fields | null) =>
+        other.post('/entitlements/check', { external_customer_id: 'acme', feature_id: id, quantity: '10', hold });
+      const { reservation } = await check({ ttl_seconds: 30 });
+      other.at('2026-01-01T00:00:29Z');
+      expect((await check(null)).allowed).to.equal(false);
+      other.at('2026-01-01T00:00:30Z');
+      expect((await check(null)).allowed).to.equal(true);
+      expect((await check({ ttl_seconds: 30 })).allowed).to.equal(true);
+      expect((await other.get(`/reservations/${reservation.id}`)).reservation_status).to.equal('expired');
+      const late = await other.api.request('POST', `/reservations/${reservation.id}/commit`, { body: {} });
+      expect(late.body).to.deep.include({ code: 'invalid_operation' });
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it('a commit counts once while the pipeline stands still, and when it goes on', async () => {
+    await world.pausePipeline();
+    const first = await ask('charlie', '60', {});
+    await end(first.reservation.id, 'commit');
+    expect(await left('charlie')).to.deep.equal({ used: '60', held: '0', remaining: '40' });
+    expect((await ask('charlie', '41')).reason).to.equal('limit_reached');
+    const second = await ask('charlie', '40', {});
+    await world.resumePipeline();
+    await world.settle();
+    expect(await left('charlie')).to.deep.equal({ used: '60', held: '40', remaining: '0' });
+    await end(second.reservation.id, 'release');
+    expect(await left('charlie')).to.deep.equal({ used: '60', held: '0', remaining: '40' });
+  });
+});
