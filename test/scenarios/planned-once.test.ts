@@ -123,12 +123,6 @@ describe('scenario: planned once', () => {
         'another worker has begun',
         () => beginAdvance(world.api.services.postgres, { ...world.api.scope, workflow_id }, 'another'),
       ],
-      [
-        'another worker had begun',
-        async () => {
-          plans = heldBy('another', { ...world.api.scope, workflow_id });
-        },
-      ],
       ['something else was done', async () => plans.forget()],
     ] as const)
       it(when, async () => {
