@@ -18,7 +18,7 @@ import { familyFollows } from '../subscriptions/follow-parent.ts';
 import { leaveFamilyIfDue } from '../subscriptions/leave-family.ts';
 import { openDue } from '../subscriptions/open-due.ts';
 import { scopeOf } from './billable-items.ts';
-import { closePeriod } from './close-period.ts';
+import { type Closing, closePeriod } from './close-period.ts';
 import type { Drafted, PlansInHand } from './plans-in-hand.ts';
 import { type Ended, inRounds, type Watched } from './rounds.ts';
 import { billingTransaction } from './transaction.ts';
@@ -93,10 +93,10 @@ async function billTogether(
 ): Promise<Ended> {
   const { tenant_id, environment_id } = due[0]!;
   const attributes = { tenant_id, environment_id, subscriptions: due.length };
-  const counted = await plans?.counted(stores);
-  const billing = inSpan('subscription.bill', { attributes }, () => billPlain(stores, due, now));
+  const hand = plans && { plans, counted: await plans.counted(stores) };
+  const billing = inSpan('subscription.bill', { attributes }, () => billPlain(stores, due, { now, hand }));
   const { outcomes, others, drafted } = await billing;
-  if (counted !== undefined) plans?.keep(drafted, counted);
+  if (hand) hand.plans.keep(drafted, hand.counted);
   const withOutcome = (wanted: Outcome) => due.flatMap(({ id }) => (outcomes.get(id) === wanted ? [id] : []));
   const waiting = withOutcome('waiting');
   report.billed += withOutcome('billed').length;
@@ -109,11 +109,12 @@ async function billTogether(
 function billPlain(
   stores: Stores,
   due: readonly Due[],
-  now: Date,
+  { now, hand }: { now: Date; hand: { plans: PlansInHand; counted: string } | undefined },
 ): Promise<{ outcomes: Map<string, Outcome>; others: Set<string>; drafted: readonly Drafted[] }> {
   const scope = scopeOf(due[0]!);
   const ids = due.map(({ id }) => id);
   return billingTransaction(stores, async (transaction) => {
+    const isSettled = await hand?.plans.settledWithin(transaction, hand.counted);
     const held = await dueOf(scope, ids, transaction);
     const changing = await SubscriptionScheduleModel.in(scope, transaction)
       .whereIn('subscription_id', ids)
@@ -126,7 +127,7 @@ function billPlain(
     const drafted: Drafted[] = [];
     const onDrafted = (draft: Drafted) => void drafted.push(draft);
     const outcomes = await sideBySide(transaction, plain, (subscription) =>
-      billHeld(stores, transaction, { subscription, now, onDrafted }),
+      billHeld(stores, transaction, { subscription, now, onDrafted, is_settled: isSettled?.(subscription) ?? false }),
     );
     const children = await childrenAmong(scope, notIn(held, ids), transaction);
     return {
@@ -190,16 +191,16 @@ async function billHeld(stores: Stores, transaction: Transaction, subject: Subje
   return 'billed';
 }
 
-type Subject = { subscription: SubscriptionModel; now: Date; onDrafted?: (drafted: Drafted) => void };
+type Subject = Pick<Closing, 'subscription' | 'now' | 'onDrafted' | 'is_settled'>;
 
 /** As it is then; null where nothing is due. */
 async function moveOn(
   stores: Stores,
   transaction: Transaction,
-  { subscription, now, onDrafted }: Subject,
+  { subscription, now, ...drafting }: Subject,
 ): Promise<SubscriptionModel | 'waiting' | null> {
   if (subscription.opens_at) return openDue(stores, transaction, { subscription, now });
   if (subscription.subscription_status === 'trialing')
     return (await endTrial(stores, transaction, { subscription, by: { now } }))?.subscription ?? null;
-  return closePeriod(stores, transaction, { subscription, now, untilComplete: true, onDrafted });
+  return closePeriod(stores, transaction, { subscription, now, untilComplete: true, ...drafting });
 }

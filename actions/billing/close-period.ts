@@ -7,7 +7,7 @@ import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.
 import { MOVED_BY_PARENT } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { draftInvoice } from '../invoices/draft-invoice.ts';
+import { type DraftRequest, draftInvoice } from '../invoices/draft-invoice.ts';
 import { endWithCredits } from '../subscriptions/end-with-credits.ts';
 import { familyFollows } from '../subscriptions/follow-parent.ts';
 import { changePlanIfDue } from '../subscriptions/plan-change/scheduled.ts';
@@ -22,13 +22,14 @@ export type Closing = {
   readonly untilComplete: boolean;
   /** Hears of a draft that a plan alone has made, of a subscription that goes on as it was. */
   readonly onDrafted?: ((drafted: Drafted) => void) | undefined;
+  readonly is_settled?: boolean;
 };
 
 /** As it is then; null where no period is over. `transaction` holds the subscription's row. */
 export async function closePeriod(
   stores: Stores,
   transaction: Transaction,
-  { subscription: stored, now, untilComplete, onDrafted }: Closing,
+  { subscription: stored, now, untilComplete, onDrafted, is_settled = false }: Closing,
 ): Promise<SubscriptionModel | 'waiting' | null> {
   const over = duePeriod(billedSubscription(stored), currentPeriod(stored), now.getTime());
   if (over === null) return null;
@@ -37,13 +38,13 @@ export async function closePeriod(
     ? await changePlanIfDue(stores, transaction, { subscription: stored, at, now })
     : stored;
   const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime()) ?? over;
-  let drafted: Drafted['invoice'] | null = null;
+  let drafted: Omit<Drafted, 'subscription'> | null = null;
   if (at > due.closed.start) {
     const cycle = { reference: 'period_end', reason: 'SUBSCRIPTION_CYCLE' } as const;
-    const onPlanned = (invoice: Drafted['invoice']) => {
-      drafted = invoice;
+    const onPlanned: DraftRequest['onPlanned'] = (invoice, planned) => {
+      drafted = { invoice, is_settled: planned.is_settled };
     };
-    const draft = { subscription, period: due.closed, ...cycle, untilComplete, now, onPlanned };
+    const draft = { subscription, period: due.closed, ...cycle, untilComplete, now, onPlanned, is_settled };
     if ((await draftInvoice(stores, transaction, draft)) === 'waiting') return 'waiting';
   }
   const by = { now };
@@ -53,7 +54,7 @@ export async function closePeriod(
   await emit(transaction, 'subscription.updated', { record: moved, by });
   // What ends with its period ends with the next one now.
   if (drafted && subscription === stored && !moved.cancel_at_period_end)
-    onDrafted?.({ invoice: drafted, subscription: moved });
+    onDrafted?.({ ...(drafted as Omit<Drafted, 'subscription'>), subscription: moved });
   return moved;
 }
 

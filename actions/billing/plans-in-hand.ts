@@ -10,16 +10,17 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 
 type Versioned = Pick<Invoice & SubscriptionModel, 'id' | 'version'>;
 
-/** A draft, and its subscription as it is behind it. */
-export type Drafted = { readonly invoice: Versioned; readonly subscription: Versioned };
+/** A draft, and its subscription as it is behind it. `is_settled`: its plan has looked at all usage charges before it. */
+export type Drafted = {
+  readonly invoice: Versioned & Pick<Invoice, 'invoice_status'>;
+  readonly subscription: Versioned;
+  readonly is_settled: boolean;
+};
 
 /** Up to where events are counted: while it is the same, so is all usage. */
 type Counted = string;
-type InHand = {
-  readonly invoice: Versioned;
-  readonly subscription_version: number;
-  readonly counted: Counted;
-};
+type Looked = { readonly subscription_version: number; readonly counted: Counted };
+type InHand = Looked & { readonly invoice: Versioned };
 
 /** Whether a draft and its subscription, which are held, say what the last plan of the draft would say. */
 export type SaysItsPlan = (held: {
@@ -34,6 +35,9 @@ export class PlansInHand {
   /** By the id of the subscription; null where it has several drafts, of which the later ones were planned beside the first. */
   readonly #drafts = new Map<string, InHand | null>();
 
+  /** By the id of the subscription: when all that it was charged for usage was looked at. */
+  readonly #looked = new Map<string, Looked>();
+
   constructor(isAlone: (transaction: Transaction) => Promise<boolean>) {
     this.#isAlone = isAlone;
   }
@@ -41,6 +45,7 @@ export class PlansInHand {
   /** Something may have changed. */
   forget(): void {
     this.#drafts.clear();
+    this.#looked.clear();
   }
 
   /** To be asked before anything is planned: what is counted behind it is not known to be in the plan. */
@@ -50,11 +55,26 @@ export class PlansInHand {
 
   /** When they are committed. */
   keep(drafted: readonly Drafted[], counted: Counted): void {
-    for (const { invoice, subscription } of drafted) {
-      const { id, version } = invoice;
-      const draft = { invoice: { id, version }, subscription_version: subscription.version, counted };
+    for (const { invoice, subscription, is_settled } of drafted) {
+      const looked = { subscription_version: subscription.version, counted };
+      if (is_settled) this.#looked.set(subscription.id, looked);
+      const { id, version, invoice_status } = invoice;
+      if (invoice_status !== 'DRAFT') continue;
+      const draft = { ...looked, invoice: { id, version } };
       this.#drafts.set(subscription.id, this.#drafts.has(subscription.id) ? null : draft);
     }
+  }
+
+  /**
+   * For subscriptions whose periods end in this transaction, where so much is counted before they are planned: whether what was used before
+   * was charged, and nothing of it can have changed since. Then only what is due now is asked for.
+   */
+  async settledWithin(transaction: Transaction, counted: Counted): Promise<(held: Versioned) => boolean> {
+    const isKnown = this.#looked.size > 0 && (await this.#isAlone(transaction));
+    return ({ id, version }) => {
+      const looked = this.#looked.get(id);
+      return isKnown && looked?.subscription_version === version && looked.counted === counted;
+    };
   }
 
   /** For drafts that become final in this transaction. Each is asked of once: what becomes final changes what later ones say. */

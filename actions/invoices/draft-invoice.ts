@@ -30,7 +30,8 @@ export type DraftRequest = {
   /** Who is invoiced, where it is not who pays for the subscription by itself. */
   readonly payer_id?: string;
   /** Hears of a draft that says what was planned and nothing else. */
-  readonly onPlanned?: (invoice: InvoiceWithLines) => void;
+  readonly onPlanned?: (invoice: InvoiceWithLines, planned: Planned) => void;
+  readonly is_settled?: boolean;
 };
 
 /**
@@ -66,7 +67,7 @@ export async function draftInvoice(
     write,
   );
   // Coupons are applied anew whenever it is computed.
-  if (parts.coupon_applications.length === 0) request.onPlanned?.(drafted);
+  if (parts.coupon_applications.length === 0) request.onPlanned?.(drafted, planned);
   return drafted;
 }
 

@@ -6,6 +6,7 @@ import { groupBy } from '../../core/group-by.ts';
 import { type ComputedFrom } from '../../core/invoice/computed-from.ts';
 import { type Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
+import type { Milliseconds } from '../../core/time/instant.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 import { together } from './side-by-side.ts';
@@ -63,20 +64,37 @@ export type LineOnInvoice = {
 
 /**
  * Every line of the items of a subscription on an invoice that is not void, oldest first, on whosever invoice it stands. There are as many
- * as it has had periods: no model is made of each. In three steps, each with an index of its own: of one statement the database makes
- * a loop in a loop where it does not know yet how much there is.
+ * as it has had periods: no model is made of each. `since`: those for the time that ends then or later; `fixed_since`: those of
+ * fixed charges that do; and perhaps others. In three steps, each with an index of its own: of one statement the database makes a loop in a loop where it does not know yet
+ * how much there is.
  */
-export function linesOnInvoices(scope: Scope, subscription_id: string, database: Database): Promise<LineOnInvoice[]> {
+export function linesOnInvoices(scope: Scope, of: LinesAsked, database: Database): Promise<LineOnInvoice[]> {
   const { tenant_id, environment_id } = scope;
   const key = `lines on invoices ${tenant_id} ${environment_id}`;
-  return together(database, { key, asked: subscription_id }, async (subscription_ids) => {
+  return together(database, { key, asked: of }, async (asked) => {
+    const subscription_ids = asked.map(({ subscription_id }) => subscription_id);
     const items: Item[] = await database('subscription_line_items')
       .where({ tenant_id, environment_id })
-      .whereRaw('subscription_id = any(?)', [[...subscription_ids]])
-      .select('id', 'subscription_id');
+      .whereRaw('subscription_id = any(?)', [subscription_ids])
+      .select('id', 'subscription_id', 'price_type');
+    const first = (bounds: readonly (Milliseconds | undefined)[]) =>
+      Math.min(...bounds.map((bound) => bound ?? Number.NEGATIVE_INFINITY));
+    const ofUsage = first(asked.map(({ since }) => since));
+    const ofFixed = first(asked.map(({ since, fixed_since }) => since ?? fixed_since));
+    const idsOf = (some: readonly Item[]) => some.map(({ id }) => id);
     const lines: Line[] = await database('invoice_line_items')
       .where({ tenant_id, environment_id, status: 'published' })
-      .whereRaw('subscription_line_item_id = any(?)', [items.map(({ id }) => id)])
+      .where((either) => {
+        for (const [price_type, since] of [
+          ['USAGE', ofUsage],
+          ['FIXED', ofFixed],
+        ] as const) {
+          const ids = idsOf(items.filter((item) => item.price_type === price_type));
+          if (Number.isFinite(since))
+            void either.orWhereRaw('subscription_line_item_id = any(?) and period_end >= ?', [ids, new Date(since)]);
+          else void either.orWhereRaw('subscription_line_item_id = any(?)', [ids]);
+        }
+      })
       .orderBy(['created_at', 'invoice_id', 'position', 'id'])
       .select([...CHARGED])
       .select(database.raw('computed_from - ?::text[] as computed_from', [NOT_CHARGED]));
@@ -97,7 +115,12 @@ export function linesOnInvoices(scope: Scope, subscription_id: string, database:
 
 type Line = LineOnInvoice['line'];
 type On = LineOnInvoice['invoice'] & { readonly id: string };
-type Item = { readonly id: string; readonly subscription_id: string };
+type Item = { readonly id: string; readonly subscription_id: string; readonly price_type: 'FIXED' | 'USAGE' };
+type LinesAsked = {
+  readonly subscription_id: string;
+  readonly since?: Milliseconds | undefined;
+  readonly fixed_since?: Milliseconds | undefined;
+};
 
 /** Of an invoice that is computed anew: they are made again with it, and told with it. */
 export async function takeLinesAway(scope: Scope, invoice_id: string, transaction: Database): Promise<void> {

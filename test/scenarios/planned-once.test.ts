@@ -21,9 +21,12 @@ describe('scenario: planned once', () => {
   let month = 1;
   let workflow_id: string;
   let planned = 0;
+  let looked = 0;
   const note = ({ sql }: { sql: string }) => {
     // What stands on earlier invoices is read with each plan.
     if (sql.includes('computed_from - ')) planned++;
+    // Whether anything was corrected is asked where earlier charges are looked at.
+    if (sql.includes('greatest(applied_at')) looked++;
   };
 
   before(async () => {
@@ -48,13 +51,14 @@ describe('scenario: planned once', () => {
   const heldBy = (worker: string, place: { tenant_id: string; environment_id: string; workflow_id: string }) =>
     new PlansInHand((transaction) => holdAdvance(transaction, place, worker));
 
-  /** The month ends for both: their drafts are in hand. */
-  async function drafted(): Promise<void> {
+  /** The month ends for both: their drafts are in hand. The advance may go on for some more. */
+  async function drafted(more = 0): Promise<void> {
     const { services, scope } = world.api;
     const used = new Date(Date.UTC(2031, month - 1, 10)).toISOString();
     for (const customer of CUSTOMERS) await world.use(customer, 'calls', 5, { at: used });
     await world.settle();
-    ({ workflow_id } = await world.askToAdvance(new Date(start().getTime() + 3 * HOUR_MS).toISOString()));
+    const target = Date.UTC(2031, month + more, 1, 3);
+    ({ workflow_id } = await world.askToAdvance(new Date(target).toISOString()));
     const place = { ...scope, workflow_id };
     await beginAdvance(services.postgres, place, 'this');
     await clock().update({ frozen_time: start() });
@@ -62,6 +66,16 @@ describe('scenario: planned once', () => {
     planned = 0;
     await billDuePeriods(services, start(), { only: scope, plans });
     expect(planned).to.equal(1);
+  }
+
+  /** The next month ends in the same advance; answers how often earlier charges were looked at. */
+  async function nextDrafted(): Promise<number> {
+    const { services, scope } = world.api;
+    month++;
+    await clock().update({ frozen_time: start() });
+    looked = 0;
+    await billDuePeriods(services, start(), { only: scope, plans });
+    return looked;
   }
 
   /** They have rested; answers how often they were planned for it, and what they come to. */
@@ -98,39 +112,75 @@ describe('scenario: planned once', () => {
     expect(await final()).to.deep.equal([0, ['15', '15']]);
   });
 
-  it('are planned again with an event that was let in before the advance and came behind their drafts', async () => {
-    await drafted();
+  /** Of the month that has ended. */
+  async function useLate(): Promise<void> {
     const [{ target_time }] = await clock();
     await clock().update({ test_clock_status: 'ready', target_time: null });
     await world.use('acme', 'calls', 7, { at: new Date(Date.UTC(2031, month - 1, 20)).toISOString() });
     await clock().update({ test_clock_status: 'advancing', target_time });
     await world.settle();
+  }
+
+  it('are planned again with an event that was let in before the advance and came behind their drafts', async () => {
+    await drafted();
+    await useLate();
     expect(await final()).to.deep.equal([1, ['22', '15']]);
   });
 
+  const changes = [
+    ['the clock was stopped', stop],
+    [
+      'another advance was asked for',
+      async () => {
+        await stop();
+        await world.work(workflow_id, AbortSignal.timeout(60_000));
+        ({ workflow_id } = await world.askToAdvance(new Date(start().getTime() + 3 * HOUR_MS).toISOString()));
+      },
+    ],
+    [
+      'another worker has begun',
+      () => beginAdvance(world.api.services.postgres, { ...world.api.scope, workflow_id }, 'another'),
+    ],
+    ['something else was done', async () => plans.forget()],
+  ] as const;
+
   describe('are planned again, as it is then, when', () => {
-    for (const [when, happens] of [
-      ['the clock was stopped', stop],
-      [
-        'another advance was asked for',
-        async () => {
-          await stop();
-          await world.work(workflow_id, AbortSignal.timeout(60_000));
-          ({ workflow_id } = await world.askToAdvance(new Date(start().getTime() + 3 * HOUR_MS).toISOString()));
-        },
-      ],
-      [
-        'another worker has begun',
-        () => beginAdvance(world.api.services.postgres, { ...world.api.scope, workflow_id }, 'another'),
-      ],
-      ['something else was done', async () => plans.forget()],
-    ] as const)
+    for (const [when, happens] of changes)
       it(when, async () => {
         await drafted();
         await happens();
         await priced('2');
         expect(await final()).to.deep.equal([1, ['20', '20']]);
         await priced('1');
+      });
+  });
+
+  describe('what was charged before them', () => {
+    it('is not looked at again in the advance', async () => {
+      await drafted(2);
+      expect((await final())[1]).to.deep.equal(['15', '15']);
+      expect(await nextDrafted()).to.equal(0);
+      expect(await final()).to.deep.equal([0, ['10', '10']]);
+      expect(await nextDrafted()).to.equal(0);
+    });
+
+    it('is looked at again with an event that came behind', async () => {
+      await drafted(2);
+      await final();
+      await useLate();
+      expect(await nextDrafted()).to.equal(1);
+      expect(await final()).to.deep.equal([0, ['17', '10']]);
+      expect(await nextDrafted()).to.equal(1);
+      expect(await final()).to.deep.equal([0, ['10', '10']]);
+    });
+
+    for (const [when, happens] of changes)
+      it(`is looked at again when ${when}`, async () => {
+        await drafted(1);
+        await final();
+        await happens();
+        expect(await nextDrafted()).to.equal(1);
+        await final();
       });
   });
 
