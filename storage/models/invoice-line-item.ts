@@ -1,4 +1,5 @@
 /** Table `invoice_line_items`. */
+import type { Knex } from 'knex';
 import { byId } from '../../core/by-id.ts';
 import type { LineDiscount } from '../../core/coupon/discounts.ts';
 import { Decimal } from '../../core/decimal.ts';
@@ -64,9 +65,9 @@ export type LineOnInvoice = {
 
 /**
  * Every line of the items of a subscription on an invoice that is not void, oldest first, on whosever invoice it stands. There are as many
- * as it has had periods: no model is made of each. `since`: those for the time that ends then or later; `fixed_since`: those of
- * fixed charges that do; and perhaps others. In three steps, each with an index of its own: of one statement the database makes a loop in a loop where it does not know yet
- * how much there is.
+ * as it has had periods: no model is made of each. `since`: those for the time that ends then or later; `fixed_since`: those of fixed
+ * charges that do; and perhaps others. In three steps, each with an index of its own: of one statement the database makes a loop in a
+ * loop where it does not know yet how much there is.
  */
 export function linesOnInvoices(scope: Scope, of: LinesAsked, database: Database): Promise<LineOnInvoice[]> {
   const { tenant_id, environment_id } = scope;
@@ -77,24 +78,9 @@ export function linesOnInvoices(scope: Scope, of: LinesAsked, database: Database
       .where({ tenant_id, environment_id })
       .whereRaw('subscription_id = any(?)', [subscription_ids])
       .select('id', 'subscription_id', 'price_type');
-    const first = (bounds: readonly (Milliseconds | undefined)[]) =>
-      Math.min(...bounds.map((bound) => bound ?? Number.NEGATIVE_INFINITY));
-    const ofUsage = first(asked.map(({ since }) => since));
-    const ofFixed = first(asked.map(({ since, fixed_since }) => since ?? fixed_since));
-    const idsOf = (some: readonly Item[]) => some.map(({ id }) => id);
     const lines: Line[] = await database('invoice_line_items')
       .where({ tenant_id, environment_id, status: 'published' })
-      .where((either) => {
-        for (const [price_type, since] of [
-          ['USAGE', ofUsage],
-          ['FIXED', ofFixed],
-        ] as const) {
-          const ids = idsOf(items.filter((item) => item.price_type === price_type));
-          if (Number.isFinite(since))
-            void either.orWhereRaw('subscription_line_item_id = any(?) and period_end >= ?', [ids, new Date(since)]);
-          else void either.orWhereRaw('subscription_line_item_id = any(?)', [ids]);
-        }
-      })
+      .where((either) => within(either, items, asked))
       .orderBy(['created_at', 'invoice_id', 'position', 'id'])
       .select([...CHARGED])
       .select(database.raw('computed_from - ?::text[] as computed_from', [NOT_CHARGED]));
@@ -111,6 +97,21 @@ export function linesOnInvoices(scope: Scope, of: LinesAsked, database: Database
     };
     return subscription_ids.map((id) => (bySubscription.get(id) ?? []).flatMap(onInvoice));
   });
+}
+
+/** Those of the items that are asked for: of all who ask by the earliest bound, and by none where one has none. */
+function within(either: Knex.QueryBuilder, items: readonly Item[], asked: readonly LinesAsked[]): void {
+  const first = (bounds: readonly (Milliseconds | undefined)[]) =>
+    Math.min(...bounds.map((bound) => bound ?? Number.NEGATIVE_INFINITY));
+  for (const [isFixed, bound] of [
+    [false, first(asked.map(({ since }) => since))],
+    [true, first(asked.map(({ since, fixed_since }) => since ?? fixed_since))],
+  ] as const) {
+    const ids = items.filter(({ price_type }) => (price_type === 'FIXED') === isFixed).map(({ id }) => id);
+    if (Number.isFinite(bound))
+      void either.orWhereRaw('subscription_line_item_id = any(?) and period_end >= ?', [ids, new Date(bound)]);
+    else void either.orWhereRaw('subscription_line_item_id = any(?)', [ids]);
+  }
 }
 
 type Line = LineOnInvoice['line'];
