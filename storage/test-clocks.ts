@@ -1,6 +1,6 @@
 /** Clocks whose advance has ended without having arrived: its run was given up, or its worker died in the last try. */
 import type { Scope } from '../core/scope.ts';
-import type { Database } from './stores.ts';
+import type { Database, Transaction } from './stores.ts';
 
 /** Where the clock stands, and why it went no further, is for people to read; it may be advanced again from there. */
 export const END_BROKEN_ADVANCES = `
@@ -14,6 +14,35 @@ export const END_BROKEN_ADVANCES = `
 export async function endBrokenAdvance(database: Database, { tenant_id, environment_id }: Scope): Promise<void> {
   const text = `${END_BROKEN_ADVANCES} and clock.tenant_id = ? and clock.environment_id = ?`;
   await database.raw(text, [tenant_id, environment_id]);
+}
+
+type Advance = Scope & { readonly workflow_id: string };
+
+/** The first worker of an advance is noted by its name; any other makes it known, before it does anything, that they are several. */
+export async function beginAdvance(
+  database: Database,
+  { tenant_id, environment_id, workflow_id }: Advance,
+  worker: string,
+): Promise<void> {
+  const text = `update test_clocks set worker = case when worker is null then ? else '' end
+                 where tenant_id = ? and environment_id = ? and workflow_id = ? and test_clock_status = 'advancing'`;
+  await database.raw(text, [worker, tenant_id, environment_id, workflow_id]);
+}
+
+/**
+ * Whether the advance goes on, and nobody but this worker ever did anything of it: then nobody else has written in the environment since
+ * it was asked for. It stays so until the transaction ends: whoever stops the clock, or takes the advance over, waits for it.
+ */
+export async function holdAdvance(
+  transaction: Transaction,
+  { tenant_id, environment_id, workflow_id }: Advance,
+  worker: string,
+): Promise<boolean> {
+  const held = await transaction('test_clocks')
+    .where({ tenant_id, environment_id, workflow_id, worker, test_clock_status: 'advancing' })
+    .forShare()
+    .select('id');
+  return held.length > 0;
 }
 
 /** From where the clock of the environment is, or was last, advanced; null where it never was, or there is none. */

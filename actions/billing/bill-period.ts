@@ -18,7 +18,8 @@ import { familyFollows } from '../subscriptions/follow-parent.ts';
 import { leaveFamilyIfDue } from '../subscriptions/leave-family.ts';
 import { openDue } from '../subscriptions/open-due.ts';
 import { scopeOf } from './billable-items.ts';
-import { closePeriod } from './close-period.ts';
+import { type Closing, closePeriod } from './close-period.ts';
+import type { Drafted, PlansInHand } from './plans-in-hand.ts';
 import { type Ended, inRounds, type Watched } from './rounds.ts';
 import { billingTransaction } from './transaction.ts';
 
@@ -35,6 +36,9 @@ export type BillingReport = {
 /** So many subscriptions at once: most of a billing is waiting for the stores. */
 const WORKERS = 4;
 
+/** Of an advance of a clock. */
+export type InHand = { readonly plans?: PlansInHand | undefined };
+
 /**
  * One period of each in a round, the oldest first, until nothing is due: who has years of periods to be billed waits behind
  * whoever has one. One subscription that cannot be billed does not keep the others from it. Environments with a clock of their own
@@ -43,13 +47,17 @@ const WORKERS = 4;
 export async function billDuePeriods(
   stores: Stores,
   now: Date,
-  { only, onProgress }: OfWhom & Watched<BillingReport> = {},
+  { only, onProgress, plans }: OfWhom & Watched<BillingReport> & InHand = {},
 ): Promise<BillingReport> {
   const report: BillingReport = { billed: 0, waiting: [], failed: [] };
   await inRounds({
     next: (left) => dueSubscriptions(stores.postgres, { now, left, only }),
-    act: (due) => billOne(stores, due, { now, report }),
-    actTogether: (due) => billTogether(stores, due, { now, report }),
+    act: (due) => {
+      // More than a plain period may end.
+      plans?.forget();
+      return billOne(stores, due, { now, report });
+    },
+    actTogether: (due) => billTogether(stores, due, { now, report, plans }),
     // By a clock the same must come of the same: numbers are given in the order of what is due.
     workers: only ? 1 : WORKERS,
     onProgress: () => onProgress?.(report),
@@ -81,12 +89,14 @@ async function billOne(
 async function billTogether(
   stores: Stores,
   due: readonly Due[],
-  { now, report }: { now: Date; report: BillingReport },
+  { now, report, plans }: { now: Date; report: BillingReport } & InHand,
 ): Promise<Ended> {
   const { tenant_id, environment_id } = due[0]!;
   const attributes = { tenant_id, environment_id, subscriptions: due.length };
-  const billing = inSpan('subscription.bill', { attributes }, () => billPlain(stores, due, now));
-  const { outcomes, others } = await billing;
+  const hand = plans && { plans, counted: await plans.counted(stores) };
+  const billing = inSpan('subscription.bill', { attributes }, () => billPlain(stores, due, { now, hand }));
+  const { outcomes, others, drafted } = await billing;
+  if (hand) hand.plans.keep(drafted, hand.counted);
   const withOutcome = (wanted: Outcome) => due.flatMap(({ id }) => (outcomes.get(id) === wanted ? [id] : []));
   const waiting = withOutcome('waiting');
   report.billed += withOutcome('billed').length;
@@ -99,11 +109,12 @@ async function billTogether(
 function billPlain(
   stores: Stores,
   due: readonly Due[],
-  now: Date,
-): Promise<{ outcomes: Map<string, Outcome>; others: Set<string> }> {
+  { now, hand }: { now: Date; hand: { plans: PlansInHand; counted: string } | undefined },
+): Promise<{ outcomes: Map<string, Outcome>; others: Set<string>; drafted: readonly Drafted[] }> {
   const scope = scopeOf(due[0]!);
   const ids = due.map(({ id }) => id);
   return billingTransaction(stores, async (transaction) => {
+    const isSettled = await hand?.plans.settledWithin(transaction, hand.counted);
     const held = await dueOf(scope, ids, transaction);
     const changing = await SubscriptionScheduleModel.in(scope, transaction)
       .whereIn('subscription_id', ids)
@@ -113,13 +124,16 @@ function billPlain(
     const isPlain = ({ id, opens_at, subscription_status, subscription_type }: SubscriptionModel) =>
       !isChanging.has(id) && !opens_at && subscription_status === 'active' && subscription_type !== 'PARENT';
     const plain = held.filter(isPlain);
+    const drafted: Drafted[] = [];
+    const onDrafted = (draft: Drafted) => void drafted.push(draft);
     const outcomes = await sideBySide(transaction, plain, (subscription) =>
-      billHeld(stores, transaction, { subscription, now }),
+      billHeld(stores, transaction, { subscription, now, onDrafted, is_settled: isSettled?.(subscription) ?? false }),
     );
     const children = await childrenAmong(scope, notIn(held, ids), transaction);
     return {
       outcomes: new Map(plain.map(({ id }, index) => [id, outcomes[index]!])),
       others: new Set([...held.filter((one) => !isPlain(one)), ...children].map(({ id }) => id)),
+      drafted,
     };
   });
 }
@@ -169,23 +183,24 @@ export async function billPeriod(
   return billingTransaction(stores, bill, (outcome) => outcome !== 'waiting');
 }
 
-async function billHeld(stores: Stores, transaction: Transaction, { subscription, now }: Subject): Promise<Outcome> {
-  const moved = await moveOn(stores, transaction, { subscription, now });
+async function billHeld(stores: Stores, transaction: Transaction, subject: Subject): Promise<Outcome> {
+  const { now } = subject;
+  const moved = await moveOn(stores, transaction, subject);
   if (moved === 'waiting' || moved === null) return moved ?? 'idle';
   await familyFollows(stores, transaction, { parent: moved, by: { now } });
   return 'billed';
 }
 
-type Subject = { subscription: SubscriptionModel; now: Date };
+type Subject = Pick<Closing, 'subscription' | 'now' | 'onDrafted' | 'is_settled'>;
 
 /** As it is then; null where nothing is due. */
 async function moveOn(
   stores: Stores,
   transaction: Transaction,
-  { subscription, now }: Subject,
+  { subscription, now, ...drafting }: Subject,
 ): Promise<SubscriptionModel | 'waiting' | null> {
   if (subscription.opens_at) return openDue(stores, transaction, { subscription, now });
   if (subscription.subscription_status === 'trialing')
     return (await endTrial(stores, transaction, { subscription, by: { now } }))?.subscription ?? null;
-  return closePeriod(stores, transaction, { subscription, now, untilComplete: true });
+  return closePeriod(stores, transaction, { subscription, now, untilComplete: true, ...drafting });
 }

@@ -7,25 +7,29 @@ import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.
 import { MOVED_BY_PARENT } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { draftInvoice } from '../invoices/draft-invoice.ts';
+import { type DraftRequest, draftInvoice } from '../invoices/draft-invoice.ts';
 import { endWithCredits } from '../subscriptions/end-with-credits.ts';
 import { familyFollows } from '../subscriptions/follow-parent.ts';
 import { changePlanIfDue } from '../subscriptions/plan-change/scheduled.ts';
 import { emit } from '../system-events/emit.ts';
 import { billedSubscription, currentPeriod } from './billable-items.ts';
+import type { Drafted } from './plans-in-hand.ts';
 
 export type Closing = {
   readonly subscription: SubscriptionModel;
   readonly now: Date;
   /** Nothing is invoiced while events from before the period's end are on their way. */
   readonly untilComplete: boolean;
+  /** Hears of a draft that a plan alone has made, of a subscription that goes on as it was. */
+  readonly onDrafted?: ((drafted: Drafted) => void) | undefined;
+  readonly is_settled?: boolean;
 };
 
 /** As it is then; null where no period is over. `transaction` holds the subscription's row. */
 export async function closePeriod(
   stores: Stores,
   transaction: Transaction,
-  { subscription: stored, now, untilComplete }: Closing,
+  { subscription: stored, now, untilComplete, onDrafted, is_settled = false }: Closing,
 ): Promise<SubscriptionModel | 'waiting' | null> {
   const over = duePeriod(billedSubscription(stored), currentPeriod(stored), now.getTime());
   if (over === null) return null;
@@ -34,9 +38,13 @@ export async function closePeriod(
     ? await changePlanIfDue(stores, transaction, { subscription: stored, at, now })
     : { subscription: stored };
   const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime()) ?? over;
+  let drafted: Omit<Drafted, 'subscription'> | null = null;
   if (at > due.closed.start) {
     const cycle = { reference: 'period_end', reason: 'SUBSCRIPTION_CYCLE' } as const;
-    const draft = { subscription, period: due.closed, ...cycle, untilComplete, now };
+    const onPlanned: DraftRequest['onPlanned'] = (invoice, planned) => {
+      drafted = { invoice, is_settled: planned.is_settled };
+    };
+    const draft = { subscription, period: due.closed, ...cycle, untilComplete, now, onPlanned, is_settled };
     if ((await draftInvoice(stores, transaction, draft)) === 'waiting') return 'waiting';
   }
   const by = { now };
@@ -44,6 +52,9 @@ export async function closePeriod(
   const changes = { current_period_start: formatMs(due.next.start), current_period_end: formatMs(due.next.end) };
   const moved = await SubscriptionModel.change(subscription, changes, { by, database: transaction });
   await emit(transaction, 'subscription.updated', { record: moved, by });
+  // What ends with its period ends with the next one now.
+  if (drafted && subscription === stored && !moved.cancel_at_period_end)
+    onDrafted?.({ ...(drafted as Omit<Drafted, 'subscription'>), subscription: moved });
   return moved;
 }
 

@@ -35,6 +35,7 @@ import { billLateUsage } from './bill-late-usage.ts';
 import { billDuePeriods } from './bill-period.ts';
 import { billThresholds } from './bill-thresholds.ts';
 import { nextLook, nextThresholdLook } from './next-threshold-look.ts';
+import type { PlansInHand } from './plans-in-hand.ts';
 
 export type DueKind = {
   /** Of the job. */
@@ -46,7 +47,16 @@ export type DueKind = {
   /** Of what has no instant of its own, where `next` says that there is any: when to look for it, after `from`. */
   look?(stores: Stores, scope: Scope, from: Date): Promise<Date | null>;
   /** Does all that is due by `now`: of the environment that is named, or of all that have no clock. May run twice at once. */
-  run(stores: Stores, due: { readonly now: Date; readonly onDone?: OnDone } & OfWhom): Promise<DueReport>;
+  run(stores: Stores, due: DueRun): Promise<DueReport>;
+  /** It says itself what becomes of the plans in hand; any other kind may change what they were made from. */
+  readonly minds_plans?: true;
+};
+
+type DueRun = OfWhom & {
+  readonly now: Date;
+  readonly onDone?: OnDone;
+  /** Of an advance of a clock. */
+  readonly plans?: PlansInHand;
 };
 
 /** What was done so far of a run that goes on, as counts. */
@@ -67,9 +77,10 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       name: 'bill-due-periods',
       next: nextSubscriptionDue,
-      async run(stores, { now, only, onDone }) {
+      minds_plans: true,
+      async run(stores, { now, only, onDone, plans }) {
         const onProgress = ({ billed }: { billed: number }) => onDone?.({ billed });
-        const { billed, waiting, failed } = await billDuePeriods(stores, now, { only, onProgress });
+        const { billed, waiting, failed } = await billDuePeriods(stores, now, { only, onProgress, plans });
         return { done: { billed }, waiting, failed };
       },
     },
@@ -96,10 +107,11 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       // Drafts that have rested since they were computed (docs/rules/invoices.md, "From draft to final").
       name: 'finalize-due-invoices',
       next: (database, scope) => nextDraftRested(database, scope, { delay_seconds }),
-      async run(stores, { now, only, onDone }) {
+      minds_plans: true,
+      async run(stores, { now, only, onDone, plans }) {
         const onProgress = ({ finalized, skipped }: { finalized: number; skipped: number }) =>
           onDone?.({ finalized, skipped });
-        const due = { now, delay_seconds, only, onProgress };
+        const due = { now, delay_seconds, only, onProgress, plans };
         const { finalized, skipped, waiting, failed } = await finalizeDueInvoices(stores, due);
         return { done: { finalized, skipped }, waiting, failed };
       },

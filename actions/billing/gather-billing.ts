@@ -63,6 +63,8 @@ export type BillingTarget = {
   readonly now: Date;
   /** Of a preview: what a change at the end of the period will give back. */
   readonly credits?: readonly PlannedLine<BillableItem>[] | undefined;
+  /** All earlier charges were looked at before, and none can have met other usage since (plans-in-hand.ts): they are not read again. */
+  readonly is_settled?: boolean;
   /** Of a preview, which says what becomes of the draft when it is final: whom it is for, and when. */
   readonly taxed?: Pick<Taxed, 'customer_id' | 'subscription_id' | 'invoice_type' | 'at'>;
 };
@@ -71,6 +73,8 @@ export type Planned = {
   readonly plan: InvoicePlan<BillableItem>;
   /** Every event before this instant is in the usage; null when no usage was read. */
   readonly usage_as_of_ms: Milliseconds | null;
+  /** Every usage charge that stands on another invoice was looked at, or was before: the next one need not while nothing is counted. */
+  readonly is_settled: boolean;
 };
 
 /**
@@ -125,7 +129,7 @@ export async function thresholdFromStores(
   const coupons = await couponsInForce(database, { subscriptions: [subscription], inside: 'usage' });
   const { currency } = subscription;
   const plan = planThreshold({ ...question, ...committed, currency, usage, closed: [], coupons });
-  return { plan, usage_as_of_ms: asOf() };
+  return { plan, usage_as_of_ms: asOf(), is_settled: false };
 }
 
 async function measuring(stores: Stores, database: Database, { subscription, now }: Omit<BillingTarget, 'reference'>) {
@@ -214,7 +218,8 @@ async function termsOfPreview(
 function together(plans: readonly Planned[], terms: Parameters<typeof settled>[1]): Planned {
   const lines = plans.flatMap(({ plan }) => plan.lines);
   const as_of = plans.flatMap(({ usage_as_of_ms }) => usage_as_of_ms ?? []);
-  return { plan: settled(lines, terms), usage_as_of_ms: as_of.length === 0 ? null : Math.min(...as_of) };
+  const usage_as_of_ms = as_of.length === 0 ? null : Math.min(...as_of);
+  return { plan: settled(lines, terms), usage_as_of_ms, is_settled: false };
 }
 
 function withCredits(
@@ -222,7 +227,7 @@ function withCredits(
   credits: readonly PlannedLine<BillableItem>[],
   terms: Parameters<typeof settled>[1],
 ): Planned {
-  return { plan: settled([...credits, ...plan.lines], terms), usage_as_of_ms };
+  return { plan: settled([...credits, ...plan.lines], terms), usage_as_of_ms, is_settled: false };
 }
 
 /** `until_ms`: nothing of it that comes later. */
@@ -236,43 +241,66 @@ function billedUntil({ subscription, until_ms }: OneOfThem): BilledSubscription 
 
 type Gathered = {
   readonly question: Omit<InvoiceQuestion<BillableItem>, 'coupons' | 'rates'>;
-  readonly usage_as_of_ms: Milliseconds | null;
-};
+} & Omit<Planned, 'plan'>;
 
 /** `terms` of who is invoiced alone: of several they are those of the whole. */
 function planOne(
-  { question, usage_as_of_ms }: Gathered,
+  { question, ...about }: Gathered,
   terms: Omit<Parameters<typeof settled>[1], 'currency'> = {},
 ): Planned {
   const plan = inSyncSpan('invoice.price', () => planInvoice({ ...question, ...terms }));
-  return { plan, usage_as_of_ms };
+  return { plan, ...about };
 }
 
 async function gatherOne(stores: Stores, database: Database, target: OneOfThem): Promise<Gathered> {
   const { subscription, period, reference } = target;
   // What was granted at the end of a period that is over.
   const at = new Date(Math.min(target.now.getTime(), period.end - 1));
-  const [items, all, { measure, asOf }] = await allOf(database, [
+  const [items, { measure, asOf }] = await allOf(database, [
     () => gatherItems(database, subscription, { at }),
-    () => gatherInvoicedLines(database, subscription, target.before?.invoice.id),
     () => measuring(stores, database, target),
   ]);
   const asked = { subscription: billedUntil(target), items, period, reference };
+  const isClosing = reference !== 'period_start';
+  const isSettled = target.is_settled === true && !isCommitted(subscription, items);
+  const all = await gatherInvoicedLines(database, subscription, {
+    except: target.before?.invoice.id,
+    ...(isSettled ? { since: firstDue(asked) } : { fixed_since: firstDue(asked) }),
+  });
   const since = saidSince(all, asked);
   const lines = since.length === 0 ? all : all.filter((one) => !since.includes(one));
   const question = { ...asked, invoiced: invoicedElsewhere(lines) };
-  const isClosing = reference !== 'period_start';
-  const corrected = isClosing && (await isCorrected(database, lines));
+  const isLooking = isClosing && !isSettled;
+  const corrected = isLooking && (await isCorrected(database, lines));
   // At one time: the stores answer what is asked together as one question.
   const [usage, measured] = await Promise.all([
     usageOf(openCharges(question), measure),
-    isClosing ? gatherClosedCharges({ lines, items, before: period.end, corrected }, measure) : [],
+    isLooking ? gatherClosedCharges({ lines, items, before: period.end, corrected }, measure) : [],
   ]);
   await inStep(database);
   const closed = await lessReturned(database, measured, lines);
   const committed = await gatherCommitments(database, target, { items, lines, since });
   const { currency } = subscription;
-  return { question: { ...question, ...committed, currency, usage, closed }, usage_as_of_ms: asOf() };
+  const is_settled = isClosing && !corrected && closed.length === 0 && all.every((one) => isClosed(one, period));
+  return { question: { ...question, ...committed, currency, usage, closed }, usage_as_of_ms: asOf(), is_settled };
+}
+
+/** Whether it was looked at with the invoice of this period, where it is of usage. */
+function isClosed({ invoice_status, is_partial, line, service }: InvoicedLine, period: Period): boolean {
+  return invoice_status !== 'DRAFT' && !is_partial && (line.price_type !== 'USAGE' || service.end <= period.end);
+}
+
+/** What was used before then says what is left of it. */
+function isCommitted(subscription: SubscriptionModel, items: readonly BillableItem[]): boolean {
+  return subscriptionCommitment(subscription) !== null || items.some((item) => item.commitment);
+}
+
+/**
+ * Where the first charge begins that is due: what is fixed and was for a time before it has no part in what follows; of usage it is what
+ * may have met late events.
+ */
+function firstDue(asked: ChargeQuestion<BillableItem>): Milliseconds {
+  return Math.min(asked.period.start, ...chargesDue(asked).map(({ service }) => service.start));
 }
 
 async function gatherCommitments(
@@ -285,12 +313,11 @@ async function gatherCommitments(
   }: { items: readonly BillableItem[]; lines: readonly InvoicedLine[]; since?: readonly InvoicedLine[] },
 ) {
   const commitment = subscriptionCommitment(subscription);
-  const isCommitted = commitment !== null || items.some((item) => item.commitment);
   const true_ups = commitment?.true_up ? await recordedTrueUps(database, subscription, before?.invoice.id) : [];
   return {
     commitment,
     true_ups,
-    recorded: isCommitted ? recordedUsage(lines) : [],
+    recorded: isCommitted(subscription, items) ? recordedUsage(lines) : [],
     partial: [...(await partialChargesLeft(database, subscription, lines)), ...since.map(laterCharge)],
   };
 }

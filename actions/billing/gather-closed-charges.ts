@@ -40,15 +40,16 @@ export function isCredit({ line }: InvoicedLine): boolean {
 
 /**
  * Every line of the subscription on an invoice that is neither void nor the one being computed, oldest first: also on those of
- * a parent with which it was invoiced at the time.
+ * a parent with which it was invoiced at the time. `since`: only
+ * those for the time that ends then or later; `fixed_since`: only those of fixed charges that do.
  */
 export async function gatherInvoicedLines(
   database: Database,
   subscription: SubscriptionModel,
-  exceptInvoiceId?: string,
+  { except, ...bounds }: { except?: string | undefined; since?: Milliseconds; fixed_since?: Milliseconds } = {},
 ): Promise<InvoicedLine[]> {
-  const found = await linesOnInvoices(subscription, subscription.id, database);
-  const lines = found.filter(({ line }) => line.invoice_id !== exceptInvoiceId);
+  const found = await linesOnInvoices(subscription, { subscription_id: subscription.id, ...bounds }, database);
+  const lines = found.filter(({ line }) => line.invoice_id !== except);
   return lines.map(({ line, invoice: { invoice_status, billing_reason, customer_id } }) => {
     const service = { start: instantOf(line.period_start ?? ''), end: instantOf(line.period_end ?? '') };
     const key = chargeKey(line.subscription_line_item_id ?? '', service);
@@ -74,14 +75,20 @@ export async function gatherClosedCharges(
   measure: Measure,
 ): Promise<ClosedCharge<BillableItem>[]> {
   const closed: ClosedCharge<BillableItem>[] = [];
+  const byItem = groupBy(
+    lines.filter(({ is_partial }) => !is_partial),
+    ({ line }) => line.subscription_line_item_id,
+  );
   for (const item of items) {
     if (item.price_type !== 'USAGE') continue;
-    const recorded = recordedCharges(item, lines).filter(({ service }) => service.end <= before);
-    if (!corrected && !recorded.some(isCarrying) && !(await hasGrown(item, recorded, measure))) continue;
-    for (const charge of recorded) {
+    const windows = closedWindows(item, byItem.get(item.id) ?? []).filter(({ service }) => service.end <= before);
+    if (!corrected && !windows.some(isCarrying) && !(await hasGrown(item, windows, measure))) continue;
+    const partial = partialCharges(lines);
+    for (const window of windows) {
+      const charge = recordedCharge(item, window, partial);
       const measured = await measure(item, charge.usage_window, charge.limited, charge.service);
       const isOther = measured.event_count !== charge.billed_event_count || hasEarlierUse(charge);
-      if (corrected || isOther || isCarrying(charge)) closed.push({ ...charge, measured });
+      if (corrected || isOther || isCarrying(window)) closed.push({ ...charge, measured });
     }
   }
   return closed;
@@ -108,53 +115,65 @@ function overlaps({ service }: InvoicedLine, { start, end }: Period): boolean {
   return service.start < end && start < service.end;
 }
 
-type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & { readonly limited: readonly LimitedWindows[] };
+/** The lines of a charge, and what the newest of them says was counted: most often that tells that nothing came since. */
+type ClosedWindow = Pick<InvoicedLine, 'service'> & {
+  readonly group: readonly [InvoicedLine, ...InvoicedLine[]];
+  readonly newest: NonNullable<LineOnInvoice['line']['computed_from']>;
+  readonly window: Period;
+  readonly event_count: number;
+};
 
 /** Of it more was invoiced before its period was over than could be set off since. */
-function isCarrying({ carried }: RecordedCharge): boolean {
-  return carried?.gt(0) ?? false;
+function isCarrying({ newest: { carried_amount } }: Pick<ClosedWindow, 'newest'>): boolean {
+  return Boolean(carried_amount) && new Decimal(carried_amount!).gt(0);
 }
+
+/** One per service period. */
+function closedWindows(item: BillableItem, own: readonly InvoicedLine[]): ClosedWindow[] {
+  const groups = groupBy(own, ({ key }) => key);
+  return [...groups.values()].flatMap((group) => closedWindow(item, group) ?? []);
+}
+
+function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedWindow | undefined {
+  const [first] = group;
+  const newest = group.at(-1)!.line.computed_from;
+  // A draft is computed anew before it becomes final: it takes its late events in by itself.
+  if (first.invoice_status === 'DRAFT' || first.line.price_type !== 'USAGE') return undefined;
+  if (!newest?.window_start || !newest.window_end || newest.meter_version !== String(item.meter?.version))
+    return undefined;
+  const window = { start: instantOf(newest.window_start), end: instantOf(newest.window_end) };
+  return { service: first.service, group, newest, window, event_count: newest.event_count ?? 0 };
+}
+
+type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & { readonly limited: readonly LimitedWindows[] };
 
 /** Of a limit that began before the charge: what came late before it has used units that were free. */
 function hasEarlierUse({ limited, usage_window }: RecordedCharge): boolean {
   return limited.some(({ windows }) => windows.some(({ start }) => start < usage_window.start));
 }
 
-/** One per service period: what was billed for it in all, and what the newest line says was counted. */
-function recordedCharges(item: BillableItem, lines: readonly InvoicedLine[]): RecordedCharge[] {
-  const own = lines.filter(({ line, is_partial }) => line.subscription_line_item_id === item.id && !is_partial);
-  const groups = groupBy(own, ({ key }) => key);
-  const partial = partialCharges(lines);
-  return [...groups.values()].flatMap((group) => recordedCharge(item, group, partial) ?? []);
-}
-
+/** What was billed for it in all. */
 function recordedCharge(
   item: BillableItem,
-  group: readonly InvoicedLine[],
+  { group, newest, window, event_count, service }: ClosedWindow,
   partial: readonly PartialCharge[],
-): RecordedCharge | undefined {
-  const first = group[0]!;
-  const before = partsOf(partial, item.id, first.service);
-  const newest = group.at(-1)!.line.computed_from;
+): RecordedCharge {
+  const before = partsOf(partial, item.id, service);
   const computed = [...before, ...group.map(({ line }) => asComputed(line))];
   const billed = billedInAll([...before.flatMap(({ billed }) => billed ?? []), ...group.map(({ line }) => line)]);
   const isEdited = group.some(({ line }) => line.computed_from?.edited);
-  // A draft is computed anew before it becomes final: it takes its late events in by itself.
-  if (first.invoice_status === 'DRAFT' || first.line.price_type !== 'USAGE') return undefined;
-  if (!newest?.window_start || !newest.window_end || newest.meter_version !== String(item.meter?.version))
-    return undefined;
   return {
     item,
-    service: first.service,
-    usage_window: { start: instantOf(newest.window_start), end: instantOf(newest.window_end) },
+    service,
+    usage_window: window,
     limited: recordedWindows(newest),
     billed_amount: sumOf(computed.map(({ amount }) => new Decimal(amount))),
     billed_base_amount: sumOf(
       group.map(({ line }) => new Decimal(line.computed_from?.base_amount ?? asComputed(line).amount)),
     ),
     billed_quantity: sumOf(computed.map(({ quantity }) => new Decimal(quantity))),
-    billed_event_count: newest.event_count ?? 0,
-    invoice_line_item_id: first.line.id,
+    billed_event_count: event_count,
+    invoice_line_item_id: group[0].line.id,
     carried: new Decimal(newest.carried_amount ?? 0),
     billed,
     ...(isEdited ? { at_most_back: Decimal.max(0, billed.amount) } : {}),
@@ -213,9 +232,8 @@ export async function isCorrected(database: Database, lines: readonly InvoicedLi
 }
 
 /** One read over all closed windows tells whether anything came late at all; most often nothing did. */
-async function hasGrown(item: BillableItem, recorded: readonly RecordedCharge[], measure: Measure): Promise<boolean> {
-  if (recorded.length <= 1) return recorded.length === 1;
-  const windows = recorded.map((charge) => ({ window: charge.usage_window, event_count: charge.billed_event_count }));
+async function hasGrown(item: BillableItem, windows: readonly ClosedWindow[], measure: Measure): Promise<boolean> {
+  if (windows.length <= 1) return windows.length === 1;
   const expected = expectedEventCount(windows);
   if (expected === undefined) return true;
   const whole = {

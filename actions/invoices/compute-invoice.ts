@@ -19,6 +19,7 @@ import { inSpan } from '../../tracing/spans.ts';
 import { billedSubscription } from '../billing/billable-items.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
 import { computedFields, invoiceParts, linesOf, withLines } from '../billing/invoice-records.ts';
+import type { SaysItsPlan } from '../billing/plans-in-hand.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { giveRedemptionsBack } from '../coupons/redeem.ts';
 import { emit, wasTold } from '../system-events/emit.ts';
@@ -60,6 +61,12 @@ export async function computeWithin(stores: Stores, transaction: Transaction, as
   };
 }
 
+type LastAsked = Asked & {
+  readonly subscription_id: string | null;
+  /** What a plan would say, it says already. */
+  readonly saysItsPlan?: SaysItsPlan | undefined;
+};
+
 /**
  * Computes a draft for the last time, for who makes it final in this transaction. Where it says what it said before, its lines stay and
  * nothing is told but that it is final. Nothing is written while events from before the period's end are on their way.
@@ -67,13 +74,14 @@ export async function computeWithin(stores: Stores, transaction: Transaction, as
 export async function computeLast(
   stores: Stores,
   transaction: Transaction,
-  { scope, invoice_id, subscription_id, now }: Asked & { readonly subscription_id: string | null },
+  { scope, invoice_id, subscription_id, now, saysItsPlan }: LastAsked,
 ): Promise<Ready | 'skipped' | 'waiting'> {
   const holding = holdInvoiceOf(transaction, scope, { id: invoice_id, subscription_id });
   const held = await withWhatItSays(transaction, await holding);
   const { invoice, line_items, subscription } = held;
   const asItWas = { invoice, line_items, subscription, changes: { last_computed_at: now.toISOString() } };
-  if (!isComputed(held)) return asItWas;
+  const isAsPlanned = saysItsPlan?.(held);
+  if (!isComputed(held) || isAsPlanned) return asItWas;
   const planned = await planAnew(stores, transaction, held, now);
   if (!isComplete(planned, periodOf(invoice))) return 'waiting';
   const { plan } = planned;

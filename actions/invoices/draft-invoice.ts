@@ -32,6 +32,9 @@ export type DraftRequest = {
   readonly payer_id?: string;
   /** The void invoice in whose place this one comes: it has everybody who was on that. */
   readonly before?: InvoiceBefore;
+  /** Hears of a draft that says what was planned and nothing else. */
+  readonly onPlanned?: (invoice: InvoiceWithLines, planned: Planned) => void;
+  readonly is_settled?: boolean;
 };
 
 /**
@@ -59,8 +62,16 @@ export async function draftInvoice(
   const made = { ...computed, customer_id: request.payer_id ?? computed.customer_id };
   const record =
     request.untilComplete || isCounted(planned, now) ? made : { ...made, invoice_status: 'DRAFT' as const };
-  const write = () => addInvoice(transaction, subscription, { record, ...invoiceParts(plan, record, now), now });
-  return inSpan('invoice.write', { attributes: { invoice_id: record.id, lines: plan.lines.length } }, write);
+  const parts = invoiceParts(plan, record, now);
+  const write = () => addInvoice(transaction, subscription, { record, ...parts, now });
+  const drafted = await inSpan(
+    'invoice.write',
+    { attributes: { invoice_id: record.id, lines: plan.lines.length } },
+    write,
+  );
+  // Coupons are applied anew whenever it is computed.
+  if (parts.coupon_applications.length === 0) request.onPlanned?.(drafted, planned);
+  return drafted;
 }
 
 /** As planned, with the next number of the subscription's own count. */

@@ -11,6 +11,7 @@ import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
+import type { PlansInHand } from '../billing/plans-in-hand.ts';
 import { type Ended, inRounds, type Turn, type Watched } from '../billing/rounds.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { computeLast } from './compute-invoice.ts';
@@ -25,17 +26,24 @@ export type FinalizationReport = {
   failed: { id: string; error: unknown }[];
 };
 
+type Finalizing = {
+  readonly now: Date;
+  readonly delay_seconds: number;
+  /** Of an advance of a clock: which drafts need no second plan. */
+  readonly plans?: PlansInHand | undefined;
+};
+
 /** One after the other: numbers are given in the order of what has rested longest. */
 export async function finalizeDueInvoices(
   stores: Stores,
-  { now, delay_seconds, only, onProgress }: { now: Date; delay_seconds: number } & OfWhom & Watched<FinalizationReport>,
+  { now, delay_seconds, only, onProgress, plans }: Finalizing & OfWhom & Watched<FinalizationReport>,
 ): Promise<FinalizationReport> {
   const report: FinalizationReport = { finalized: 0, skipped: 0, waiting: [], failed: [] };
   const last: Last = { families: new Set() };
   await inRounds({
     next: (left) => dueDrafts(stores.postgres, { now, delay_seconds, left, only }),
-    act: (due) => finalizeOne(stores, due, { now, report }),
-    actTogether: (due, turn) => finalizeTogether(stores, due, { now, report, order: { turn, last } }),
+    act: (due) => finalizeOne(stores, due, { now, report, plans }),
+    actTogether: (due, turn) => finalizeTogether(stores, due, { now, report, plans, order: { turn, last } }),
     workers: 1,
     onProgress: () => onProgress?.(report),
   });
@@ -50,12 +58,12 @@ type Order = { readonly turn: Turn; readonly last: Last };
 async function finalizeOne(
   stores: Stores,
   { id, ...scope }: Due,
-  { now, report }: { now: Date; report: FinalizationReport },
+  { now, report, plans }: { now: Date; report: FinalizationReport } & Pick<Finalizing, 'plans'>,
 ): Promise<boolean> {
   try {
     const attributes = { ...scope, invoice_id: id };
     const [outcome] = await inSpan('invoice.finalize', { attributes }, () =>
-      finalizeAll(stores, scope, { ids: [id], now }),
+      finalizeAll(stores, scope, { ids: [id], now, plans }),
     );
     return told(report, id, outcome!);
   } catch (error) {
@@ -67,13 +75,15 @@ async function finalizeOne(
 async function finalizeTogether(
   stores: Stores,
   due: readonly Due[],
-  { now, report, order }: { now: Date; report: FinalizationReport; order: Order },
+  { now, report, order, plans }: { now: Date; report: FinalizationReport; order: Order } & Pick<Finalizing, 'plans'>,
 ): Promise<Ended> {
   const { tenant_id, environment_id } = due[0]!;
   const ids = due.map(({ id }) => id);
   const attributes = { tenant_id, environment_id, invoices: ids.length };
   const scope = { tenant_id, environment_id };
-  const ending = inSpan('invoice.finalize', { attributes }, () => finalizeAll(stores, scope, { ids, now, order }));
+  const ending = inSpan('invoice.finalize', { attributes }, () =>
+    finalizeAll(stores, scope, { ids, now, order, plans }),
+  );
   const outcomes = await ending;
   return { left: ids.filter((id, index) => !told(report, id, outcomes[index]!)), alone: [] };
 }
@@ -95,16 +105,17 @@ function told(report: FinalizationReport, id: string, outcome: Outcome): boolean
 function finalizeAll(
   stores: Stores,
   scope: Scope,
-  { ids, now, order }: { ids: readonly string[]; now: Date; order?: Order },
+  { ids, now, order, plans }: { ids: readonly string[]; now: Date; order?: Order } & Pick<Finalizing, 'plans'>,
 ): Promise<Outcome[]> {
   return billingTransaction(stores, async (transaction) => {
     const ended: Outcome[] = [];
+    const saysItsPlan = await plans?.within(stores, transaction);
     const drafts = await withFamilies(transaction, scope, ids);
     if (order) await behindFamilies(drafts, order);
     const parts = apart(drafts);
     for (const some of parts) {
       const computed = await sideBySide(transaction, some, (draft) =>
-        computeLast(stores, transaction, { scope, now, ...draft }),
+        computeLast(stores, transaction, { scope, now, saysItsPlan, ...draft }),
       );
       const ready = computed.filter((one) => typeof one !== 'string');
       await order?.turn.comes();

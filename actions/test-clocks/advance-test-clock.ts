@@ -3,14 +3,16 @@
  * actions that do it everywhere, and goes on until the target (docs/rules/clock.md, "Advancing"). How far it is stands in the row of
  * the clock, so that any worker can go on; two that do so at once are kept apart by the rows, as two schedulers are.
  */
+import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { FarthingError } from '../../core/error.ts';
 import { type ClockProgress, withDone } from '../../core/test-clock/record.ts';
 import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { endBrokenAdvance } from '../../storage/test-clocks.ts';
+import { beginAdvance, endBrokenAdvance, holdAdvance } from '../../storage/test-clocks.ts';
 import { type DueKind, type DueReport, type DueSettings, dueKinds, nextOfEach } from '../billing/due-kinds.ts';
+import { PlansInHand } from '../billing/plans-in-hand.ts';
 import { type Attempt, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
 import { waitForLog } from './wait-for-log.ts';
 
@@ -35,6 +37,8 @@ class Advance {
   readonly #place: RunPlace;
   readonly #attempt: Attempt;
   readonly #kinds: readonly DueKind[];
+  readonly #worker = randomUUID();
+  readonly #plans: PlansInHand;
   #idle = 0;
 
   constructor(stores: Stores, place: RunPlace, { settings, ...attempt }: Attempt & { settings: DueSettings }) {
@@ -42,11 +46,13 @@ class Advance {
     this.#place = place;
     this.#attempt = attempt;
     this.#kinds = dueKinds(settings);
+    this.#plans = new PlansInHand((transaction) => holdAdvance(transaction, place, this.#worker));
   }
 
   async toItsEnd(): Promise<'completed' | 'failed'> {
     const { signal } = this.#attempt;
     const isOn = async () => (await this.#clock()) !== null;
+    await beginAdvance(this.#stores.postgres, this.#place, this.#worker);
     if (await isOn()) await waitForLog(this.#stores, this.#place, { signal, isWanted: isOn });
     await this.#endBrokenStep();
     for (let clock = await this.#clock(); clock !== null; clock = await this.#clock()) {
@@ -104,9 +110,11 @@ class Advance {
     let { progress } = clock;
     for (const kind of kinds) {
       const before = progress;
+      if (!kind.minds_plans) this.#plans.forget();
       const report = await kind.run(this.#stores, {
         now: new Date(at),
         only: { tenant_id, environment_id },
+        plans: this.#plans,
         onDone: (done) => this.#keep(clock.id, withDone(before, done)),
       });
       throwFirst(report, at);

@@ -37,6 +37,7 @@ export async function advanceLater(
       run_id,
       progress: NO_PROGRESS,
       failure: null,
+      worker: null,
     };
     return TestClockModel.change(clock, advancing, { by: author, database: transaction });
   });

@@ -1,4 +1,5 @@
 /** Table `invoice_line_items`. */
+import type { Knex } from 'knex';
 import { byId } from '../../core/by-id.ts';
 import type { LineDiscount } from '../../core/coupon/discounts.ts';
 import { Decimal } from '../../core/decimal.ts';
@@ -6,6 +7,7 @@ import { groupBy } from '../../core/group-by.ts';
 import { type ComputedFrom } from '../../core/invoice/computed-from.ts';
 import { type Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
+import type { Milliseconds } from '../../core/time/instant.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 import { together } from './side-by-side.ts';
@@ -63,20 +65,22 @@ export type LineOnInvoice = {
 
 /**
  * Every line of the items of a subscription on an invoice that is not void, oldest first, on whosever invoice it stands. There are as many
- * as it has had periods: no model is made of each. In three steps, each with an index of its own: of one statement the database makes
- * a loop in a loop where it does not know yet how much there is.
+ * as it has had periods: no model is made of each. `since`: those for the time that ends then or later; `fixed_since`: those of fixed
+ * charges that do; and perhaps others. In three steps, each with an index of its own: of one statement the database makes a loop in a
+ * loop where it does not know yet how much there is.
  */
-export function linesOnInvoices(scope: Scope, subscription_id: string, database: Database): Promise<LineOnInvoice[]> {
+export function linesOnInvoices(scope: Scope, of: LinesAsked, database: Database): Promise<LineOnInvoice[]> {
   const { tenant_id, environment_id } = scope;
   const key = `lines on invoices ${tenant_id} ${environment_id}`;
-  return together(database, { key, asked: subscription_id }, async (subscription_ids) => {
+  return together(database, { key, asked: of }, async (asked) => {
+    const subscription_ids = asked.map(({ subscription_id }) => subscription_id);
     const items: Item[] = await database('subscription_line_items')
       .where({ tenant_id, environment_id })
-      .whereRaw('subscription_id = any(?)', [[...subscription_ids]])
-      .select('id', 'subscription_id');
+      .whereRaw('subscription_id = any(?)', [subscription_ids])
+      .select('id', 'subscription_id', 'price_type');
     const lines: Line[] = await database('invoice_line_items')
       .where({ tenant_id, environment_id, status: 'published' })
-      .whereRaw('subscription_line_item_id = any(?)', [items.map(({ id }) => id)])
+      .where((either) => within(either, items, asked))
       .orderBy(['created_at', 'invoice_id', 'position', 'id'])
       .select([...CHARGED])
       .select(database.raw('computed_from - ?::text[] as computed_from', [NOT_CHARGED]));
@@ -95,9 +99,29 @@ export function linesOnInvoices(scope: Scope, subscription_id: string, database:
   });
 }
 
+/** Those of the items that are asked for: of all who ask by the earliest bound, and by none where one has none. */
+function within(either: Knex.QueryBuilder, items: readonly Item[], asked: readonly LinesAsked[]): void {
+  const first = (bounds: readonly (Milliseconds | undefined)[]) =>
+    Math.min(...bounds.map((bound) => bound ?? Number.NEGATIVE_INFINITY));
+  for (const [isFixed, bound] of [
+    [false, first(asked.map(({ since }) => since))],
+    [true, first(asked.map(({ since, fixed_since }) => since ?? fixed_since))],
+  ] as const) {
+    const ids = items.filter(({ price_type }) => (price_type === 'FIXED') === isFixed).map(({ id }) => id);
+    if (Number.isFinite(bound))
+      void either.orWhereRaw('subscription_line_item_id = any(?) and period_end >= ?', [ids, new Date(bound)]);
+    else void either.orWhereRaw('subscription_line_item_id = any(?)', [ids]);
+  }
+}
+
 type Line = LineOnInvoice['line'];
 type On = LineOnInvoice['invoice'] & { readonly id: string };
-type Item = { readonly id: string; readonly subscription_id: string };
+type Item = { readonly id: string; readonly subscription_id: string; readonly price_type: 'FIXED' | 'USAGE' };
+type LinesAsked = {
+  readonly subscription_id: string;
+  readonly since?: Milliseconds | undefined;
+  readonly fixed_since?: Milliseconds | undefined;
+};
 
 /** Of an invoice that is computed anew: they are made again with it, and told with it. */
 export async function takeLinesAway(scope: Scope, invoice_id: string, transaction: Database): Promise<void> {

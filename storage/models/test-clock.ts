@@ -10,4 +10,7 @@ export class TestClockModel extends ScopedModel {
   /** Who made it and who moved it stands in it and in its workflows; how far it is, is no record that somebody changes. */
   static override isAudited = false;
   static override record = testClockShape;
+
+  /** Which worker advances it, where no other has in this advance; empty where several have, null before the first. */
+  declare worker: string | null;
 }

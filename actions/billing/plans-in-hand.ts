@@ -1,0 +1,106 @@
+/**
+ * Which drafts an advance of a clock need not plan a second time before they become final, because nothing can have changed since that
+ * they were planned from (docs/decisions/0020-planned-once.md says why that is so). Whoever does anything in the advance but end plain
+ * periods and make drafts final forgets them all; what cannot be told is planned anew.
+ */
+import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { sharedProgress } from '../../storage/progress/slices.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+
+type Versioned = Pick<Invoice & SubscriptionModel, 'id' | 'version'>;
+
+/** A draft, and its subscription as it is behind it. `is_settled`: its plan has looked at all usage charges before it. */
+export type Drafted = {
+  readonly invoice: Versioned & Pick<Invoice, 'invoice_status'>;
+  readonly subscription: Versioned;
+  readonly is_settled: boolean;
+};
+
+/** Up to where events are counted: while it is the same, so is all usage. */
+type Counted = string;
+type Looked = { readonly subscription_version: number; readonly counted: Counted };
+type InHand = Looked & { readonly invoice: Versioned };
+
+/** Whether a draft and its subscription, which are held, say what the last plan of the draft would say. */
+export type SaysItsPlan = (held: {
+  readonly invoice: Versioned;
+  readonly subscription: Versioned | null;
+  readonly line_items: readonly Pick<InvoiceLineItem, 'subscription_id'>[];
+}) => boolean;
+
+export class PlansInHand {
+  /** Whether nobody else has written in the environment since the advance was asked for, nor will until the transaction ends. */
+  readonly #isAlone: (transaction: Transaction) => Promise<boolean>;
+  /** By the id of the subscription; null where it has several drafts, of which the later ones were planned beside the first. */
+  readonly #drafts = new Map<string, InHand | null>();
+
+  /** By the id of the subscription: when all that it was charged for usage was looked at. */
+  readonly #looked = new Map<string, Looked>();
+
+  constructor(isAlone: (transaction: Transaction) => Promise<boolean>) {
+    this.#isAlone = isAlone;
+  }
+
+  /** Something may have changed. */
+  forget(): void {
+    this.#drafts.clear();
+    this.#looked.clear();
+  }
+
+  /** To be asked before anything is planned: what is counted behind it is not known to be in the plan. */
+  async counted({ postgres }: Pick<Stores, 'postgres'>): Promise<Counted> {
+    return countedOf(postgres);
+  }
+
+  /** When they are committed. */
+  keep(drafted: readonly Drafted[], counted: Counted): void {
+    for (const { invoice, subscription, is_settled } of drafted) {
+      const looked = { subscription_version: subscription.version, counted };
+      if (is_settled) this.#looked.set(subscription.id, looked);
+      const { id, version, invoice_status } = invoice;
+      if (invoice_status !== 'DRAFT') continue;
+      const draft = { ...looked, invoice: { id, version } };
+      this.#drafts.set(subscription.id, this.#drafts.has(subscription.id) ? null : draft);
+    }
+  }
+
+  /**
+   * For subscriptions whose periods end in this transaction, where so much is counted before they are planned: whether what was used before
+   * was charged, and nothing of it can have changed since. Then only what is due now is asked for.
+   */
+  async settledWithin(transaction: Transaction, counted: Counted): Promise<(held: Versioned) => boolean> {
+    const isKnown = this.#looked.size > 0 && (await this.#isAlone(transaction));
+    return ({ id, version }) => {
+      const looked = this.#looked.get(id);
+      return isKnown && looked?.subscription_version === version && looked.counted === counted;
+    };
+  }
+
+  /** For drafts that become final in this transaction. Each is asked of once: what becomes final changes what later ones say. */
+  async within({ postgres }: Pick<Stores, 'postgres'>, transaction: Transaction): Promise<SaysItsPlan> {
+    const isKnown = this.#drafts.size > 0 && (await this.#isAlone(transaction));
+    if (!isKnown) this.forget();
+    const counted = isKnown ? await countedOf(postgres) : '';
+    return ({ invoice, subscription, line_items }) => {
+      const draft = this.#drafts.get(subscription?.id ?? '');
+      this.#drafts.delete(subscription?.id ?? '');
+      // Of whoever stands on it, too.
+      for (const { subscription_id } of line_items) this.#drafts.delete(subscription_id ?? '');
+      return (
+        draft?.invoice.id === invoice.id &&
+        draft.invoice.version === invoice.version &&
+        draft.subscription_version === subscription?.version &&
+        draft.counted === counted
+      );
+    };
+  }
+}
+
+/** Rows that are counted anew after a correction are counted, too. */
+async function countedOf(postgres: Stores['postgres']): Promise<Counted> {
+  const progress = await sharedProgress(postgres);
+  return progress
+    .map(({ partition, epoch, next_offset, rebuilds }) => [partition, epoch, next_offset, rebuilds].join())
+    .join(' ');
+}
