@@ -1908,8 +1908,11 @@ function spread(amount, weights, places) {
 const of = (record, field) => decimal(record[field], field);
 const isBack = (line) => of(line, 'amount').compare(ZERO) < 0;
 
-/** What the terms of a coupon make of what it works on; `left`: what is left of that. */
-function takesOff(coupon, { name, path, left, rooms, places }, report) {
+/**
+ * What the terms of a coupon make of what it works on; `left`: what is left of that, `returned`: what of discounts the invoice gives back,
+ * null where it gives back none.
+ */
+function takesOff(coupon, { name, path, left, rooms, returned, places }, report) {
   const { terms, coupon_id, coupon_association_id, line_id } = coupon;
   report.same(name, 'terms.id', terms.id, coupon_id);
   const isFixed = terms.type === 'fixed';
@@ -1922,19 +1925,31 @@ function takesOff(coupon, { name, path, left, rooms, places }, report) {
   const room = isFixed ? (rooms.get(key) ?? value) : of(coupon, 'original_price').times(value).over(HUNDRED);
   const expected = least(left, room.rounded(places));
   const off = of(coupon, 'discounted_amount');
-  // A fixed one takes off again what the invoice of a change gives back of it, which is less.
-  if (!isFixed || off.compare(expected) > 0 || off.compare(ZERO) < 0)
-    report.number(name, 'discounted_amount', coupon.discounted_amount, expected);
-  else if (!off.equals(expected))
+  // A fixed one takes off again what the invoice of a change gives back of it, which may be less, and is all of it elsewhere.
+  const isLess = isFixed && returned !== null && off.compare(expected) < 0 && off.compare(ZERO) >= 0;
+  if (!isLess) report.number(name, 'discounted_amount', coupon.discounted_amount, expected);
+  else {
     report.takes(name, `${coupon.discounted_amount} of ${terms.amount_off}, what is left of it`);
+    if (off.compare(returned) > 0) report.number(name, 'discounted_amount', coupon.discounted_amount, returned);
+  }
   // Terms that are a little otherwise may come to the same money.
   report.fields.add(`${path}.terms.${own}`);
   rooms.set(key, room.minus(off));
 }
 
+/** What the invoice of a change gives back of discounts; null of any other, and of one that gives back nothing. */
+function discountsReturned({ billing_reason }, lines) {
+  if (billing_reason !== 'SUBSCRIPTION_UPDATE' || !lines.some(isBack)) return null;
+  const given = lines
+    .filter(isBack)
+    .map((line) => of(line, 'line_item_discount').plus(of(line, 'invoice_level_discount')));
+  return ZERO.minus(sumOf(given));
+}
+
 /** First the coupons of lines, then those of the invoice, each by what the ones before it left, as the document orders them. */
-function checkDiscounts({ lines: entries, coupons, minor_units: places }, report) {
+function checkDiscounts({ invoice, lines: entries, coupons, minor_units: places }, report) {
   const lines = entries.map(({ line }) => line);
+  const returned = discountsReturned(invoice, lines);
   const indexes = new Map(lines.map(({ id }, index) => [id, index]));
   const taken = lines.map(() => ({ line: ZERO, invoice: ZERO }));
   const rooms = new Map();
@@ -1954,7 +1969,7 @@ function checkDiscounts({ lines: entries, coupons, minor_units: places }, report
     const [price, off] = [of(coupon, 'original_price'), of(coupon, 'discounted_amount')];
     const left = index === null ? price : least(price, most(ZERO, leftOf(index)));
     if (terms === null) report.takes(name, `${coupon.discounted_amount}: its terms are not recorded`, [path]);
-    else takesOff(coupon, { name, path, left, rooms, places }, report);
+    else takesOff(coupon, { name, path, left, rooms, returned, places }, report);
     if (index !== null) {
       report.number(name, 'original_price', coupon.original_price, of(lines[index], 'amount'));
       taken[index].line = taken[index].line.plus(off);

@@ -245,7 +245,12 @@ async function credit(
     metadata: { credit_grant_id: grant.id, subscription_id: subscription.id },
     priority: grant.priority,
     expiry_date: expires_at === null ? null : formatMs(expires_at),
-    wallet: { conversion_rate, topup_conversion_rate: grant.topup_conversion_rate ?? conversion_rate },
+    // What was given for nothing pays for usage.
+    wallet: {
+      conversion_rate,
+      topup_conversion_rate: grant.topup_conversion_rate ?? conversion_rate,
+      config: { allowed_price_types: ['USAGE'] },
+    },
     author: 'user_id' in by ? by : { user_id: '', now: by.now },
   });
 }

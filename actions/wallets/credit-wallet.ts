@@ -17,9 +17,12 @@ export type Credit = Purse &
     | { readonly amount: Decimal; readonly credits?: undefined }
     | { readonly credits: Decimal; readonly amount?: undefined }
   ) & {
-    /** What a wallet is made with, where there is none: USAGE alone and a unit for a credit, unless stated. */
+    /** What a wallet is made with, where there is none: for all prices, and a unit for a credit, unless stated. */
     readonly wallet?: Partial<NewWallet>;
   };
+
+/** What was paid for whatever charge pays for any. */
+const FOR_ALL: Partial<NewWallet> = { config: { allowed_price_types: ['ALL'] } };
 
 export async function creditWallet(
   transaction: Transaction,
@@ -29,7 +32,7 @@ export async function creditWallet(
   const purse = { customer_id, currency };
   const wallet =
     (await WalletModel.holdPrepaid(scope, purse, transaction)) ??
-    (await addWallet(transaction, scope, { ...stated, ...purse, author: saying.author }));
+    (await addWallet(transaction, scope, { ...FOR_ALL, ...stated, ...purse, author: saying.author }));
   const movement = {
     kind: 'credit' as const,
     credits: credits ?? creditsOf(amount, wallet.conversion_rate),

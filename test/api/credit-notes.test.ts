@@ -113,11 +113,16 @@ describe('/creditnotes', () => {
     expect(items[0]).to.include({ transaction_reason: 'CREDIT_NOTE', reference_id: invoice.id, amount: '30' });
   });
 
-  it('201 of an overpaid invoice', async () => {
-    const invoice = await invoiced('120');
+  it('201 of an overpaid invoice; what it gives back pays whatever is charged next', async () => {
+    const { id: customer_id } = await make('/customers', { external_id: 'overpayer' });
+    const invoice = await invoiced('120', { customer_id });
     const { status, body, text } = await credit(invoice, ['60', '40']);
     expect(status, text).to.equal(201);
     expect(body.invoice).to.include({ payment_status: 'PARTIALLY_REFUNDED', refunded_amount: '100' });
+    const [{ config }] = await get(`/customers/${customer_id}/wallets`);
+    expect(config.allowed_price_types).to.deep.equal(['ALL']);
+    const next = await get(`/invoices/${(await invoiced(undefined, { customer_id })).id}`);
+    expect(next).to.include({ total_prepaid_credits_applied: '100', amount_remaining: '0' });
   });
 
   it('a draft has no effect, and goes by the payment of its invoice when it becomes final', async () => {

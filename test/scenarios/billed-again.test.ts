@@ -108,15 +108,15 @@ describe('an invoice once more', () => {
     expect((await world.api.request('PUT', `/invoices/${paid.id}/payment`, { body })).status).to.equal(200);
     const again = await ask('POST', `/invoices/${paid.id}/recalculate?finalize=true`);
     expect(again.status, again.text).to.equal(200);
-    // What was paid is in the prepaid wallet, which pays the usage of the new one; the fixed charge of 10 remains.
-    const credits = { total_prepaid_credits_applied: '23.96', amount_remaining: '10' };
+    // What was paid is in the prepaid wallet, which is made for it and pays all of the new one.
+    const credits = { total_prepaid_credits_applied: '33.96', amount_remaining: '0' };
     expect(again.body).to.include({ invoice_status: 'FINALIZED', ...credits });
     expect(await world.get(`/invoices/${paid.id}`)).to.include({
       invoice_status: 'VOIDED',
       payment_status: 'REFUNDED',
     });
     const [wallet] = await world.get(`/customers/${paid.customer_id}/wallets`);
-    expect([paid.total, wallet.balance]).to.deep.equal(['33.96', '10']);
+    expect([paid.total, wallet.balance]).to.deep.equal(['33.96', '0']);
   });
 
   it('is not recalculated where it follows from no period', async () => {

@@ -264,6 +264,31 @@ describe('scenario: the proof of an invoice', () => {
     }
   });
 
+  it('a fixed coupon takes all of its amount where nothing is given back, however its sums are written', async () => {
+    const name = newName();
+    const terms = { type: 'fixed', amount_off: '20', currency: 'usd', cadence: 'forever' };
+    await world.post('/coupons', { name: 'TWENTY', coupon_code: 'TWENTY', ...terms });
+    await world.on('2026-01-01', () => world.subscribe(name, 'Pro', { coupons: ['TWENTY'] }));
+    await world.use(name, 'calls', 77);
+    await world.on('2026-02-01');
+    await world.finalize();
+    for (const one of await agrees(name)) {
+      const { invoice, coupons } = one.proof;
+      expect(coupons.map(({ discounted_amount }: Answer) => discounted_amount)).to.deep.equal(['20']);
+      // Two off instead of twenty, and every sum as if it were so.
+      const cut = JSON.parse(JSON.stringify(one.proof).replaceAll('"20"', '"2"'));
+      cut.coupons[0].terms.amount_off = '20';
+      for (const field of ['total', 'amount_due', 'amount_remaining']) cut.invoice[field] = plus(invoice[field], '18');
+      const { differences } = await check({ ...one, proof: cut });
+      expect(differences.map(({ field }) => field)).to.include('discounted_amount');
+      for (const amount_off of ['19.99', '20.01', '700']) {
+        const other = structuredClone(one.proof);
+        other.coupons[0].terms.amount_off = amount_off;
+        expect((await check({ ...one, proof: other })).differences, amount_off).to.not.deep.equal([]);
+      }
+    }
+  });
+
   it('voided and billed again less what a later invoice has said of it since agrees', async () => {
     const name = newName();
     await world.on('2026-01-01', () => world.subscribe(name, 'Pro'));

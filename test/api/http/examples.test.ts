@@ -221,6 +221,8 @@ describe('the examples of the documentation', () => {
   }
 
   async function whatIsPaid() {
+    // By a card, and not with what was given back.
+    await send('PUT', `/wallets/${id('wallet')}`, { config: { allowed_price_types: ['USAGE'] } });
     const owed = { customer_id: id('cust'), currency: 'usd', total: '30', subtotal: '30', amount_due: '30' };
     const other = await send('POST', '/invoices', { ...owed, invoice_status: 'FINALIZED' });
     await send('POST', '/invoices', { ...owed, invoice_status: 'FINALIZED' });
