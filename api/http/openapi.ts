@@ -51,6 +51,7 @@ const TAGS: Record<string, string> = {
   'API keys': 'Who may ask for what: [permissions](/docs/permissions.md).',
   Customers: 'Who is billed: [records](/docs/rules/records.md).',
   Entitlements: 'What may be used: [entitlements](/docs/rules/entitlements.md).',
+  Reservations: 'Whether it may be used now, and what is held meanwhile: [reservations](/docs/rules/reservations.md).',
   Environments: 'Production, staging and others of one tenant, each with records of its own.',
   Events: 'What customers did: [events](/docs/rules/events.md), [identity](/docs/rules/identity.md).',
   Features: 'What a plan entitles to: [records](/docs/rules/records.md).',

@@ -9,14 +9,14 @@ import { anyOf, BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '..
 export const CheckRequest = checkShape.meta({
   id: 'CheckEntitlementRequest',
   example: {
-    external_customer_id: 'globex',
-    feature_lookup_key: 'tokens',
-    quantity: '4000',
+    external_customer_id: 'acme',
+    feature_lookup_key: 'api-calls',
+    quantity: '40',
     hold: { ttl_seconds: 60, on_expiry: 'release' },
     idempotency_key: 'chat-17',
   },
 });
-export const CommitRequest = commitShape.meta({ id: 'CommitReservationRequest', example: { quantity: '3120' } });
+export const CommitRequest = commitShape.meta({ id: 'CommitReservationRequest', example: { quantity: '31' } });
 
 export const ReservationAnswer = reservationShape.meta({ id: 'ReservationResponse' });
 

@@ -2,6 +2,9 @@
  * Whether a customer may use something now, and what is held for it: by answer (docs/rules/reservations.md).
  */
 import { expect } from 'chai';
+import { check } from '../../actions/reservations/check.ts';
+import { checkShape } from '../../core/reservation/request.ts';
+import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
@@ -330,6 +333,37 @@ describe('reservations', () => {
       allowed: false,
       reason: 'no_wallet',
     });
+  });
+
+  it('where usage cannot be read the setting says, and what is not granted stays refused', async () => {
+    await world.subscribe('doubt', 'Pro');
+    const { services, scope } = world.api;
+    // Nothing listens there.
+    const clickhouse = connectClickHouse('http://127.0.0.1:9');
+    const stores = { ...services, clickhouse };
+    const author = { user_id: 'user_1', now: world.now };
+    const inDoubt = (feature: string) => {
+      const asked = { external_customer_id: 'doubt', feature_id: features[feature].id };
+      return check(stores, scope, { request: checkShape.parse({ ...asked, quantity: '1', hold: {} }), author });
+    };
+    try {
+      expect(await inDoubt('tokens')).to.deep.include({ allowed: false, reason: 'in_doubt', reservation: null });
+      const set = await world.api.request('PUT', '/settings/reservation_config', {
+        body: { value: { when_in_doubt: 'allow', ttl_seconds: 60 } },
+      });
+      expect(set.status, set.text).to.equal(200);
+      const allowed = await inDoubt('tokens');
+      expect(allowed).to.deep.include({ allowed: true, reason: 'in_doubt' });
+      expect(allowed.reservation).to.deep.include({ reason: 'in_doubt', expires_at: '2026-03-05T00:01:00Z' });
+      const never = { external_customer_id: 'doubt', feature_id: features['never granted'].id };
+      const refused = await check(stores, scope, { request: checkShape.parse(never), author });
+      expect(refused).to.deep.include({ allowed: false, reason: 'not_entitled' });
+    } finally {
+      await clickhouse.close();
+      await world.api.request('PUT', '/settings/reservation_config', {
+        body: { value: { when_in_doubt: null, ttl_seconds: null } },
+      });
+    }
   });
 
   it('parallel callers never get more than there is', async () => {

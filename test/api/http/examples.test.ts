@@ -297,39 +297,20 @@ describe('the examples of the documentation', () => {
   }
 
   async function whatIsReserved() {
-    const { id: meter_id } = await send('POST', '/meters', {
-      name: 'Tokens',
-      event_name: 'tokens',
-      aggregation: { type: 'SUM', field: 'tokens' },
-    });
-    const feature = await send('POST', '/features', {
-      name: 'Tokens',
-      lookup_key: 'tokens',
-      type: 'metered',
-      meter_id,
-    });
     const plan = await send('POST', '/plans', { name: 'Assistant' });
-    const price = {
-      entity_type: 'PLAN',
-      entity_id: plan.id,
-      type: 'USAGE',
-      billing_model: 'FLAT_FEE',
-      amount: '0.01',
-      meter_id,
-    };
+    const price = { entity_type: 'PLAN', entity_id: plan.id, type: 'FIXED', billing_model: 'FLAT_FEE', amount: '1' };
     const cadence = { invoice_cadence: 'ARREAR', billing_period: 'MONTHLY', price_unit_type: 'FIAT', currency: 'usd' };
     await send('POST', '/prices', { ...price, ...cadence });
-    const granted = { plan_id: plan.id, feature_id: feature.id, feature_type: 'metered', usage_limit: 10_000 };
+    const granted = { plan_id: plan.id, feature_id: id('feat'), feature_type: 'metered', usage_limit: 100 };
     await send('POST', '/entitlements', granted);
-    await send('POST', '/customers', { external_id: 'globex' });
     const terms = { currency: 'usd', billing_period: 'MONTHLY' };
-    await send('POST', '/subscriptions', { external_customer_id: 'globex', plan_id: plan.id, ...terms });
+    await send('POST', '/subscriptions', { external_customer_id: 'acme', plan_id: plan.id, ...terms });
     await world.settle();
     await ask('checkEntitlement');
     const [held] = (await send('POST', '/reservations/search', { reservation_status: 'held' })).items;
     await ask('getReservation', { id: held.id });
     await ask('commitReservation', { id: held.id });
-    const check = { external_customer_id: 'globex', feature_id: feature.id, quantity: '500', hold: {} };
+    const check = { external_customer_id: 'acme', feature_id: id('feat'), quantity: '5', hold: {} };
     const { reservation } = await send('POST', '/entitlements/check', check);
     await ask('releaseReservation', { id: reservation.id });
     await ask('listReservations', { query: 'reservation_status=committed' });

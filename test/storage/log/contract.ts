@@ -76,6 +76,18 @@ export function logContract(newLog: (partitions: number) => Promise<LogUnderTest
     expect(reader.inOrder().map(({ offset: _, ...rest }) => rest)).to.deep.equal([...sent].sort(byPlace));
   });
 
+  it('answers where each entry stands, whoever appends at the time', async () => {
+    const handle = await open();
+    const sent = Array.from({ length: 12 }, (_, round) => [0, 2, 0].map((at, n) => entry(at, `${round} ${n}`)));
+    const answered = await Promise.all(sent.map((entries) => handle.append(entries)));
+    const reader = new Reader();
+    await consume(await open(), reader);
+    await reader.until(() => reader.records.length === 36);
+    const place = ({ partition, body }: LogEntry, offset: bigint) => `${partition}/${offset} ${String(body)}`;
+    const told = sent.flatMap((entries, round) => entries.map((one, n) => place(one, answered[round]![n]!)));
+    expect(told).to.have.members(reader.records.map((record) => place(record, record.offset)));
+  });
+
   it('keeps the order within a partition', async () => {
     const handle = await open();
     for (let round = 0; round < 20; round++) {
