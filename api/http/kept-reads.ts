@@ -139,9 +139,11 @@ async function answer(request: IncomingMessage, response: ServerResponse, answer
   const duration_ms = performance.now() - began;
   const http_status = response.statusCode;
   mounted.metrics.measured({ route: route.path, status: http_status, seconds: duration_ms / 1000 });
+  const level = http_status >= 500 ? 'error' : 'info';
+  if (!services.logger.isLevelEnabled(level)) return;
   const said = { scope, method: request.method, url: request.url!, route: route.path, http_status };
   const line = { request_id, ...lineOfAnswer({ ...said, duration_ms: Math.round(duration_ms) }) };
-  services.logger[http_status >= 500 ? 'error' : 'info'](line, 'request completed');
+  services.logger[level](line, 'request completed');
 }
 
 /** What these put on every answer, whatever is asked. */

@@ -54,6 +54,8 @@ export class KeptAnswer implements Notes, Watcher {
   readonly #memory: UsageMemory;
   readonly #look_number: number;
   readonly #since_ms: Milliseconds;
+  /** The last look whose changes are none of its records. */
+  #checked = 0;
   #until_ms = Number.POSITIVE_INFINITY;
   #records: Set<string> | string[];
   #watched: { meter_id: string; customer: string; subject: Subject }[] = [];
@@ -165,7 +167,10 @@ export class KeptAnswer implements Notes, Watcher {
   holds(look: Look, now_ms: Milliseconds): boolean {
     if (this.#isLost || !this.isOf(now_ms)) return false;
     if (this.#look_number < look.known_since) return false;
-    for (const id of this.#records) if ((look.changed.get(id) ?? 0) > this.#look_number) return false;
+    if (this.#checked < look.last_change) {
+      for (const id of this.#records) if ((look.changed.get(id) ?? 0) > this.#look_number) return false;
+      this.#checked = look.number;
+    }
     return !this.#reads.some(({ line }) => line?.is_lost);
   }
 

@@ -16,6 +16,8 @@ export type Look = {
   readonly progress: readonly SliceState[];
   /** What was gathered before the look of this number is not known to hold. */
   readonly known_since: number;
+  /** The last one that saw a change of any record. */
+  readonly last_change: number;
   /** In which look a record was seen to have changed, of those since `known_since`. */
   readonly changed: ReadonlyMap<string, number>;
 };
@@ -37,6 +39,7 @@ class Looks {
   #snapshot: string | null = null;
   #number = 0;
   #known_since = 1;
+  #last_change = 0;
   readonly #changed = new Map<string, number>();
 
   async next(database: Database): Promise<Look> {
@@ -49,9 +52,16 @@ class Looks {
     if (this.#snapshot !== null && BigInt(horizon) > xminOf(this.#snapshot)) this.#forget();
     this.#snapshot = snapshot;
     for (const id of changed) this.#changed.set(id, this.#number);
+    if (changed.length > 0) this.#last_change = this.#number;
     if (this.#changed.size > CHANGES_MAX) this.#forget();
     const progress = rows.filter((row: { partition: number | null }) => row.partition !== null).map(stateOf);
-    return { number: this.#number, progress, known_since: this.#known_since, changed: this.#changed };
+    return {
+      number: this.#number,
+      progress,
+      known_since: this.#known_since,
+      last_change: this.#last_change,
+      changed: this.#changed,
+    };
   }
 
   #forget(): void {

@@ -28,10 +28,10 @@ export async function storedRows(
 ): Promise<StoredRow[]> {
   const conditions = [
     ...KEY,
-    `bucket_start >= ${startOf('{from:Int64}')}`,
-    `bucket_start < ${startOf('{until:Int64}')}`,
+    `bucket_start >= ${startOf('{from_day:Int64}')}`,
+    `bucket_start < ${startOf('{until_day:Int64}')}`,
   ];
-  const params: Record<string, unknown> = { ...keyOf(counted), from, until };
+  const params: Record<string, unknown> = { ...keyOf(counted), from_day: from, until_day: until };
   if (external_customer_ids) {
     conditions.push('external_customer_id in {customers:Array(String)}');
     params['customers'] = external_customer_ids;
