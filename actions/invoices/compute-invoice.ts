@@ -24,8 +24,8 @@ import { billingTransaction } from '../billing/transaction.ts';
 import { giveRedemptionsBack } from '../coupons/redeem.ts';
 import { emit, wasTold } from '../system-events/emit.ts';
 import { isComplete, isCounted } from './draft-invoice.ts';
-import type { Ready } from './finalize-invoice.ts';
 import { type HeldInvoice, holdInvoice, holdInvoiceOf } from './hold-invoice.ts';
+import type { Ready } from './write-final.ts';
 
 export type Computation = {
   invoice: InvoiceWithLines;

@@ -6,27 +6,22 @@
  * It does not compute anew. The scheduler does so just before it finalizes (finalize-due-invoices.ts); whoever finalizes by
  * hand gets the draft that was seen, and later events go to the next invoice (docs/rules/invoices.md, "Late events").
  */
-import { dueDate } from '../../core/billing/due.ts';
-import { Decimal } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
-import { paymentWhenFinal } from '../../core/invoice/payment-status.ts';
-import type { Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
+import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatMs, instantOf } from '../../core/time/instant.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { linesOf } from '../billing/invoice-records.ts';
-import { emit } from '../system-events/emit.ts';
 import { isTaxing } from '../taxes/rates-in-force.ts';
 import { taxFinal } from '../taxes/tax-final.ts';
 import { holdPrepaidWallets, type PayingWallet, takePrepaid, walletsFor } from '../wallets/prepaid-wallets.ts';
 import { creditRest } from './credit-rest.ts';
 import { nextNumbers } from './next-numbers.ts';
-import { writeFinal } from './write-final.ts';
+import { type Ready, writeFinal } from './write-final.ts';
 
 /** For a caller that has a transaction open. */
 export async function finalizeWithin(
@@ -47,15 +42,6 @@ export async function finalizeAllWithin(
   const ready = await sideBySide(transaction, invoice_ids, (id) => readyOne(transaction, scope, id));
   return finalizeReady(transaction, scope, { ready, now });
 }
-
-/** A draft whose row this transaction holds, with its lines. */
-export type Ready = {
-  readonly invoice: InvoiceModel;
-  readonly line_items: readonly InvoiceLineItem[];
-  readonly subscription: SubscriptionModel | null;
-  /** What of it is written when it becomes final, and not before. */
-  readonly changes?: Partial<InvoiceModel>;
-};
 
 export async function finalizeReady(
   transaction: Transaction,

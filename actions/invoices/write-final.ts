@@ -6,18 +6,27 @@ import { dueDate } from '../../core/billing/due.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { notFound } from '../../core/error.ts';
 import { paymentWhenFinal } from '../../core/invoice/payment-status.ts';
-import type { InvoiceWithLines } from '../../core/invoice/record.ts';
+import type { InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { inParts } from '../../storage/models/side-by-side.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { planCollections } from '../payments/plan-collection.ts';
 import { emitAll } from '../system-events/emit.ts';
-import type { Ready } from './finalize-invoice.ts';
 
-export type Numbered = Ready & { readonly invoice_number: string };
+/** A draft whose row this transaction holds, with its lines. */
+export type Ready = {
+  readonly invoice: InvoiceModel;
+  readonly line_items: readonly InvoiceLineItem[];
+  readonly subscription: SubscriptionModel | null;
+  /** What of it is written when it becomes final, and not before. */
+  readonly changes?: Partial<InvoiceModel>;
+};
+
+type Numbered = Ready & { readonly invoice_number: string };
 
 type Finishing = { readonly due_date_days: number; readonly now: Date };
 type Customers = ReadonlyMap<string, CustomerModel>;

@@ -1,16 +1,23 @@
-/** How the models change and remove records (model.ts): as statements that name their owner, told to the audit log (statements.ts). */
+/** How the models change records (model.ts), each to values of its own: as statements that name their owner, told to the audit log (statements.ts). */
 import type { Model } from 'objection';
 import { byId } from '../../core/by-id.ts';
 import { FarthingError } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { updatedBy } from '../../core/stamp.ts';
-import { anyDiffers } from './differs.ts';
 import { givenRows } from './given-rows.ts';
 import { isSideBySide, together } from './side-by-side.ts';
-import { type ChangeOptions, type Class, keyOf, named, type Owner, queryOf, told, written } from './statements.ts';
+import {
+  type ChangeOptions,
+  type Class,
+  changedBy,
+  keyOf,
+  type Owner,
+  patch,
+  queryOf,
+  told,
+  written,
+} from './statements.ts';
 
 type Change<M> = { owner: Owner; record: M & { id: string; version?: number }; changes: Partial<M> };
-type Changes<M> = { owner: Owner; records: readonly M[]; changes: Partial<M>; version?: number };
 
 /** A record that counts its versions is changed from the version that was read, and from no other. */
 export async function changeOne<M extends Model & { id: string }>(
@@ -36,15 +43,16 @@ export async function changeEach<M extends Model & { id: string }>(
   const [first, ...others] = each;
   if (!first) return [];
   if (others.length === 0) return [await changeOne(model, { owner, ...first }, options)];
-  const groups = groupBy(each, ({ record, changes }) => `${record.version === undefined} ${statedOf(changes)}`);
+  const groups = groupBy(each, ({ record, changes }) => `${record.version === undefined} ${statedOf(changes).join()}`);
   const changed = new Map<string, M>();
   for (const asked of groups.values()) {
     const stated = statedOf(asked[0].changes);
     if (stated.length === 0) continue;
     for (const one of await patchAlike(model, { owner, stated, asked }, options)) changed.set(one.id, one);
   }
-  const found = each.map(({ record }) => changed.get(record.id) ?? same(model, { owner, record }, options));
-  return Promise.all(found);
+  const found: M[] = [];
+  for (const { record } of each) found.push(changed.get(record.id) ?? (await same(model, { owner, record }, options)));
+  return found;
 }
 
 /** It is that already. */
@@ -60,32 +68,6 @@ async function same<M extends Model & { id: string }>(
     .select('id');
   if (!found) throw new FarthingError('version_conflict', `${model.recordName} ${id} was changed in between`);
   return record;
-}
-
-/** Those that are another thing then (docs/rules/records.md, "Changing a record"): the others are not written, and not told. */
-export async function patch<M extends Model & { id: string }>(
-  model: Class<M>,
-  { owner, records, changes, version }: Changes<M>,
-  { by, conflict, database }: ChangeOptions,
-): Promise<M[]> {
-  const before = byId(records);
-  const stated = Object.entries(changes).filter(([, value]) => value !== undefined);
-  if (stated.length === 0) return [];
-  const versions = version === undefined ? {} : { version: version + 1 };
-  return told(model, database, async (transaction) => {
-    const those = queryOf(model, transaction)
-      .where(owner)
-      .whereIn('id', [...before.keys()])
-      .where(anyDiffers(model, stated));
-    const question = version === undefined ? those : those.where('version', version);
-    try {
-      const written = { ...changes, ...versions, ...changedBy(by) };
-      const changed = await question.patch(written as never).returning('*');
-      return (changed as unknown as M[]).map((after) => ({ before: before.get(after.id)!, after }));
-    } catch (error) {
-      throw named(error, conflict ?? `this ${model.recordName} exists already`);
-    }
-  });
 }
 
 /** The same of one, with others whose same columns change, each to values of its own. */
@@ -152,20 +134,4 @@ async function patchAlike<M extends Model & { id: string }>(
 /** Of Objection or of knex. */
 function isExpression(value: unknown): boolean {
   return typeof value === 'object' && value !== null && ('toKnexRaw' in value || 'toSQL' in value);
-}
-
-/** Takes a record away for good: what is archived stays, and is changed. */
-export async function removeOne<M extends Model & { id: string }>(
-  model: Class<M>,
-  { owner, record }: { owner: Owner; record: M },
-  { by, database }: ChangeOptions,
-): Promise<void> {
-  await told(model, database, async (transaction) => {
-    const removed = await queryOf(model, transaction).where(owner).where('id', record.id).delete();
-    return Number(removed) === 0 ? [] : [{ before: record, after: null, at: by.now.toISOString() }];
-  });
-}
-
-function changedBy(by: ChangeOptions['by']) {
-  return 'user_id' in by ? updatedBy(by) : { updated_at: by.now.toISOString() };
 }

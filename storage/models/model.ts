@@ -7,7 +7,7 @@ import { Model, QueryBuilder, type QueryBuilderType, raw } from 'objection';
 import type { z } from 'zod';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
-import { changeEach, changeOne, patch, removeOne } from './change-statements.ts';
+import { changeEach, changeOne } from './change-statements.ts';
 import { jsonFieldsOf } from './json-fields.ts';
 import {
   type AddOptions,
@@ -23,7 +23,9 @@ import {
   insertAll,
   insertOne,
   type ListAsked,
+  patch,
   queryOf,
+  removeOne,
 } from './statements.ts';
 import { inTransaction } from './tell-changes.ts';
 

@@ -6,10 +6,11 @@ import type { Model, QueryBuilderType } from 'objection';
 import { byId } from '../../core/by-id.ts';
 import { alreadyExists, FarthingError, notFound } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
-import type { Author } from '../../core/stamp.ts';
+import { type Author, updatedBy } from '../../core/stamp.ts';
 import { currentCaller } from '../caller.ts';
 import { failureOf } from '../failure.ts';
 import type { Database } from '../stores.ts';
+import { anyDiffers } from './differs.ts';
 import { givenRows, type Rows } from './given-rows.ts';
 import { noteEffects } from './request-effects.ts';
 import { isSideBySide, together, write } from './side-by-side.ts';
@@ -33,6 +34,7 @@ export type ChangeOptions = AddOptions & { by: Author | Pick<Author, 'now'> };
 /** Ids as records name others: some name none, and several the same. */
 export type Ids = Iterable<string | null | undefined>;
 export type Owner = Readonly<Record<string, string>>;
+type Changes<M> = { owner: Owner; records: readonly M[]; changes: Partial<M>; version?: number };
 
 export function queryOf<M extends Model>(model: Class<M>, database: Database) {
   return model.query(database) as QueryBuilderType<M>;
@@ -261,6 +263,48 @@ export async function fetchById<M extends Model & { id: string }>(
     if (asked.length === 1) return [found];
     return asked.map((ids) => byId(ids.flatMap((id) => found.get(id) ?? [])));
   });
+}
+
+/** Those that are another thing then (docs/rules/records.md, "Changing a record"): the others are not written, and not told. */
+export async function patch<M extends Model & { id: string }>(
+  model: Class<M>,
+  { owner, records, changes, version }: Changes<M>,
+  { by, conflict, database }: ChangeOptions,
+): Promise<M[]> {
+  const before = byId(records);
+  const stated = Object.entries(changes).filter(([, value]) => value !== undefined);
+  if (stated.length === 0) return [];
+  const versions = version === undefined ? {} : { version: version + 1 };
+  return told(model, database, async (transaction) => {
+    const those = queryOf(model, transaction)
+      .where(owner)
+      .whereIn('id', [...before.keys()])
+      .where(anyDiffers(model, stated));
+    const question = version === undefined ? those : those.where('version', version);
+    try {
+      const written = { ...changes, ...versions, ...changedBy(by) };
+      const changed = await question.patch(written as never).returning('*');
+      return (changed as unknown as M[]).map((after) => ({ before: before.get(after.id)!, after }));
+    } catch (error) {
+      throw named(error, conflict ?? `this ${model.recordName} exists already`);
+    }
+  });
+}
+
+/** Takes a record away for good: what is archived stays, and is changed. */
+export async function removeOne<M extends Model & { id: string }>(
+  model: Class<M>,
+  { owner, record }: { owner: Owner; record: M },
+  { by, database }: ChangeOptions,
+): Promise<void> {
+  await told(model, database, async (transaction) => {
+    const removed = await queryOf(model, transaction).where(owner).where('id', record.id).delete();
+    return Number(removed) === 0 ? [] : [{ before: record, after: null, at: by.now.toISOString() }];
+  });
+}
+
+export function changedBy(by: ChangeOptions['by']) {
+  return 'user_id' in by ? updatedBy(by) : { updated_at: by.now.toISOString() };
 }
 
 /** Postgres' word for a broken unique index as ours; anything else stays what it is. */
