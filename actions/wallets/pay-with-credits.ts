@@ -5,13 +5,14 @@
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { type FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
+import { RECEIVED } from '../../core/payment/moves.ts';
 import type { Author } from '../../core/stamp.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { usableCredits } from '../../core/wallet/lots.ts';
 import { creditsOf, payableMoney } from '../../core/wallet/rates.ts';
 import { paidTypes, paysFor } from '../../core/wallet/real-time.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
-import type { PaymentModel } from '../../storage/models/payment.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { lotOf, lotsOf } from '../../storage/models/wallet-transaction.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
@@ -76,7 +77,7 @@ function referenceOf({ period_end }: Invoice, now: Date): Milliseconds {
   return period_end ? Math.min(instantOf(period_end), now.getTime()) : now.getTime();
 }
 
-/** The lines for whose prices it pays, with their taxes. */
+/** The lines for whose prices it pays, with their taxes, less what credits have paid of them. */
 async function shareOf(database: Database, invoice: Invoice, wallet: WalletModel): Promise<Decimal> {
   const types = paidTypes(wallet.config, wallet.wallet_type);
   if (types.includes('ALL')) return new Decimal(invoice.amount_remaining);
@@ -90,7 +91,14 @@ async function shareOf(database: Database, invoice: Invoice, wallet: WalletModel
         .minus(line.prepaid_credits_applied)
         .plus(line.tax_amount),
     );
-  return Decimal.max(0, sumOf(nets));
+  return Decimal.max(0, sumOf(nets).minus(await paidWithCredits(database, invoice)));
+}
+
+async function paidWithCredits(database: Database, invoice: Invoice): Promise<Decimal> {
+  const payments = await PaymentModel.in(invoice, database)
+    .where({ destination_id: invoice.id, payment_method_type: 'CREDITS', status: 'published' })
+    .whereIn('payment_status', [...RECEIVED]);
+  return sumOf(payments.map(({ amount, refunded_amount }) => new Decimal(amount).minus(refunded_amount)));
 }
 
 /** What a postpaid wallet of the customer can pay of the invoice; null where it is nothing. */

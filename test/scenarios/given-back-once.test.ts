@@ -101,6 +101,22 @@ describe('what was charged is given back once', () => {
       expect(await inWallet('two')).to.deep.equal(['140']);
     });
 
+    it('prepaid credits that a note gave back leave the money to be refunded, and no more', async () => {
+      await world.customer('with credits');
+      const config = { allowed_price_types: ['ALL'] };
+      const wallet = await world.post('/wallets', { external_customer_id: 'with credits', currency: 'usd', config });
+      const free = { credits_to_add: '10', transaction_reason: 'FREE_CREDIT_GRANT' };
+      await world.post(`/wallets/${wallet.id}/top-up`, free);
+      await world.subscribe('with credits', 'Pro');
+      const [opening] = await world.invoices('with credits');
+      const { id } = await pay(opening);
+      expect((await note(opening, '12')).status).to.equal(201);
+      expect((await ask('POST', `/payments/${id}/refund`, { amount: '19.01' })).status).to.equal(400);
+      await world.post(`/payments/${id}/refund`, { amount: '19' });
+      expect(await inWallet('with credits')).to.deep.equal(['12']);
+      expect((await world.get(`/invoices/${opening.id}`)).payment_status).to.equal('REFUNDED');
+    });
+
     it('and the other way round: what a cancellation and a note gave is not refunded', async () => {
       await world.customer('noted');
       await world.post('/taxes/associations', {
