@@ -14,6 +14,7 @@ import type { Author } from '../../core/stamp.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
+import { mostBackOf } from '../wallets/pending-credits.ts';
 import { bookReceipt, failFor } from './book-outcome.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
 import { type HeldPayment, holdPayment } from './hold.ts';
@@ -124,6 +125,7 @@ async function voidPayment(stores: Stores, transaction: Transaction, stated: Sta
     throw notAllowed('something of what was paid of its invoice was given back: the payment stays', {
       invoice_id: invoice.id,
     });
+  if (wasReceived) await checkLeavesBought(transaction, stated);
   const changes = {
     payment_status: 'VOIDED' as const,
     voided_at: request.voided_at ?? by.now.toISOString(),
@@ -136,6 +138,12 @@ async function voidPayment(stores: Stores, transaction: Transaction, stated: Sta
   const paid = withoutReceipt(invoice, payment.amount, by.now);
   await changeInvoicePayment(stores, transaction, { invoice, subscription, changes: paid, by });
   return record;
+}
+
+/** What has bought credits that have come stays paid: they would be there for nothing. */
+async function checkLeavesBought(transaction: Transaction, { payment, invoice }: HeldPayment): Promise<void> {
+  const most = await mostBackOf(transaction, invoice);
+  if (most?.lt(payment.amount)) throw notAllowed('the credits that it has bought are in a wallet: the payment stays');
 }
 
 /** What brought money in, or is about to, stays. */

@@ -53,8 +53,20 @@ export async function topUpCustomer(
     await autoTopUp(stores, scope, { id, now });
 }
 
-/** How often it was filled. */
-export async function autoTopUp(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<number> {
+/** What moves so often that it does not stand still for one look is taken as it moved. */
+const LOOKS = 3;
+
+/** How often it was filled. What paid an invoice in between was owed before, so whoever finds the credits moved looks anew. */
+export async function autoTopUp(stores: Stores, scope: Scope, asked: { id: string; now: Date }): Promise<number> {
+  for (let looks = 1; ; looks++) {
+    const times = await lookAt(stores, scope, { ...asked, isLast: looks === LOOKS });
+    if (times !== null) return times;
+  }
+}
+
+type Look = { readonly id: string; readonly now: Date; readonly isLast: boolean };
+
+async function lookAt(stores: Stores, scope: Scope, { id, now, isLast }: Look): Promise<number | null> {
   const seen = await WalletModel.fetch(scope, id, { database: stores.postgres });
   if (!seen.auto_topup?.enabled) return 0;
   const before = await realTimeOf(stores, seen, now);
@@ -62,8 +74,8 @@ export async function autoTopUp(stores: Stores, scope: Scope, { id, now }: { id:
     await CustomerModel.fetch(scope, seen.customer_id, { database: transaction, lock: true });
     const wallet = await holdWallet(transaction, scope, id);
     if (wallet.wallet_status !== 'active' || !wallet.auto_topup) return 0;
-    // What came or went since it was looked at counts, too.
     const since = new Decimal(wallet.credit_balance).minus(seen.credit_balance);
+    if (!since.isZero() && !isLast) return null;
     const credits = since.plus(before.real_time_credit_balance);
     const times = timesToFill(wallet.auto_topup, { ...(await earlier(transaction, wallet)), credits, now });
     if (times > 0) await fill(transaction, wallet, { auto_topup: wallet.auto_topup, times, now });

@@ -18,7 +18,7 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { addWallet } from './add-wallet.ts';
 import { checkActive, holdWallet } from './hold-wallet.ts';
-import { moveCredits, ofWallet } from './move-credits.ts';
+import { type Entry, moveCredits, ofWallet, type Saying } from './move-credits.ts';
 import { checkNothingPending } from './pending-credits.ts';
 
 type Ending = { readonly id: string; readonly author: Author };
@@ -30,18 +30,21 @@ export async function terminateWallet(stores: Stores, scope: Scope, { id, author
     await checkNothingPending(transaction, wallet);
     await checkNothingHeld(transaction, wallet, author.now);
     const lots = (await lotsOf(wallet, transaction)).map(lotOf).sort(inOrderOfUse);
-    if (lots.length === 0) return close(transaction, wallet, author);
-    const moved = await moveCredits(transaction, wallet, {
-      movement: { kind: 'take', parts: lots.map((lot) => ({ lot_id: lot.id, credits: lot.available })) },
-      transaction_reason: 'WALLET_TERMINATION',
-      reference_type: 'EXTERNAL',
-      reference_id: id,
-      idempotency_key: `terminate/${id}`,
-      description: 'The wallet was closed',
-      metadata: null,
-      author,
-    });
-    return close(transaction, moved.wallet, author);
+    const owed = new Decimal(wallet.credits_owed);
+    const parts = lots.map((lot) => ({ lot_id: lot.id, credits: lot.available }));
+    const said = writtenOff(id, author);
+    const debt: Entry = {
+      ...said,
+      movement: { kind: 'credit', credits: owed },
+      idempotency_key: `terminate/${id}/owed`,
+    };
+    const entries: Entry[] = [
+      ...(parts.length === 0 ? [] : [{ ...said, movement: { kind: 'take' as const, parts } }]),
+      ...(owed.isZero() ? [] : [debt]),
+    ];
+    let left = wallet;
+    for (const entry of entries) left = (await moveCredits(transaction, left, entry)).wallet;
+    return close(transaction, left, author);
   });
 }
 
@@ -50,6 +53,18 @@ async function checkNothingHeld(transaction: Transaction, wallet: WalletModel, n
   const { held } = await heldIn(transaction, poolOf(wallet), now);
   if (!held.isZero())
     throw notAllowed('credits of the wallet are held', { wallet_id: wallet.id, held: held.toFixed() });
+}
+
+function writtenOff(id: string, author: Author): Saying {
+  return {
+    transaction_reason: 'WALLET_TERMINATION',
+    reference_type: 'EXTERNAL',
+    reference_id: id,
+    idempotency_key: `terminate/${id}`,
+    description: 'The wallet was closed',
+    metadata: null,
+    author,
+  };
 }
 
 async function close(transaction: Transaction, wallet: WalletModel, author: Author): Promise<WalletModel> {

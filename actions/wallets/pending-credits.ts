@@ -7,7 +7,8 @@ import { Decimal } from '../../core/decimal.ts';
 import { type FarthingError, notAllowed } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import { createdBy } from '../../core/stamp.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { expiryWhenPaid } from '../../core/wallet/late-payment.ts';
 import { move } from '../../core/wallet/movement.ts';
 import { moneyOf } from '../../core/wallet/rates.ts';
 import { post } from '../../storage/models/ledger.ts';
@@ -58,17 +59,23 @@ export async function completePurchase(transaction: Transaction, { invoice, by }
   for (const pending of await pendingOf(transaction, invoice)) {
     const wallet = await holdWallet(transaction, invoice, pending.wallet_id);
     const before = await holdingOf(transaction, wallet);
+    const expiry_ms = expiryOf(pending, by.now);
     const decided = move(before, {
       kind: 'credit',
       id: pending.id,
       transaction_reason: pending.transaction_reason,
       credits: new Decimal(pending.credit_amount),
       priority: pending.priority ?? null,
-      expiry_ms: pending.expiry_date ? instantOf(pending.expiry_date) : null,
+      expiry_ms,
       created_ms: instantOf(pending.created_at),
     });
     const { credit_balance_before, credit_balance_after } = decided.record;
-    const changes = { transaction_status: 'completed' as const, credit_balance_before, credit_balance_after };
+    const changes = {
+      transaction_status: 'completed' as const,
+      credit_balance_before,
+      credit_balance_after,
+      expiry_date: expiry_ms === null ? null : formatMs(expiry_ms),
+    };
     const completed = await WalletTransactionModel.change(pending, changes, { by, database: transaction });
     const author = { user_id: '', ...by };
     const movement = { kind: 'credit' as const, credits: new Decimal(pending.credit_amount) };
@@ -80,6 +87,11 @@ export async function completePurchase(transaction: Transaction, { invoice, by }
     await emit(transaction, 'wallet.transaction.updated', { record, by });
     await creditsMoved(transaction, await holdWallet(transaction, invoice, pending.wallet_id), by);
   }
+}
+
+function expiryOf({ created_at, expiry_date }: WalletTransactionModel, now: Date): Milliseconds | null {
+  const expiry_ms = expiry_date ? instantOf(expiry_date) : null;
+  return expiryWhenPaid({ ordered_ms: instantOf(created_at), expiry_ms }, now.getTime());
 }
 
 /** The invoice is void: what was to be bought with it does not come. */

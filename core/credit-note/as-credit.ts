@@ -1,34 +1,50 @@
 /**
- * What credit notes gave back of a charge, as the line of a change would say it: before its discounts, with the discounts and the
- * tax that went with it (docs/rules/credit-notes.md, "No more than was charged").
+ * What came back of a charge, as the line of a change would say it: before its discounts, with the discounts and the tax that
+ * went with it (docs/rules/credit-notes.md, "No more than was charged").
  */
 import type { LineDiscount } from '../coupon/discounts.ts';
-import { Decimal } from '../decimal.ts';
+import { Decimal, sumOf } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
+import { spread } from '../spread.ts';
+import type { LineTax } from '../tax/line-tax.ts';
+import type { Returned } from './refunded-lines.ts';
 
-type TaxOfLine = { readonly tax_amount: string };
 export type CreditedCharge = {
   readonly amount: string;
   readonly line_item_discount?: string;
   readonly invoice_level_discount?: string;
   readonly discounts?: readonly LineDiscount[] | null;
-  readonly taxes?: readonly TaxOfLine[] | null;
+  readonly taxes?: readonly LineTax[] | null;
 };
 
-/** `noted`: what the notes gave back without tax, after discounts. */
-export function asCredit<Charge extends CreditedCharge>(charge: Charge, noted: Decimal, currency: string): Charge {
+/** `returned` is to the minor unit what the line of the change comes to, after its discounts, and in tax that is added. */
+export function asCredit<Charge extends CreditedCharge>(charge: Charge, returned: Returned, currency: string): Charge {
   const { amount, line_item_discount = '0', invoice_level_discount = '0', discounts, taxes } = charge;
   const charged = new Decimal(amount).minus(line_item_discount).minus(invoice_level_discount);
   const shareOf = (whole: string) =>
-    roundMoney(new Decimal(whole).times(noted).dividedBy(charged), currency).negated().toFixed();
+    roundMoney(new Decimal(whole).times(returned.amount).dividedBy(charged), currency).negated();
+  const ofLine = shareOf(line_item_discount);
+  const ofInvoice = shareOf(invoice_level_discount);
   return {
     ...charge,
-    amount: shareOf(amount),
-    line_item_discount: shareOf(line_item_discount),
-    invoice_level_discount: shareOf(invoice_level_discount),
+    amount: ofLine.plus(ofInvoice).minus(returned.amount).toFixed(),
+    line_item_discount: ofLine.toFixed(),
+    invoice_level_discount: ofInvoice.toFixed(),
     ...(discounts
-      ? { discounts: discounts.map((one) => ({ ...one, discount_amount: shareOf(one.discount_amount) })) }
+      ? { discounts: discounts.map((one) => ({ ...one, discount_amount: shareOf(one.discount_amount).toFixed() })) }
       : {}),
-    ...(taxes ? { taxes: taxes.map((tax) => ({ ...tax, tax_amount: shareOf(tax.tax_amount) })) } : {}),
+    ...(taxes ? { taxes: taxesWith(taxes, returned.tax, { shareOf, currency }) } : {}),
   };
+}
+
+type Sharing = { readonly shareOf: (whole: string) => Decimal; readonly currency: string };
+
+/** Tax that was added comes back as it came; what is in the amount has its share of that. */
+function taxesWith(taxes: readonly LineTax[], tax: Decimal, { shareOf, currency }: Sharing): LineTax[] {
+  const added = taxes.map((one) => new Decimal(one.tax_behavior === 'exclusive' ? one.tax_amount : '0'));
+  const parts = spread(Decimal.min(tax, sumOf(added)), added, currency);
+  return taxes.map((one, index) => {
+    const given = one.tax_behavior === 'exclusive' ? parts[index]!.negated() : shareOf(one.tax_amount);
+    return { ...one, tax_amount: given.toFixed() };
+  });
 }

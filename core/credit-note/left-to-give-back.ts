@@ -50,15 +50,19 @@ export function leftOfCharges(
   return sumOf(left).plus(over).minus(refundedByPayments(invoice, by_notes));
 }
 
-/** Of one payment, by the provider that took it or by hand. */
+/**
+ * Of one payment, by the provider that took it or by hand. What credit notes gave back is first of the prepaid credits, which go back
+ * before money does.
+ */
 export function leftOfPayment(
   payment: { readonly amount: string; readonly refunded_amount: string },
-  invoice: Paid,
+  invoice: Paid & Given,
   charges: Parameters<typeof leftOfCharges>[1],
 ): Decimal {
+  const of_credits = Decimal.min(charges.by_notes, invoice.total_prepaid_credits_applied);
   return Decimal.min(
     new Decimal(payment.amount).minus(payment.refunded_amount),
-    new Decimal(invoice.amount_paid).minus(invoice.refunded_amount),
+    new Decimal(invoice.amount_paid).plus(of_credits).minus(invoice.refunded_amount),
     leftOfCharges(invoice, charges),
   );
 }

@@ -1,28 +1,36 @@
 /**
  * What refunds of payments gave back of an invoice, line by line (docs/rules/credit-notes.md, "No more than was charged"). A refund
- * names no line: each charge has its share of it, by what it came to with tax.
+ * names no line: what each line charged, and its tax, has its share of it, and the shares add up to it (docs/rules/numbers.md,
+ * "Spreading an amount"). What was given back of a line otherwise was not refunded: that falls to the others.
  */
 import { Decimal, sumOf } from '../decimal.ts';
-import type { Invoice, InvoiceLineItem } from '../invoice/record.ts';
-import { roundMoney } from '../money.ts';
-import { refundedByPayments } from './left-to-give-back.ts';
+import type { Invoice } from '../invoice/record.ts';
+import { spread } from '../spread.ts';
+import { type CreditableLine, leftOfLine, refundedByPayments } from './left-to-give-back.ts';
 
 type Refunded = Pick<Invoice, 'refunded_amount' | 'currency'>;
-type Line = Pick<InvoiceLineItem, 'id' | 'amount' | 'line_item_discount' | 'invoice_level_discount' | 'tax_amount'>;
+/** After discounts and without tax, as a credit note says it, and the tax that came back with it. */
+export type Returned = { readonly amount: Decimal; readonly tax: Decimal };
 
-/** After discounts and without tax, as a credit note says it. */
-export function refundedOfLines(invoice: Refunded, lines: readonly Line[], by_notes: Decimal): Map<string, Decimal> {
-  const refunded = refundedByPayments(invoice, by_notes);
-  const charges = lines.filter(({ amount }) => new Decimal(amount).gt(0));
-  const whole = sumOf(charges.map((line) => chargedBy(line).plus(line.tax_amount)));
-  if (refunded.isZero() || !whole.gt(0)) return new Map();
-  const shareOf = (line: Line) => {
-    const charged = chargedBy(line);
-    return Decimal.min(charged, roundMoney(charged.times(refunded).dividedBy(whole), invoice.currency));
-  };
-  return new Map(charges.map((line) => [line.id, shareOf(line)]));
+/** `by_notes` is what of `refunded_amount` credit notes gave. */
+export function refundedOfLines(
+  invoice: Refunded,
+  { lines, by_notes }: { readonly lines: readonly CreditableLine[]; readonly by_notes: Decimal },
+): Map<string, Returned> {
+  const charges = lines.filter(({ amount }) => amount.gt(0));
+  const rooms = charges.map(leftOfLine).flatMap(({ amount, tax }) => [amount, tax]);
+  const weights = charges.flatMap(({ amount, discount, tax }) => [amount.minus(discount), tax]);
+  const refunded = Decimal.min(refundedByPayments(invoice, by_notes), sumOf(rooms));
+  if (refunded.isZero()) return new Map();
+  const parts = inRooms(refunded, { weights, rooms }, invoice.currency);
+  return new Map(charges.map(({ id }, index) => [id, { amount: parts[2 * index]!, tax: parts[2 * index + 1]! }]));
 }
 
-function chargedBy({ amount, line_item_discount, invoice_level_discount }: Line): Decimal {
-  return new Decimal(amount).minus(line_item_discount).minus(invoice_level_discount);
+type Places = { readonly weights: readonly Decimal[]; readonly rooms: readonly Decimal[] };
+
+function inRooms(amount: Decimal, { weights, rooms }: Places, currency: string): Decimal[] {
+  const parts = spread(amount, weights, currency).map((part, index) => Decimal.min(part, rooms[index]!));
+  const left = rooms.map((room, index) => room.minus(parts[index]!));
+  const over = spread(amount.minus(sumOf(parts)), left, currency);
+  return parts.map((part, index) => part.plus(over[index]!));
 }

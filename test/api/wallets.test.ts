@@ -243,6 +243,22 @@ describe('/wallets', () => {
     await ok('POST', '/wallets', { external_customer_id: `customer ${count}`, currency: 'usd' });
   });
 
+  it('one that owes is closed with what it owes written off', async () => {
+    const { id } = await walletOf();
+    await ok('POST', `/wallets/${id}/debit`, { ...debitBody('20', 'owing at its end'), allow_negative: true });
+    expect(await ok('GET', `/wallets/${id}`)).to.include({ credit_balance: '-20', credits_owed: '20' });
+    const closed = await ok('POST', `/wallets/${id}/terminate`);
+    expect(closed).to.include({ wallet_status: 'closed', credit_balance: '0', credits_owed: '0' });
+    const [last] = await transactions(id, 'type=credit');
+    expect(last).to.include({
+      transaction_reason: 'WALLET_TERMINATION',
+      credit_amount: '20',
+      credit_balance_before: '-20',
+      credit_balance_after: '0',
+      credits_available: '0',
+    });
+  });
+
   it('becomes a postpaid one with the same lots', async () => {
     const { id } = await walletOf({ conversion_rate: '2' });
     await topUp(id, { credits_to_add: '10', priority: 2, expiry_date_utc: '2027-01-01T00:00:00Z' });
@@ -313,6 +329,24 @@ describe('/wallets', () => {
         (one) => one.credits_available,
       );
       expect([lot, new Set(others)]).to.deep.equal(['30', new Set(['0'])]);
+    });
+
+    it('no more of an invoice than what its prices come to, however often it is asked', async () => {
+      await ok('PUT', `/wallets/${wallet.id}`, { config: { allowed_price_types: ['USAGE'] } });
+      const line = (price_type: string) => ({ display_name: price_type, amount: '20', quantity: '1', price_type });
+      const { id } = await ok('POST', '/invoices', {
+        customer_id: wallet.customer_id,
+        currency: 'usd',
+        amount_due: '40',
+        total: '40',
+        subtotal: '40',
+        invoice_status: 'FINALIZED',
+        line_items: [line('USAGE'), line('FIXED')],
+      });
+      const payment = await ok('POST', '/payments', paying(id, '15', { idempotency_key: `usage ${id}` }));
+      expect((await refused(400, '/payments', paying(id, '6'))).details.payable).to.equal('5');
+      await ok('POST', `/payments/${payment.id}/refund`, { amount: '10' });
+      expect((await refused(400, '/payments', paying(id, '16'))).details.payable).to.equal('15');
     });
 
     it('what two ask for at once is paid once, and credits that went meanwhile pay nothing', async () => {

@@ -1,5 +1,6 @@
 /** docs/rules/wallets.md, "Filled by itself": a wallet is looked at when usage lands or credits move, not by a job alone. */
 import { expect } from 'chai';
+import { autoTopUp } from '../../actions/wallets/auto-top-up.ts';
 import { workOf } from '../../scheduler/main.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
 import { until } from '../support/until.ts';
@@ -54,6 +55,30 @@ describe('a wallet that fills itself', () => {
     });
     await lookedAt();
     expect(await credits()).to.equal('70');
+  });
+
+  it('is not filled because of an invoice that becomes final while it is looked at', async () => {
+    world.at('2026-01-01T00:00:00Z');
+    const { customer_id } = await world.subscribe('final', 'Calls');
+    const filling = { enabled: true, threshold: '10', amount: '100', invoicing: false };
+    const { id } = await world.post('/wallets', { customer_id, currency: 'usd', auto_topup: filling });
+    const free = { credits_to_add: '100', transaction_reason: 'FREE_CREDIT_GRANT' };
+    await world.post(`/wallets/${id}/top-up`, free);
+    await world.use('final', 'calls', 80, { at: '2026-01-10T00:00:00Z' });
+    await world.settle();
+    await world.on('2026-02-01T00:00:00Z');
+    const draft = (await world.invoices('final')).find(({ invoice_status }) => invoice_status === 'DRAFT');
+    let filled: Promise<number> | undefined;
+    await postgres().transaction(async (transaction) => {
+      await transaction.raw('select id from customers where id = ? for update', [customer_id]);
+      filled = autoTopUp(world.api.services, world.api.scope, { id, now: world.now });
+      await until('it waits for the customer', async () => {
+        const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query ilike '%customers%'`;
+        return (await postgres().raw(waiting)).rows.length > 0;
+      });
+      await world.post(`/invoices/${draft.id}/finalize`, {});
+    });
+    expect([await filled, (await world.get(`/wallets/${id}`)).credit_balance]).to.deep.equal([0, '20']);
   });
 
   it('is not asked for where nothing fills itself', async () => {

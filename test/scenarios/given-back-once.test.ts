@@ -18,9 +18,10 @@ describe('what was charged is given back once', () => {
 
   const ask = (method: string, path: string, body?: unknown) =>
     world.api.request(method, path, body === undefined ? {} : { body });
-  const note = (invoice: Answer, amount: string) =>
+  const note = (invoice: Answer, amount: string, memo = '') =>
     ask('POST', '/creditnotes', {
       invoice_id: invoice.id,
+      memo,
       reason: 'BILLING_ERROR',
       line_items: [{ invoice_line_item_id: invoice.line_items[0].id, amount }],
     });
@@ -30,7 +31,7 @@ describe('what was charged is given back once', () => {
       destination_id: invoice.id,
       payment_method_type: 'OFFLINE',
       amount: invoice.amount_remaining,
-      currency: 'usd',
+      currency: invoice.currency,
     });
   async function inWallet(customer: string): Promise<string[]> {
     const wallets: Answer[] = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
@@ -63,6 +64,59 @@ describe('what was charged is given back once', () => {
       expect(await inWallet('in part')).to.deep.equal(['16']);
     });
 
+    for (const [lines, price, currency, refund, rest] of [
+      [3, '100', 'jpy', '100', '200'],
+      [20, '1', 'usd', '6.88', '13.12'],
+      [20, '1', 'usd', '6.9', '13.1'],
+    ] as const)
+      it(`${refund} of ${lines} lines of ${price} ${currency} leave ${rest}, to the minor unit`, async () => {
+        const name = `${lines} of ${refund}`;
+        const line = { invoice_cadence: 'ADVANCE', currency } as const;
+        await world.plan(
+          name,
+          Array.from({ length: lines }, (_, n) => fixed(price, { ...line, display_name: `${n}` })),
+        );
+        await world.subscribe(name, name, { currency });
+        const [opening] = await world.invoices(name);
+        const { id } = await pay(opening);
+        await world.post(`/payments/${id}/refund`, { amount: refund });
+        world.at('2026-01-01T00:00:00.001Z');
+        await cancel(name);
+        expect(await inWallet(name)).to.deep.equal([rest]);
+      });
+
+    it('what a note gave back of a line was not refunded: the refund is of the others', async () => {
+      const line = { invoice_cadence: 'ADVANCE' } as const;
+      await world.plan('Two', [
+        fixed('100', { ...line, display_name: 'one' }),
+        fixed('100', { ...line, display_name: 'other' }),
+      ]);
+      await world.subscribe('two', 'Two');
+      const [opening] = await world.invoices('two');
+      const { id } = await pay(opening);
+      expect((await note(opening, '100')).status).to.equal(201);
+      await world.post(`/payments/${id}/refund`, { amount: '60' });
+      world.at('2026-01-01T00:00:00.001Z');
+      await cancel('two');
+      expect(await inWallet('two')).to.deep.equal(['140']);
+    });
+
+    it('prepaid credits that a note gave back leave the money to be refunded, and no more', async () => {
+      await world.customer('with credits');
+      const config = { allowed_price_types: ['ALL'] };
+      const wallet = await world.post('/wallets', { external_customer_id: 'with credits', currency: 'usd', config });
+      const free = { credits_to_add: '10', transaction_reason: 'FREE_CREDIT_GRANT' };
+      await world.post(`/wallets/${wallet.id}/top-up`, free);
+      await world.subscribe('with credits', 'Pro');
+      const [opening] = await world.invoices('with credits');
+      const { id } = await pay(opening);
+      expect((await note(opening, '12')).status).to.equal(201);
+      expect((await ask('POST', `/payments/${id}/refund`, { amount: '19.01' })).status).to.equal(400);
+      await world.post(`/payments/${id}/refund`, { amount: '19' });
+      expect(await inWallet('with credits')).to.deep.equal(['12']);
+      expect((await world.get(`/invoices/${opening.id}`)).payment_status).to.equal('REFUNDED');
+    });
+
     it('and the other way round: what a cancellation and a note gave is not refunded', async () => {
       await world.customer('noted');
       await world.post('/taxes/associations', {
@@ -83,6 +137,43 @@ describe('what was charged is given back once', () => {
       // 34.10 in all.
       expect((await world.get(`/payments/${id}`)).refunded_amount).to.equal('6.6');
       expect(await inWallet('noted')).to.deep.equal(['27.5']);
+    });
+  });
+
+  describe('by credit notes and by a cancellation, to the minor unit', () => {
+    beforeEach(() => world.at('2026-01-01T00:00:00Z'));
+
+    it('of the tax that notes gave back nothing comes again', async () => {
+      await world.customer('small notes');
+      const of = { entity_type: 'customer', entity_id: world.id('customer small notes') };
+      await world.post('/taxes/associations', { ...of, tax_rate_code: 'vat' });
+      await world.subscribe('small notes', 'Pro');
+      const [opening] = await world.invoices('small notes');
+      await pay(opening);
+      for (const memo of ['a', 'b', 'c', 'd', 'e', 'f'])
+        expect((await note(opening, '0.05', memo)).status).to.equal(201);
+      world.at('2026-01-01T00:00:00.001Z');
+      await cancel('small notes');
+      // A note of 0.05 gives 0.01 of tax back, not 0.005.
+      expect(await inWallet('small notes')).to.deep.equal([opening.total]);
+    });
+
+    it('two discounts of a line take what they took, and no cent more or less', async () => {
+      const percentage = { type: 'percentage', cadence: 'forever' };
+      await world.post('/coupons', { ...percentage, name: 'L', coupon_code: 'L15', percentage_off: '15' });
+      await world.post('/coupons', { ...percentage, name: 'I', coupon_code: 'I10', percentage_off: '10' });
+      await world.plan('Seat', []);
+      const { id: price_id } = await world.price('Seat', fixed('100', { invoice_cadence: 'ADVANCE' }));
+      for (const amount of ['0.31', '23.45']) {
+        world.at('2026-01-01T00:00:00Z');
+        await world.subscribe(amount, 'Seat', { coupons: ['I10'], line_item_coupons: { [price_id]: ['L15'] } });
+        const [opening] = await world.invoices(amount);
+        await pay(opening);
+        expect((await note(opening, amount)).status).to.equal(201);
+        world.at('2026-01-01T00:00:00.001Z');
+        await cancel(amount);
+        expect(await inWallet(amount)).to.deep.equal([opening.total]);
+      }
     });
   });
 

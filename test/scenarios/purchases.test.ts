@@ -3,6 +3,7 @@
  * are there; through whichever door somebody asks for it.
  */
 import { expect } from 'chai';
+import { expireCredits } from '../../actions/wallets/expire-credits.ts';
 import { startWorld, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -16,11 +17,16 @@ describe('scenario: credits that are bought with an invoice', () => {
   });
   after(() => world.stop());
 
-  async function bought(credits_to_add = '100'): Promise<Answer> {
+  async function bought(credits_to_add = '100', fields: Answer = {}): Promise<Answer> {
     const name = `buyer ${++names}`;
     await world.customer(name);
     const wallet = await world.post('/wallets', { external_customer_id: name, currency: 'usd' });
-    const body = { credits_to_add, transaction_reason: 'PURCHASED_CREDIT_INVOICED', bonus_credits_to_add: '5' };
+    const body = {
+      credits_to_add,
+      transaction_reason: 'PURCHASED_CREDIT_INVOICED',
+      bonus_credits_to_add: '5',
+      ...fields,
+    };
     const { invoice_id } = await world.post(`/wallets/${wallet.id}/top-up`, { ...body, idempotency_key: name });
     return { wallet_id: wallet.id, invoice: await world.get(`/invoices/${invoice_id}`) };
   }
@@ -57,6 +63,7 @@ describe('scenario: credits that are bought with an invoice', () => {
       noted(one, '1'),
       noted(one, '1', { process_credit_note: false }),
       ask(`/invoices/${one.invoice.id}/void`),
+      world.api.request('PUT', `/payments/${payment.id}`, { body: { payment_status: 'VOIDED' } }),
     ];
     for (const answer of await Promise.all(doors))
       expect([answer.status, answer.body.message], answer.text).to.deep.equal([
@@ -65,6 +72,33 @@ describe('scenario: credits that are bought with an invoice', () => {
       ]);
     expect(await state(one)).to.deep.equal(['SUCCEEDED', '100', '0']);
     expect(await credits(one)).to.equal('105');
+  });
+
+  it('a payment that was recorded by mistake is voided where the rest has bought them', async () => {
+    const one = await bought();
+    const mistake = await pay(one, '30', 'by mistake');
+    const whole = await pay(one, '100', 'whole');
+    const voided = ({ id }: Answer) =>
+      world.api.request('PUT', `/payments/${id}`, { body: { payment_status: 'VOIDED' } });
+    expect((await voided(whole)).status).to.equal(400);
+    expect((await voided(mistake)).status).to.equal(200);
+    expect([await state(one), await credits(one)]).to.deep.equal([['SUCCEEDED', '100', '0'], '105']);
+  });
+
+  it('that are paid when their expiry has passed last as long from then', async () => {
+    const fields = { expiry_date_utc: '2026-02-01T00:00:00Z', bonus_credits_expiry_date_utc: '2026-03-01T00:00:00Z' };
+    world.at('2026-01-01T00:00:00Z');
+    const one = await bought('100', fields);
+    world.at('2026-02-05T00:00:00Z');
+    await pay(one, '100');
+    await expireCredits(world.api.services, { now: world.now });
+    expect(await credits(one)).to.equal('105');
+    const moved = await world.get(`/wallets/${one.wallet_id}/transactions`);
+    const expiries = moved.items.map(({ credit_amount, expiry_date }: Answer) => [credit_amount, expiry_date]);
+    expect(Object.fromEntries(expiries)).to.deep.equal({
+      100: '2026-03-08T00:00:00Z',
+      5: '2026-03-01T00:00:00Z',
+    });
   });
 
   it('what was paid too much goes back, and no more', async () => {
