@@ -29,6 +29,7 @@ identities: 10 identities, 10 hashes: 0 differences
 corrections: 0 corrections: 0 differences
 identity_files: 0 partitions, 0 ids: 0 differences
 credits: 0 wallets, 0 lots, 0 postings: 0 differences
+revenue: 0 customers, 0 rows: 0 differences
 usage: 1 meters, 1 days, 1 rows: 0 differences
 `;
 
