@@ -67,7 +67,9 @@ const TAGS: Record<string, string> = {
   Wallets: 'What a customer has been given back: [wallets](/docs/rules/wallets.md).',
   Coupons: 'What is taken off, for how long, and when it may be redeemed: [coupons](/docs/rules/coupons.md).',
   Taxes: 'Rates, and what is taxed with them: [taxes](/docs/rules/taxes.md).',
-  Costs: 'What something costs you: [cost sheets](/docs/rules/pricing.md#cost-sheets).',
+  Costs:
+    'What something costs you, and what is left: [cost sheets](/docs/rules/pricing.md#cost-sheets), [costs](/docs/rules/costs.md).',
+  Dashboard: 'Who brings how much, and what recurs: [revenue](/docs/rules/revenue.md).',
   Alerts: 'When a balance is low, or much was spent: [alerts](/docs/rules/alerts.md).',
   'Credit grants': 'Who gets credits, how often, and for how long: [credit grants](/docs/rules/credits.md).',
   'Credit notes': 'What of an invoice was taken back: [credit notes](/docs/rules/credit-notes.md).',

@@ -113,7 +113,10 @@ function ofNoun(path: string): string {
 type Asked = Record<string, unknown>;
 type Record_ = Record<string, unknown>;
 const shapeOf = (route: Route) => ((route.query ?? route.body) as z.ZodObject).shape;
-const lists = routes.filter(({ query, body }) => {
+/** Pages of what is computed, and of no table: their figures are read whole, whatever the page. */
+const COMPUTED = /^\/(costs\/analytics|dashboard\/)/;
+const lists = routes.filter(({ path, query, body }) => {
+  if (COMPUTED.test(path)) return false;
   const shape = query ?? body;
   return shape instanceof z.ZodObject && 'limit' in shape.shape && 'offset' in shape.shape;
 });

@@ -30,7 +30,10 @@ const PUBLIC = ['signUp', 'login', 'getDocument', 'receiveSandboxWebhook'];
 
 /** Searches and questions, which come with POST and change nothing. */
 const asks = ({ method, path }: Route) =>
-  method === 'get' || /\/(search|query|preview|usage|usage\/meter|analytics|detailed-analytics)$/.test(path);
+  method === 'get' ||
+  /\/(search|query|preview|usage|usage\/meter|analytics|analytics-v2|detailed-analytics|revenue-dashboard|revenues)$/.test(
+    path,
+  );
 
 const all = routes.map((one) => one.operation_id);
 const reads = routes.filter(asks).map((one) => one.operation_id);
