@@ -7,6 +7,8 @@ describe('the published client: billing', () => {
   let api: TestApi;
   let sdk: Flexprice;
   let customerId: string;
+  /** Whom nothing was given back, so that all of an invoice is to be paid. */
+  let payerId: string;
   let planId: string;
   let tokensId: string;
 
@@ -14,6 +16,7 @@ describe('the published client: billing', () => {
     api = await startTestApi({ now: '2026-03-15T12:00:00Z' });
     sdk = new Flexprice({ serverURL: `${api.url}/v1`, apiKeyAuth: api.key });
     customerId = (await sdk.customers.createCustomer({ externalId: 'acme' })).id!;
+    payerId = (await sdk.customers.createCustomer({ externalId: 'payer' })).id!;
     planId = (await sdk.plans.createPlan({ name: 'Pro' })).id!;
     const feature = await sdk.features.createFeature({
       name: 'Tokens',
@@ -156,7 +159,7 @@ describe('the published client: billing', () => {
 
   it('invoices: create, get, update, finalize, query, payment, void, summary', async () => {
     const created = await sdk.invoices.createInvoice({
-      customerId,
+      customerId: payerId,
       currency: 'usd',
       amountDue: '12.5',
       subtotal: '12.5',
@@ -179,20 +182,20 @@ describe('the published client: billing', () => {
     const paid = await sdk.invoices.updateInvoicePaymentStatus(created.id!, { paymentStatus: 'SUCCEEDED' });
     expect(paid).to.include({ paymentStatus: 'SUCCEEDED', amountRemaining: '0' });
     const other = await sdk.invoices.createInvoice({
-      customerId,
+      customerId: payerId,
       currency: 'usd',
       amountDue: '1',
       subtotal: '1',
       total: '1',
     });
     expect((await sdk.invoices.voidInvoice(other.id!)).message).to.be.a('string');
-    const summary = await sdk.invoices.getCustomerInvoiceSummary(customerId);
+    const summary = await sdk.invoices.getCustomerInvoiceSummary(payerId);
     expect(summary.summaries?.[0]?.currency).to.equal('usd');
   });
 
   it('credit notes: create, process, get, void', async () => {
     const invoice = await sdk.invoices.createInvoice({
-      customerId,
+      customerId: payerId,
       currency: 'usd',
       amountDue: '20',
       subtotal: '20',
@@ -213,7 +216,7 @@ describe('the published client: billing', () => {
   });
 
   it('invoices: recalculate, comms, breakdown', async () => {
-    const { latestInvoice } = await subscribe();
+    const { latestInvoice } = await subscribe({ customerId: payerId });
     await sdk.invoices.voidInvoice(latestInvoice!.id!);
     const again = await sdk.invoices.recalculateInvoice(latestInvoice!.id!, true);
     expect(again).to.include({ invoiceStatus: 'FINALIZED', total: '40' });
@@ -231,7 +234,7 @@ describe('the published client: billing', () => {
 
   it('payments: create, get, list, update, process, delete, and an attempt of an invoice', async () => {
     const invoice = await sdk.invoices.createInvoice({
-      customerId,
+      customerId: payerId,
       currency: 'usd',
       amountDue: '30',
       subtotal: '30',
@@ -256,7 +259,7 @@ describe('the published client: billing', () => {
     const body = JSON.stringify({ value: { default_gateway: 'sandbox' } });
     await fetch(`${api.url}/v1/settings/payment_config`, { ...settings, body });
     const other = await sdk.invoices.createInvoice({
-      customerId,
+      customerId: payerId,
       currency: 'usd',
       amountDue: '7',
       subtotal: '7',
