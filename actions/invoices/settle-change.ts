@@ -20,7 +20,9 @@ import { type BillableItem, currentPeriod, scopeOf } from '../billing/billable-i
 import { addresseeOf, invoiceParts, invoiceRecord } from '../billing/invoice-records.ts';
 import { couponsInForce } from '../coupons/coupons-in-force.ts';
 import { ratesInForce } from '../taxes/rates-in-force.ts';
+import { taxesComeFirst } from '../taxes/tax-final.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
+import { prepaidOfPreview } from '../wallets/prepaid-wallets.ts';
 import { addInvoice } from './draft-invoice.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 
@@ -37,7 +39,10 @@ export type Settlement = {
   readonly author: Author;
 };
 
-export type SettlementTerms = Pick<Terms, 'coupons' | 'rates'>;
+export type SettlementTerms = Pick<Terms, 'coupons' | 'rates'> & {
+  /** What prepaid credits would pay, for a preview: what is done says it when it becomes final. */
+  readonly previewed?: Pick<Terms, 'prepaid' | 'taxes_before_credits'>;
+};
 
 /**
  * The coupons that work in the running period, or in the one that begins with the change, and the rates of now. `begins`: lines that
@@ -59,7 +64,10 @@ export async function termsOfCharges(
     invoice_type: 'SUBSCRIPTION',
     at: author.now.getTime(),
   });
-  return { coupons, rates };
+  const payer = { customer_id: payer_id, currency: subscription.currency, at_ms: author.now.getTime() };
+  const prepaid = await prepaidOfPreview(database, subscription, payer);
+  const taxes_before_credits = prepaid.length > 0 && (await taxesComeFirst(subscription, database));
+  return { coupons, rates, previewed: { prepaid, taxes_before_credits } };
 }
 
 export type Settled = { invoice: InvoiceWithLines; wallet_transaction: WalletTransactionModel | null };
@@ -79,7 +87,8 @@ export function previewOfSettlement(
   settlement: Settlement,
   unmade: ReadonlySet<string | null | undefined>,
 ): InvoiceWithLines {
-  const { record, lines } = plannedInvoice(settlement, '');
+  const { previewed, ...terms } = settlement.terms;
+  const { record, lines } = plannedInvoice({ ...settlement, terms: { ...terms, ...previewed } }, '');
   const line_items = lines.map((line) =>
     unmade.has(line.subscription_line_item_id) ? { ...line, subscription_line_item_id: '' } : line,
   );
@@ -90,7 +99,9 @@ export function previewOfSettlement(
 export async function settleChange(transaction: Transaction, settlement: Settlement): Promise<Settled> {
   const { subscription, author } = settlement;
   const id = newId('invoice', author.now.getTime());
-  const { net, ...planned } = plannedInvoice(settlement, id);
+  const { coupons, rates } = settlement.terms;
+  const stated = { ...(coupons ? { coupons } : {}), ...(rates ? { rates } : {}) };
+  const { net, ...planned } = plannedInvoice({ ...settlement, terms: stated }, id);
   const invoice = await addInvoice(transaction, subscription, { ...planned, now: author.now });
   if (net.gt(0)) {
     const given = { invoice_id: invoice.id, now: author.now };
@@ -101,7 +112,11 @@ export async function settleChange(transaction: Transaction, settlement: Settlem
   return { invoice, wallet_transaction };
 }
 
-function plannedInvoice({ subscription, payer_id, lines, key, terms, author }: Settlement, id: string) {
+type Planned = Omit<Settlement, 'terms'> & {
+  readonly terms: Pick<Terms, 'coupons' | 'rates' | 'prepaid' | 'taxes_before_credits'>;
+};
+
+function plannedInvoice({ subscription, payer_id, lines, key, terms, author }: Planned, id: string) {
   const { now } = author;
   const plan = settled(lines, { ...terms, currency: subscription.currency });
   const period = {
