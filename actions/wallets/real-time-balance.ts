@@ -129,7 +129,7 @@ async function charges(stores: Stores, of: OfCustomer, now: Date): Promise<Made<
   };
 }
 
-/** Of the running periods, after coupons. */
+/** Of the running periods, after coupons. What a group has its parent is charged. */
 async function currentUsage(stores: Stores, of: OfCustomer, now: Date): Promise<Made<Decimal>[]> {
   const { customer_id, currency } = of;
   const database = stores.postgres;
@@ -139,9 +139,13 @@ async function currentUsage(stores: Stores, of: OfCustomer, now: Date): Promise<
     .where((either) => void either.where({ customer_id }).orWhere({ invoicing_customer_id: customer_id }));
   const charged = found.filter((one) => addresseeOf(one) === customer_id);
   const running: Made<Decimal>[] = [];
-  for (const subscription of charged) running.push(await runningCharge(stores, subscription, now));
+  for (const subscription of charged.filter(isInvoiced)) running.push(await runningCharge(stores, subscription, now));
   await noteStartsToCome(database, of, { customer_id, subscription_ids: charged.map(({ id }) => id), now });
   return running;
+}
+
+function isInvoiced({ subscription_type }: SubscriptionModel): boolean {
+  return subscription_type !== 'grouped_invoicing';
 }
 
 /** Drafts too: their period is over, and they will be paid. What buys credits is no charge on them. */

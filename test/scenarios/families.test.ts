@@ -217,6 +217,17 @@ describe('scenario: families of subscriptions', () => {
       expect(types).to.deep.equal(['grouped_invoicing', 'grouped_invoicing']);
     });
 
+    it('counts in the balance of who is invoiced, and there once', async () => {
+      await world.settle();
+      const used = async (external_customer_id: string) => {
+        const { id } = await world.post('/wallets', { external_customer_id, currency: 'usd' });
+        const { current_period_usage } = await world.get(`/wallets/${id}/balance/real-time`);
+        await world.post(`/wallets/${id}/terminate`, {});
+        return current_period_usage;
+      };
+      expect([await used('first'), await used('second'), await used('third')]).to.deep.equal(['61', '0', '0']);
+    });
+
     it('has one invoice for a period, as it was previewed; the parent moves all of them on', async () => {
       const preview = await world.preview('first');
       await world.on('2026-02-01');
