@@ -10,18 +10,23 @@ import type { Database } from './stores.ts';
 const OPEN = `application_status in (${OPEN_APPLICATIONS.map((word) => `'${word}'`).join(', ')})`;
 
 /**
- * Before a subscription is billed up to a period it is not known what it is then: it may end, wait for money, or get another plan. What is neither
- * active nor in its trial is billed no more, or not yet.
+ * What a subscription will be in a period is not known while it is to end before, is to begin, or to get another plan: the bill decides it, which may wait
+ * for usage. What is neither active nor in its trial waits for nothing.
  */
-const REACHED = `exists (select from subscriptions s
+const DECIDED = `exists (select from subscriptions s
    where s.id = credit_grant_applications.subscription_id and s.tenant_id = credit_grant_applications.tenant_id
      and s.environment_id = credit_grant_applications.environment_id
      and (s.subscription_status not in ('active', 'trialing')
-          or (s.opens_at is null and s.current_period_end > credit_grant_applications.period_start)))`;
+          or not (s.opens_at is not null
+                  or coalesce(s.cancel_at <= credit_grant_applications.period_start, false)
+                  or (s.subscription_status = 'trialing' and s.current_period_end <= credit_grant_applications.period_start)
+                  or exists (select from subscription_schedules x
+                              where x.subscription_id = s.id and x.tenant_id = s.tenant_id and x.environment_id = s.environment_id
+                                and x.status = 'pending' and x.scheduled_at <= credit_grant_applications.period_start))))`;
 
 /** The next applications, those first that have waited longest. */
 export async function dueGrants(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
-  const due = database('credit_grant_applications').whereRaw(OPEN).where('scheduled_for', '<=', now).whereRaw(REACHED);
+  const due = database('credit_grant_applications').whereRaw(OPEN).where('scheduled_for', '<=', now).whereRaw(DECIDED);
   return inTurns(database, ofWhom(due, 'credit_grant_applications', asked), { by: ['scheduled_for'], ...asked });
 }
 
@@ -34,7 +39,7 @@ export async function holdDueGrant(
   const [due] = await CreditGrantApplicationModel.open(scope, transaction)
     .where('subscription_id', subscription_id)
     .where('scheduled_for', '<=', now.toISOString())
-    .whereRaw(REACHED)
+    .whereRaw(DECIDED)
     .orderBy(['scheduled_for', 'id'])
     .limit(1)
     .forUpdate();
