@@ -45,8 +45,12 @@ create index reservations_held on reservations (tenant_id, environment_id, custo
 create index reservations_due on reservations (expires_at) where reservation_status = 'held';
 create index reservations_next on reservations (tenant_id, environment_id, expires_at) where reservation_status = 'held';
 create index reservations_unsent on reservations (tenant_id, environment_id, customer_id, subject_id) where not is_sent;
-create index reservations_list on reservations (tenant_id, environment_id, created_at);
-create index reservations_customer on reservations (tenant_id, environment_id, customer_id, created_at);
+create index reservations_list on reservations (tenant_id, environment_id, created_at desc, id desc);
+create index reservations_customer on reservations (tenant_id, environment_id, customer_id, created_at desc, id desc);
+create index reservations_feature on reservations (tenant_id, environment_id, feature_id, created_at desc, id desc)
+  where feature_id is not null;
+create index reservations_wallet on reservations (tenant_id, environment_id, wallet_id, created_at desc, id desc)
+  where wallet_id is not null;
 
 -- What is held of one feature, or of one wallet, of a customer: whoever decides about it holds the row, and the trigger on reservations
 -- alone writes it, so that the sum is that of the rows on whatever path they change.

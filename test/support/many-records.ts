@@ -336,6 +336,18 @@ const SEEDS: Record<string, Record<string, string>> = {
     cadence: `'ONETIME'`,
     expiration_type: `'NEVER'`,
   },
+  reservations: {
+    id: nth('resv', 'i'),
+    customer_id: one('cust'),
+    feature_id: `case when i % 2 = 0 then ${one('feat')} end`,
+    wallet_id: `case when i % 2 = 1 then ${one('wallet')} end`,
+    quantity: `1 + i % 9`,
+    reservation_status: rarely('expired', 'released'),
+    reason: `'within_limit'`,
+    on_expiry: `'release'`,
+    expires_at: day('i % 300'),
+    ended_at: day('i % 300'),
+  },
   alert_settings: {
     id: nth('alert_set', 'i'),
     entity_type: choice('subscription_line_item', 'group'),
