@@ -126,7 +126,8 @@ function plannedInvoice({ subscription, payer_id, lines, key, terms, author }: P
   const record: Invoice = {
     ...invoiceRecord({ subscription, period, reason: 'SUBSCRIPTION_UPDATE', plan }, id, now),
     customer_id: payer_id,
-    invoice_status: plan.total.gt(0) ? 'DRAFT' : 'SKIPPED',
+    // What credits pay is invoiced, too.
+    invoice_status: plan.total.plus(plan.total_prepaid_credits_applied).gt(0) ? 'DRAFT' : 'SKIPPED',
     idempotency_key: [subscription.id, 'SUBSCRIPTION_UPDATE', key].join('/'),
   };
   return { record, ...invoiceParts(plan, record, now), net: netOf(plan) };
