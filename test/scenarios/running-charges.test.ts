@@ -49,6 +49,11 @@ describe('running charges', () => {
       },
     );
     for (const customer of CUSTOMERS) await same(customer, 'at the beginning');
+    // What chance does below may be all of another kind.
+    for (const n of [1, 2, 3, 4]) {
+      await DEEDS.calls!('acme', n);
+      await same('acme', `after calls ${n}`);
+    }
     await fc.assert(
       fc.asyncProperty(deeds, async (steps) => {
         for (const { deed, who, n } of steps) {
