@@ -7,7 +7,10 @@ import type { Scope } from '../core/scope.ts';
 import { type Asked, type Due, earliest, type Instant, inTurns, ofWhom } from './due-billing.ts';
 import type { Database } from './stores.ts';
 
-/** The invoice of a period that ended before they did uses them, at whatever instant it is made, or a postpaid wallet pays it with them. */
+/**
+ * The invoice of a period that ended before they did uses them, at whatever instant it is made, or a postpaid wallet pays it with them; and so does a
+ * reservation that is charged at an expiry before theirs.
+ */
 function unused(database: Database): Knex.QueryBuilder {
   const own = (table: string) => `${table}.tenant_id = wallet_transactions.tenant_id
     and ${table}.environment_id = wallet_transactions.environment_id and ${table}.status = 'published'`;
@@ -27,6 +30,12 @@ function unused(database: Database): Knex.QueryBuilder {
                       and (i.invoice_status = 'DRAFT'
                            or (w.wallet_type = 'POST_PAID' and i.invoice_status = 'FINALIZED' and i.amount_remaining > 0)
                            or (i.invoice_status = 'VOIDED' and ${BILLED_AGAIN_SOON})))`,
+    )
+    .whereRaw(
+      `not exists (select from reservations r where ${own('r')}
+                      and r.customer_id = wallet_transactions.customer_id and r.subject_id = wallet_transactions.wallet_id
+                      and r.reservation_status = 'held' and r.on_expiry = 'charge'
+                      and r.expires_at <= wallet_transactions.expiry_date)`,
     );
 }
 

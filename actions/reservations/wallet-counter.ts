@@ -6,6 +6,7 @@ import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { Judge } from '../../core/reservation/decide.ts';
 import { spendable, verdictOfCredits } from '../../core/reservation/room.ts';
 import type { Scope } from '../../core/scope.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { usableCredits } from '../../core/wallet/lots.ts';
 import type { Holding } from '../../core/wallet/movement.ts';
 import { creditsOf } from '../../core/wallet/rates.ts';
@@ -87,7 +88,8 @@ async function debitAll(
       movement: {
         kind: 'spend',
         credits: new Decimal(changes.committed_quantity!),
-        at_ms: op.now,
+        // One that is charged when it expires uses what was there then, whenever that is done.
+        at_ms: instantOf(changes.ended_at),
         allow_negative: true,
       },
       transaction_reason: 'MANUAL_BALANCE_DEBIT',

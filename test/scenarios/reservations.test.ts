@@ -1,5 +1,7 @@
 /** Reservations on the clock of an environment: what nobody ends is released or charged, and windows begin anew around what is held. */
 import { expect } from 'chai';
+import { endDueReservations } from '../../actions/reservations/end-due.ts';
+import { expireCredits } from '../../actions/wallets/expire-credits.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -125,5 +127,45 @@ describe('reservations by a clock', () => {
     expect(await left('charlie')).to.deep.equal({ used: '60', held: '40', remaining: '0' });
     await end(second.reservation.id, 'release');
     expect(await left('charlie')).to.deep.equal({ used: '60', held: '0', remaining: '40' });
+  });
+});
+
+describe('reservations, and jobs that come late', () => {
+  let world: World;
+
+  before(async () => {
+    world = await startWorld({ now: '2026-01-01T00:00:00Z' });
+  });
+  after(() => world.stop());
+
+  it('what is charged at its expiry uses the credits that were good then', async () => {
+    await world.customer('purse');
+    const wallet = await world.post('/wallets', {
+      external_customer_id: 'purse',
+      currency: 'usd',
+      initial_credits_to_load: '100',
+      initial_credits_expiry_date_utc: '2026-01-01T12:00:00Z',
+    });
+    world.at('2026-01-01T11:59:00Z');
+    const hold = { ttl_seconds: 55, on_expiry: 'charge' };
+    const { reservation } = await world.post('/entitlements/check', {
+      external_customer_id: 'purse',
+      credits: '90',
+      hold,
+    });
+    // Both jobs come after the credits have expired, and that of the credits comes first.
+    world.at('2026-01-01T12:00:03Z');
+    const due = { now: world.now, only: world.api.scope };
+    const { services } = world.api;
+    expect(await expireCredits(services, due)).to.deep.equal({ expired: 0, failed: [] });
+    expect(await endDueReservations(services, { now: world.now })).to.deep.include({ ended: 1, failed: [] });
+    const after = await world.get(`/wallets/${wallet.id}`);
+    expect(after).to.deep.include({ credit_balance: '10', credits_owed: '0' });
+    expect(await world.get(`/reservations/${reservation.id}`)).to.deep.include({
+      reservation_status: 'committed',
+      ended_at: '2026-01-01T11:59:55Z',
+    });
+    expect(await expireCredits(services, due)).to.deep.equal({ expired: 1, failed: [] });
+    expect((await world.get(`/wallets/${wallet.id}`)).credit_balance).to.equal('0');
   });
 });
