@@ -6,7 +6,7 @@ import { Decimal } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { HoldTerms } from '../../core/reservation/decide.ts';
-import { checkAsksUnits, checkHoldable } from '../../core/reservation/event.ts';
+import { checkAsksUnits, checkHoldable, committedEvents } from '../../core/reservation/event.ts';
 import { type CheckAsked, checkAsked } from '../../core/reservation/request.ts';
 import { type Limit, type Room, shownLimit, tightest } from '../../core/reservation/room.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -98,7 +98,7 @@ async function checkFeature(stores: Stores, scope: Scope, asking: Asking & Named
   const quantity = new Decimal(request.quantity ?? '1');
   if (meter) {
     checkAsksUnits(meter, quantity);
-    if (request.hold) checkHoldable(meter, quantity);
+    if (request.hold) checkHeld(meter, quantity, asking);
   } else if (request.hold) checkMetered(feature);
   const counter = featureCounter(stores, scope, { customer, feature, when_in_doubt: config.when_in_doubt });
   const told = await askDesk(stores, counter, opOf(quantity, { request, author, config }));
@@ -111,6 +111,26 @@ async function checkFeature(stores: Stores, scope: Scope, asking: Asking & Named
     ...ofLimits(limits, told as Told<Room>),
     as_of,
   };
+}
+
+/** What nobody ends is charged as it was asked for: whether the meter would count that is known before anything is held. */
+function checkHeld(
+  meter: CompiledMeter,
+  quantity: Decimal,
+  { request, customer, config, author }: Asking & Named,
+): void {
+  const { on_expiry, properties } = request.hold!;
+  checkHoldable(meter, quantity);
+  if ((on_expiry ?? config.on_expiry) !== 'charge') return;
+  const { external_id: external_customer_id } = customer;
+  const at = author.now.getTime();
+  committedEvents(meter, {
+    external_customer_id,
+    quantity,
+    properties: properties ?? {},
+    at,
+    field: 'hold.properties',
+  });
 }
 
 async function checkCredits(stores: Stores, scope: Scope, asking: Asking & Named): Promise<Checked> {

@@ -12,13 +12,15 @@ import { waitForLog } from '../test-clocks/wait-for-log.ts';
 import { expireReservation } from './end-reservation.ts';
 import { sendCommitted } from './send-committed.ts';
 
-type Report = { ended: number; sent: number; failed: { id: string; error: unknown }[] };
+type Faults = { id: string; error: unknown }[];
+/** `uncharged` have ended without the charge that was asked for, and why. */
+type Report = { ended: number; sent: number; failed: Faults; uncharged: Faults };
 const WORKERS = 8;
 /** Longer than the pipeline is ever behind while it works. */
 const COUNTED_WITHIN_MS = 60_000;
 
 export async function endDueReservations(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<Report> {
-  const report: Report = { ended: 0, sent: 0, failed: [] };
+  const report: Report = { ended: 0, sent: 0, failed: [], uncharged: [] };
   const { postgres } = stores;
   const doing = (count: 'ended' | 'sent', work: (scope: Scope, id: string) => Promise<unknown>) => async (due: Due) => {
     const { id, ...scope } = due;
@@ -33,7 +35,10 @@ export async function endDueReservations(stores: Stores, { now, only }: { now: D
   };
   await inRounds({
     next: (left) => expiredReservations(postgres, { now, left, only }),
-    act: doing('ended', (scope, id) => expireReservation(stores, scope, { id, author: { user_id: '', now } })),
+    act: doing('ended', async (scope, id) => {
+      const { refusal } = await expireReservation(stores, scope, { id, author: { user_id: '', now } });
+      if (refusal) report.uncharged.push({ id, error: refusal });
+    }),
     workers: WORKERS,
   });
   await inRounds({

@@ -1,6 +1,6 @@
 /** A reservation is committed, as it was used, or released (docs/rules/reservations.md, "How it ends"). */
 import { Decimal } from '../../core/decimal.ts';
-import { invalid } from '../../core/error.ts';
+import { FarthingError, invalid } from '../../core/error.ts';
 import { type CommittedEvents, committedEvents } from '../../core/reservation/event.ts';
 import type { CommitAsked } from '../../core/reservation/request.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -46,23 +46,36 @@ export async function releaseReservation(
   return end(stores, reservation, { kind: 'release', id, now: author.now.getTime(), author });
 }
 
-/** One whose time is over is released, or charged: at the instant of its expiry, whenever that is done. */
-export async function expireReservation(
-  stores: Stores,
-  scope: Scope,
-  { id, author }: Asking,
-): Promise<ReservationModel> {
+/** `refusal` is why it could not be charged. */
+export type Expired = { readonly reservation: ReservationModel; readonly refusal: FarthingError | null };
+
+/**
+ * One whose time is over is released, or charged: at the instant of its expiry, whenever that is done. What the meter would not count any more as what is
+ * held, because it has changed since, is released, and whoever asked for it can still commit it with what is missing.
+ */
+export async function expireReservation(stores: Stores, scope: Scope, { id, author }: Asking): Promise<Expired> {
   const reservation = await ReservationModel.fetch(scope, id, { database: stores.postgres });
   // With one of a pool all are released whose time is over.
-  if (reservation.reservation_status !== 'held') return reservation;
-  const { expires_at, on_expiry } = reservation;
-  const quantity = new Decimal(reservation.quantity);
-  const at = Date.parse(expires_at);
-  const events =
-    on_expiry === 'charge' ? await becoming(stores, { reservation, quantity, properties: null, at }) : null;
-  const ended = await end(stores, reservation, { kind: 'expire', id, events, now: author.now.getTime(), author });
+  if (reservation.reservation_status !== 'held') return { reservation, refusal: null };
+  const { events, refusal } = await charged(stores, reservation);
+  const op = { kind: 'expire', id, events, is_charged: refusal === null, now: author.now.getTime(), author } as const;
+  const ended = await end(stores, reservation, op);
   await sendCommitted(stores, ended);
-  return ended;
+  return { reservation: ended, refusal: ended.reservation_status === 'expired' ? refusal : null };
+}
+
+async function charged(stores: Stores, reservation: ReservationModel) {
+  const { expires_at, on_expiry } = reservation;
+  if (on_expiry !== 'charge') return { events: null, refusal: null };
+  const quantity = new Decimal(reservation.quantity);
+  try {
+    const events = await becoming(stores, { reservation, quantity, properties: null, at: Date.parse(expires_at) });
+    return { events, refusal: null };
+  } catch (error) {
+    // Trying again would find the same, and keep the customer out meanwhile.
+    if (error instanceof FarthingError && error.http_status_code < 500) return { events: null, refusal: error };
+    throw error;
+  }
 }
 
 async function end(stores: Stores, reservation: ReservationModel, op: Op): Promise<ReservationModel> {

@@ -27,7 +27,8 @@ export type HoldTerms = {
 export type Check = At & { readonly kind: 'check'; readonly quantity: Decimal; readonly hold: HoldTerms | null };
 export type Commit = At & { readonly kind: 'commit'; readonly id: string; readonly quantity: Decimal };
 export type Release = At & { readonly kind: 'release'; readonly id: string };
-export type Expiry = At & { readonly kind: 'expire'; readonly id: string };
+/** `is_charged` is false where it could not become what is charged: it ends as any other whose time is over. */
+export type Expiry = At & { readonly kind: 'expire'; readonly id: string; readonly is_charged: boolean };
 
 export type Decided = { readonly state: PoolState } & (
   | { readonly kind: 'told'; readonly verdict: Verdict }
@@ -129,7 +130,7 @@ export function decideRelease(
 
 /** Of one that is charged when its time is over; what is released then is released by whoever comes first. */
 export function decideExpiry(
-  { now }: Expiry,
+  { now, is_charged }: Expiry,
   { of, quantity_held }: { of: Reservation; quantity_held: Decimal },
   state: PoolState,
 ): Decided {
@@ -137,17 +138,14 @@ export function decideExpiry(
   if (reservation_status !== 'held' || on_expiry !== 'charge' || instantOf(expires_at) > now)
     return { kind: 'as it is', state };
   const changes: Ending = {
-    reservation_status: 'committed',
-    committed_quantity: quantity_held.toFixed(),
+    reservation_status: is_charged ? 'committed' : 'expired',
+    committed_quantity: is_charged ? quantity_held.toFixed() : null,
     ended_at: expires_at,
     ended_by: 'expiry',
   };
-  const { held, held_count, used } = state;
-  return {
-    kind: 'end',
-    changes,
-    state: { held: held.minus(quantity_held), held_count: held_count - 1, used: used.plus(quantity_held) },
-  };
+  const { held, held_count } = state;
+  const used = is_charged ? state.used.plus(quantity_held) : state.used;
+  return { kind: 'end', changes, state: { held: held.minus(quantity_held), held_count: held_count - 1, used } };
 }
 
 function refused(state: PoolState, error: FarthingError, is_doubtful = false): Decided {

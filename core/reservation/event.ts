@@ -39,6 +39,8 @@ export type Used = {
   readonly quantity: Decimal;
   readonly properties: Readonly<Record<string, unknown>>;
   readonly at: Milliseconds;
+  /** As who asked calls the properties. */
+  readonly field?: string;
 };
 
 /** The text of one of them without its id, and how many there are. */
@@ -53,7 +55,8 @@ export function committedEvents(meter: CompiledMeter, used: Used): CommittedEven
   const { field, multiplier, expression } = meter;
   const own = type === 'COUNT' || expression || !field ? {} : { [field]: valueOf(quantity, multiplier) };
   const properties = { ...values, ...own };
-  checkMeasured(meter, properties, type === 'COUNT' ? new Decimal('1') : quantity);
+  const each = type === 'COUNT' ? new Decimal('1') : quantity;
+  checkMeasured(meter, properties, { quantity: each, field: used.field ?? 'properties' });
   const event_text = JSON.stringify({
     event_name: meter.event_name,
     external_customer_id: used.external_customer_id,
@@ -76,20 +79,20 @@ function valueOf(quantity: Decimal, multiplier: Decimal | undefined): string {
 }
 
 /** The meter's own way from an event to a number, so that what is counted is what was committed. */
-function checkMeasured(meter: CompiledMeter, properties: Record<string, unknown>, quantity: Decimal): void {
+function checkMeasured(
+  meter: CompiledMeter,
+  properties: Record<string, unknown>,
+  { quantity, field }: { quantity: Decimal; field: string },
+): void {
   const source = propertiesIn(JSON.stringify(properties));
   const refused = whyNot(meter, source);
   if (refused)
-    throw invalid(
-      `properties.${refused.key}`,
-      `is ${refused.why}: the meter of the feature would not count the event`,
-      {
-        allowed: refused.accepted,
-      },
-    );
+    throw invalid(`${field}.${refused.key}`, `is ${refused.why}: the meter of the feature would not count the event`, {
+      allowed: refused.accepted,
+    });
   const event = { event_id: '', external_customer_id: '', timestamp_us: 0, properties: source };
   const contribution = measure(meter, event);
-  if (contribution.unusable !== undefined) throw invalid('properties', contribution.unusable);
+  if (contribution.unusable !== undefined) throw invalid(field, contribution.unusable);
   const bucket = new UsageBucket();
   meter.aggregation.add(bucket, contribution);
   const counted = meter.aggregation.finish(bucket, { start_us: 0, end_us: 1, multiplier: meter.multiplier });
@@ -97,7 +100,7 @@ function checkMeasured(meter: CompiledMeter, properties: Record<string, unknown>
     throw notAllowed(
       `the meter of the feature makes ${counted.toFixed()} of this event, and not ${quantity.toFixed()}`,
       {
-        field: 'properties',
+        field,
         counted: counted.toFixed(),
       },
     );

@@ -3,6 +3,7 @@
  */
 import { expect } from 'chai';
 import { check } from '../../actions/reservations/check.ts';
+import { endDueReservations } from '../../actions/reservations/end-due.ts';
 import { checkShape } from '../../core/reservation/request.ts';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { until } from '../support/until.ts';
@@ -237,6 +238,31 @@ describe('reservations', () => {
     const mean = { external_customer_id: 'meters', feature_id: features.average.id, quantity: '0', hold: {} };
     expect((await refusal('/entitlements/check', mean)).details.field).to.be.oneOf(['quantity', 'hold']);
     expect(short(await ask('meters', 'average', '0'))).to.deep.include({ allowed: true });
+  });
+
+  it('what is charged when it expires is what the meter counts, or nothing is held', async () => {
+    await world.subscribe('charged', 'Pro');
+    const charge = { hold: { on_expiry: 'charge', properties: { model: 'm' } } };
+    const asked = { external_customer_id: 'charged', feature_id: features.regional.id, quantity: '100', ...charge };
+    expect((await refusal('/entitlements/check', asked)).details).to.deep.equal({
+      field: 'hold.properties.region',
+      allowed: ['eu', 'us'],
+    });
+    const properties = { region: 'eu' };
+    const held = await hold('charged', 'regional', '100', { ttl_seconds: 60, on_expiry: 'charge', properties });
+    // The meter has changed since.
+    const filters = [{ key: 'region', values: ['us', 'asia'] }];
+    const changed = await world.api.request('PUT', `/meters/${features.regional.meter_id}`, { body: { filters } });
+    expect(changed.status, changed.text).to.equal(200);
+    const now = new Date(world.now.getTime() + 60_000);
+    const report = await endDueReservations(world.api.services, { now });
+    expect(report).to.deep.include({ failed: [] });
+    expect(report.uncharged.map(({ id }) => id)).to.deep.equal([held.reservation.id]);
+    const gone = { reservation_status: 'expired', ended_by: 'expiry', committed_quantity: null };
+    expect(await world.get(`/reservations/${held.reservation.id}`)).to.deep.include(gone);
+    expect(short(await ask('charged', 'regional', '100'))).to.deep.include({ allowed: true, held: '0' });
+    const late = await commit(held.reservation.id, { properties: { region: 'us' } });
+    expect(late).to.deep.include({ reservation_status: 'committed', committed_quantity: '100' });
   });
 
   it('one key is one reservation, also that of the header', async () => {
