@@ -22,6 +22,7 @@ import {
 import type { CommittedEvents } from '../../core/reservation/event.ts';
 import type { Verdict } from '../../core/reservation/room.ts';
 import { type Author, createdBy, updatedBy } from '../../core/stamp.ts';
+import { formatMs } from '../../core/time/instant.ts';
 import { holdClock } from '../../storage/models/hold-clock.ts';
 import {
   type EndOf,
@@ -76,10 +77,11 @@ export function atDesk<Looked>(postgres: Database, desk: Desk<Looked>, ops: read
       async (transaction) => outcomesOf(transaction, desk, { ops, held: await heldNow(transaction, desk.pool, now) }),
       { isolationLevel: 'repeatable read', readOnly: true },
     );
+  const ends = ops.flatMap((op) => (op.kind === 'check' ? [] : { id: op.id, at: formatMs(op.now) }));
   return postgres.transaction(async (transaction) => {
     await holdClock(transaction);
     await desk.hold(transaction);
-    return outcomesOf(transaction, desk, { ops, held: await heldIn(transaction, desk.pool, now) });
+    return outcomesOf(transaction, desk, { ops, held: await heldIn(transaction, desk.pool, now, ends) });
   });
 }
 

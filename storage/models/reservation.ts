@@ -61,12 +61,25 @@ export async function holdPool(transaction: Transaction, pool: Pool): Promise<vo
   await transaction.raw(`select held from reservation_pools where ${OF_POOL} for update`, keyOf(pool));
 }
 
-/** What is held in it, once what has expired is released. What is charged when it expires is held until that is done. */
-export async function heldIn(transaction: Transaction, pool: Pool, now: Date): Promise<Held> {
+/** Which reservation somebody ends, and when that was asked. */
+export type Ends = { readonly id: string; readonly at: string };
+
+/**
+ * What is held in it, once what has expired is released. What is charged when it expires is held until that is done; and so is what somebody ends who asked
+ * in time, however long he had to wait.
+ */
+export async function heldIn(
+  transaction: Transaction,
+  pool: Pool,
+  now: Date,
+  ends: readonly Ends[] = [],
+): Promise<Held> {
   await transaction.raw(
     `update reservations set reservation_status = 'expired', ended_at = expires_at, ended_by = 'expiry', updated_at = ?
-      where ${OF_POOL} and reservation_status = 'held' and on_expiry = 'release' and expires_at <= ?`,
-    [now, ...keyOf(pool), now],
+      where ${OF_POOL} and reservation_status = 'held' and on_expiry = 'release' and expires_at <= ?
+        and not exists (select from jsonb_to_recordset(?::jsonb) as e (id text, at timestamptz)
+                         where e.id = reservations.id and e.at < expires_at)`,
+    [now, ...keyOf(pool), now, JSON.stringify(ends)],
   );
   const { rows } = await transaction.raw(
     `select held::text, held_count from reservation_pools where ${OF_POOL}`,

@@ -1,7 +1,11 @@
 /** Reservations on the clock of an environment: what nobody ends is released or charged, and windows begin anew around what is held. */
 import { expect } from 'chai';
 import { endDueReservations } from '../../actions/reservations/end-due.ts';
+import { atDesk, type Op } from '../../actions/reservations/pool-desk.ts';
+import { walletCounter } from '../../actions/reservations/wallet-counter.ts';
 import { expireCredits } from '../../actions/wallets/expire-credits.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -167,5 +171,39 @@ describe('reservations, and jobs that come late', () => {
     });
     expect(await expireCredits(services, due)).to.deep.equal({ expired: 1, failed: [] });
     expect((await world.get(`/wallets/${wallet.id}`)).credit_balance).to.equal('0');
+  });
+
+  it('a commit that came in time is not too late because it is decided with who came later', async () => {
+    await world.customer('in time');
+    const wallet = await world.post('/wallets', {
+      external_customer_id: 'in time',
+      currency: 'usd',
+      initial_credits_to_load: '100',
+    });
+    const asked = { external_customer_id: 'in time', credits: '100', hold: { ttl_seconds: 60 } };
+    const { reservation } = await world.post('/entitlements/check', asked);
+    const { services, scope } = world.api;
+    const { postgres } = services;
+    const record = await WalletModel.fetch(scope, wallet.id, { database: postgres });
+    const counter = walletCounter(services, scope, { wallet: record, when_in_doubt: 'deny' });
+    const end = Date.parse(reservation.expires_at);
+    const by = (now: number) => ({ now, author: { user_id: '', now: new Date(now) } });
+    const terms = {
+      ttl_seconds: 60,
+      on_expiry: 'release',
+      properties: null,
+      metadata: null,
+      idempotency_key: null,
+    } as const;
+    const quantity = new Decimal('100');
+    const ops: Op[] = [
+      { kind: 'check', quantity, hold: terms, ...by(end + 100) },
+      { kind: 'commit', id: reservation.id, quantity, events: null, ...by(end - 10) },
+    ];
+    const desk = counter.desk(await counter.gather(new Date(end + 100)));
+    const [late, inTime] = await atDesk(postgres, desk, ops);
+    expect(late).to.have.nested.property('verdict.reason', 'insufficient_credits');
+    expect(inTime).to.have.nested.property('reservation.committed_quantity', '100');
+    expect(await world.get(`/wallets/${wallet.id}`)).to.deep.include({ credit_balance: '0', credits_owed: '0' });
   });
 });
