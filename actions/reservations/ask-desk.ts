@@ -22,52 +22,19 @@ export type Counter<Gathered, Looked> = {
 };
 
 type Caller = ReturnType<typeof currentCaller>;
-type Asked = { readonly counter: Counter<unknown, unknown>; readonly op: Op; readonly caller: Caller };
-type Answer = Exclude<Outcome<unknown>, { kind: 'again' }>;
+type Asked = {
+  readonly counter: Counter<unknown, unknown>;
+  readonly op: Op;
+  readonly caller: Caller;
+  /** How often it was asked before. */
+  readonly tries: number;
+};
+type Answer<Looked> = Exclude<Outcome<Looked>, { kind: 'again' }>;
 
-const TOGETHER = new TogetherByKey<Database, Asked, Answer | FarthingError>(
+const TOGETHER = new TogetherByKey<Database, Asked, Outcome<unknown> | FarthingError>(
   (postgres, asked) => answerTogether(postgres, asked),
   { atOnceMax: 500, restMax_ms: 5 },
 );
-
-export async function askDesk<Gathered, Looked>(
-  { postgres }: Stores,
-  counter: Counter<Gathered, Looked>,
-  op: Op,
-): Promise<Exclude<Outcome<Looked>, { kind: 'again' }>> {
-  const { tenant_id, environment_id, customer_id, subject_id } = counter.pool;
-  const caller = currentCaller();
-  const key = JSON.stringify([tenant_id, environment_id, customer_id, subject_id, caller?.clock?.now ?? null]);
-  const answer = await TOGETHER.ask(postgres, { counter, op, caller } as unknown as Asked, key);
-  if (answer instanceof FarthingError) throw answer;
-  if (answer.kind === 'refused') throw answer.error;
-  return answer as Exclude<Outcome<Looked>, { kind: 'again' }>;
-}
-
-async function answerTogether(postgres: Database, asked: readonly Asked[]): Promise<(Answer | FarthingError)[]> {
-  const { counter, caller } = asked[0]!;
-  const ops = asked.map(({ op }) => op);
-  const work = () => answerAll(postgres, counter, ops);
-  // What they write says itself whose it is.
-  return caller ? onBehalfOf({ ...caller, request_id: null }, work) : work();
-}
-
-async function answerAll(
-  postgres: Database,
-  counter: Counter<unknown, unknown>,
-  ops: readonly Op[],
-): Promise<(Answer | FarthingError)[]> {
-  try {
-    return await untilClear(postgres, counter, ops);
-  } catch (error) {
-    if (!(error instanceof FarthingError) || error.code !== 'already_exists') throw error;
-    if (ops.length === 1) return [error];
-    // A key that somebody has used elsewhere at this moment is the mistake of one of them.
-    const alone: (Answer | FarthingError)[] = [];
-    for (const op of ops) alone.push(...(await answerAll(postgres, counter, [op])));
-    return alone;
-  }
-}
 
 /** Usage that is being written is there, or not, within milliseconds; who is refused meanwhile waits no longer than that. */
 const TRIES = 12;
@@ -77,35 +44,61 @@ const MEND_AT = 4;
 /** For numbers alone, where the answer is known. */
 const TRIES_FOR_NUMBERS = 6;
 
-async function untilClear(
-  postgres: Database,
-  counter: Counter<unknown, unknown>,
-  ops: readonly Op[],
-): Promise<Answer[]> {
-  const answers: Answer[] = new Array(ops.length);
-  let left = ops.map((_, index) => index);
-  for (let tries = 0; left.length > 0; tries++) {
-    const some = left.map((index) => ops[index]!);
-    const isRoomAsked = tries > 0 || some.some(({ kind }) => kind === 'check');
+/** Each is answered as soon as its own answer is clear: who waits, or what fails then, is nothing to those who were answered. */
+export async function askDesk<Gathered, Looked>(
+  { postgres }: Stores,
+  counter: Counter<Gathered, Looked>,
+  op: Op,
+): Promise<Answer<Looked>> {
+  const { tenant_id, environment_id, customer_id, subject_id } = counter.pool;
+  const caller = currentCaller();
+  const key = JSON.stringify([tenant_id, environment_id, customer_id, subject_id, caller?.clock?.now ?? null]);
+  for (let tries = 0; ; tries++) {
     if (tries > 1) await wait(PAUSE_MS);
-    // Nobody waits for it, and where it fails the job does it.
-    if (tries === MEND_AT) counter.mend?.().catch(() => undefined);
-    const now = new Date(Math.max(...some.map((op) => op.now)));
-    const gathered = isRoomAsked ? await counter.gather(now) : null;
-    const outcomes = await atDesk(postgres, counter.desk(gathered), some);
-    left = left.filter((index, at) => {
-      const outcome = outcomes[at]!;
-      if (outcome.kind === 'again') return true;
-      if (tries < triesFor(ops[index]!, outcome)) return true;
-      answers[index] = outcome;
-      return false;
-    });
+    const outcome = await TOGETHER.ask(postgres, { counter, op, caller, tries } as unknown as Asked, key);
+    if (outcome instanceof FarthingError) throw outcome;
+    if (outcome.kind === 'again' || tries < triesFor(op, outcome)) continue;
+    if (outcome.kind === 'refused') throw outcome.error;
+    return outcome as Answer<Looked>;
   }
-  return answers;
+}
+
+async function answerTogether(
+  postgres: Database,
+  asked: readonly Asked[],
+): Promise<(Outcome<unknown> | FarthingError)[]> {
+  const { caller } = asked[0]!;
+  const work = () => answerAll(postgres, asked);
+  // What they write says itself whose it is.
+  return caller ? onBehalfOf({ ...caller, request_id: null }, work) : work();
+}
+
+async function answerAll(postgres: Database, asked: readonly Asked[]): Promise<(Outcome<unknown> | FarthingError)[]> {
+  try {
+    return await answerOnce(postgres, asked);
+  } catch (error) {
+    if (!(error instanceof FarthingError) || error.code !== 'already_exists') throw error;
+    if (asked.length === 1) return [error];
+    // A key that somebody has used elsewhere at this moment is the mistake of one of them.
+    const alone: (Outcome<unknown> | FarthingError)[] = [];
+    for (const one of asked) alone.push(...(await answerAll(postgres, [one])));
+    return alone;
+  }
+}
+
+async function answerOnce(postgres: Database, asked: readonly Asked[]): Promise<Outcome<unknown>[]> {
+  const { counter } = asked[0]!;
+  const ops = asked.map(({ op }) => op);
+  const isRoomAsked = asked.some(({ op, tries }) => tries > 0 || op.kind === 'check');
+  // Nobody waits for it, and where it fails the job does it.
+  if (asked.some(({ tries }) => tries === MEND_AT)) counter.mend?.().catch(() => undefined);
+  const now = new Date(Math.max(...ops.map((op) => op.now)));
+  const gathered = isRoomAsked ? await counter.gather(now) : null;
+  return atDesk(postgres, counter.desk(gathered), ops);
 }
 
 /** What is held is held: only a question is asked again for its numbers. */
-function triesFor(op: Op, outcome: Answer): number {
+function triesFor(op: Op, outcome: Answer<unknown>): number {
   if (outcome.kind === 'refused') return outcome.is_doubtful ? TRIES : 0;
   if (outcome.kind !== 'told' || !outcome.verdict.is_doubtful) return 0;
   if (!outcome.verdict.allowed) return TRIES;

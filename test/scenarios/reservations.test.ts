@@ -1,5 +1,6 @@
 /** Reservations on the clock of an environment: what nobody ends is released or charged, and windows begin anew around what is held. */
 import { expect } from 'chai';
+import { askDesk } from '../../actions/reservations/ask-desk.ts';
 import { endDueReservations } from '../../actions/reservations/end-due.ts';
 import { atDesk, type Op } from '../../actions/reservations/pool-desk.ts';
 import { walletCounter } from '../../actions/reservations/wallet-counter.ts';
@@ -134,8 +135,16 @@ describe('reservations by a clock', () => {
   });
 });
 
-describe('reservations, and jobs that come late', () => {
+describe('reservations, and who comes late', () => {
   let world: World;
+  const counterOf = async (id: string) => {
+    const { services, scope } = world.api;
+    const wallet = await WalletModel.fetch(scope, id, { database: services.postgres });
+    return walletCounter(services, scope, { wallet, when_in_doubt: 'deny' });
+  };
+  const by = (now: number) => ({ now, author: { user_id: '', now: new Date(now) } });
+  const holding = (idempotency_key: string | null) =>
+    ({ ttl_seconds: 60, on_expiry: 'release', properties: null, metadata: null, idempotency_key }) as const;
 
   before(async () => {
     world = await startWorld({ now: '2026-01-01T00:00:00Z' });
@@ -182,22 +191,12 @@ describe('reservations, and jobs that come late', () => {
     });
     const asked = { external_customer_id: 'in time', credits: '100', hold: { ttl_seconds: 60 } };
     const { reservation } = await world.post('/entitlements/check', asked);
-    const { services, scope } = world.api;
-    const { postgres } = services;
-    const record = await WalletModel.fetch(scope, wallet.id, { database: postgres });
-    const counter = walletCounter(services, scope, { wallet: record, when_in_doubt: 'deny' });
+    const { postgres } = world.api.services;
+    const counter = await counterOf(wallet.id);
     const end = Date.parse(reservation.expires_at);
-    const by = (now: number) => ({ now, author: { user_id: '', now: new Date(now) } });
-    const terms = {
-      ttl_seconds: 60,
-      on_expiry: 'release',
-      properties: null,
-      metadata: null,
-      idempotency_key: null,
-    } as const;
     const quantity = new Decimal('100');
     const ops: Op[] = [
-      { kind: 'check', quantity, hold: terms, ...by(end + 100) },
+      { kind: 'check', quantity, hold: holding(null), ...by(end + 100) },
       { kind: 'commit', id: reservation.id, quantity, events: null, ...by(end - 10) },
     ];
     const desk = counter.desk(await counter.gather(new Date(end + 100)));
@@ -205,5 +204,30 @@ describe('reservations, and jobs that come late', () => {
     expect(late).to.have.nested.property('verdict.reason', 'insufficient_credits');
     expect(inTime).to.have.nested.property('reservation.committed_quantity', '100');
     expect(await world.get(`/wallets/${wallet.id}`)).to.deep.include({ credit_balance: '0', credits_owed: '0' });
+  });
+
+  it('who was answered is not told of what failed afterwards, and waits for nobody', async () => {
+    await world.customer('answered');
+    const fields = { external_customer_id: 'answered', currency: 'usd', initial_credits_to_load: '100' };
+    const { id } = await world.post('/wallets', fields);
+    const counter = await counterOf(id);
+    const { services } = world.api;
+    const op: Op = { kind: 'check', quantity: new Decimal('10'), hold: holding('twice'), ...by(world.now.getTime()) };
+    let gathered = 0;
+    const failing: typeof counter = {
+      ...counter,
+      async gather(now) {
+        gathered += 1;
+        if (gathered === 1) return counter.gather(now);
+        await first;
+        throw new TypeError('it cannot be read any more');
+      },
+    };
+    // The second of one key is looked up once the first is written.
+    const first = askDesk(services, failing, op);
+    const second = askDesk(services, failing, op).catch((error) => error);
+    expect(await first).to.have.nested.property('reservation.reservation_status', 'held');
+    expect(await second).to.be.instanceOf(TypeError);
+    expect(gathered).to.equal(2);
   });
 });
