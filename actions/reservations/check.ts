@@ -120,7 +120,7 @@ function checkHeld(
   { request, customer, config, author }: Asking & Named,
 ): void {
   const { on_expiry, properties } = request.hold!;
-  checkHoldable(meter, quantity);
+  checkHoldable(meter, quantity, properties);
   if ((on_expiry ?? config.on_expiry) !== 'charge') return;
   const { external_id: external_customer_id } = customer;
   const at = author.now.getTime();

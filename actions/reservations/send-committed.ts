@@ -5,7 +5,7 @@
 import { byId } from '../../core/by-id.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { eventTexts, unitsOfEach } from '../../core/reservation/event.ts';
+import { eventsBytes, eventTexts, unitsOfEach } from '../../core/reservation/event.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
 import { noteSent, type PlacedEvents, type ReservationModel, receivedNow } from '../../storage/models/reservation.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -14,6 +14,10 @@ import { type PlacedEvent, placeEvents } from '../events/append-events.ts';
 
 const AT_ONCE_MAX = 500;
 const BYTES_MAX = 1024 * 1024;
+/** So many of those that are not are sent at one time. */
+const LARGE_BYTES = 64 * 1024;
+/** So much is made at one time, however many have asked. */
+const GROUP_BYTES = 8 * 1024 * 1024;
 
 const SENDING = new TogetherByKey<Stores, ReservationModel, void>(
   async (stores, reservations) => {
@@ -27,23 +31,29 @@ const SENDING = new TogetherByKey<Stores, ReservationModel, void>(
 export async function sendCommitted(stores: Stores, reservation: ReservationModel): Promise<void> {
   if (reservation.is_sent) return;
   const { tenant_id, environment_id } = reservation;
-  await SENDING.ask(stores, reservation, scopeKey({ tenant_id, environment_id }));
+  // Those that take long wait for one another, and nobody else for them.
+  const isLarge = eventsBytes(reservation) > LARGE_BYTES;
+  await SENDING.ask(stores, reservation, `${scopeKey({ tenant_id, environment_id })}/${isLarge ? 'large' : 'small'}`);
 }
 
 type OneEvent = { readonly reservation: ReservationModel; readonly id: string; readonly text: string };
 
-/** Of one environment. */
+/** Of one environment. The same commit may have come twice. */
 async function sendAll(stores: Stores, reservations: readonly ReservationModel[]): Promise<void> {
-  const [first] = reservations;
-  if (!first) return;
-  const scope: Scope = { tenant_id: first.tenant_id, environment_id: first.environment_id };
-  // The same commit may have come twice.
-  const events = [...byId(reservations).values()].flatMap((reservation) =>
+  const each = [...byId(reservations).values()];
+  for (const some of inGroups(each, { max: GROUP_BYTES, bytesOf: (one) => eventsBytes(one) }))
+    await sendGroup(stores, some);
+}
+
+async function sendGroup(stores: Stores, reservations: readonly ReservationModel[]): Promise<void> {
+  const { tenant_id, environment_id } = reservations[0]!;
+  const scope: Scope = { tenant_id, environment_id };
+  const events = reservations.flatMap((reservation) =>
     eventTexts(reservation.id, reservation).map((text, index) => ({ reservation, id: idAt(reservation, index), text })),
   );
   const now = await receivedNow(stores.postgres);
   const placed: (PlacedEvent & OneEvent)[] = [];
-  for (const some of inParts(events)) {
+  for (const some of inGroups(events, { max: BYTES_MAX, bytesOf: ({ text }) => text.length })) {
     const places = await placeEvents(stores.log, scope, { ...bodyOf(some), now });
     placed.push(...some.map((event, index) => ({ ...event, ...places[index]! })));
   }
@@ -54,18 +64,20 @@ function idAt({ id }: ReservationModel, index: number): string {
   return index === 0 ? id : `${id}:${index + 1}`;
 }
 
-function inParts(events: readonly OneEvent[]): OneEvent[][] {
-  const parts: OneEvent[][] = [];
+/** In their order; what is more than that by itself is a group of its own. */
+function inGroups<One>(all: readonly One[], { max, bytesOf }: { max: number; bytesOf(one: One): number }): One[][] {
+  const groups: One[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
-  for (const event of events) {
-    if (bytes + event.text.length > BYTES_MAX) {
-      parts.push([]);
+  for (const one of all) {
+    const more = bytesOf(one);
+    if (bytes + more > max) {
+      groups.push([]);
       bytes = 0;
     }
-    parts.at(-1)!.push(event);
-    bytes += event.text.length;
+    groups.at(-1)!.push(one);
+    bytes += more;
   }
-  return parts;
+  return groups;
 }
 
 /** As if they had come in one body. */

@@ -22,10 +22,31 @@ export function checkAsksUnits({ definition }: CompiledMeter, quantity: Decimal)
   throw invalid('quantity', `units of a meter with ${type} do not add up: 0 asks whether usage is within the limit`);
 }
 
-export function checkHoldable({ definition }: CompiledMeter, quantity: Decimal): void {
+type Properties = Readonly<Record<string, unknown>> | null;
+
+export function checkHoldable({ definition }: CompiledMeter, quantity: Decimal, properties: Properties): void {
   const { type } = definition.aggregation;
   if (!ADDS_UP.has(type)) throw invalid('hold', `units of a meter with ${type} cannot be held: they do not add up`);
-  if (type === 'COUNT') checkCount(quantity);
+  if (type !== 'COUNT') return;
+  checkCount(quantity);
+  if (properties) checkSize(JSON.stringify(properties), quantity.toNumber(), 'hold.properties');
+}
+
+/** So much that it is sent in no time that anybody waits for. */
+const EVENTS_BYTES_MAX = 8 * 1024 * 1024;
+
+function checkSize(text: string, event_count: number, field: string): void {
+  const bytes = eventsBytes({ event_text: text, event_count });
+  if (bytes <= EVENTS_BYTES_MAX) return;
+  throw invalid(field, `become ${bytes} bytes in ${event_count} events, and may be ${EVENTS_BYTES_MAX} at most`, {
+    bytes,
+    max: EVENTS_BYTES_MAX,
+  });
+}
+
+/** Of all of them together, but for their ids. */
+export function eventsBytes({ event_text, event_count }: CommittedEvents): number {
+  return event_text === null ? 0 : Buffer.byteLength(event_text) * event_count;
 }
 
 function checkCount(quantity: Decimal): void {
@@ -64,7 +85,9 @@ export function committedEvents(meter: CompiledMeter, used: Used): CommittedEven
     source: 'reservation',
     properties,
   });
-  return { event_text, event_count: type === 'COUNT' ? quantity.toNumber() : 1 };
+  const event_count = type === 'COUNT' ? quantity.toNumber() : 1;
+  checkSize(event_text, event_count, used.field ?? 'properties');
+  return { event_text, event_count };
 }
 
 /** What a filter asks for where there is no choice. */

@@ -265,6 +265,23 @@ describe('reservations', () => {
     expect(late).to.deep.include({ reservation_status: 'committed', committed_quantity: '100' });
   });
 
+  it('what one reservation becomes is so much at most, at the hold and at the commit', async () => {
+    await world.subscribe('heavy', 'Pro');
+    const of = (bytes: number) =>
+      Object.fromEntries(Array.from({ length: Math.ceil(bytes / 4900) }, (_, nth) => [`p${nth}`, 'x'.repeat(4900)]));
+    const asked = { external_customer_id: 'heavy', feature_id: features.calls.id, quantity: '50' };
+    const refused = await refusal('/entitlements/check', { ...asked, hold: { properties: of(200_000) } });
+    expect(refused.details).to.deep.include({ field: 'hold.properties', max: 8 * 1024 * 1024 });
+    const { reservation } = await hold('heavy', 'calls', '50');
+    const fault = await refusal(`/reservations/${reservation.id}/commit`, { properties: of(200_000) });
+    expect(fault.details).to.deep.include({ field: 'properties', max: 8 * 1024 * 1024 });
+    // In several parts, and in a lane of its own.
+    const done = await commit(reservation.id, { properties: of(100_000) });
+    expect(done).to.deep.include({ reservation_status: 'committed', committed_quantity: '50' });
+    await world.settle();
+    expect(await used('heavy', 'calls')).to.equal('50');
+  });
+
   it('one key is one reservation, also that of the header', async () => {
     await world.subscribe('keys', 'Pro');
     const first = await hold('keys', 'tokens', '80', {}, { idempotency_key: 'job-1' });
