@@ -41,6 +41,13 @@ type By = { readonly author: Author };
 type Becoming = { readonly events: (CommittedEvents & { readonly at: string }) | null };
 export type Op = (Check & By) | (Commit & By & Becoming) | (Release & By) | (Expiry & By & Becoming);
 
+/** `promised` is of credits. */
+type LookedAt<Looked> = {
+  readonly judge: Judge;
+  readonly looked: Looked | null;
+  readonly promised?: PoolState['promised'];
+};
+
 /** Whose pool it is. */
 export type Desk<Looked> = {
   readonly pool: Pool;
@@ -48,7 +55,7 @@ export type Desk<Looked> = {
   /** Holds it until the transaction ends. */
   hold(transaction: Transaction): Promise<void>;
   /** What there is room for, where that was gathered: read where nobody else decides. */
-  look(transaction: Transaction, held: Held): Promise<{ readonly judge: Judge; readonly looked: Looked | null }>;
+  look(transaction: Transaction, held: Held, now: Date): Promise<LookedAt<Looked>>;
   /** What becomes of commits beside their rows, in the same transaction: the debit of each. */
   settle?(transaction: Transaction, commits: readonly Ended[]): Promise<ReadonlyMap<string, string>>;
 };
@@ -74,25 +81,26 @@ export function atDesk<Looked>(postgres: Database, desk: Desk<Looked>, ops: read
   const now = new Date(Math.max(...ops.map((op) => op.now)));
   if (isAsking)
     return postgres.transaction(
-      async (transaction) => outcomesOf(transaction, desk, { ops, held: await heldNow(transaction, desk.pool, now) }),
+      async (transaction) =>
+        outcomesOf(transaction, desk, { ops, now, held: await heldNow(transaction, desk.pool, now) }),
       { isolationLevel: 'repeatable read', readOnly: true },
     );
   const ends = ops.flatMap((op) => (op.kind === 'check' ? [] : { id: op.id, at: formatMs(op.now) }));
   return postgres.transaction(async (transaction) => {
     await holdClock(transaction);
     await desk.hold(transaction);
-    return outcomesOf(transaction, desk, { ops, held: await heldIn(transaction, desk.pool, now, ends) });
+    return outcomesOf(transaction, desk, { ops, now, held: await heldIn(transaction, desk.pool, now, ends) });
   });
 }
 
 async function outcomesOf<Looked>(
   transaction: Transaction,
   desk: Desk<Looked>,
-  { ops, held }: { ops: readonly Op[]; held: Held },
+  { ops, held, now }: { ops: readonly Op[]; held: Held; now: Date },
 ): Promise<Outcome<Looked>[]> {
   const known = await knownTo(transaction, desk.pool, ops);
-  const { judge, looked } = await desk.look(transaction, held);
-  const decided = decideAll(ops, { state: { ...held, used: ZERO }, judge, known, subject: desk.subject });
+  const { judge, looked, promised = [] } = await desk.look(transaction, held, now);
+  const decided = decideAll(ops, { state: { ...held, used: ZERO, promised }, judge, known, subject: desk.subject });
   const written = await write(transaction, desk, decided);
   return decided.map((one, index) => outcomeOf(one, { looked, written: written.get(index) ?? null }));
 }

@@ -7,11 +7,12 @@ import type { Judge } from '../../core/reservation/decide.ts';
 import { spendable, verdictOfCredits } from '../../core/reservation/room.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
-import { usableCredits } from '../../core/wallet/lots.ts';
+import { lotsAfter, takeFrom, usableCredits } from '../../core/wallet/lots.ts';
 import type { Holding } from '../../core/wallet/movement.ts';
+import { expiriesOf, keepsPromises } from '../../core/wallet/promises.ts';
 import { creditsOf } from '../../core/wallet/rates.ts';
 import { isAway } from '../../storage/failure.ts';
-import { poolOf } from '../../storage/models/reservation.ts';
+import { poolOf, promisedIn } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { holdWallet } from '../wallets/hold-wallet.ts';
@@ -36,21 +37,27 @@ export function walletCounter(stores: Stores, scope: Scope, { wallet, when_in_do
       pool,
       subject: { wallet_id: id },
       hold: async (transaction) => void (await holdWallet(transaction, scope, id)),
-      async look(transaction, { held }) {
+      async look(transaction, { held }, at) {
         if (gathered === null) return { judge: null, looked: null };
         const now = await WalletModel.fetch(scope, id, { database: transaction });
         const holding = await holdingOf(transaction, now);
         const { unpaid, as_of } = gathered;
         const left = (until: number, taken: Decimal) =>
           spendableUntil(holding, { unpaid: unpaid ?? ZERO, until, taken });
+        const expiries = expiriesOf(holding.lots);
+        const promised = await promisedIn(transaction, pool, { now: at, expiries });
         const judge: Judge = (quantity, state, until) =>
           verdictOfCredits({
             is_active: now.wallet_status === 'active',
             left: unpaid === null ? null : left(until, state.held.plus(state.used)),
+            isKept: keepsPromises(lotsAfter(holding.lots, takeFrom(holding.lots, state.used, at.getTime()).parts), [
+              ...state.promised,
+              { until, credits: quantity },
+            ]),
             quantity,
             when_in_doubt,
           });
-        return { judge, looked: { spendable: unpaid && left(new Date(as_of).getTime(), held), as_of } };
+        return { judge, promised, looked: { spendable: unpaid && left(new Date(as_of).getTime(), held), as_of } };
       },
       settle: (transaction, commits) => debitAll(transaction, scope, { id, commits }),
     }),

@@ -7,16 +7,17 @@ import type { Decimal } from '../../core/decimal.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
+import { expiriesOf, type Promised } from '../../core/wallet/promises.ts';
 import { checkCredits, moneyOf } from '../../core/wallet/rates.ts';
 import type { Debit } from '../../core/wallet/request.ts';
 import { currentCaller, onBehalfOf } from '../../storage/caller.ts';
-import { heldIn, poolOf } from '../../storage/models/reservation.ts';
+import { heldIn, poolOf, promisedIn } from '../../storage/models/reservation.ts';
 import type { WalletModel } from '../../storage/models/wallet.ts';
 import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { TogetherByKey } from '../../storage/together.ts';
 import { checkActive, holdWallet } from './hold-wallet.ts';
-import { type Entry, moveAll } from './move-credits.ts';
+import { type Entry, holdingOf, moveAll } from './move-credits.ts';
 
 export type Debited = {
   /** With the balances that it had behind this debit. */
@@ -72,10 +73,11 @@ async function debitTogether(postgres: Database, asked: readonly Asked[]): Promi
       const wallet = await holdWallet(transaction, scope, id);
       const { now } = asked[0]!.entry.author;
       const { held: kept } = await heldIn(transaction, poolOf(wallet), now);
+      const promised = kept.isZero() ? [] : await promisedOf(transaction, wallet, now);
       const { moved, wallet: after } = await moveAll(
         transaction,
         wallet,
-        asked.map(({ entry }) => leaving(entry, kept)),
+        asked.map(({ entry }) => leaving(entry, { kept, promised })),
         checkActive,
       );
       return moved.map((one) =>
@@ -89,10 +91,15 @@ async function debitTogether(postgres: Database, asked: readonly Asked[]): Promi
   return onBehalfOf({ ...caller, request_id }, work);
 }
 
+async function promisedOf(transaction: Transaction, wallet: WalletModel, now: Date): Promise<Promised[]> {
+  const { lots } = await holdingOf(transaction, wallet);
+  return promisedIn(transaction, poolOf(wallet), { now, expiries: expiriesOf(lots) });
+}
+
 /** What is held of the credits is there for whoever has it. */
-function leaving(entry: Entry, kept: Decimal): Entry {
+function leaving(entry: Entry, held: { kept: Decimal; promised: readonly Promised[] }): Entry {
   const { movement } = entry;
-  return movement.kind === 'spend' ? { ...entry, movement: { ...movement, kept } } : entry;
+  return movement.kind === 'spend' ? { ...entry, movement: { ...movement, ...held } } : entry;
 }
 
 /** The first answer for ever: a later one does not say what other debits have left since. */

@@ -5,11 +5,18 @@
 import { type Decimal, ZERO } from '../decimal.ts';
 import { type FarthingError, notAllowed } from '../error.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import type { Promised } from '../wallet/promises.ts';
 import type { Reservation } from './record.ts';
 import type { Verdict } from './room.ts';
 
 /** `used`: what was committed meanwhile, and is in nothing that the judge has read. */
-export type PoolState = { readonly held: Decimal; readonly held_count: number; readonly used: Decimal };
+export type PoolState = {
+  readonly held: Decimal;
+  readonly held_count: number;
+  readonly used: Decimal;
+  /** Of credits: what is held, by when it ends. */
+  readonly promised: readonly Promised[];
+};
 /** `until`: so long it must be there to be used. Null while it was not gathered what there is room for. */
 export type Judge = ((quantity: Decimal, state: PoolState, until: Milliseconds) => Verdict) | null;
 
@@ -65,7 +72,8 @@ export function decideCheck({ quantity, hold, now }: Check, state: PoolState, ju
     reservation_status: 'held',
     expires_at: formatMs(expires),
   };
-  const after = { ...state, held: state.held.plus(quantity), held_count: state.held_count + 1 };
+  const promised = [...state.promised, { until: expires, credits: quantity }];
+  const after = { ...state, held: state.held.plus(quantity), held_count: state.held_count + 1, promised };
   return { kind: 'hold', verdict, record, state: after };
 }
 
@@ -102,8 +110,8 @@ export function decideCommit(
     ended_at: formatMs(now),
     ended_by: 'commit',
   };
-  const held_count = state.held_count - (status === 'held' ? 1 : 0);
-  return { kind: 'end', changes, state: { held: state.held.minus(own), held_count, used: state.used.plus(quantity) } };
+  const after = status === 'held' ? withoutOne(state, { of, quantity_held }) : state;
+  return { kind: 'end', changes, state: { ...after, used: state.used.plus(quantity) } };
 }
 
 export function decideRelease(
@@ -121,11 +129,7 @@ export function decideRelease(
     ended_at: formatMs(now),
     ended_by: 'release',
   };
-  return {
-    kind: 'end',
-    changes,
-    state: { ...state, held: state.held.minus(quantity_held), held_count: state.held_count - 1 },
-  };
+  return { kind: 'end', changes, state: withoutOne(state, { of, quantity_held }) };
 }
 
 /** Of one that is charged when its time is over; what is released then is released by whoever comes first. */
@@ -143,9 +147,19 @@ export function decideExpiry(
     ended_at: expires_at,
     ended_by: 'expiry',
   };
-  const { held, held_count } = state;
   const used = is_charged ? state.used.plus(quantity_held) : state.used;
-  return { kind: 'end', changes, state: { held: held.minus(quantity_held), held_count: held_count - 1, used } };
+  return { kind: 'end', changes, state: { ...withoutOne(state, { of, quantity_held }), used } };
+}
+
+function withoutOne(state: PoolState, one: { of: Reservation; quantity_held: Decimal }): PoolState {
+  const { held, held_count, promised } = state;
+  const ended = { until: instantOf(one.of.expires_at), credits: one.quantity_held.negated() };
+  return {
+    ...state,
+    held: held.minus(one.quantity_held),
+    held_count: held_count - 1,
+    promised: [...promised, ended],
+  };
 }
 
 function refused(state: PoolState, error: FarthingError, is_doubtful = false): Decided {

@@ -108,10 +108,12 @@ export function spendable(of: {
 export function verdictOfCredits(of: {
   readonly is_active: boolean;
   readonly left: Decimal | null;
+  /** Whether it leaves what others were promised. */
+  readonly isKept: boolean;
   readonly quantity: Decimal;
   readonly when_in_doubt: 'deny' | 'allow';
 }): Verdict {
   if (!of.is_active) return said(false, 'no_wallet');
   if (of.left === null) return said(of.when_in_doubt === 'allow', 'in_doubt');
-  return of.quantity.lte(of.left) ? said(true, 'within_limit') : said(false, 'insufficient_credits');
+  return of.isKept && of.quantity.lte(of.left) ? said(true, 'within_limit') : said(false, 'insufficient_credits');
 }

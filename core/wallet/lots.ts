@@ -44,6 +44,13 @@ export function takeFrom(
   return { parts, lacking };
 }
 
+/** What is left in them then. */
+export function lotsAfter(lots: readonly Lot[], parts: readonly Part[]): Lot[] {
+  const taken = new Map<string, Decimal>();
+  for (const { lot_id, credits } of parts) taken.set(lot_id, (taken.get(lot_id) ?? ZERO).plus(credits));
+  return lots.map((lot) => ({ ...lot, available: lot.available.minus(taken.get(lot.id) ?? ZERO) }));
+}
+
 export function inOrderOfUse(a: Lot, b: Lot): number {
   return (
     lowerFirst(a.priority, b.priority) ||

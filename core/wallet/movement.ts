@@ -6,7 +6,8 @@ import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { notAllowed } from '../error.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { ACCOUNT_OF, type Account, type CounterAccount } from './accounts.ts';
-import { type Lot, type Part, takeFrom, usableCredits } from './lots.ts';
+import { type Lot, lotsAfter, type Part, takeFrom, usableCredits } from './lots.ts';
+import { keepsPromises, type Promised } from './promises.ts';
 import { moneyOf } from './rates.ts';
 import type { TransactionReason, WalletTransaction } from './record.ts';
 
@@ -36,6 +37,8 @@ export type Movement = Told &
         readonly allow_negative?: boolean | undefined;
         /** That is left in the wallet, because it is held for others. */
         readonly kept?: Decimal | undefined;
+        /** The same by when it ends. */
+        readonly promised?: readonly Promised[] | undefined;
       }
     /** Of these lots, whatever their order. */
     | { readonly kind: 'take'; readonly parts: readonly Part[] }
@@ -65,7 +68,10 @@ export function move(holding: Holding, movement: Movement): Decided {
     return changed(holding, movement, { parts, counter: ACCOUNT_OF[movement.transaction_reason] });
   }
   const { parts, lacking } = takeFrom(holding.lots, movement.credits, movement.at_ms);
-  if (!movement.allow_negative) checkAvailable(holding, movement);
+  if (!movement.allow_negative) {
+    checkAvailable(holding, movement);
+    checkPromises(lotsAfter(holding.lots, parts), movement);
+  }
   return changed(holding, movement, {
     parts: parts.map(({ lot_id, credits }) => ({ lot_id, credits: credits.negated() })),
     overdraft: lacking.negated(),
@@ -79,6 +85,14 @@ function checkAvailable({ lots }: Holding, { credits, at_ms, kept = ZERO }: Spen
     throw notAllowed('the wallet does not have so many credits', {
       field: 'credits',
       credits_available: available.toFixed(),
+    });
+}
+
+/** Of one that holds nothing there is nothing to ask. */
+function checkPromises(left: readonly Lot[], { promised = [] }: Spend): void {
+  if (promised.length > 0 && !keepsPromises(left, promised))
+    throw notAllowed('the credits that this would use are held, and the others expire before that ends', {
+      field: 'credits',
     });
 }
 
@@ -149,9 +163,10 @@ function changed(holding: Holding, told: Told, { parts, overdraft = ZERO, counte
 }
 
 function withParts(lots: readonly Lot[], parts: readonly Part[]): Lot[] {
-  const change = new Map<string, Decimal>();
-  for (const { lot_id, credits } of parts) change.set(lot_id, (change.get(lot_id) ?? ZERO).plus(credits));
-  return lots.map((lot) => ({ ...lot, available: lot.available.plus(change.get(lot.id) ?? ZERO) }));
+  return lotsAfter(
+    lots,
+    parts.map(({ lot_id, credits }) => ({ lot_id, credits: credits.negated() })),
+  );
 }
 
 /** Which credits a debit used, as its metadata says it. */

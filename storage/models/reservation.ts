@@ -5,7 +5,8 @@
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import { type Reservation, reservationShape } from '../../core/reservation/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import type { Promised } from '../../core/wallet/promises.ts';
 import type { Database, Transaction } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 
@@ -87,6 +88,24 @@ export async function heldIn(
   );
   const [row] = rows;
   return row ? { held: new Decimal(row.held), held_count: row.held_count } : NOTHING;
+}
+
+/** What is held of a wallet, by which of these expiries it ends before, in order, or at (docs/rules/reservations.md, "Credits"). */
+export async function promisedIn(
+  database: Database,
+  pool: Pool,
+  { now, expiries }: { now: Date; expiries: readonly Milliseconds[] },
+): Promise<Promised[]> {
+  const { rows } = await database.raw(
+    `select max(expires_at) as until, sum(quantity)::text as credits from reservations
+      where ${OF_POOL} and reservation_status = 'held' and not (on_expiry = 'release' and expires_at <= ?)
+      group by width_bucket(expires_at - interval '1 microsecond', ?::timestamptz[])`,
+    [...keyOf(pool), now, expiries.map(formatMs)],
+  );
+  return rows.map(({ until, credits }: { until: Date | string; credits: string }) => ({
+    until: new Date(until).getTime(),
+    credits: new Decimal(credits),
+  }));
 }
 
 /** The same for who only asks, and changes nothing. */

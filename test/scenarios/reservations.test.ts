@@ -230,4 +230,33 @@ describe('reservations, and who comes late', () => {
     expect(await second).to.be.instanceOf(TypeError);
     expect(gathered).to.equal(2);
   });
+
+  it('what a longer hold will need is not used before what expires', async () => {
+    await world.customer('ordered');
+    const { id } = await world.post('/wallets', { external_customer_id: 'ordered', currency: 'usd' });
+    const lot = (priority: number, fields: Fields) =>
+      world.post(`/wallets/${id}/top-up`, {
+        credits_to_add: '50',
+        transaction_reason: 'FREE_CREDIT_GRANT',
+        priority,
+        idempotency_key: `lot ${priority}`,
+        ...fields,
+      });
+    const minutes = (many: number) => new Date(world.now.getTime() + many * 60_000).toISOString();
+    await lot(1, {});
+    await lot(2, { expiry_date_utc: minutes(10) });
+    const hold = (credits: string, ttl_seconds: number) =>
+      world.post('/entitlements/check', { external_customer_id: 'ordered', credits, hold: { ttl_seconds } });
+    const long = await hold('50', 3600);
+    expect(long.allowed).to.equal(true);
+    // It would use what lasts.
+    expect(await hold('50', 60)).to.deep.include({ allowed: false, reason: 'insufficient_credits' });
+    const body = { credits: '50', transaction_reason: 'MANUAL_BALANCE_DEBIT', idempotency_key: 'by hand' };
+    const debit = await world.api.request('POST', `/wallets/${id}/debit`, { body });
+    expect(debit.body).to.deep.include({ code: 'invalid_operation' });
+    world.at(minutes(30));
+    await expireCredits(world.api.services, { now: world.now });
+    await world.post(`/reservations/${long.reservation.id}/commit`, {});
+    expect(await world.get(`/wallets/${id}`)).to.deep.include({ credit_balance: '0', credits_owed: '0' });
+  });
 });
