@@ -145,7 +145,8 @@ async function checkCredits(stores: Stores, scope: Scope, asking: Asking & Named
   }
   const counter = walletCounter(stores, scope, { wallet, when_in_doubt: config.when_in_doubt });
   const told = (await askDesk(stores, counter, opOf(quantity, { request, author, config }))) as Told<Purse>;
-  const remaining = told.looked?.spendable ?? null;
+  // Less what is held, by this one too.
+  const remaining = told.looked?.spendable?.minus(told.held) ?? null;
   return {
     ...said(told, { customer, quantity }),
     wallet_id: wallet.id,

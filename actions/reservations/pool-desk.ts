@@ -55,7 +55,7 @@ export type Desk<Looked> = {
   /** Holds it until the transaction ends. */
   hold(transaction: Transaction): Promise<void>;
   /** What there is room for, where that was gathered: read where nobody else decides. */
-  look(transaction: Transaction, held: Held, now: Date): Promise<LookedAt<Looked>>;
+  look(transaction: Transaction, now: Date): Promise<LookedAt<Looked>>;
   /** What becomes of commits beside their rows, in the same transaction: the debit of each. */
   settle?(transaction: Transaction, commits: readonly Ended[]): Promise<ReadonlyMap<string, string>>;
 };
@@ -99,8 +99,8 @@ async function outcomesOf<Looked>(
   { ops, held, now }: { ops: readonly Op[]; held: Held; now: Date },
 ): Promise<Outcome<Looked>[]> {
   const known = await knownTo(transaction, desk.pool, ops);
-  const { judge, looked, promised = [] } = await desk.look(transaction, held, now);
-  const decided = decideAll(ops, { state: { ...held, used: ZERO, promised }, judge, known, subject: desk.subject });
+  const { judge, looked, promised = [] } = await desk.look(transaction, now);
+  const decided = decideAll(ops, { state: { ...held, used: ZERO, promised }, judge, known, pool: desk.pool });
   const written = await write(transaction, desk, decided);
   return decided.map((one, index) => outcomeOf(one, { looked, written: written.get(index) ?? null }));
 }
@@ -125,10 +125,10 @@ type Deciding = {
   readonly state: PoolState;
   readonly judge: Judge;
   readonly known: Known;
-  readonly subject: Desk<unknown>['subject'];
+  readonly pool: Pool;
 };
 
-function decideAll(ops: readonly Op[], { state: before, judge, known, subject }: Deciding): One[] {
+function decideAll(ops: readonly Op[], { state: before, judge, known, pool }: Deciding): One[] {
   let state = before;
   const keys = new Set<string>();
   const endedNow = new Set<string>();
@@ -141,7 +141,7 @@ function decideAll(ops: readonly Op[], { state: before, judge, known, subject }:
       if (op.kind === 'check') {
         const key = op.hold?.idempotency_key ?? null;
         const kept = key === null ? undefined : known.byKey.get(key);
-        if (kept) return sameThing(kept, subject, op, state);
+        if (kept) return sameThing(kept, pool, op, state);
         if (key !== null && keys.has(key)) return { kind: 'repeated', op, state };
         const decided = decideCheck(op, state, judge);
         if (decided.kind === 'hold' && key !== null) keys.add(key);
@@ -171,9 +171,10 @@ function decideEnd(
 }
 
 /** A key that means something else by now is a mistake of whoever says it. */
-function sameThing(kept: ReservationModel, subject: Desk<unknown>['subject'], op: Op, state: PoolState): One {
-  const asked = 'feature_id' in subject ? subject.feature_id : subject.wallet_id;
-  if (kept.subject_id === asked) return { kind: 'known', op, state, before: kept };
+function sameThing(kept: ReservationModel, pool: Pool, op: Check, state: PoolState): One {
+  const isSame =
+    kept.customer_id === pool.customer_id && kept.subject_id === pool.subject_id && op.quantity.eq(kept.quantity);
+  if (isSame) return { kind: 'known', op, state, before: kept };
   const error = alreadyExists('this idempotency_key was used for another reservation', {
     field: 'idempotency_key',
     reservation_id: kept.id,

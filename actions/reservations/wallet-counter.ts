@@ -23,7 +23,7 @@ import type { Ended } from './pool-desk.ts';
 
 /** In credits: what was used and is not paid yet; null where usage could not be read. */
 type Unpaid = { readonly unpaid: Decimal | null; readonly as_of: string };
-/** What is left to be spent now; null where that is not known. */
+/** What could be spent now, were nothing held; null where that is not known. */
 export type Purse = { readonly spendable: Decimal | null; readonly as_of: string };
 type Of = { readonly wallet: WalletModel; readonly when_in_doubt: 'deny' | 'allow' };
 
@@ -37,7 +37,7 @@ export function walletCounter(stores: Stores, scope: Scope, { wallet, when_in_do
       pool,
       subject: { wallet_id: id },
       hold: async (transaction) => void (await holdWallet(transaction, scope, id)),
-      async look(transaction, { held }, at) {
+      async look(transaction, at) {
         if (gathered === null) return { judge: null, looked: null };
         const now = await WalletModel.fetch(scope, id, { database: transaction });
         const holding = await holdingOf(transaction, now);
@@ -57,7 +57,7 @@ export function walletCounter(stores: Stores, scope: Scope, { wallet, when_in_do
             quantity,
             when_in_doubt,
           });
-        return { judge, promised, looked: { spendable: unpaid && left(new Date(as_of).getTime(), held), as_of } };
+        return { judge, promised, looked: { spendable: unpaid && left(new Date(as_of).getTime(), ZERO), as_of } };
       },
       settle: (transaction, commits) => debitAll(transaction, scope, { id, commits }),
     }),

@@ -13,6 +13,7 @@ import { creditsOf, payableMoney } from '../../core/wallet/rates.ts';
 import { paidTypes, paysFor } from '../../core/wallet/real-time.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
+import { heldNow, poolOf } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { lotOf, lotsOf } from '../../storage/models/wallet-transaction.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
@@ -70,7 +71,10 @@ async function payable(
 ): Promise<Decimal> {
   if (await isPurchase(database, invoice)) return new Decimal(0);
   const lots = (await lotsOf(wallet, database)).map(lotOf);
-  const money = payableMoney(usableCredits(lots, referenceOf(invoice, now)), wallet.conversion_rate, invoice.currency);
+  // What is held was promised to somebody.
+  const { held } = await heldNow(database, poolOf(wallet), now);
+  const usable = Decimal.max(0, usableCredits(lots, referenceOf(invoice, now)).minus(held));
+  const money = payableMoney(usable, wallet.conversion_rate, invoice.currency);
   return Decimal.min(money, await shareOf(database, invoice, wallet), invoice.amount_remaining);
 }
 

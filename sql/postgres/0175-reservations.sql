@@ -3,7 +3,8 @@ create table reservations (
   id text primary key,
   tenant_id text not null,
   environment_id text not null,
-  customer_id text not null references customers (id),
+  -- No key refers to it: whoever makes an invoice holds the customer before the wallet, and who holds credits the wallet alone.
+  customer_id text not null,
   feature_id text references features (id),
   wallet_id text references wallets (id),
   -- The feature or the wallet: with the customer it says what reservations share.
@@ -57,7 +58,7 @@ create index reservations_wallet on reservations (tenant_id, environment_id, wal
 create table reservation_pools (
   tenant_id text not null,
   environment_id text not null,
-  customer_id text not null references customers (id),
+  customer_id text not null,
   subject_id text not null,
   held numeric not null default 0 check (held >= 0),
   held_count integer not null default 0 check (held_count >= 0),

@@ -45,7 +45,13 @@ type Named = {
   readonly about: readonly string[];
 };
 
-type Read = { readonly subject: Subject; readonly line: RunningLine | null; readonly end_us: Microseconds };
+type Read = {
+  readonly subject: Subject;
+  readonly line: RunningLine | null;
+  readonly meter_id: string;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
+};
 
 export class KeptAnswer implements Notes, Watcher {
   readonly scope: Scope;
@@ -118,7 +124,8 @@ export class KeptAnswer implements Notes, Watcher {
       const isAt = read.progress !== null && this.#memory.isAt(read.progress);
       const line = isAt ? this.#memory.running.lineOf(subject, read) : null;
       if (line) line.watchers++;
-      this.#reads.push({ subject, line, end_us: read.asked.end_us });
+      const { meter, start_us, end_us } = read.asked;
+      this.#reads.push({ subject, line, meter_id: meter.id, start_us, end_us });
     }
   }
 
@@ -189,19 +196,22 @@ export class KeptAnswer implements Notes, Watcher {
     return answer;
   }
 
+  /** Whose it is is not said: where several customers have used the same meter in the same time, nobody is taken for another. */
   #readKept(meter_id: string, { start, end }: Period): UsageAnswer {
     const [start_us, end_us] = [usOf(start), usOf(end)];
-    for (const { line } of this.#reads)
-      if (line?.meter.id === meter_id && line.start_us === start_us && line.end_us === end_us)
-        return {
-          ...line.answer,
-          buckets: null,
-          bucket_starts: null,
-          as_of: NOWHERE.as_of,
-          high_water: NOWHERE.high_water,
-          meter_version: line.meter_version,
-        };
-    throw new NotKept();
+    const fits = this.#reads.filter(
+      (read) => read.meter_id === meter_id && read.start_us === start_us && read.end_us === end_us,
+    );
+    const [first] = fits;
+    if (!first?.line || fits.some(({ subject }) => subject !== first.subject)) throw new NotKept();
+    return {
+      ...first.line.answer,
+      buckets: null,
+      bucket_starts: null,
+      as_of: NOWHERE.as_of,
+      high_water: NOWHERE.high_water,
+      meter_version: first.line.meter_version,
+    };
   }
 
   #changesOfLines(): number {

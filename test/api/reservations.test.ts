@@ -297,6 +297,20 @@ describe('reservations', () => {
       idempotency_key: 'job-1',
     };
     expect((await refusal('/entitlements/check', elsewhere)).code).to.equal('already_exists');
+    await world.subscribe('other keys', 'Pro');
+    for (const other of [{ external_customer_id: 'other keys' }, { quantity: '81' }])
+      expect(
+        (
+          await refusal('/entitlements/check', {
+            external_customer_id: 'keys',
+            feature_id: features.tokens.id,
+            quantity: '80',
+            hold: {},
+            idempotency_key: 'job-1',
+            ...other,
+          })
+        ).code,
+      ).to.equal('already_exists');
     const body = { external_customer_id: 'keys', feature_id: features.tokens.id, quantity: '5', hold: {} };
     const headers = { 'idempotency-key': 'from the header' };
     const sent = await world.api.request('POST', '/entitlements/check', { body, headers });
@@ -327,6 +341,47 @@ describe('reservations', () => {
     expect((await world.api.request('POST', '/entitlements/check', { key: reader, body })).status).to.equal(403);
   });
 
+  it('credits: holds and purchases of one wallet wait for nobody who waits for them', async () => {
+    await world.customer('busy');
+    const wallet = { external_customer_id: 'busy', currency: 'usd', initial_credits_to_load: '1000' };
+    const { id } = await post('/wallets', wallet);
+    const body = { external_customer_id: 'busy', credits: '1', hold: {} };
+    const bought = { credits_to_add: '1', transaction_reason: 'PURCHASED_CREDIT_INVOICED' };
+    const asked = Array.from({ length: 40 }, (_, index) =>
+      index % 4 === 0
+        ? world.api.request('POST', `/wallets/${id}/top-up`, { body: bought })
+        : world.api.request('POST', '/entitlements/check', { body }),
+    );
+    for (const { status, text } of await Promise.all(asked)) expect(status, text).to.be.below(300);
+  });
+
+  it('credits: what is held of a postpaid wallet is not collected', async () => {
+    const { id: customer_id } = await world
+      .customer('postpaid')
+      .then(() => world.get(`/customers/${world.id('customer postpaid')}`));
+    const { id } = await post('/wallets', {
+      customer_id,
+      currency: 'usd',
+      wallet_type: 'POST_PAID',
+      initial_credits_to_load: '100',
+    });
+    const held = await post('/entitlements/check', { customer_id, wallet_id: id, credits: '70', hold: {} });
+    expect(held.allowed).to.equal(true);
+    const amounts = { amount_due: '50', total: '50', subtotal: '50' };
+    const invoice = await post('/invoices', {
+      customer_id,
+      currency: 'usd',
+      invoice_type: 'ONE_OFF',
+      ...amounts,
+      line_items: [{ display_name: 'work', amount: '50', quantity: '1' }],
+    });
+    await post(`/invoices/${invoice.id}/finalize`, {});
+    await post(`/invoices/${invoice.id}/payment/attempt`, {});
+    expect(await world.get(`/invoices/${invoice.id}`)).to.deep.include({ amount_paid: '30', amount_remaining: '20' });
+    await commit(held.reservation.id);
+    expect(await world.get(`/wallets/${id}`)).to.deep.include({ credit_balance: '0', credits_owed: '0' });
+  });
+
   it('credits: what can be spent is what is there, less what was used, less what is held', async () => {
     await world.customer('purse');
     const wallet = await post('/wallets', {
@@ -343,7 +398,7 @@ describe('reservations', () => {
       feature_id: null,
     });
     const first = await spend('60', { hold: { metadata: { job: 'j' } } });
-    expect(first).to.deep.include({ allowed: true, held: '60' });
+    expect(first).to.deep.include({ allowed: true, held: '60', remaining: '40' });
     expect(await spend('41')).to.deep.include({ allowed: false, reason: 'insufficient_credits', remaining: '40' });
     // A debit by hand leaves what is held.
     const debit = (credits: string, key: string) => ({

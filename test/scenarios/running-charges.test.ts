@@ -68,6 +68,36 @@ describe('running charges', () => {
     expect(arrived, 'answers that were made of what arrived').to.be.above(2);
   }).timeout(300_000);
 
+  it('of who pays for several customers take none of them for another', async () => {
+    await begin();
+    await world.customer('head office');
+    const purse = { external_customer_id: 'head office', currency: 'usd', initial_credits_to_load: '500' };
+    await world.post('/wallets', purse);
+    await world.on('2026-01-04');
+    for (const branch of ['north', 'south'])
+      await world.subscribe(branch, 'Pro', { inheritance: { invoicing_customer_external_id: 'head office' } });
+    const balance = async () => {
+      const { services, scope } = world.api;
+      const wallet = await WalletModel.fetch(scope, (await walletOf('head office')).id, {
+        database: services.postgres,
+      });
+      const anew = await realTimeOf({ ...services, usage_memory: undefined }, wallet, world.now);
+      const told = await world.get(`/wallets/${wallet.id}/balance/real-time`);
+      expect(told.real_time_balance).to.equal(anew.real_time_balance);
+    };
+    await used('north', 'calls', { n: 90 });
+    for (const [branch, n] of [
+      ['south', 5],
+      ['south', 6],
+      ['north', 7],
+      ['south', 8],
+    ] as const) {
+      await balance();
+      await used(branch, 'calls', { n });
+    }
+    await balance();
+  });
+
   const begin = async () => {
     await world.meter('calls');
     await world.meter('peak', { type: 'MAX', field: 'n' });
