@@ -171,7 +171,7 @@ function decideEnd(
 }
 
 /** A key that means something else by now is a mistake of whoever says it. */
-function sameThing(kept: ReservationModel, pool: Pool, op: Check, state: PoolState): One {
+function sameThing(kept: ReservationModel, pool: Pool, op: Check & By, state: PoolState): One {
   const isSame =
     kept.customer_id === pool.customer_id && kept.subject_id === pool.subject_id && op.quantity.eq(kept.quantity);
   if (isSame) return { kind: 'known', op, state, before: kept };
