@@ -149,7 +149,8 @@ const commands: fc.Arbitrary<Command>[] = [
         author,
       }).catch((error: FarthingError) => error);
       const wasSent = typeof one.state === 'number';
-      const isDone = model.commit(one, one.quantity);
+      // What has expired needs room, and without the log nobody knows how far usage is counted: it is refused for the doubt.
+      const isDone = one.state !== 'expired' && model.commit(one, one.quantity);
       if (done instanceof FarthingError)
         expect(done.code).to.equal(isDone ? 'service_unavailable' : 'invalid_operation');
       else expect([isDone, wasSent]).to.deep.equal([true, true]);
