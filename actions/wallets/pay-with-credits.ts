@@ -7,7 +7,6 @@ import { type FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import { RECEIVED } from '../../core/payment/moves.ts';
 import type { Author } from '../../core/stamp.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { usableCredits } from '../../core/wallet/lots.ts';
 import { creditsOf, payableMoney } from '../../core/wallet/rates.ts';
 import { paidTypes, paysFor } from '../../core/wallet/real-time.ts';
@@ -20,6 +19,7 @@ import type { Database, Transaction } from '../../storage/stores.ts';
 import { holdWallet } from './hold-wallet.ts';
 import { moveCredits } from './move-credits.ts';
 import { isPurchase } from './pending-credits.ts';
+import { referenceOf } from './prepaid-wallets.ts';
 
 /** The one that is stated, or the customer's own; refused where it cannot pay so much. */
 export async function walletToPay(
@@ -76,10 +76,6 @@ async function payable(
   const usable = Decimal.max(0, usableCredits(lots, referenceOf(invoice, now)).minus(held));
   const money = payableMoney(usable, wallet.conversion_rate, invoice.currency);
   return Decimal.min(money, await shareOf(database, invoice, wallet), invoice.amount_remaining);
-}
-
-function referenceOf({ period_end }: Invoice, now: Date): Milliseconds {
-  return period_end ? Math.min(instantOf(period_end), now.getTime()) : now.getTime();
 }
 
 /** The lines for whose prices it pays, with their taxes, less what credits have paid of the invoice. */

@@ -66,7 +66,7 @@ export async function walletsFor(
 }
 
 /** Credits that had expired at the end of the period do not pay for it. */
-function referenceOf({ period_end }: Pick<Invoice, 'period_end'>, now: Date): Milliseconds {
+export function referenceOf({ period_end }: Pick<Invoice, 'period_end'>, now: Date): Milliseconds {
   return period_end ? Math.min(instantOf(period_end), now.getTime()) : now.getTime();
 }
 
