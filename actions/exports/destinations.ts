@@ -51,10 +51,10 @@ export function directoryIn({ EXPORT_DIRECTORY }: ExportSettings): string {
 
 type Named = Pick<Task, 'id' | 'entity_type' | 'range_start' | 'range_end'>;
 
-/** `prefix/invoice/20260301T000000Z_20260302T000000Z_task_….csv.gz`: whose name it is stays its name, however often it is written. */
+/** `prefix/invoice/20260301T000000Z_20260302T000000Z.task_….csv.gz`: whose name it is stays its name, however often it is written. */
 export function fileName(task: Named, { format, compression }: JobConfig): string {
   const range = [task.range_start, task.range_end].map((instant) => compact(instant!)).join('_');
-  return `${range}_${task.id}.${EXTENSIONS[format]}${compression === 'gzip' ? '.gz' : ''}`;
+  return `${range}.${task.id}.${EXTENSIONS[format]}${compression === 'gzip' ? '.gz' : ''}`;
 }
 
 /** In a directory, which all share, below that of the environment. */

@@ -5,7 +5,7 @@
 import { SYSTEM_USER } from '../../core/audit/record.ts';
 import { intervalAfter } from '../../core/scheduled-task/interval.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
-import { type DueTask, dueScheduledTasks, ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
+import { type DueTask, dueScheduledTasks, moveOn, ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { addExport } from './scheduled-tasks.ts';
 
@@ -51,18 +51,8 @@ function addRanges(
       next = intervalAfter(scheduled.interval, next);
       added++;
     }
-    if (added > 0) await moveOn(database, scheduled, next);
+    if (added > 0)
+      await moveOn(database, scheduled, { next_start: formatMs(next.start), next_end: formatMs(next.end) });
     return added;
   });
-}
-
-/** Nobody has changed the record: how far it is, is in no audit log. */
-async function moveOn(
-  database: Parameters<typeof ScheduledTaskModel.in>[1],
-  scheduled: ScheduledTaskModel,
-  next: { start: number; end: number },
-): Promise<void> {
-  await ScheduledTaskModel.in(scheduled, database)
-    .where({ id: scheduled.id })
-    .patch({ next_start: formatMs(next.start), next_end: formatMs(next.end) });
 }

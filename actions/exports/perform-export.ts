@@ -41,7 +41,7 @@ async function performOnce(stores: Stores, place: RunPlace, how: Performing): Pr
     bytes: file.bytes,
     signal: how.signal,
     begun: task.upload_id,
-    onBegin: (upload_id) => keepUpload(stores, task, upload_id),
+    onBegin: (upload_id) => keepUpload(stores, task, { upload_id, now: how.clock() }),
   });
   try {
     return await finish(stores, place, { ...begun, ...how, file, written });
@@ -97,8 +97,15 @@ function fileOf(stores: Stores, { task, scheduled }: Begun, { clock, signal }: A
 }
 
 /** Whoever goes on after this process takes away what it has left. */
-async function keepUpload({ postgres }: Stores, task: TaskModel, upload_id: string): Promise<void> {
-  await TaskModel.in(task, postgres).where({ id: task.id }).patch({ upload_id });
+async function keepUpload(
+  { postgres }: Stores,
+  { id, ...scope }: TaskModel,
+  { upload_id, now }: { upload_id: string; now: Date },
+): Promise<void> {
+  await postgres.transaction(async (database) => {
+    const task = await TaskModel.fetch(scope, id, { database, lock: true });
+    await TaskModel.change(task, { upload_id }, { by: { user_id: task.updated_by, now }, database });
+  });
 }
 
 type Finishing = Begun & Attempt & { file: ExportFile; written: WrittenFile };

@@ -42,7 +42,7 @@ export const downloadRoutes: Route[] = [
     summary: 'Open the file of an export by its address',
     description:
       'The address comes from `GET /tasks/{id}/download`. It needs no key, and is good for a quarter of an hour.',
-    tag: 'Exports',
+    tag: 'Tasks',
     access: 'public',
     params: z.object({ token: z.string().max(2000).meta({ description: 'As it stands in the address.' }) }),
     success: 200,

@@ -57,7 +57,7 @@ export const scheduledTaskShape = z.object({
     description: 'How long the time of a file is: 15MIN, 30MIN, hourly or daily, by the clock of UTC.',
   }),
   enabled: z.boolean().meta({ description: 'Whether files are written by themselves.' }),
-  job_config: jobConfig,
+  job_config: jobConfig.meta({ description: 'Where in the connection, and in which form.' }),
   ...baseFields,
 });
 export type ScheduledTask = z.output<typeof scheduledTaskShape>;

@@ -40,6 +40,7 @@ create table scheduled_tasks (
 );
 create index scheduled_tasks_list on scheduled_tasks (tenant_id, environment_id, status, created_at, id);
 create index scheduled_tasks_connection on scheduled_tasks (tenant_id, environment_id, connection_id, created_at, id);
+create index scheduled_tasks_enabled on scheduled_tasks (tenant_id, environment_id, enabled, status, created_at, id);
 create index scheduled_tasks_due on scheduled_tasks (next_end) where enabled and status = 'published';
 
 -- Of a run that was asked for by hand there may be several for one range; of the schedule's own there is one, whoever makes it.

@@ -25,3 +25,12 @@ export async function dueScheduledTasks(database: Database, over_at: Date, limit
   );
   return rows;
 }
+
+/** What its next range is. Nobody has changed the record: how far it is, is in no audit log. */
+export async function moveOn(
+  database: Database,
+  { id, tenant_id, environment_id }: DueTask,
+  next: Pick<ScheduledTaskModel, 'next_start' | 'next_end'>,
+): Promise<void> {
+  await database('scheduled_tasks').where({ id, tenant_id, environment_id }).update(next);
+}

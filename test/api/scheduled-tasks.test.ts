@@ -184,7 +184,7 @@ describe('scheduled exports', () => {
     const [task] = await ended('the file', scheduled, 1);
     expect(task, task.error_summary).to.include({ task_status: 'COMPLETED', workflow_id: run.workflow_id });
     expect(task.file_url).to.match(
-      /^s3:\/\/exports\/finance\/daily\/usage_analytics\/20260301T000000Z_20260301T160000Z_task_\w+\.csv\.gz$/,
+      /^s3:\/\/exports\/finance\/daily\/usage_analytics\/20260301T000000Z_20260301T160000Z\.task_\w+\.csv\.gz$/,
     );
     const bytes = await fileOf(task);
     expect(createHash('sha256').update(bytes).digest('hex')).to.equal(task.sha256);
