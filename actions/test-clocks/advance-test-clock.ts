@@ -110,7 +110,7 @@ class Advance {
     let { progress } = clock;
     for (const kind of kinds) {
       const before = progress;
-      if (!kind.minds_plans) this.#plans.forget();
+      if (!kind.plans_in_hand) this.#plans.forget();
       const report = await kind.run(this.#stores, {
         now: new Date(at),
         only: { tenant_id, environment_id },
