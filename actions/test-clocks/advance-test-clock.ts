@@ -77,13 +77,13 @@ class Advance {
   }
 
   /**
-   * Whoever advanced it before may have ended between the move to an instant and what is looked at there, which is due behind where the clock stands
-   * alone: it is looked at once more. What was done is not done again.
+   * Whoever advanced it before may have ended, or failed, between the move to an instant and what is looked at there, which is due behind
+   * where the clock stands alone: it is looked at once more. What was done is not done again.
    */
   async #endBrokenStep(): Promise<void> {
     const clock = await this.#clock();
     const at = clock && instantOf(clock.frozen_time);
-    if (at === null || at === instantOf(clock!.advanced_from)) return;
+    if (at === null || (at === instantOf(clock!.advanced_from) && !clock!.is_at_failure)) return;
     const instants = await this.#instants(at - 1);
     await this.#step(clock!, { at, kinds: this.#kinds.filter((_, index) => instants[index] === at) });
   }
