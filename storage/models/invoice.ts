@@ -22,14 +22,10 @@ export function lastBillingSequence(scope: Scope, subscription_id: string, datab
   const key = `last billing sequence ${tenant_id} ${environment_id}`;
   return together(database, { key, asked: subscription_id }, async (ids) => {
     const { rows } = await database.raw(
-      // Of each the end of an index, however many it has had.
-      `select asked.id, coalesce(latest.billing_sequence, 0) as last
+      `select asked.id, coalesce(max(invoices.billing_sequence), 0) as last
          from unnest(?::text[]) as asked (id)
-         left join lateral (
-           select billing_sequence from invoices
-            where tenant_id = ? and environment_id = ? and subscription_id = asked.id and billing_sequence is not null
-            order by billing_sequence desc limit 1
-         ) as latest on true`,
+         left join invoices on invoices.tenant_id = ? and invoices.environment_id = ? and invoices.subscription_id = asked.id
+        group by asked.id`,
       [[...ids], tenant_id, environment_id],
     );
     const last = new Map(rows.map((row: { id: string; last: number }) => [row.id, row.last]));
