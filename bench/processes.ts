@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cpuOfTree } from './cpu.ts';
 import type { Load, Loaded } from './load.ts';
+import type { Reading, Readings } from './p9-readers.ts';
 import type { RawInsert } from './raw-inserter.ts';
 import type { Part } from './serve.ts';
 import { meterDefinitions } from './workload.ts';
@@ -37,7 +38,7 @@ export async function startService(
 ): Promise<EmbeddedService> {
   const child = fork(fileURLToPath(new URL('./serve.ts', import.meta.url)), [JSON.stringify({ part, dir, settings })], {
     execPath: NODE,
-    execArgv: [...NODE_FLAGS, ...profiling()],
+    execArgv: [...NODE_FLAGS, '--expose-gc', ...profiling()],
     serialization: 'advanced',
   });
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
@@ -159,6 +160,7 @@ export type Generator = Worker<Load, Loaded>;
 export type RawInserter = Worker<RawInsert, null>;
 
 export const startGenerator = (): Promise<Generator> => startWorker('./load.ts');
+export const startReaders = (): Promise<Worker<Reading, Readings>> => startWorker('./p9-readers.ts');
 export const startRawInserter = (): Promise<RawInserter> => startWorker('./raw-inserter.ts');
 
 async function startWorker<Work extends object, Done>(file: string): Promise<Worker<Work, Done>> {
