@@ -26,7 +26,7 @@ export async function allowancesOfOne(
 ): Promise<ReadonlyMap<string, readonly Allowance[]>> {
   const { tenant_id, environment_id } = subscription;
   const key = `allowances ${tenant_id} ${environment_id} ${now.getTime()}`;
-  return together(database, { key, asked: subscription }, async (subscriptions) => {
+  return together(database, { key, asked: subscription, isMade: true }, async (subscriptions) => {
     const all = await allowancesOf(database, subscriptions, now);
     return subscriptions.map(({ id }) => all.get(id) ?? new Map());
   });

@@ -4,6 +4,7 @@ import { checkNamed, featuresCalled } from '../../actions/entitlements/check-nam
 import { entitledFeatures, grantingSubscriptions, type Reading } from '../../actions/entitlements/entitled-features.ts';
 import { limitedAgain, limitedUsage, type Used } from '../../actions/entitlements/limited-usage.ts';
 import { invalid } from '../../core/error.ts';
+import type { Gathering } from '../../storage/kept/gather-desk.ts';
 import type { ReadKept } from '../../storage/kept/kept-answer.ts';
 import { fromKept, keptAnswer } from '../../storage/kept/kept-answers.ts';
 import { noteStartsToCome } from '../../storage/kept/starts-to-come.ts';
@@ -61,9 +62,10 @@ export const customerEntitlementRoutes: Route[] = [
     handle: async ({ params, query }, context) => {
       const { scope, services, now } = context;
       const asked = { ...scope, key: entitledKey(params.id, query), now };
-      const make = async () => {
-        const customer = await CustomerModel.fetch(scope, params.id, { database: services.postgres });
-        return { answer: await entitlementsOf(customer, query, context) };
+      const make = async (gathering: Gathering) => {
+        const within = gatheredIn(context, gathering);
+        const customer = await CustomerModel.fetch(scope, params.id, gathering);
+        return { answer: await entitlementsOf(customer, query, within) };
       };
       return (await keptAnswer(services, asked, make)).answer;
     },
@@ -143,7 +145,7 @@ async function entitlementsOf(customer: CustomerModel, query: EntitlementsQuery,
 async function usageOf(query: UsageQuery, context: Context) {
   const { scope, services, now } = context;
   const asked = { ...scope, key: usageKey(query), now };
-  const { answer, as_of } = await keptAnswer(services, asked, () => makeUsage(query, context));
+  const { answer, as_of } = await keptAnswer(services, asked, (gathering) => makeUsage(query, context, gathering));
   return { ...answer, as_of };
 }
 
@@ -155,7 +157,13 @@ function usageKey(query: UsageQuery): string {
   return `customer usage ${JSON.stringify(query)}`;
 }
 
-async function makeUsage(query: UsageQuery, context: Context) {
+/** What is read, read there and as of then. */
+function gatheredIn(context: Context, { database, now }: Gathering): Context {
+  return { ...context, services: { ...context.services, postgres: database }, now };
+}
+
+async function makeUsage(query: UsageQuery, asking: Context, gathering: Gathering) {
+  const context = gatheredIn(asking, gathering);
   const reading = readingOf(context);
   const customer = await chosenCustomer(query, reading);
   await checkNamed(customer.id, query, reading);
@@ -163,7 +171,7 @@ async function makeUsage(query: UsageQuery, context: Context) {
   const subscriptions = await grantingSubscriptions(customer.id, query.subscription_ids, reading);
   const entitled = await entitledFeatures(subscriptions, [...(query.feature_ids ?? []), ...called], reading);
   await noteStarts(customer, subscriptions, reading);
-  const usages = await limitedUsage(context.services, { entitled, reading });
+  const usages = await limitedUsage(asking.services, { entitled, reading });
   const { again, until_ms } = limitedAgain(usages, context.now);
   const features = await showLimitedUsage(usages, context);
   const answer = { customer_id: customer.id, features, period: commonPeriod(subscriptions), pagination: null };

@@ -171,6 +171,11 @@ export class KeptAnswer implements Notes, Watcher {
     return now_ms >= this.#since_ms && now_ms < this.#until_ms;
   }
 
+  /** Whether it says nothing of this instant any more. */
+  isOver(now_ms: Milliseconds): boolean {
+    return now_ms >= this.#until_ms;
+  }
+
   holds(look: Look, now_ms: Milliseconds): boolean {
     if (this.#isLost || !this.isOf(now_ms)) return false;
     if (this.#look_number < look.known_since) return false;
