@@ -101,10 +101,14 @@ async function measure(service: Service, readers: Readers, size: Size): Promise<
   say(`  answers: ${[...after].map(([from, n]) => `${n - (before.get(from) ?? 0)} ${from}`).join(', ')}`);
   const { loop, garbage } = times;
   say(
-    `  event loop: busy ${fixed(loop.busy * 100, 0)} %, late p50 ${fixed(loop.p50_ms)}, p99 ${fixed(loop.p99_ms)}, at most ${fixed(loop.max_ms)} ms; ${garbage.count} pauses for garbage, ${fixed(garbage.total_ms, 0)} ms, ${fixed(garbage.max_ms)} at most`,
+    `  event loop: busy ${fixed(loop.busy * 100, 0)} %, late p50 ${fixed(loop.p50_ms)}, p99 ${fixed(loop.p99_ms)}, at most ${fixed(loop.max_ms)} ms; pauses for garbage: ${said(garbage.minor)}, of what is old ${said(garbage.other)}`,
   );
   tell(times, { count, seconds, rate: size.rate });
   say(`  as a client sees it, from when each was due: ${quantiles(took_ms)}`);
+}
+
+function said({ count, total_ms, max_ms }: RequestTimes['garbage']['minor']): string {
+  return `${count} of ${fixed(total_ms, 0)} ms, ${fixed(max_ms)} at most`;
 }
 
 function tell({ kept_ms, gathered_ms }: RequestTimes, { rate, seconds, count }: Record<string, number>): void {
