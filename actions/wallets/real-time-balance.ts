@@ -9,8 +9,9 @@ import type { Milliseconds } from '../../core/time/instant.ts';
 import { type RealTime, realTimeBalance, type UnpaidInvoice } from '../../core/wallet/real-time.ts';
 import type { Gathering } from '../../storage/kept/gather-desk.ts';
 import type { KeptAnswer, Made } from '../../storage/kept/kept-answer.ts';
-import { fromKept, keptAnswer } from '../../storage/kept/kept-answers.ts';
+import { fromKept, type KeptView, keptAnswer } from '../../storage/kept/kept-answers.ts';
 import { noteStartsToCome } from '../../storage/kept/starts-to-come.ts';
+import { whenThere } from '../../storage/kept/when-there.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { listTogether } from '../../storage/models/side-by-side.ts';
@@ -42,20 +43,15 @@ export async function realTimeNow(stores: Stores, wallet: WalletModel, now: Date
 type Balance = { readonly wallet: WalletModel; readonly realTime: RealTimeAsOf };
 
 /** The wallet with its balance, where nothing has to be gathered for it; undefined where something has. */
-export async function balanceFromKept(
-  stores: Stores,
-  scope: Scope,
-  { id, now }: { id: string; now: Date },
-): Promise<Balance | undefined> {
-  const found = await fromKept(stores, { ...scope, now }, async (find) => {
-    const wallet = (await find<WalletModel>(walletKey(id)))?.answer;
+export function balanceFromKept(
+  { find, as_of }: KeptView,
+  id: string,
+): Balance | undefined | Promise<Balance | undefined> {
+  return whenThere(find<WalletModel>(walletKey(id)), (wallet) => {
     if (wallet === undefined) return undefined;
-    const owed = owes(wallet) ? await find<Owed>(chargesKey(wallet)) : { answer: NOTHING };
-    return owed && { wallet, realTime: realTimeBalance(wallet, owed.answer) };
+    const owed = owes(wallet) ? find<Owed>(chargesKey(wallet)) : NOTHING;
+    return whenThere(owed, (of) => of && { wallet, realTime: { ...realTimeBalance(wallet, of), as_of } });
   });
-  if (found === undefined) return undefined;
-  const { wallet, realTime } = found.answer;
-  return { wallet, realTime: { ...realTime, as_of: found.as_of } };
 }
 
 /** The same, gathered where it is not there, and kept. */
@@ -100,7 +96,7 @@ export async function chargesDiffer(stores: Stores, kept: KeptAnswer, now: Date)
   let differs: string | null = null;
   // What arrives in between is no difference.
   for (let tries = 0; tries < 3; tries++) {
-    const found = await fromKept(stores, asked, async (find) => (await find<Owed>(asked.key))?.answer);
+    const found = await fromKept(stores, asked, (find) => find<Owed>(asked.key));
     if (found === undefined) return null;
     const { answer } = await charges(
       { ...stores, usage_memory: undefined },

@@ -6,8 +6,9 @@ import { limitedAgain, limitedUsage, type Used } from '../../actions/entitlement
 import { invalid } from '../../core/error.ts';
 import type { Gathering } from '../../storage/kept/gather-desk.ts';
 import type { ReadKept } from '../../storage/kept/kept-answer.ts';
-import { fromKept, keptAnswer } from '../../storage/kept/kept-answers.ts';
+import { keptAnswer } from '../../storage/kept/kept-answers.ts';
 import { noteStartsToCome } from '../../storage/kept/starts-to-come.ts';
+import { whenThere } from '../../storage/kept/when-there.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import {
@@ -51,14 +52,7 @@ export const customerEntitlementRoutes: Route[] = [
     query: EntitlementsQuery,
     success: 200,
     answer: CustomerEntitlementsAnswer,
-    kept: async ({ params, query }, { scope, services, now }) =>
-      (
-        await fromKept(
-          services,
-          { ...scope, now },
-          async (find) => (await find<object>(entitledKey(params.id, query)))?.answer,
-        )
-      )?.answer,
+    kept: ({ params, query }, { kept }) => kept.find<object>(entitledKey(params.id, query)),
     handle: async ({ params, query }, context) => {
       const { scope, services, now } = context;
       const asked = { ...scope, key: entitledKey(params.id, query), now };
@@ -102,14 +96,8 @@ export const customerEntitlementRoutes: Route[] = [
     query: UsageQuery,
     success: 200,
     answer: CustomerUsageAnswer,
-    kept: async ({ query }, { scope, services, now }) => {
-      const known = await fromKept(
-        services,
-        { ...scope, now },
-        async (find) => (await find<object>(usageKey(query)))?.answer,
-      );
-      return known && { ...known.answer, as_of: known.as_of };
-    },
+    kept: ({ query }, { kept }) =>
+      whenThere(kept.find<object>(usageKey(query)), (known) => known && { ...known, as_of: kept.as_of }),
     handle: async ({ query }, context) => usageOf(query, context),
   }),
   route({

@@ -9,6 +9,7 @@ import { topUpWallet } from '../../actions/wallets/top-up.ts';
 import { invalid, notFound } from '../../core/error.ts';
 import { STATUSES } from '../../core/record.ts';
 import { WALLET_STATUSES } from '../../core/wallet/record.ts';
+import { whenThere } from '../../storage/kept/when-there.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
@@ -43,12 +44,12 @@ import {
 } from './schema.ts';
 import {
   balanceShown,
+  keptBalanceShown,
   showBalance,
   showTransaction,
   showTransactions,
   showWallet,
   showWallets,
-  WITHOUT,
 } from './show.ts';
 
 const tag = 'Wallets';
@@ -248,10 +249,9 @@ function balanceRoute(path: string, operation_id: string): Route {
       'The balance less what was used in the running periods and what stands on invoices that are not paid, of the prices that it pays for. 0 of one that is not active.',
     query: BalanceQuery,
     answer: WalletBalanceAnswer,
-    kept: async ({ params, query }, { scope, services, now }) => {
+    kept: ({ params, query }, { kept, now }) => {
       if ((query.expand ?? []).length > 0) return undefined;
-      const known = await balanceFromKept(services, scope, { id: params.id, now });
-      return known && balanceShown({ ...WITHOUT, ...known.wallet }, known.realTime, now);
+      return whenThere(balanceFromKept(kept, params.id), (known) => known && keptBalanceShown(known, now));
     },
     handle: async ({ params, query }, context) => {
       const { scope, services, now } = context;

@@ -12,6 +12,7 @@ import { countRunning } from './kept-metrics.ts';
 import type { Look } from './look.ts';
 import type { Notes } from './noting.ts';
 import { sharedId } from './shared-value.ts';
+import { whenThere } from './when-there.ts';
 
 /** As an invoice would measure a line of a meter, of what has been read of it before; throws `NotKept` of anything else. */
 export type ReadKept = (meter_id: string, window: Period) => UsageAnswer;
@@ -186,7 +187,8 @@ export class KeptAnswer implements Notes, Watcher {
     return !this.#reads.some(({ line }) => line?.is_lost);
   }
 
-  async current(): Promise<unknown> {
+  /** Throws `NotKept`, at once or later. */
+  current(): unknown {
     const changes = this.#changesOfLines();
     if (changes === this.#changes) {
       countRunning('kept');
@@ -194,11 +196,15 @@ export class KeptAnswer implements Notes, Watcher {
     }
     const again = this.#made?.again;
     if (again === undefined) throw new NotKept();
-    const answer = await again((meter_id, window) => this.#readKept(meter_id, window));
-    this.#answer = answer;
-    this.#changes = changes;
-    countRunning('arrived');
-    return answer;
+    return whenThere(
+      again((meter_id, window) => this.#readKept(meter_id, window)),
+      (answer) => {
+        this.#answer = answer;
+        this.#changes = changes;
+        countRunning('arrived');
+        return answer;
+      },
+    );
   }
 
   /** Whose it is is not said: where several customers have used the same meter in the same time, nobody is taken for another. */

@@ -5,6 +5,7 @@
  * answer is made of them again by whoever made it. Whatever else happens, it is made anew, exactly.
  */
 import type { Scope } from '../../core/scope.ts';
+import { isByTheMachine } from '../environment-clock.ts';
 import type { Database, Stores } from '../stores.ts';
 import { freshness } from '../usage/usage.ts';
 import type { UsageMemory } from '../usage/usage-memory.ts';
@@ -12,7 +13,7 @@ import { GatherDesk, type Gathering } from './gather-desk.ts';
 import { KeptAnswer, type Made, NotKept } from './kept-answer.ts';
 import { countRunning } from './kept-metrics.ts';
 import { KnownFreshness } from './known-freshness.ts';
-import { type Look, nextLook } from './look.ts';
+import { type Look, nextLook, whenLooked } from './look.ts';
 import { currentNotes, notedBy } from './noting.ts';
 
 export type Fresh<Answer> = {
@@ -40,31 +41,55 @@ export async function keptAnswer<Answer>(stores: Stores, asked: Asked, make: Mak
   const desk = deskOf(stores.postgres);
   // Before the progress is looked at: the answer is then at least as fresh as it says.
   const as_of = await kept.freshness.of(stores, asked);
-  const look = await lookAt(stores, usage_memory);
-  const known = await kept.current<Answer>(asked, look);
-  return { answer: known === undefined ? await kept.make(asked, { look, desk }, make) : known.answer, as_of };
+  const look = await lookAt(stores, kept);
+  const known = await kept.find<Answer>(asked, look);
+  return { answer: known === undefined ? await kept.make(asked, { look, desk }, make) : known, as_of };
 }
 
-/** Of what is kept already, several answers as of one look; undefined where one has to be made anew. */
-export type FindKept = <Answer>(key: string) => Promise<{ readonly answer: Answer } | undefined>;
+/** What is kept, as of one look. */
+export type KeptView = {
+  /** Everything that was accepted before this instant is in its answers. */
+  readonly as_of: string;
+  /** Undefined where it has to be made anew; at once, where nothing has arrived for it. */
+  find<Answer>(key: string): Answer | undefined | Promise<Answer | undefined>;
+};
 
+type View = Omit<Asked, 'key'>;
+
+/** Several answers of what is kept already; undefined where one has to be made anew. */
 export async function fromKept<Answer>(
   stores: Stores,
-  asked: Omit<Asked, 'key'>,
-  of: (find: FindKept) => Promise<Answer | undefined>,
+  asked: View,
+  of: (find: KeptView['find']) => Answer | undefined | Promise<Answer | undefined>,
 ): Promise<Fresh<Answer> | undefined> {
   const { usage_memory } = stores;
   if (usage_memory === undefined) return undefined;
   const kept = keptIn(usage_memory);
   const as_of = await kept.freshness.of(stores, asked);
-  const look = await lookAt(stores, usage_memory);
-  const answer = await of((key) => kept.current({ ...asked, key }, look));
+  const look = await lookAt(stores, kept);
+  const answer = await of((key) => kept.find({ ...asked, key }, look));
   return answer === undefined ? undefined : { answer, as_of };
 }
 
-async function lookAt({ postgres }: Stores, memory: UsageMemory): Promise<Look> {
+/** For whoever is asked thousands of times a second; null where something that all answers go by has to be read first. */
+export function viewKept(stores: Stores, asked: View, told: (view: KeptView | null) => void): void {
+  const { usage_memory, postgres } = stores;
+  const isKnown = usage_memory !== undefined && isByTheMachine(postgres, asked, asked.now.getTime());
+  const as_of = isKnown ? keptIn(usage_memory).freshness.known(stores, asked) : undefined;
+  if (!isKnown || as_of === undefined) return told(null);
+  const kept = keptIn(usage_memory);
+  whenLooked(postgres, {
+    seen: (look) => {
+      kept.follow(look);
+      told({ as_of, find: (key) => kept.find({ ...asked, key }, look) });
+    },
+    failed: () => told(null),
+  });
+}
+
+async function lookAt({ postgres }: Stores, kept: KeptAnswers): Promise<Look> {
   const look = await nextLook(postgres);
-  memory.follow(look.progress);
+  kept.follow(look);
   return look;
 }
 
@@ -104,30 +129,43 @@ export class KeptAnswers {
   readonly #tenants = new Map<string, Map<string, KeptAnswer>>();
   readonly #making = new Map<string, Making>();
   #count = 0;
+  #followed = 0;
 
   constructor(memory: UsageMemory) {
     this.#memory = memory;
   }
 
-  /** As of the look, or undefined. */
-  async current<Answer>(
+  /** Once for all who were told of the look. */
+  follow({ number, progress }: Look): void {
+    if (number === this.#followed) return;
+    this.#followed = number;
+    this.#memory.follow(progress);
+  }
+
+  /** As of the look, or undefined. No answer is undefined. */
+  find<Answer>(
     { tenant_id, environment_id, key, now }: Asked,
     look: Look,
-  ): Promise<{ readonly answer: Answer } | undefined> {
+  ): Answer | undefined | Promise<Answer | undefined> {
     const own = this.#tenants.get(tenant_id);
     const known = own?.get(`${environment_id} ${key}`);
     if (known === undefined) return undefined;
-    if (known.holds(look, now.getTime())) {
-      own!.delete(known.key);
-      own!.set(known.key, known);
-      try {
-        return { answer: (await known.current()) as Answer };
-      } catch (error) {
-        if (!(error instanceof NotKept)) throw error;
-      }
+    const dropped = (error: unknown): undefined => {
+      this.drop(known);
+      if (!(error instanceof NotKept)) throw error;
+    };
+    if (!known.holds(look, now.getTime())) {
+      this.drop(known);
+      return undefined;
     }
-    this.drop(known);
-    return undefined;
+    own!.delete(known.key);
+    own!.set(known.key, known);
+    try {
+      const answer = known.current() as Answer | Promise<Answer>;
+      return answer instanceof Promise ? answer.catch(dropped) : answer;
+    } catch (error) {
+      return dropped(error);
+    }
   }
 
   /** Whoever asks before it has begun to be gathered, or while it is since a look that is no older than his own, is answered by that. */
