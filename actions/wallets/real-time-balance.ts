@@ -11,7 +11,6 @@ import type { Gathering } from '../../storage/kept/gather-desk.ts';
 import type { KeptAnswer, Made } from '../../storage/kept/kept-answer.ts';
 import { fromKept, type KeptView, keptAnswer } from '../../storage/kept/kept-answers.ts';
 import { noteStartsToCome } from '../../storage/kept/starts-to-come.ts';
-import { whenThere } from '../../storage/kept/when-there.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { listTogether } from '../../storage/models/side-by-side.ts';
@@ -43,15 +42,11 @@ export async function realTimeNow(stores: Stores, wallet: WalletModel, now: Date
 type Balance = { readonly wallet: WalletModel; readonly realTime: RealTimeAsOf };
 
 /** The wallet with its balance, where nothing has to be gathered for it; undefined where something has. */
-export function balanceFromKept(
-  { find, as_of }: KeptView,
-  id: string,
-): Balance | undefined | Promise<Balance | undefined> {
-  return whenThere(find<WalletModel>(walletKey(id)), (wallet) => {
-    if (wallet === undefined) return undefined;
-    const owed = owes(wallet) ? find<Owed>(chargesKey(wallet)) : NOTHING;
-    return whenThere(owed, (of) => of && { wallet, realTime: { ...realTimeBalance(wallet, of), as_of } });
-  });
+export function balanceFromKept({ find, as_of }: KeptView, id: string): Balance | undefined {
+  const wallet = find<WalletModel>(walletKey(id));
+  if (wallet === undefined) return undefined;
+  const owed = owes(wallet) ? find<Owed>(chargesKey(wallet)) : NOTHING;
+  return owed && { wallet, realTime: { ...realTimeBalance(wallet, owed), as_of } };
 }
 
 /** The same, gathered where it is not there, and kept. */
@@ -121,9 +116,7 @@ async function charges(stores: Stores, of: OfCustomer, gathering: Gathering): Pr
   return {
     answer,
     ...(late.length === 0 ? {} : { late_before_ms: Math.max(...late) as Milliseconds }),
-    ...(parts.length < running.length
-      ? {}
-      : { again: async (read) => owed(await Promise.all(parts.map(async (part) => part(read)))) }),
+    ...(parts.length < running.length ? {} : { again: (read) => owed(parts.map((part) => part(read))) }),
   };
 }
 

@@ -8,7 +8,6 @@ import type { Gathering } from '../../storage/kept/gather-desk.ts';
 import type { ReadKept } from '../../storage/kept/kept-answer.ts';
 import { keptAnswer } from '../../storage/kept/kept-answers.ts';
 import { noteStartsToCome } from '../../storage/kept/starts-to-come.ts';
-import { whenThere } from '../../storage/kept/when-there.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import {
@@ -96,8 +95,10 @@ export const customerEntitlementRoutes: Route[] = [
     query: UsageQuery,
     success: 200,
     answer: CustomerUsageAnswer,
-    kept: ({ query }, { kept }) =>
-      whenThere(kept.find<object>(usageKey(query)), (known) => known && { ...known, as_of: kept.as_of }),
+    kept: ({ query }, { kept }) => {
+      const known = kept.find<object>(usageKey(query));
+      return known && { ...known, as_of: kept.as_of };
+    },
     handle: async ({ query }, context) => usageOf(query, context),
   }),
   route({

@@ -49,12 +49,10 @@ type Answering = {
   readonly began: number;
 };
 
-/** Whatever is not there, or fails, is left to the framework, which says why. Without a promise, where nothing has to be waited for. */
+/** Whatever is not there, or fails, is left to the framework, which says why. */
 function answerKept(request: IncomingMessage, response: ServerResponse, answering: Answering): void {
   const { services, mounted, asked, caller } = answering;
   const otherwise = () => mounted.otherwise(request, response);
-  const found = (value: unknown) =>
-    value === undefined ? otherwise() : void answer(request, response, { ...answering, value });
   const now = services.clock();
   const scope = { tenant_id: caller.tenant_id, environment_id: caller.environment_id };
   viewKept(services, { ...scope, now }, (kept) => {
@@ -65,8 +63,8 @@ function answerKept(request: IncomingMessage, response: ServerResponse, answerin
     } catch {
       return otherwise();
     }
-    if (value instanceof Promise) value.then(found, otherwise);
-    else found(value);
+    if (value === undefined) otherwise();
+    else void answer(request, response, { ...answering, value });
   });
 }
 

@@ -9,7 +9,6 @@ import { topUpWallet } from '../../actions/wallets/top-up.ts';
 import { invalid, notFound } from '../../core/error.ts';
 import { STATUSES } from '../../core/record.ts';
 import { WALLET_STATUSES } from '../../core/wallet/record.ts';
-import { whenThere } from '../../storage/kept/when-there.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
@@ -251,7 +250,8 @@ function balanceRoute(path: string, operation_id: string): Route {
     answer: WalletBalanceAnswer,
     kept: ({ params, query }, { kept, now }) => {
       if ((query.expand ?? []).length > 0) return undefined;
-      return whenThere(balanceFromKept(kept, params.id), (known) => known && keptBalanceShown(known, now));
+      const known = balanceFromKept(kept, params.id);
+      return known && keptBalanceShown(known, now);
     },
     handle: async ({ params, query }, context) => {
       const { scope, services, now } = context;

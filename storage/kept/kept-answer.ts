@@ -12,7 +12,6 @@ import { countRunning } from './kept-metrics.ts';
 import type { Look } from './look.ts';
 import type { Notes } from './noting.ts';
 import { sharedId } from './shared-value.ts';
-import { whenThere } from './when-there.ts';
 
 /** As an invoice would measure a line of a meter, of what has been read of it before; throws `NotKept` of anything else. */
 export type ReadKept = (meter_id: string, window: Period) => UsageAnswer;
@@ -20,7 +19,7 @@ export type ReadKept = (meter_id: string, window: Period) => UsageAnswer;
 export type Made<Answer> = {
   readonly answer: Answer;
   /** The same of usage as it is now; where it is absent, what arrives ends the answer. */
-  again?(read: ReadKept): Answer | Promise<Answer>;
+  again?(read: ReadKept): Answer;
   /** What happens before it is not in the lines that `again` reads, and may yet matter. */
   readonly late_before_ms?: Milliseconds;
   /** From then on it is another one, whatever the records say. */
@@ -187,7 +186,7 @@ export class KeptAnswer implements Notes, Watcher {
     return !this.#reads.some(({ line }) => line?.is_lost);
   }
 
-  /** Throws `NotKept`, at once or later. */
+  /** Throws `NotKept`. */
   current(): unknown {
     const changes = this.#changesOfLines();
     if (changes === this.#changes) {
@@ -196,15 +195,10 @@ export class KeptAnswer implements Notes, Watcher {
     }
     const again = this.#made?.again;
     if (again === undefined) throw new NotKept();
-    return whenThere(
-      again((meter_id, window) => this.#readKept(meter_id, window)),
-      (answer) => {
-        this.#answer = answer;
-        this.#changes = changes;
-        countRunning('arrived');
-        return answer;
-      },
-    );
+    this.#answer = again((meter_id, window) => this.#readKept(meter_id, window));
+    this.#changes = changes;
+    countRunning('arrived');
+    return this.#answer;
   }
 
   /** Whose it is is not said: where several customers have used the same meter in the same time, nobody is taken for another. */

@@ -42,7 +42,7 @@ export async function keptAnswer<Answer>(stores: Stores, asked: Asked, make: Mak
   // Before the progress is looked at: the answer is then at least as fresh as it says.
   const as_of = await kept.freshness.of(stores, asked);
   const look = await lookAt(stores, kept);
-  const known = await kept.find<Answer>(asked, look);
+  const known = kept.find<Answer>(asked, look);
   return { answer: known === undefined ? await kept.make(asked, { look, desk }, make) : known, as_of };
 }
 
@@ -50,8 +50,8 @@ export async function keptAnswer<Answer>(stores: Stores, asked: Asked, make: Mak
 export type KeptView = {
   /** Everything that was accepted before this instant is in its answers. */
   readonly as_of: string;
-  /** Undefined where it has to be made anew; at once, where nothing has arrived for it. */
-  find<Answer>(key: string): Answer | undefined | Promise<Answer | undefined>;
+  /** Undefined where it has to be made anew. */
+  find<Answer>(key: string): Answer | undefined;
 };
 
 type View = Omit<Asked, 'key'>;
@@ -60,14 +60,14 @@ type View = Omit<Asked, 'key'>;
 export async function fromKept<Answer>(
   stores: Stores,
   asked: View,
-  of: (find: KeptView['find']) => Answer | undefined | Promise<Answer | undefined>,
+  of: (find: KeptView['find']) => Answer | undefined,
 ): Promise<Fresh<Answer> | undefined> {
   const { usage_memory } = stores;
   if (usage_memory === undefined) return undefined;
   const kept = keptIn(usage_memory);
   const as_of = await kept.freshness.of(stores, asked);
   const look = await lookAt(stores, kept);
-  const answer = await of((key) => kept.find({ ...asked, key }, look));
+  const answer = of((key) => kept.find({ ...asked, key }, look));
   return answer === undefined ? undefined : { answer, as_of };
 }
 
@@ -143,29 +143,21 @@ export class KeptAnswers {
   }
 
   /** As of the look, or undefined. No answer is undefined. */
-  find<Answer>(
-    { tenant_id, environment_id, key, now }: Asked,
-    look: Look,
-  ): Answer | undefined | Promise<Answer | undefined> {
+  find<Answer>({ tenant_id, environment_id, key, now }: Asked, look: Look): Answer | undefined {
     const own = this.#tenants.get(tenant_id);
     const known = own?.get(`${environment_id} ${key}`);
     if (known === undefined) return undefined;
-    const dropped = (error: unknown): undefined => {
-      this.drop(known);
-      if (!(error instanceof NotKept)) throw error;
-    };
-    if (!known.holds(look, now.getTime())) {
-      this.drop(known);
-      return undefined;
+    if (known.holds(look, now.getTime())) {
+      own!.delete(known.key);
+      own!.set(known.key, known);
+      try {
+        return known.current() as Answer;
+      } catch (error) {
+        if (!(error instanceof NotKept)) throw error;
+      }
     }
-    own!.delete(known.key);
-    own!.set(known.key, known);
-    try {
-      const answer = known.current() as Answer | Promise<Answer>;
-      return answer instanceof Promise ? answer.catch(dropped) : answer;
-    } catch (error) {
-      return dropped(error);
-    }
+    this.drop(known);
+    return undefined;
   }
 
   /** Whoever asks before it has begun to be gathered, or while it is since a look that is no older than his own, is answered by that. */
