@@ -6,8 +6,7 @@ import { purgeReservationEventsJob } from '../../../scheduler/jobs/purge-reserva
 import { startWorld, usage, type World } from '../../support/world.ts';
 
 /** As somebody does who switches the triggers off. */
-const untold = (statement: string) =>
-  `begin; set local session_replication_role = replica; ${statement}; commit`;
+const untold = (statement: string) => `begin; set local session_replication_role = replica; ${statement}; commit`;
 
 // Answers of every shape.
 type Answer = any;

@@ -24,7 +24,14 @@ const EVENT_READING = [
   'getMeterUsageAnalytics',
   'getMeterUsageDetailedAnalytics',
 ];
-const RESERVING = ['checkEntitlement', 'listReservations', 'getReservation', 'commitReservation', 'releaseReservation'];
+const RESERVING = [
+  'checkEntitlement',
+  'listReservations',
+  'queryReservation',
+  'getReservation',
+  'commitReservation',
+  'releaseReservation',
+];
 const PROFILE = ['getUserInfo', 'updateUser'];
 /** What nobody can have a key for yet, or needs one for, and what comes with a signature. */
 const PUBLIC = ['signUp', 'login', 'getDocument', 'receiveSandboxWebhook'];
