@@ -10,7 +10,7 @@ import { readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { KINDS, makeCustomers, nameOf, PATHS, sendEvents } from './p9-customers.ts';
 import type { Reading, Readings } from './p9-readers.ts';
-import { type EmbeddedService, type Service, startReaders, startService, type Worker } from './processes.ts';
+import { type EmbeddedService, type Service, startService, startWorker, type Worker } from './processes.ts';
 import { check, claim, fixed, flag, quantile, say } from './report.ts';
 import type { RequestTimes } from './request-times.ts';
 
@@ -31,7 +31,7 @@ export async function run(): Promise<void> {
     events: flag('events', 2_000),
   };
   const service = await startService('whole', { RATE_LIMIT_REQUESTS: '10000000' });
-  const readers = await startReaders();
+  const readers = await startWorker<Reading, Readings>('./p9-readers.ts');
   try {
     const began = performance.now();
     await makeCustomers(service, size.customers);

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cpuOfTree } from './cpu.ts';
 import type { Load, Loaded } from './load.ts';
-import type { Reading, Readings } from './p9-readers.ts';
 import type { RawInsert } from './raw-inserter.ts';
 import type { Part } from './serve.ts';
 import { meterDefinitions } from './workload.ts';
@@ -160,10 +159,9 @@ export type Generator = Worker<Load, Loaded>;
 export type RawInserter = Worker<RawInsert, null>;
 
 export const startGenerator = (): Promise<Generator> => startWorker('./load.ts');
-export const startReaders = (): Promise<Worker<Reading, Readings>> => startWorker('./p9-readers.ts');
 export const startRawInserter = (): Promise<RawInserter> => startWorker('./raw-inserter.ts');
 
-async function startWorker<Work extends object, Done>(file: string): Promise<Worker<Work, Done>> {
+export async function startWorker<Work extends object, Done>(file: string): Promise<Worker<Work, Done>> {
   const child = fork(fileURLToPath(new URL(file, import.meta.url)), {
     execPath: NODE,
     execArgv: NODE_FLAGS,
