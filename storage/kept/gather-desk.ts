@@ -7,7 +7,6 @@ import { AsyncResource } from 'node:async_hooks';
 import type { Scope } from '../../core/scope.ts';
 import { forEverybody } from '../caller.ts';
 import { sideBySide } from '../models/side-by-side.ts';
-import { Places } from '../places.ts';
 import type { Database } from '../stores.ts';
 import { unnoted } from './noting.ts';
 
@@ -25,14 +24,14 @@ type Waiting = {
 const TOGETHER_MAX = 32;
 /** Of one environment: so that a slow one holds up half of the others at most. */
 const GROUPS_OF_ONE = 2;
-/** Of all: each holds a connection while it waits for answers that need another. */
+/** Of all: each holds a connection while it waits for answers that need another. Who finds no place among them is gathered alone. */
 const GROUPS_OF_ALL = 4;
 
 type Environment = { readonly waiting: Waiting[]; groups: number };
 
 export class GatherDesk {
   readonly #postgres: Database;
-  readonly #places = new Places(GROUPS_OF_ALL);
+  #groups = 0;
   readonly #environments = new Map<string, Environment>();
 
   constructor(postgres: Database) {
@@ -67,7 +66,8 @@ export class GatherDesk {
 
   async #gather(group: readonly Waiting[]): Promise<void> {
     const now = new Date(Math.max(...group.map((one) => one.now.getTime())));
-    const left = group.length < 2 ? group : await this.#places.within(() => this.#gatherTogether(group, now));
+    const isAlone = group.length < 2 || this.#groups >= GROUPS_OF_ALL;
+    const left = isAlone ? group : await this.#gatherTogether(group, now);
     await Promise.all(left.map((one) => settle(one, { database: this.#postgres, now })));
   }
 
@@ -79,12 +79,14 @@ export class GatherDesk {
       left.delete(one);
       one.resolve(answer);
     };
+    this.#groups++;
     await this.#postgres
       .transaction((transaction) =>
         sideBySide(transaction, group, (one) => gather(one, transaction).catch(() => undefined)),
       )
       // Who has been answered has read what it says, however the transaction ends.
-      .catch(() => undefined);
+      .catch(() => undefined)
+      .finally(() => this.#groups--);
     return [...left];
   }
 }
