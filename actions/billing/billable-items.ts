@@ -20,7 +20,13 @@ import { SubscriptionLineItemModel } from '../../storage/models/subscription-lin
 import { Places } from '../../storage/places.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { readUsage, type UsageQuestion } from '../../storage/usage/usage.ts';
-import { allowancesOfOne, type LimitedWindows, limitedWindows, measureAllowances } from './gather-allowances.ts';
+import {
+  allowancesOfOne,
+  allowancesOfUsage,
+  type LimitedWindows,
+  limitedWindows,
+  measureAllowances,
+} from './gather-allowances.ts';
 import { customersAsked, membersOf } from './members.ts';
 
 /** A line item as core prices it, with the records that it came from. */
@@ -210,6 +216,20 @@ export function measureBy<Item extends PricedItem>(
     // What stands is not counted of who has left before the service; what was used was used by them, too.
     const again = (other: Period) => read(item, other, item.reset_usage === 'NEVER' ? service : other);
     return { ...measured, allowances: await measureAllowances(limited, { window, measured, read: again }) };
+  };
+}
+
+/** The same where usage is at hand. */
+export function measuredAtHand<Item extends PricedItem>(
+  billed: BilledSubscription,
+  read: (item: Item, window: Period) => MeasuredUsage,
+): (item: Item, window: Period) => MeasuredUsage {
+  return (item, window) => {
+    const limited = limitedWindows(item, window, billed);
+    const measured = read(item, window);
+    if (limited.length === 0) return measured;
+    const usedIn = (other: Period) => read(item, other).quantity;
+    return { ...measured, allowances: allowancesOfUsage(limited, { window, measured, usedIn }) };
   };
 }
 
