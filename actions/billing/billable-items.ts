@@ -60,19 +60,22 @@ export async function gatherItems(
   return (at && isMeasured ? await withAllowances(items, { database, subscription, at }) : items).sort(inOrder);
 }
 
-/** Lines under one commitment know one another. */
-function withCommittedLines(items: readonly BillableItem[]): BillableItem[] {
-  const committed = items.filter(({ commitment }) => commitment?.duration);
+/** Lines under one commitment know one another; each window has one by itself. */
+export function withCommittedLines<Item extends Pick<BillableItem, keyof PricedItem | 'record'>>(
+  items: readonly Item[],
+): Item[] {
+  const committed = items.filter(({ commitment }) => commitment && !commitment.windows);
   const together = groupBy(committed, ({ record }) => record.commitment_line_id ?? record.id);
   return items.map((item) => {
     const lines = together.get(item.record.commitment_line_id ?? item.id) ?? [];
-    if (!item.commitment?.duration || lines.length < 2) return item;
+    if (lines.length < 2 || lines.every(({ id }) => id !== item.id)) return item;
     const ends = lines.map(({ end_ms }) => end_ms ?? Number.POSITIVE_INFINITY);
     const last = Math.max(...ends);
     const committed_lines = {
       since: Math.min(...lines.map(({ start_ms }) => start_ms)),
       end_ms: Number.isFinite(last) ? last : null,
       item_ids: lines.map(({ id }) => id),
+      lived: lines.map(({ start_ms, end_ms }) => ({ start_ms, end_ms })),
     };
     return { ...item, committed_lines };
   });
