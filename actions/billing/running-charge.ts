@@ -6,7 +6,7 @@ import type { PricedItem } from '../../core/billing/line-amount.ts';
 import { type InvoiceQuestion, openCharges, planInvoice } from '../../core/billing/plan-invoice.ts';
 import { usageNet } from '../../core/billing/usage-net.ts';
 import type { Decimal } from '../../core/decimal.ts';
-import type { Made, ReadKept } from '../../storage/kept/kept-answer.ts';
+import { type Made, NotKept, type ReadKept } from '../../storage/kept/kept-answer.ts';
 import { sharedValue } from '../../storage/kept/shared-value.ts';
 import { type BillableItem, measureBy } from './billable-items.ts';
 import { usageOf } from './gather-billing.ts';
@@ -15,7 +15,11 @@ export function chargeAgain(gathered: InvoiceQuestion<BillableItem>): Made<Decim
   const question = slim(gathered);
   const isClosing = gathered.reference !== 'period_start';
   const again = async (read: ReadKept): Promise<Decimal> => {
-    const measure = measureBy<PricedItem>(question.subscription, async (item, window) => read(item.meter_id!, window));
+    const measure = measureBy<PricedItem>(question.subscription, {
+      read: async (item, window) => read(item.meter_id!, window),
+      // Of what is granted bit by bit the order counts, which no line keeps.
+      readInOrder: () => Promise.reject(new NotKept()),
+    });
     const usage = await usageOf(openCharges(question), measure);
     return usageNet(planInvoice({ ...question, usage }));
   };
