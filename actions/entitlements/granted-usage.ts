@@ -31,23 +31,29 @@ export async function grantedUsage(stores: Stores, { entitled, reading }: Asked)
   const granted = entitled.filter(isGranted);
   const meterIds = granted.map(({ feature }) => feature.meter_id);
   const meters = await MeterModel.byId(reading.scope, meterIds, reading.database);
+  const reads: Reads = new Map();
   return mapConcurrently(CHARGES_AT_ONCE, granted, (one) =>
-    usageOf(stores, one, { reading, meter: found(meters, one.feature.meter_id ?? '', 'meter') }),
+    usageOf(stores, one, { reading, meter: found(meters, one.feature.meter_id ?? '', 'meter'), reads }),
   );
 }
 
+/** Groups of one feature and subscription go by the same usage, which is read once. */
+type Reads = Map<string, Promise<UsageInOrder>>;
 type Of = { readonly reading: Reading; readonly meter: MeterModel };
 
 async function usageOf(
   stores: Stores,
   { feature, combined, sources }: EntitledFeature,
-  { reading, meter }: Of,
+  { reading, meter, reads }: Of & { reads: Reads },
 ): Promise<PlacedUsage> {
   const [{ subscription, grant_measure }] = sources as [EntitledFeature['sources'][number]];
   const now = reading.now.getTime();
   const billed = billedSubscription(subscription);
   const [cycle] = wholeWindowsWithin({ start: now, end: now + 1 }, billed) as [Period];
-  const read = await usageIn(stores, cycle, { reading, meter, subscription });
+  const key = `${meter.id} ${subscription.id}`;
+  const reading_now = reads.get(key) ?? usageIn(stores, cycle, { reading, meter, subscription });
+  reads.set(key, reading_now);
+  const read = await reading_now;
   const measure = grant_measure!;
   const price = measure === 'amount' ? await priceOf(subscription, { reading, meter }) : null;
   const { usage, worth } = await measuredBy(measure, { usage: read.usage, price, cycle });

@@ -139,12 +139,9 @@ const GrantAnswer = z
 const FeatureUsageAnswer = z
   .object({
     feature,
-    total_limit: z
-      .number()
-      .nullable()
-      .meta({
-        description: 'All limits together; null is unlimited. Money, as the usage is, where grants are of an amount.',
-      }),
+    total_limit: z.number().nullable().meta({
+      description: 'All limits together; null is unlimited. Money, as the usage is, where grants are of an amount.',
+    }),
     is_unlimited: z.boolean().meta({ description: 'Whether there is no limit.' }),
     current_usage: decimalText.meta({ description: 'Units since usage began again from 0.' }),
     usage_percent: decimalText.meta({ description: 'Usage × 100 / limit, to two places; 0 where it is unlimited.' }),

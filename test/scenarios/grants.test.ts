@@ -290,7 +290,7 @@ describe('scenario: granted bit by bit', () => {
       const [{ line_items }] = await world.invoices(name);
       kept[name] = line_items[0].computed_from.allowances;
     }
-    await expectGolden('grants-computed-from.json', JSON.stringify(kept, null, 2));
+    expectGolden('grants-computed-from.json', JSON.stringify(kept, null, 2));
   });
 
   it('what comes late is looked at by the terms of then, in stretches of time that it may have begun', async () => {
