@@ -8,3 +8,5 @@ alter table entitlements
   add column aggregation_mode text,
   add constraint entitlements_grants_whole check (
     (grant_quota is null) = (grant_measure is null) and (grant_quota is null) = (grant_duration_unit is null));
+-- Few of many are granted bit by bit: who looks for them reads these.
+create index entitlements_grants on entitlements (tenant_id, environment_id, status, created_at, id) where grant_quota is not null;
