@@ -35,7 +35,7 @@ const AT_ONCE = 60;
 const COLD = 60;
 const PURCHASES = 50;
 const CUT_EVERY_MS = 500;
-/** Of a hundred operations, those of the hot wallet and of the cold ones alike. */
+/** In parts of a hundred or so, of the hot wallet and of the cold ones alike. */
 const DEEDS = { debit: 56, topUp: 20, reserve: 20, buy: 2, invoiceAndVoid: 2, expire: 0.2 };
 
 describe('chaos: credits', function () {
