@@ -26,11 +26,12 @@ import { debitShape, topUpShape } from '../../core/wallet/request.ts';
 import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
+import { operationsAsked } from '../support/samples.ts';
 
 // Answers of every shape.
 type Answer = any;
 
-const OPERATIONS = Number(process.env['WALLET_OPERATIONS'] ?? 10_000);
+const OPERATIONS = operationsAsked(10_000);
 const AT_ONCE = 60;
 const COLD = 60;
 const PURCHASES = 50;
