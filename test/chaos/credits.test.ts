@@ -35,6 +35,7 @@ const OPERATIONS = operationsAsked(10_000);
 const AT_ONCE = 60;
 const COLD = 60;
 const PURCHASES = 50;
+const SECOND = 500;
 const CUT_EVERY_MS = 500;
 /** In parts of a hundred or so, of the hot wallet and of the cold ones alike. */
 const DEEDS = { debit: 56, topUp: 20, reserve: 20, buy: 2, invoiceAndVoid: 2, expire: 0.2 };
@@ -44,7 +45,7 @@ describe('chaos: credits', function () {
   let api: TestApi;
   let processes: Stores[];
   let cut: ReturnType<typeof setInterval>;
-  const author = { user_id: 'user_1', now: new Date('2026-03-15T12:00:00Z') };
+  let author = { user_id: 'user_1', now: new Date('2026-03-15T12:00:00Z') };
 
   before(async () => {
     api = await startTestApi({ now: author.now });
@@ -67,6 +68,7 @@ describe('chaos: credits', function () {
     expect(answer.status, answer.text).to.be.within(200, 299);
     return answer.body;
   };
+  const inSeconds = (seconds: number) => new Date(author.now.getTime() + seconds * 1000);
   let cuts = 0;
   const why = new Map<string, number>();
   /** Until it is answered: what was cut is asked again. */
@@ -128,7 +130,7 @@ describe('chaos: credits', function () {
     const topUp = async (id: string, key: string) => {
       const credits_to_add = String(1 + random(9));
       // Some expire in the middle of it.
-      const expiry = random(3) === 0 ? { expiry_date_utc: '2026-03-15T12:00:01Z' } : {};
+      const expiry = random(3) === 0 ? { expiry_date_utc: inSeconds(5).toISOString() } : {};
       const request = topUpShape.parse({
         credits_to_add,
         transaction_reason: 'FREE_CREDIT_GRANT',
@@ -182,7 +184,7 @@ describe('chaos: credits', function () {
     /** Held, and then used in part, left, or never ended by who asked. */
     const reserve = async (wallet_id: string, key: string) => {
       const credits = String(1 + random(9));
-      const hold = { ttl_seconds: 1 + random(3), on_expiry: random(2) === 0 ? 'charge' : 'release' };
+      const hold = { ttl_seconds: 2 + random(3), on_expiry: random(2) === 0 ? 'charge' : 'release' };
       const { customer_id } = byId.get(wallet_id)!;
       const request = checkShape.parse({ customer_id, wallet_id, credits, hold, idempotency_key: key });
       const told = (await surely((stores) => check(stores, scope, { request, author }))) as Checked;
@@ -201,15 +203,18 @@ describe('chaos: credits', function () {
         if (done instanceof FarthingError) throw done;
       } else if (hold.on_expiry === 'charge') add(wallet_id, `-${credits}`);
     };
-    const expire = () =>
-      surely((stores) => expireCredits(stores, { now: new Date('2026-03-15T12:00:01.001Z'), only: scope }));
+    /** Holds that nobody ended, and then what is past its expiry; who is cut leaves the rest to the next. */
+    const expire = async (now = author.now) => {
+      await endDueReservations(api.services, { now });
+      await surely((stores) => expireCredits(stores, { now, only: scope }));
+    };
 
     const deeds = {
       debit,
       topUp,
       reserve,
       buy,
-      expire,
+      expire: () => expire(),
       invoiceAndVoid: (id: string, key: string) => invoiceAndVoid(byId.get(id)!, key),
     };
     const drawn = Object.entries(DEEDS).flatMap(
@@ -219,6 +224,8 @@ describe('chaos: credits', function () {
     const worker = async () => {
       while (next < OPERATIONS) {
         const n = next++;
+        // A second passes with so many.
+        if (n % SECOND === SECOND - 1) author = { ...author, now: inSeconds(1) };
         const { id } = random(2) === 0 ? wallets[0] : wallets[1 + random(COLD)];
         const deed = drawn[random(drawn.length)]!;
         counts[deed] = (counts[deed] ?? 0) + 1;
@@ -237,10 +244,9 @@ describe('chaos: credits', function () {
     const began = performance.now();
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
     clearInterval(cut);
-    const later = new Date(author.now.getTime() + 10_000);
-    const { failed } = await endDueReservations(api.services, { now: later });
+    const { failed } = await endDueReservations(api.services, { now: inSeconds(10) });
     expect(failed).to.deep.equal([]);
-    await expire();
+    await expire(inSeconds(10));
     const seconds = (performance.now() - began) / 1000;
 
     const findings: unknown[] = [];
