@@ -13,6 +13,7 @@ import type { CountedOf } from '../../core/invoice/computed-from.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatUs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { NotKept } from '../../storage/kept/kept-answer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { isSideBySide } from '../../storage/models/side-by-side.ts';
@@ -24,8 +25,10 @@ import { readUsage, type UsageQuestion } from '../../storage/usage/usage.ts';
 import { readUsageInOrder, type UsageInOrder } from '../../storage/usage/usage-in-order.ts';
 import {
   allowancesOfOne,
+  allowancesOfUsage,
   grantsOf,
   isGranting,
+  isLimit,
   type Limited,
   limitedSince,
   limitedWindows,
@@ -64,19 +67,22 @@ export async function gatherItems(
   return (at && isMeasured ? await withAllowances(items, { database, subscription, at }) : items).sort(inOrder);
 }
 
-/** Lines under one commitment know one another. */
-function withCommittedLines(items: readonly BillableItem[]): BillableItem[] {
-  const committed = items.filter(({ commitment }) => commitment?.duration);
+/** Lines under one commitment know one another; each window has one by itself. */
+export function withCommittedLines<Item extends Pick<BillableItem, keyof PricedItem | 'record'>>(
+  items: readonly Item[],
+): Item[] {
+  const committed = items.filter(({ commitment }) => commitment && !commitment.windows);
   const together = groupBy(committed, ({ record }) => record.commitment_line_id ?? record.id);
   return items.map((item) => {
     const lines = together.get(item.record.commitment_line_id ?? item.id) ?? [];
-    if (!item.commitment?.duration || lines.length < 2) return item;
+    if (lines.length < 2 || lines.every(({ id }) => id !== item.id)) return item;
     const ends = lines.map(({ end_ms }) => end_ms ?? Number.POSITIVE_INFINITY);
     const last = Math.max(...ends);
     const committed_lines = {
       since: Math.min(...lines.map(({ start_ms }) => start_ms)),
       end_ms: Number.isFinite(last) ? last : null,
       item_ids: lines.map(({ id }) => id),
+      lived: lines.map(({ start_ms, end_ms }) => ({ start_ms, end_ms })),
     };
     return { ...item, committed_lines };
   });
@@ -251,6 +257,22 @@ function measuredInOrder({ usage, event_counts, ...read }: InOrder, window: Peri
   const [from, to] = [usage.placeOf(window.start), usage.placeOf(window.end)];
   const event_count = event_counts.slice(from, to).reduce((sum, count) => sum + count, 0);
   return { ...read, quantity: usage.between(window), event_count, buckets: null };
+}
+
+/** The same where usage is at hand. */
+export function measuredAtHand<Item extends PricedItem>(
+  billed: BilledSubscription,
+  read: (item: Item, window: Period) => MeasuredUsage,
+): (item: Item, window: Period) => MeasuredUsage {
+  return (item, window) => {
+    const limited = limitedWindows(item, window, billed);
+    const measured = read(item, window);
+    if (limited.length === 0) return measured;
+    // Of what is granted bit by bit the order counts, which nobody has at hand.
+    if (!limited.every(isLimit)) throw new NotKept();
+    const usedIn = (other: Period) => read(item, other).quantity;
+    return { ...measured, allowances: allowancesOfUsage(limited, { window, measured, usedIn }) };
+  };
 }
 
 /** For whoever looks at the line again: the customers and the clock may be others then. */

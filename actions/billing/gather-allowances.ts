@@ -45,7 +45,7 @@ export async function allowancesOfOne(
 ): Promise<ReadonlyMap<string, readonly Allowance[]>> {
   const { tenant_id, environment_id } = subscription;
   const key = `allowances ${tenant_id} ${environment_id} ${now.getTime()}`;
-  return together(database, { key, asked: subscription }, async (subscriptions) => {
+  return together(database, { key, asked: subscription, isMade: true }, async (subscriptions) => {
     const all = await allowancesOf(database, subscriptions, now);
     return subscriptions.map(({ id }) => all.get(id) ?? new Map());
   });
@@ -149,37 +149,60 @@ export function isGranting(one: Limited): one is Granting {
   return 'groups' in one;
 }
 
-type Measuring = { readonly window: Period; readonly measured: MeasuredUsage };
+export function isLimit(one: Limited): one is LimitedWindows {
+  return !isGranting(one);
+}
+
+type MeasuredIn = { readonly window: Period; readonly measured: MeasuredUsage };
 
 /** Reads what the charge itself did not: most often nothing, where a reset period begins with the charge and holds it. */
-export function measureAllowances(
+export async function measureAllowances(
   limited: readonly Limited[],
   {
     window,
     measured,
     read,
     granted,
-  }: Measuring & {
+  }: MeasuredIn & {
     read: (window: Period) => Promise<MeasuredUsage>;
     granted: (granting: Granting) => Promise<MeasuredAllowance>;
   },
 ): Promise<MeasuredAllowance[]> {
-  const usedIn = async (start: number, end: number): Promise<Decimal> => {
+  const limits = limited.filter(isLimit);
+  const asked = new Map<string, Period>();
+  // What has to be read is what is asked for where nothing is known.
+  allowancesOfUsage(limits, { window, measured, usedIn: (one) => (asked.set(keyOf(one), one), ZERO) });
+  const used = new Map(
+    await Promise.all(
+      Array.from(asked, async ([key, one]): Promise<[string, Decimal]> => [key, (await read(one)).quantity]),
+    ),
+  );
+  const of_limits = allowancesOfUsage(limits, { window, measured, usedIn: (one) => used.get(keyOf(one))! });
+  return [...of_limits, ...(await Promise.all(limited.filter(isGranting).map(granted)))];
+}
+
+function keyOf({ start, end }: Period): string {
+  return `${start}/${end}`;
+}
+
+/** The same where all usage is at hand. */
+export function allowancesOfUsage(
+  limited: readonly LimitedWindows[],
+  { window, measured, usedIn }: MeasuredIn & { usedIn: (window: Period) => Decimal },
+): MeasuredAllowance[] {
+  const used = (start: number, end: number): Decimal => {
     if (start >= end) return ZERO;
     if (start === window.start && end === window.end) return measured.quantity;
-    return (await read({ start, end })).quantity;
+    return usedIn({ start, end });
   };
-  return Promise.all(
-    limited.map(async (one) => {
-      if (isGranting(one)) return granted(one);
-      const windows = one.windows.map(async (stretch) => {
-        const { start, end } = stretch;
-        const [before, after] = await Promise.all([usedIn(start, window.start), usedIn(start, end)]);
-        return { ...stretch, before, after };
-      });
-      return { limit: one.limit, windows: await Promise.all(windows) };
-    }),
-  );
+  return limited.map(({ limit, windows }) => ({
+    limit,
+    windows: windows.map((one) => ({
+      ...one,
+      before: used(one.start, window.start),
+      after: used(one.start, one.end),
+    })),
+  }));
 }
 
 /**
