@@ -262,9 +262,9 @@ describe('lists of ten thousand records', function () {
 type Answer = { items?: Record_[]; environments?: Record_[] };
 
 function itemsIn(answer: Answer | Record_[]): Record_[] {
-  return Array.isArray(answer)
-    ? answer
-    : (answer.items ?? answer.environments ?? (answer as { schedules?: Record_[] }).schedules ?? []);
+  if (Array.isArray(answer)) return answer;
+  const { schedules, connections } = answer as { schedules?: Record_[]; connections?: Record_[] };
+  return answer.items ?? answer.environments ?? schedules ?? connections ?? [];
 }
 
 const idsOf = (answer: Answer) => itemsIn(answer).map((item) => item.id ?? item.workflow_id);
