@@ -22,10 +22,14 @@ import { migrate } from '../sql/migrate.ts';
 import { bootstrap } from '../storage/bootstrap.ts';
 import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
 import { startEmbedded } from '../storage/embedded/stack.ts';
+import { runningUsage } from '../storage/kept/running-question.ts';
 import { openLog } from '../storage/log/open-log.ts';
+import { MeterModel } from '../storage/models/meter.ts';
 import { connectPostgres } from '../storage/postgres/postgres.ts';
 import { requestDailyRollups } from '../storage/progress/daily-rollups-message.ts';
+import { mapConcurrently } from '../storage/together.ts';
 import { askUsage } from '../storage/usage/usage.ts';
+import { type RequestTimes, watchRequests } from './request-times.ts';
 
 type Asked =
   | { what: 'sql'; sql: string }
@@ -37,6 +41,10 @@ type Asked =
   | { what: 'usage'; meter_id: string; customer: string; start_us: number; end_us: number; times: number }
   | { what: 'audit'; meter_id: string }
   | { what: 'daily_rollups'; days_before: number }
+  | { what: 'keep_lines'; meter_ids: readonly string[]; customers: number; start_ms: number; end_ms: number }
+  | { what: 'heap' }
+  | { what: 'watch_requests' }
+  | { what: 'watched_requests' }
   | ({ what: 'billing'; scope: Scope; now: string } & BillingPart)
   | { what: 'stop'; keep: boolean };
 
@@ -48,6 +56,8 @@ type Wanted = { part: Part; dir: string; settings: Record<string, string> };
 const { part, dir, settings } = JSON.parse(process.argv[2]!) as Wanted;
 const config = readConfig({ ...settings, PORT: '0', DATA_DIR: dir, LOG_LEVEL: 'warn' });
 const running = part === 'whole' ? await startWhole() : await startParts();
+
+let watched_requests: (() => RequestTimes) | null = null;
 
 process.on('message', ({ id, asked }: { id: number; asked: Asked }) => {
   answer(asked).then(
@@ -87,6 +97,16 @@ async function answer(asked: Asked): Promise<unknown> {
     }
     case 'daily_rollups':
       return requestDailyRollups(postgres, asked.days_before);
+    case 'keep_lines':
+      return keepLines(asked);
+    case 'heap':
+      gc!();
+      return process.memoryUsage().heapUsed;
+    case 'watch_requests':
+      watched_requests = watchRequests();
+      return null;
+    case 'watched_requests':
+      return watched_requests!();
     case 'billing':
       return watched(() => billed(asked));
     case 'stop':
@@ -114,6 +134,21 @@ async function oneByOne(scope: Scope, invoice_ids: readonly string[], now: Date)
     await finalizeInvoice(running.services, scope, id, now);
   }
   return null;
+}
+
+/** Running usage of each meter of the first customers of the workload, as somebody who asks for it keeps it. */
+async function keepLines({ meter_ids, customers, ...range }: Extract<Asked, { what: 'keep_lines' }>): Promise<number> {
+  const { services } = running;
+  const { postgres } = services;
+  const [scope] = (await postgres.raw(`select tenant_id, environment_id from meters where id = ?`, [meter_ids[0]!]))
+    .rows;
+  const meters = [...(await MeterModel.byId(scope, meter_ids, postgres)).values()];
+  const wanted = meters.flatMap((meter) => Array.from({ length: customers }, (_, n) => ({ meter, n })));
+  const always = { timezone: 'UTC', billing_anchor_ms: range.start_ms, now_ms: Date.now() };
+  await mapConcurrently(64, wanted, ({ meter, n }) =>
+    runningUsage(services, scope, { meter, external_customer_ids: [`customer_${n}`], ...range, ...always }),
+  );
+  return wanted.length;
 }
 
 /** With what it took, and by how much memory grew while it ran. */

@@ -19,7 +19,7 @@ export type ReadKept = (meter_id: string, window: Period) => UsageAnswer;
 export type Made<Answer> = {
   readonly answer: Answer;
   /** The same of usage as it is now; where it is absent, what arrives ends the answer. */
-  again?(read: ReadKept): Answer | Promise<Answer>;
+  again?(read: ReadKept): Answer;
   /** What happens before it is not in the lines that `again` reads, and may yet matter. */
   readonly late_before_ms?: Milliseconds;
   /** From then on it is another one, whatever the records say. */
@@ -74,6 +74,9 @@ export class KeptAnswer implements Notes, Watcher {
   #answer: unknown;
   #changes = 0;
   #isLost = false;
+  /** Of whom something was read that no line brings forward, once it is made: each row of the pipeline asks. */
+  #fixed: Set<Subject> | null = null;
+  #isAllFixed = false;
 
   constructor({ scope, key, look, now, about }: Named, memory: UsageMemory) {
     this.scope = scope;
@@ -134,14 +137,7 @@ export class KeptAnswer implements Notes, Watcher {
     if (this.#made === null) {
       this.#earliest_us = Math.min(this.#earliest_us, first_us);
       (this.#came ??= new Set()).add(subject);
-    } else if (first_us < this.#late_before_us || this.#isFixed(subject)) this.#isLost = true;
-  }
-
-  /** Whether something was read of it that no line brings forward. */
-  #isFixed(subject: Subject): boolean {
-    return (
-      this.#made?.again === undefined || this.#reads.some((read) => read.subject === subject && read.line === null)
-    );
+    } else if (first_us < this.#late_before_us || this.#isAllFixed || this.#fixed?.has(subject)) this.#isLost = true;
   }
 
   forget(): void {
@@ -160,7 +156,10 @@ export class KeptAnswer implements Notes, Watcher {
     this.#came = null;
     this.#records = [...this.#records].map(sharedId);
     if (this.#earliest_us < this.#late_before_us) return false;
-    if (this.#isLost || [...came].some((subject) => this.#isFixed(subject))) return false;
+    this.#isAllFixed = made.again === undefined;
+    const fixed = this.#reads.flatMap(({ subject, line }) => (line === null ? subject : []));
+    if (fixed.length > 0) this.#fixed = new Set(fixed);
+    if (this.#isLost || [...came].some((subject) => this.#isAllFixed || this.#fixed?.has(subject))) return false;
     // What came between two of its readings is in its lines, and not in what was answered.
     this.#changes = came.size > 0 ? -1 : this.#changesOfLines();
     return true;
@@ -169,6 +168,11 @@ export class KeptAnswer implements Notes, Watcher {
   /** Whether what it says of its own instant is said of this one. */
   isOf(now_ms: Milliseconds): boolean {
     return now_ms >= this.#since_ms && now_ms < this.#until_ms;
+  }
+
+  /** Whether it says nothing of this instant any more. */
+  isOver(now_ms: Milliseconds): boolean {
+    return now_ms >= this.#until_ms;
   }
 
   holds(look: Look, now_ms: Milliseconds): boolean {
@@ -181,7 +185,8 @@ export class KeptAnswer implements Notes, Watcher {
     return !this.#reads.some(({ line }) => line?.is_lost);
   }
 
-  async current(): Promise<unknown> {
+  /** Throws `NotKept`. */
+  current(): unknown {
     const changes = this.#changesOfLines();
     if (changes === this.#changes) {
       countRunning('kept');
@@ -189,11 +194,10 @@ export class KeptAnswer implements Notes, Watcher {
     }
     const again = this.#made?.again;
     if (again === undefined) throw new NotKept();
-    const answer = await again((meter_id, window) => this.#readKept(meter_id, window));
-    this.#answer = answer;
+    this.#answer = again((meter_id, window) => this.#readKept(meter_id, window));
     this.#changes = changes;
     countRunning('arrived');
-    return answer;
+    return this.#answer;
   }
 
   /** Whose it is is not said: where several customers have used the same meter in the same time, nobody is taken for another. */

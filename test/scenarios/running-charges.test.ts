@@ -59,7 +59,8 @@ describe('running charges', () => {
       fc.asyncProperty(deeds, async (steps) => {
         for (const { deed, who, n } of steps) {
           await DEEDS[deed]!(who, n);
-          for (const customer of CUSTOMERS) await same(customer, `after ${deed} ${who} ${n}`);
+          // At one time: what has to be gathered anew is gathered together.
+          await Promise.all(CUSTOMERS.map((customer) => same(customer, `after ${deed} ${who} ${n}`)));
         }
       }),
       { numRuns: samples(2), endOnFailure: true },
@@ -98,6 +99,84 @@ describe('running charges', () => {
     }
     await balance();
   });
+
+  it('of what is granted bit by bit are made anew where usage arrives or a grant ends, and are the same', async () => {
+    const { id: meter_id } = await world.meter('bits');
+    await world.plan('Bits', [usage('bits', '0.3')]);
+    const { id: feature_id } = await world.post('/features', { name: 'Bits', type: 'metered', meter_id });
+    await world.post('/entitlements', {
+      plan_id: world.id('plan Bits'),
+      feature_id,
+      feature_type: 'metered',
+      grant_measure: 'quantity',
+      grant_quota: '30',
+      grant_duration_value: 5,
+      grant_duration_unit: 'hour',
+    });
+    await world.on('2026-01-04', () => world.subscribe('bob', 'Bits'));
+    await world.post('/wallets', { external_customer_id: 'bob', currency: 'usd', initial_credits_to_load: '100' });
+    const told: string[] = [];
+    for (const [hour, n] of [
+      [1, 25],
+      [4, 25],
+      [6, 0],
+      [7, 25],
+      [9, 25],
+    ] as const) {
+      world.at(`2026-01-04T0${hour}:00:00Z`);
+      if (n > 0) await used('bob', 'bits', { n });
+      await same('bob', `at ${hour}`);
+      // A second time, as it was kept.
+      await same('bob', `at ${hour} again`);
+      const { features } = await world.get(`/customers/usage?customer_id=${world.id('customer bob')}`);
+      const { real_time_balance } = await world.get(`/wallets/${(await walletOf('bob')).id}/balance/real-time`);
+      told.push([features[0].current_usage, features[0].next_usage_reset_at, real_time_balance].join(' '));
+    }
+    const until = (hour: string) => `2026-01-04T${hour}:00:00Z`;
+    // 20 of the first five hours are charged, and 20 of the second.
+    expect(told).to.deep.equal([
+      `25 ${until('06')} 100`,
+      `50 ${until('06')} 94`,
+      '0 2026-02-04T00:00:00Z 94',
+      `25 ${until('12')} 94`,
+      `50 ${until('12')} 88`,
+    ]);
+  });
+
+  it('of many who are asked at one time are each its own, and who fails among them fails alone', async () => {
+    await begin();
+    const paths = new Map<string, string[]>();
+    for (const who of CUSTOMERS) {
+      const id = world.id(`customer ${who}`);
+      paths.set(who, [
+        `/wallets/${(await walletOf(who)).id}/balance/real-time`,
+        `/customers/usage?customer_id=${id}`,
+        `/customers/${id}/entitlements`,
+      ]);
+    }
+    const all = () => [...paths.values()].flat();
+    const gathered = async (asked: readonly string[]) => {
+      const before = (await answers()).gathered!;
+      const told = await Promise.all(asked.map((path) => world.get(path)));
+      return { told, gathered: (await answers()).gathered! - before };
+    };
+    const nobody = all().map((path) => path.replace(/(cust|wallet)_\w+/, '$1_00000000000000000000000000'));
+    const ask = async (path: string) => (await world.api.request('GET', path)).status;
+    const first = await Promise.all([...nobody.map(ask), ...all().map(ask)]);
+    expect(first).to.deep.equal([...nobody.map(() => 404), ...all().map(() => 200)]);
+    for (const who of CUSTOMERS) await same(who, 'asked with all others');
+    expect((await gathered(all())).gathered, 'all is kept').to.equal(0);
+    for (const who of CUSTOMERS) {
+      await DEEDS.debit!(who, 1);
+      const others = CUSTOMERS.filter((one) => one !== who).flatMap((one) => paths.get(one)!);
+      expect((await gathered(others)).gathered, `a debit of ${who} is nobody else’s`).to.equal(0);
+      expect((await gathered(paths.get(who)!)).gathered, `and is ${who}’s`).to.be.above(0);
+      await same(who, 'after its debit');
+    }
+    await DEEDS['more is free']!('acme', 7);
+    expect((await gathered(all())).gathered, 'what all have is everybody’s').to.be.at.least(2 * CUSTOMERS.length);
+    for (const who of CUSTOMERS) await same(who, 'after the plan grants more');
+  }).timeout(60_000);
 
   const begin = async () => {
     await world.meter('calls');
