@@ -21,6 +21,7 @@ import {
 } from '../../storage/models/idempotency-key.ts';
 import { effectsOf, forgetEffects } from '../../storage/models/request-effects.ts';
 import { bearerToken } from './auth.ts';
+import { ceHeaderText } from './ce-headers.ts';
 import { Effects } from './effects.ts';
 import { isNoted } from './once.ts';
 import type { Context, Route } from './route.ts';
@@ -135,10 +136,10 @@ function claimOf(key: string, context: Context): Claim {
   return { id, tenant_id, environment_id, request_hash: requestHash(request), holder: randomUUID(), now };
 }
 
-/** The query string and the bytes as they came. */
+/** The query string, an event in headers, and the bytes as they came. */
 function requestHash(request: Request): string {
   const hash = createHash('sha256')
-    .update(request.originalUrl.split('?')[1] ?? '')
+    .update((request.originalUrl.split('?')[1] ?? '') + ceHeaderText(request))
     .update('\n');
   return hash.update(Buffer.isBuffer(request.body) ? request.body : '').digest('hex');
 }

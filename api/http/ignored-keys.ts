@@ -52,6 +52,12 @@ export function whyRefused({ path, names }: IgnoredKey): string {
   return `is no key of this request${didYouMean(String(path.at(-1)), names?.() ?? [])}`;
 }
 
+/** Names in the answer what was sent and has no effect. */
+export function tellIgnored(names: readonly string[], { response }: Pick<Context, 'response'>): void {
+  if (names.length > 0)
+    response.set(IGNORED_KEYS_HEADER, headerOf(names.map((name) => ({ path: [name], is_unknown: true }))));
+}
+
 /** Whoever sends more of them does not need them all. */
 const NAMED_MAX = 20;
 

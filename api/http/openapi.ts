@@ -127,7 +127,7 @@ function operationOf(route: Route, answered: unknown): ZodOpenApiOperationObject
       ...(route.query ? { query: describedInQuery(route.query) } : {}),
       ...(route.method === 'post' && route.access !== 'public' ? { header: IdempotencyHeader } : {}),
     } as ZodOpenApiOperationObject['requestParams'],
-    ...(route.body ? { requestBody: bodyOf(route.body, exampleOf(route)) } : {}),
+    ...(route.body ? { requestBody: bodyOf(route, route.body) } : {}),
     responses: { [route.success]: successOf(route, answered), ...errorsOf(route) },
   } as ZodOpenApiOperationObject;
 }
@@ -148,11 +148,12 @@ export function exampleOf({ body, example }: Route): unknown {
   return example?.body ?? (body && z.globalRegistry.get(body)?.example);
 }
 
-function bodyOf(body: NonNullable<Route['body']>, given: unknown) {
+function bodyOf(route: Route, body: NonNullable<Route['body']>) {
+  const given = exampleOf(route);
   const example = given === undefined ? {} : { example: given };
   return {
     required: !body.safeParse({}).success,
-    content: { 'application/json': { schema: body, ...example } },
+    content: { 'application/json': { schema: body, ...example }, ...route.also_takes },
   };
 }
 

@@ -72,6 +72,8 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   params?: P;
   query?: Q;
   body?: B;
+  /** What else it takes as a body than JSON of its shape, by the content type, with an example of it for the documentation. */
+  also_takes?: Readonly<Record<string, { schema: Shape; example: unknown }>>;
   /** The route takes the bytes as they came (inflated): `context.request.body` is a Buffer of up to 32 MiB. */
   raw_body?: boolean;
   /** Of a public route: each request carries a signature, and is answered 401 without. */

@@ -315,6 +315,7 @@ describe('the examples of the documentation', () => {
     await ask('releaseReservation', { id: reservation.id });
     await ask('listReservations', { query: 'reservation_status=committed' });
     await ask('queryReservation');
+    await ask('ingestOtlpMetrics');
   }
 
   async function whatIsHeld() {

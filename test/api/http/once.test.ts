@@ -12,6 +12,7 @@ const SAME: Readonly<Record<string, string>> = {
   ingestEvent: 'an id has one effect, and one that is made follows from the key',
   ingestEventsBulk: 'an id has one effect, and one that is made follows from the key',
   ingestRawEventsBulk: 'an id has one effect, and one that is made follows from the key',
+  ingestOtlpMetrics: 'the ids follow from what was measured',
   voidEvent: 'an event that is void is void',
   replaceEvent: 'what it is replaced by is the same',
   replayDeadLetters: 'an id has one effect',

@@ -51,7 +51,8 @@ describe('the OpenAPI document', () => {
         expect(operation.responses, route.operation_id).to.include.keys('401', '403', '429');
         expect(operation.description, route.operation_id).to.contain(`\`${route.access}\``);
       }
-      if (route.body) expect(operation.requestBody.content, route.operation_id).to.have.keys('application/json');
+      const taken = ['application/json', ...Object.keys(route.also_takes ?? {})];
+      if (route.body) expect(operation.requestBody.content, route.operation_id).to.have.all.keys(taken);
       const kinds = [...(route.answer ? ['application/json'] : []), ...(route.file_type ? [route.file_type] : [])];
       if (kinds.length > 0)
         expect(operation.responses[route.success].content, route.operation_id).to.have.all.keys(kinds);
@@ -88,7 +89,7 @@ describe('the OpenAPI document', () => {
       ...Object.values(operation.responses),
     ]);
     const all: Json[] = [...holders, ...Object.values(document.components.responses)];
-    const schemas = all.map((one) => one?.content?.['application/json']?.schema).filter(Boolean);
+    const schemas = all.flatMap((one) => Object.values<Json>(one?.content ?? {}).map(({ schema }) => schema));
     const seen = new Set<Json>();
     const silent = schemas.flatMap((schema) => undescribed(document, { schema, where: '', seen }));
     expect(seen.size).to.be.greaterThan(200);
