@@ -33,6 +33,7 @@ import { settingRoutes } from './settings/routes.ts';
 import { subscriptionAddonRoutes } from './subscriptions/addon-routes.ts';
 import { lineItemRoutes } from './subscriptions/line-item-routes.ts';
 import { subscriptionRoutes } from './subscriptions/routes.ts';
+import { taskRoutes } from './tasks/routes.ts';
 import { taxRoutes } from './taxes/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { testClockRoutes } from './test-clocks/routes.ts';
@@ -77,6 +78,7 @@ export const routes: Route[] = [
   ...eventRoutes,
   ...meterUsageRoutes,
   ...workflowRoutes,
+  ...taskRoutes,
   ...aiRoutes,
   ...walletRoutes,
   ...webhookRoutes,

@@ -379,6 +379,17 @@ const SEEDS: Record<string, Record<string, string>> = {
     start_time: MADE_AT,
     close_time: MADE_AT,
   },
+  tasks: {
+    id: nth('task', 'i'),
+    task_type: choice('IMPORT', 'EXPORT'),
+    entity_type: rarely('FEATURES', 'EVENTS'),
+    file_type: `'CSV'`,
+    task_status: rarely('FAILED', 'COMPLETED'),
+    completed_at: `case when i % 100 <> 7 then ${MADE_AT} end`,
+    failed_at: `case when i % 100 = 7 then ${MADE_AT} end`,
+    scheduled_task_id: sometimes(one('schedtask', 100)),
+    created_by: one('user'),
+  },
   webhook_endpoints: {
     id: nth('we', 'i'),
     url: `'https://example.com/' || i`,

@@ -29,6 +29,7 @@ const WALKS: Record<string, string> = {
   endpoint_status: 'an environment has fifty endpoints at most',
   is_enabled: 'yes or no',
   addon_type: 'one of two',
+  task_type: 'one of two',
   active_at: 'two ends that are apart: most records are on either side of each',
   effective_date_for_update: 'one of several ends, whichever is set',
 };
@@ -61,6 +62,7 @@ const VALUES: Record<string, unknown> = {
   name_contains: 'Name 1007',
   addon_type: 'multiple_instance',
   workflow_status: 'Failed',
+  task_status: 'FAILED',
   parent_subscription_ids: 'subs_000007a',
   invoicing_customer_ids: 'cust_000007a',
   parent_customer_ids: 'cust_000011a',

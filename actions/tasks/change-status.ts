@@ -1,0 +1,18 @@
+/** The status of a task, moved by hand (docs/rules/tasks.md, "The status of a task"). */
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { moveTask, type TaskStatus } from '../../core/task/record.ts';
+import { TaskModel } from '../../storage/models/task.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export function changeTaskStatus(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, task_status, author }: { id: string; task_status: TaskStatus; author: Author },
+): Promise<TaskModel> {
+  return postgres.transaction(async (database) => {
+    const task = await TaskModel.fetchPublished(scope, id, { database, lock: true });
+    const moved = moveTask(task, task_status, { now: author.now, why: 'it was stopped by hand' });
+    return TaskModel.change(task, moved, { by: author, database });
+  });
+}
