@@ -6,8 +6,8 @@ import { bulkFault, eventsOf, faultOfEvent, faultOfKeys } from '../../core/event
 import { checkBulk, type EventRules } from '../../core/event/check-body.ts';
 import { timedEvent } from '../../core/event/timed.ts';
 import { elementSpansUnder, type Span } from '../../core/metering/event-text.ts';
+import { fieldPath } from '../../core/shaped.ts';
 import { type Body, bodyOf } from '../http/body-text.ts';
-import { fieldPath } from '../http/errors.ts';
 import { checkKeys, refusedKeys, whyRefused } from '../http/ignored-keys.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { BATCH, cloudEventBatch, cloudEventBody, ONE } from './cloud-events.ts';

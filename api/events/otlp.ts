@@ -4,8 +4,8 @@ import { appendEvents, type IncomingEvent } from '../../actions/events/append-ev
 import { invalid } from '../../core/error.ts';
 import { EVENTS_PER_REQUEST_MAX, faultOfEvent } from '../../core/event/accept.ts';
 import { eventsOfMetrics, OtlpMetrics, type PointEvent, type PointFault } from '../../core/event/otlp-metrics.ts';
+import { shaped } from '../../core/shaped.ts';
 import { bodyOf } from '../http/body-text.ts';
-import { shaped } from '../http/errors.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { fairShareOf } from './fair-share.ts';
 import { OtlpMetricsAnswer, OtlpMetricsRequest } from './schema.ts';
@@ -29,7 +29,7 @@ export const otlpRoutes: Route[] = [
     answer: OtlpMetricsAnswer,
     once: 'same',
     async handle(_input, context) {
-      const { events, faults } = checked(shaped(OtlpMetrics, bodyOf(context).value, 'body') as OtlpMetrics);
+      const { events, faults } = checked(shaped(OtlpMetrics, bodyOf(context).value, 'body'));
       if (events.length + faults.length > POINTS_MAX)
         throw invalid('resourceMetrics', `must not hold more than ${POINTS_MAX} data points`);
       if (events.length === 0 && faults.length > 0)

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { ignoredKeys } from '../../../api/http/ignored-keys.ts';
 import { routes } from '../../../api/resources.ts';
 import { ID_PREFIX } from '../../../core/id.ts';
+import { ignoredKeys } from '../../../core/ignored-keys.ts';
 import { completeKeys } from '../../../core/json/complete-keys.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
