@@ -9,7 +9,7 @@ import type { LookupFunction } from 'node:net';
 import { useAgent } from 'request-filtering-agent';
 import { Webhook } from 'standardwebhooks';
 import type { Message, Outcome, Target, WebhookBackend } from './backend.ts';
-import { type NameServers, resolverLookup } from './lookup.ts';
+import { type NameServers, resolverLookup } from '../lookup.ts';
 
 export type HttpBackendOptions = {
   readonly allow_private_addresses: boolean;
