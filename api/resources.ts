@@ -13,6 +13,7 @@ import { dashboardRoutes } from './dashboard/routes.ts';
 import { entitlementRoutes } from './entitlements/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
 import { eventRoutes } from './events/routes.ts';
+import { exportFileRoutes } from './exports/routes.ts';
 import { featureRoutes } from './features/routes.ts';
 import { groupRoutes } from './groups/routes.ts';
 import type { Route } from './http/route.ts';
@@ -79,6 +80,7 @@ export const routes: Route[] = [
   ...meterUsageRoutes,
   ...workflowRoutes,
   ...taskRoutes,
+  ...exportFileRoutes,
   ...aiRoutes,
   ...walletRoutes,
   ...webhookRoutes,
