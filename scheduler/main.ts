@@ -26,11 +26,13 @@ import { cloneEnvironmentWork } from './jobs/clone-environment.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { dueJobs } from './jobs/do-what-is-due.ts';
 import { finalizeInvoiceWork } from './jobs/finalize-invoice.ts';
+import { importRecordsWork } from './jobs/import-records.ts';
 import { type Mailed, mailInvoiceWork } from './jobs/mail-invoice.ts';
 import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
 import { purgeAnswersJob } from './jobs/purge-answers.ts';
 import { purgeAuditLogJob } from './jobs/purge-audit-log.ts';
 import { purgeDocumentsJob } from './jobs/purge-documents.ts';
+import { purgeImportFilesJob } from './jobs/purge-import-files.ts';
 import { purgeJobsJob } from './jobs/purge-jobs.ts';
 import { purgeRecordChangesJob } from './jobs/purge-record-changes.ts';
 import { purgeSystemEventsJob } from './jobs/purge-system-events.ts';
@@ -51,6 +53,8 @@ export type SchedulerServices = Stores & {
     | 'BILLING_INTERVAL_SECONDS'
     | 'FINALIZATION_DELAY_SECONDS'
     | 'DAY_ROWS_AFTER_DAYS'
+    | 'IMPORT_ALLOW_PRIVATE_ADDRESSES'
+    | 'IMPORT_FILE_MAX_MB'
     | 'MAIL_FROM'
     | 'PDF_FONTS_DIR'
     | 'SECRETS_KEYS'
@@ -89,6 +93,7 @@ export function jobsOf(services: SchedulerServices): Job[] {
     purgeJobsJob(services, HOUR),
     purgeRecordChangesJob(services, FIVE_MINUTES),
     purgeDocumentsJob(services, HOUR),
+    purgeImportFilesJob(services, HOUR),
     ...(kept_days === undefined ? [] : [purgeAuditLogJob(services, { every_seconds: HOUR, kept_days })]),
     auditSampleJob(services, FIVE_MINUTES),
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
@@ -145,6 +150,7 @@ export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
     billThresholdWork(services, { clock }),
     checkAlertsWork(services, { clock }),
     mailInvoiceWork(services, { clock, ...mailOf(services) }),
+    importRecordsWork(services, { clock, settings: services.config }),
   ];
 }
 

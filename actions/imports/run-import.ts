@@ -10,7 +10,7 @@ import { moveTask } from '../../core/task/record.ts';
 import { downloadFile } from '../../integrations/downloads/https-file.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
 import { clockFor } from '../../storage/environment-clock.ts';
-import { addFaults } from '../../storage/imports/faults.ts';
+import { addFaults, readFaults } from '../../storage/imports/faults.ts';
 import { forgetFile, keepFile, keptFile, readChunks, writeChunks } from '../../storage/imports/files.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -64,8 +64,9 @@ async function importFile(importing: Importing): Promise<'completed'> {
     signal.throwIfAborted();
     const batch = { task, rows, before: done };
     if (entity_type === 'EVENTS') await importEvents(batch, importing);
-    else for (let taken = 0; taken < rows.length; )
-      taken += await importRecords({ ...batch, rows: rows.slice(taken), before: done + taken }, importing);
+    else
+      for (let taken = 0; taken < rows.length; )
+        taken += await importRecords({ ...batch, rows: rows.slice(taken), before: done + taken }, importing);
     done += rows.length;
   }
   return end(importing, done);
@@ -83,7 +84,8 @@ async function begin({ stores, place, task_id, clock }: Importing): Promise<Task
   });
 }
 
-const isStopped = ({ task_status }: TaskModel) => notAllowed(`the task is ${task_status}: somebody has moved it by hand`);
+const isStopped = ({ task_status }: TaskModel) =>
+  notAllowed(`the task is ${task_status}: somebody has moved it by hand`);
 
 /** One of its own for each try; what was begun and not finished is never read. */
 async function fetchFile(task: TaskModel, { stores, place, settings, clock, signal }: Importing): Promise<string> {
@@ -153,8 +155,8 @@ async function importEvents({ task, rows, before }: Batch, importing: Importing)
   const { stores, place, clock, signal } = importing;
   const faults = await takeEvents(stores, place, { task_id: task.id, rows, before, now: clock(), signal });
   await stores.postgres.transaction(async (database) => {
-    await hold(database, importing, before);
-    await note(database, importing, { faults, before });
+    const held = await hold(database, importing, before);
+    await note(database, importing, { task: held, faults });
   });
 }
 
@@ -168,7 +170,7 @@ async function importRecords({ task, rows, before }: Batch, importing: Importing
   if (entity_type === 'EVENTS') throw new FarthingError('system_error', 'events are no records');
   const at = await clockFor(stores.postgres, place, clock);
   return stores.postgres.transaction(async (database) => {
-    await hold(database, importing, before);
+    const held = await hold(database, importing, before);
     const author = { user_id: task.created_by, now: at() };
     const faults: (RowFault | undefined)[] = [];
     const until = performance.now() + HELD_MS;
@@ -176,7 +178,7 @@ async function importRecords({ task, rows, before }: Batch, importing: Importing
       faults.push(await makeRecord(entity_type, row, { stores: { postgres: database }, scope: place, author }));
       if (performance.now() > until) break;
     }
-    await note(database, importing, { faults, before });
+    await note(database, importing, { task: held, faults });
     return faults.length;
   });
 }
@@ -189,22 +191,21 @@ async function hold(database: Transaction, { place, task_id }: Importing, before
   return task;
 }
 
-type Noted = { readonly faults: readonly (RowFault | undefined)[]; readonly before: number };
+type Noted = { readonly task: TaskModel; readonly faults: readonly (RowFault | undefined)[] };
 
-async function note(
-  database: Transaction,
-  { place, task_id, clock }: Importing,
-  { faults, before }: Noted,
-): Promise<void> {
+/** How far the task is that this transaction holds. */
+async function note(database: Transaction, { place, clock }: Importing, { task, faults }: Noted): Promise<void> {
+  const { id, processed_records: before } = task;
   const found = faults.flatMap((fault, index) => (fault ? { ...fault, row_number: before + index + 1 } : []));
-  await addFaults(place, { task_id, faults: found }, database);
-  const good = faults.length - found.length;
+  await addFaults(place, { task_id: id, faults: found }, database);
   await TaskModel.in(place, database)
-    .where({ id: task_id })
-    .increment('processed_records', faults.length)
-    .increment('successful_records', good)
-    .increment('failed_records', found.length)
-    .patch({ updated_at: clock().toISOString() });
+    .where({ id })
+    .patch({
+      processed_records: before + faults.length,
+      successful_records: task.successful_records + faults.length - found.length,
+      failed_records: task.failed_records + found.length,
+      updated_at: clock().toISOString(),
+    });
 }
 
 async function end(importing: Importing, total: number): Promise<'completed'> {
@@ -216,10 +217,23 @@ async function end(importing: Importing, total: number): Promise<'completed'> {
     const { successful_records, failed_records } = task;
     const moved = moveTask(task, 'COMPLETED', { now });
     const by = { user_id: task.created_by, now };
-    const error_summary = failed_records === 0 ? null : await summaryOf(database, importing, task);
+    const error_summary = failed_records === 0 ? null : await summaryOf(database, task, total);
     await TaskModel.change(task, { ...moved, total_records: total, error_summary }, { by, database });
     await forgetFile(place, task_id, database);
     const result = { task_id, total_records: total, successful_records, failed_records };
     return completeRun(database, place, { result, now });
   });
+}
+
+const TOLD_MAX = 3;
+
+/** The first of them; the report has all. */
+async function summaryOf(database: Transaction, task: TaskModel, total: number): Promise<string> {
+  const told: string[] = [];
+  for await (const { row_number, message } of readFaults(task, task.id, database)) {
+    told.push(`row ${row_number}: ${message.slice(0, 200)}`);
+    if (told.length === TOLD_MAX) break;
+  }
+  const more = task.failed_records > told.length ? '; the report has all' : '';
+  return `${task.failed_records} of ${total} records were refused: ${told.join('; ')}${more}`;
 }

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { timedEvent } from '../../core/event/timed.ts';
 import { formatId } from '../../core/id.ts';
-import { eventOfRow, type EventRow } from '../../core/import/event-row.ts';
+import { type EventRow, eventOfRow } from '../../core/import/event-row.ts';
 import type { RowFault } from '../../core/import/row.ts';
 import type { Scope } from '../../core/scope.ts';
 import { msOf } from '../../core/time/instant.ts';
@@ -14,8 +14,8 @@ import { clockOf } from '../../storage/environment-clock.ts';
 import type { EventLog } from '../../storage/log/log.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { appendEvents } from '../events/append-events.ts';
-import { faultOfRow } from './take-records.ts';
 import type { FileRow } from './rows.ts';
+import { faultOfRow } from './take-records.ts';
 
 type Batch = {
   readonly task_id: string;

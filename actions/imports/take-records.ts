@@ -3,8 +3,8 @@
  * writes how far the import is: what was made is counted, and what is counted was made.
  */
 import type { z } from 'zod';
-import { FarthingError } from '../../core/error.ts';
 import { CreateCustomer, fieldsOf, namedParent } from '../../core/customer/request.ts';
+import { FarthingError } from '../../core/error.ts';
 import { CreateFeature } from '../../core/feature/request.ts';
 import { recordOfRow } from '../../core/import/record-row.ts';
 import type { RowFault } from '../../core/import/row.ts';

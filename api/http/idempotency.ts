@@ -8,6 +8,7 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, randomUUID } from 'node:crypto';
 import type { Request } from 'express';
 import { FarthingError, invalid } from '../../core/error.ts';
+import { formatId, type IdKind } from '../../core/id.ts';
 import { type RequestKey, underKey } from '../../storage/caller.ts';
 import {
   type Claim,
@@ -122,6 +123,15 @@ export function innerKey<Asked extends { idempotency_key: string | null }>(asked
 export function identityOfRequest(context: Context): string | null {
   const key = context.request.get('idempotency-key');
   return key === undefined ? null : sha256(`${idOf(key, context)}\n${requestHash(context.request)}`);
+}
+
+const TIME_BYTES = 6;
+
+/** An id that follows from a text, such as the identity of a request. */
+export function idFrom(kind: IdKind, text: string): string {
+  const hash = createHash('sha256').update(text).digest();
+  // No time is in it, because it is another one when the request comes again.
+  return formatId(kind, hash.readUIntBE(0, TIME_BYTES), hash.subarray(TIME_BYTES));
 }
 
 function idOf(key: string, { request, scope, principal }: Context): string {

@@ -136,7 +136,7 @@ function decode(route: MountedRoute, context: Context) {
   return {
     params: parsed(route.params, request.params, 'path'),
     query: parsed(route.query, request.query, 'query'),
-    body: route.raw_body ? rawBody(request) : parsedBody(route, context),
+    body: route.raw_body ? rawBody(route, request) : parsedBody(route, context),
   };
 }
 
@@ -149,9 +149,9 @@ function refuseUnknownParameters({ query }: Route, request: Request): void {
 }
 
 /** The route reads the bytes itself. */
-function rawBody(request: Request): Buffer {
+function rawBody(route: MountedRoute, request: Request): Buffer {
   request.body ??= Buffer.alloc(0);
-  checkJsonBytes(request.body, request.get('content-type'));
+  if (!route.takes_file) checkJsonBytes(request.body, request.get('content-type'));
   return request.body;
 }
 

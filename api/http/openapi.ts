@@ -80,6 +80,7 @@ const TAGS: Record<string, string> = {
     'Who pays for what, and when: [subscriptions](/docs/rules/subscriptions.md), [periods](/docs/rules/periods.md), ' +
     '[proration](/docs/rules/proration.md).',
   Tenants: 'The company whose customers are billed.',
+  Tasks: 'Files that are read or written: [tasks](/docs/rules/tasks.md), [imports](/docs/rules/imports.md).',
   'Test clocks': 'What time it is in an environment of your own, and years in a minute: [clock](/docs/rules/clock.md).',
   Users: 'People and service accounts: [permissions](/docs/permissions.md).',
   Webhooks:
@@ -128,6 +129,7 @@ function operationOf(route: Route, answered: unknown): ZodOpenApiOperationObject
       ...(route.method === 'post' && route.access !== 'public' ? { header: IdempotencyHeader } : {}),
     } as ZodOpenApiOperationObject['requestParams'],
     ...(route.body ? { requestBody: bodyOf(route, route.body) } : {}),
+    ...(route.takes_file ? { requestBody: fileOf(route.takes_file) } : {}),
     responses: { [route.success]: successOf(route, answered), ...errorsOf(route) },
   } as ZodOpenApiOperationObject;
 }
@@ -155,6 +157,10 @@ function bodyOf(route: Route, body: NonNullable<Route['body']>) {
     required: !body.safeParse({}).success,
     content: { 'application/json': { schema: body, ...example }, ...route.also_takes },
   };
+}
+
+function fileOf(kinds: readonly string[]) {
+  return { required: true, content: Object.fromEntries(kinds.map((kind) => [kind, { schema: FILE }])) };
 }
 
 const FILE = { type: 'string', format: 'binary' } as const;
@@ -186,7 +192,7 @@ function errorsOf(route: Route): Record<string, { $ref: string }> {
     // Whoever signs in may be refused, too.
     if (status === '403' || status === '429') return route.access !== 'public' || route.body !== undefined;
     if (status === '404') return mayNameARecord(route);
-    if (status === '413') return route.body !== undefined;
+    if (status === '413') return route.body !== undefined || route.takes_file !== undefined;
     if (status === '409' || status === '422') return route.method === 'post';
     return true;
   });

@@ -24,7 +24,10 @@ const SILENCE_MS = 30_000;
 const FIELD = 'file_url';
 
 /** What is wrong with the URL itself, before anybody is asked. */
-export function checkFileUrl(text: string, { allow_private_addresses }: Pick<DownloadOptions, 'allow_private_addresses'>): URL {
+export function checkFileUrl(
+  text: string,
+  { allow_private_addresses }: Pick<DownloadOptions, 'allow_private_addresses'>,
+): URL {
   let url: URL;
   try {
     url = new URL(text);
@@ -88,7 +91,11 @@ function asked(url: URL, options: DownloadOptions): Promise<http.IncomingMessage
   return new Promise((resolve, reject) => {
     const request = (url.protocol === 'https:' ? https : http).request(url, {
       agent: useAgent(url.href, { allowPrivateIPAddress: allow_private_addresses, keepAlive: false }),
-      headers: { accept: 'text/csv, application/json, */*', 'accept-encoding': 'identity', 'user-agent': 'Farthing-Imports' },
+      headers: {
+        accept: 'text/csv, application/json, */*',
+        'accept-encoding': 'identity',
+        'user-agent': 'Farthing-Imports',
+      },
       timeout: silence_ms,
       signal,
       ...(lookup ? { lookup } : {}),

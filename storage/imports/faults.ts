@@ -11,9 +11,7 @@ export async function addFaults(
   database: Database,
 ): Promise<void> {
   if (faults.length === 0) return;
-  await database('import_faults').insert(
-    faults.map((fault) => ({ tenant_id, environment_id, task_id, ...fault })),
-  );
+  await database('import_faults').insert(faults.map((fault) => ({ tenant_id, environment_id, task_id, ...fault })));
 }
 
 const PAGE = 1_000;

@@ -42,10 +42,7 @@ async function* chunksOf(pieces: AsyncIterable<Buffer> | Iterable<Buffer>): Asyn
 /** The one that is whole from here on; the first that says so, where two were fetched. */
 export async function keepFile(place: FilePlace, database: Database): Promise<void> {
   const { tenant_id, environment_id, task_id, file_id } = place;
-  await database('import_files')
-    .insert({ tenant_id, environment_id, task_id, file_id })
-    .onConflict('task_id')
-    .ignore();
+  await database('import_files').insert({ tenant_id, environment_id, task_id, file_id }).onConflict('task_id').ignore();
 }
 
 /** Undefined where none is there. */
