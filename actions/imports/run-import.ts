@@ -23,7 +23,7 @@ import { makeRecord, RECORDS } from './take-records.ts';
 
 export type ImportSettings = {
   readonly IMPORT_FILE_MAX_MB: number;
-  readonly IMPORT_ALLOW_PRIVATE_ADDRESSES: boolean;
+  readonly IMPORT_ALLOWED_ADDRESSES: readonly string[];
 };
 
 type Importing = {
@@ -95,7 +95,7 @@ async function fetchFile(task: TaskModel, { stores, place, settings, clock, sign
   let size_bytes = 0;
   const options = {
     bytes_max: settings.IMPORT_FILE_MAX_MB * 1_048_576,
-    allow_private_addresses: settings.IMPORT_ALLOW_PRIVATE_ADDRESSES,
+    allowed_addresses: settings.IMPORT_ALLOWED_ADDRESSES,
     signal,
   };
   async function* counted() {

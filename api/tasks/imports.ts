@@ -33,7 +33,7 @@ export const importRoutes: Route[] = [
     once,
     handle: ({ body: { file_url, task_type, ...stated } }, context) => {
       if (task_type !== 'IMPORT') throw invalid('task_type', 'must be IMPORT: an export is asked for at its own place');
-      checkFileUrl(file_url, { allow_private_addresses: context.services.config.IMPORT_ALLOW_PRIVATE_ADDRESSES });
+      checkFileUrl(file_url, { allowed_addresses: context.services.config.IMPORT_ALLOWED_ADDRESSES });
       return begin({ ...stated, file: { url: file_url } }, context);
     },
   }),

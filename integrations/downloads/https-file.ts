@@ -12,8 +12,8 @@ import { type NameServers, resolverLookup } from '../lookup.ts';
 
 export type DownloadOptions = {
   readonly bytes_max: number;
-  /** For development: http, and whatever address. */
-  readonly allow_private_addresses: boolean;
+  /** Private addresses that are connected to all the same, and of which http is taken. */
+  readonly allowed_addresses: readonly string[];
   readonly silence_ms?: number;
   readonly name_servers?: NameServers;
   readonly signal: AbortSignal;
@@ -24,17 +24,14 @@ const SILENCE_MS = 30_000;
 const FIELD = 'file_url';
 
 /** What is wrong with the URL itself, before anybody is asked. */
-export function checkFileUrl(
-  text: string,
-  { allow_private_addresses }: Pick<DownloadOptions, 'allow_private_addresses'>,
-): URL {
+export function checkFileUrl(text: string, { allowed_addresses }: Pick<DownloadOptions, 'allowed_addresses'>): URL {
   let url: URL;
   try {
     url = new URL(text);
   } catch {
     throw invalid(FIELD, 'must be an https URL');
   }
-  if (url.protocol !== 'https:' && !(allow_private_addresses && url.protocol === 'http:'))
+  if (url.protocol !== 'https:' && !(allowed_addresses.includes(url.hostname) && url.protocol === 'http:'))
     throw invalid(FIELD, 'must be an https URL');
   if (url.username !== '' || url.password !== '') throw invalid(FIELD, 'must not hold a user or a password');
   return url;
@@ -86,11 +83,11 @@ function refusedBy(status: number): FarthingError {
 }
 
 function asked(url: URL, options: DownloadOptions): Promise<http.IncomingMessage> {
-  const { allow_private_addresses, silence_ms = SILENCE_MS, name_servers, signal } = options;
-  const lookup: LookupFunction | undefined = allow_private_addresses ? undefined : resolverLookup(name_servers);
+  const { allowed_addresses, silence_ms = SILENCE_MS, name_servers, signal } = options;
+  const lookup: LookupFunction = resolverLookup(name_servers);
   return new Promise((resolve, reject) => {
     const request = (url.protocol === 'https:' ? https : http).request(url, {
-      agent: useAgent(url.href, { allowPrivateIPAddress: allow_private_addresses, keepAlive: false }),
+      agent: useAgent(url.href, { allowIPAddressList: [...allowed_addresses], keepAlive: false }),
       headers: {
         accept: 'text/csv, application/json, */*',
         'accept-encoding': 'identity',
@@ -98,7 +95,7 @@ function asked(url: URL, options: DownloadOptions): Promise<http.IncomingMessage
       },
       timeout: silence_ms,
       signal,
-      ...(lookup ? { lookup } : {}),
+      lookup,
     });
     request.on('timeout', () => request.destroy(new Error(SILENT)));
     request.on('response', resolve);
