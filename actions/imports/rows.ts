@@ -1,6 +1,4 @@
 /** The rows of a file, read as its bytes come: of any size in the memory of a few rows (docs/rules/imports.md, "Files"). */
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { CsvError, parse } from 'csv-parse';
 import { FarthingError, invalid } from '../../core/error.ts';
 import { type Column, columnsOf, valueOfCells } from '../../core/import/csv-columns.ts';
@@ -41,13 +39,10 @@ async function* decoded(pieces: AsyncIterable<Buffer>): AsyncGenerator<string> {
 }
 
 async function* csvRows(texts: AsyncGenerator<string>, known: readonly string[]): AsyncGenerator<FileRow> {
-  const parser = parse({ relax_column_count: true, skip_empty_lines: true, max_record_size: ROW_LENGTH_MAX });
-  // What fails while it is fed is thrown where it is read.
-  const feeding = pipeline(Readable.from(texts), parser).catch(() => undefined);
   let columns: Column[] | undefined;
   let rows = 0;
   try {
-    for await (const cells of parser as AsyncIterable<string[]>) {
+    for await (const cells of csvRecords(texts)) {
       if (columns === undefined) columns = columnsOf(cells, known);
       else {
         rows++;
@@ -56,9 +51,35 @@ async function* csvRows(texts: AsyncGenerator<string>, known: readonly string[])
     }
   } catch (error) {
     throw error instanceof CsvError ? csvFault(error, columns === undefined ? 'header' : `row ${rows + 1}`) : error;
+  }
+}
+
+/** A stream that fails drops what it has read and not given yet: records are taken as they are found, and what is wrong comes behind them. */
+async function* csvRecords(texts: AsyncGenerator<string>): AsyncGenerator<string[]> {
+  let found: string[][] = [];
+  const failed: Error[] = [];
+  const parser = parse({
+    relax_column_count: true,
+    skip_empty_lines: true,
+    max_record_size: ROW_LENGTH_MAX,
+    on_record: (record: string[]) => void found.push(record),
+  });
+  parser.on('error', (error) => failed.push(error)).resume();
+  const isClosed = new Promise((resolve) => parser.once('close', resolve));
+  try {
+    for await (const text of texts) {
+      await Promise.race([new Promise((resolve) => parser.write(text, resolve)), isClosed]);
+      const records = found;
+      found = [];
+      yield* records;
+      if (failed.length > 0) break;
+    }
+    parser.end();
+    await isClosed;
+    yield* found;
+    if (failed[0]) throw failed[0];
   } finally {
     parser.destroy();
-    await feeding;
   }
 }
 

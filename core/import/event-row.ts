@@ -6,7 +6,7 @@ import type { ImportRow } from './row.ts';
 
 const FIELDS = ['event_id', 'event_name', 'external_customer_id', 'customer_id', 'timestamp', 'source', 'properties'];
 /** What our own exports have beside them, and what says nothing of an event that comes in. */
-const WITHOUT_EFFECT = ['ingested_at'];
+const WITHOUT_EFFECT = ['received_at'];
 export const EVENT_COLUMNS = [...FIELDS, ...WITHOUT_EFFECT];
 
 /** JSON text; `event_id` where the file has one. */

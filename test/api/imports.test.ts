@@ -1,6 +1,7 @@
 /** Imports: uploaded files of each kind, what becomes of their rows, and what is said of those that were refused. docs/rules/imports.md. */
 import { expect } from 'chai';
 import { tryImport } from '../../actions/imports/run-import.ts';
+import { type FilesServer, startFilesServer } from '../support/files-server.ts';
 import { startWorld, type World } from '../support/world.ts';
 
 type Answer = any;
@@ -8,12 +9,18 @@ type Asked = { entity: string; type?: string; key?: string; headers?: Record<str
 
 describe('imports', () => {
   let world: World;
+  let files: FilesServer;
   before(async () => {
-    world = await startWorld({ now: '2026-03-15T12:00:00Z' });
+    files = await startFilesServer();
+    const config = { IMPORT_ALLOWED_ADDRESSES: '127.0.0.1', IMPORT_FILE_MAX_MB: '1' };
+    world = await startWorld({ now: '2026-03-15T12:00:00Z', config });
     await world.meter('calls', { type: 'SUM', field: 'n' });
     await world.settle();
   });
-  after(() => world.stop());
+  after(async () => {
+    await world.stop();
+    await files.stop();
+  });
 
   const upload = (file: string | Buffer, { entity, type = 'CSV', key, headers }: Asked) =>
     world.api.request('POST', `/tasks/upload?entity_type=${entity}&file_type=${type}&file_name=f.csv`, {
@@ -124,7 +131,7 @@ describe('imports', () => {
 
     it('properties as JSON in a cell, as exports write them', async () => {
       const file =
-        'event_id,event_name,external_customer_id,customer_id,timestamp,ingested_at,source,properties\n' +
+        'event_id,event_name,external_customer_id,customer_id,timestamp,received_at,source,properties\n' +
         'x1,calls,cell,,2026-03-01T00:00:00Z,2026-03-01T00:00:01Z,,"{""n"": 0.10}"\n' +
         'x2,calls,cell,,2026-03-01T00:00:00Z,,,{broken\n';
       const { task, report } = await imported(file, { entity: 'EVENTS' });
@@ -251,6 +258,70 @@ describe('imports', () => {
         expect(result.message).to.match(why);
       });
     }
+  });
+
+  describe('a file behind a URL', () => {
+    async function ask(path: string): Promise<Answer> {
+      const what = { task_type: 'IMPORT', entity_type: 'CUSTOMERS', file_type: 'CSV', metadata: { from: 'test' } };
+      const body = { ...what, file_url: files.url + path };
+      const answer = await world.api.request('POST', '/tasks', { body });
+      expect(answer.status, answer.text).to.equal(202);
+      return answer.body;
+    }
+
+    it('is fetched, and told with its digest', async () => {
+      files.serve('/customers.csv', 'external_id\nu-1\nu-2\n');
+      const asked = await ask('/customers.csv');
+      expect(asked).to.include({ task_status: 'PENDING', sha256: null, file_name: null });
+      expect(await run(asked)).to.equal('completed');
+      const task = await taskOf(asked);
+      expect(counts(task)).to.deep.equal(['COMPLETED', 2, 2, 2, 0]);
+      expect(task).to.deep.include({
+        size_bytes: 20,
+        metadata: { from: 'test' },
+        file_url: `${files.url}/customers.csv`,
+      });
+      expect(task.sha256).to.match(/^[0-9a-f]{64}$/);
+    });
+
+    it('is asked for once: who goes on reads the same bytes', async () => {
+      files.serve('/changing.csv', 'external_id\nv-1\nv-2\n"');
+      const asked = await ask('/changing.csv');
+      expect(await run(asked)).to.equal('failed');
+      files.serve('/changing.csv', 'external_id\nw-1\nw-2\n');
+      await world.api.request('PUT', `/tasks/${asked.id}/status`, { body: { task_status: 'PROCESSING' } });
+      expect(await run(await taskOf(asked))).to.equal('failed');
+      expect((await taskOf(asked)).error_summary).to.match(/row 3: a quote is not closed/);
+      expect(files.asked.filter((path) => path === '/changing.csv')).to.have.length(1);
+      // A week later it is gone, and another is not taken for it.
+      await world.api.services.postgres.raw('delete from import_files where task_id = ?', [asked.id]);
+      await world.api.request('PUT', `/tasks/${asked.id}/status`, { body: { task_status: 'PROCESSING' } });
+      expect(await run(await taskOf(asked))).to.equal('failed');
+      expect((await taskOf(asked)).error_summary).to.match(/another file than before/);
+    });
+
+    it('FAILED: it is not there, too long, or where nobody goes', async () => {
+      files.serve('/long.csv', `external_id\n${'x'.repeat(1_048_576)}`);
+      files.serve('/inward.csv', (response) => response.writeHead(302, { location: 'https://169.254.169.254/' }).end());
+      for (const [path, why] of [
+        ['/none.csv', 'file_url: 404 was answered'],
+        ['/long.csv', 'file_url: the file is longer than 1048576 bytes'],
+        ['/inward.csv', 'file_url: leads to an address that is not public'],
+      ] as const) {
+        const asked = await ask(path);
+        expect(await run(asked)).to.equal('failed');
+        expect(await taskOf(asked)).to.include({ task_status: 'FAILED', error_summary: why });
+      }
+    });
+
+    it('what may pass is tried again, and fails the task in the last try', async () => {
+      files.serve('/failing.csv', (response) => response.writeHead(500).end());
+      const asked = await ask('/failing.csv');
+      expect(await run(asked).catch((error: Error) => error.message)).to.match(/500 was answered/);
+      expect((await taskOf(asked)).task_status).to.equal('PROCESSING');
+      await run(asked, { is_last: true }).catch(() => {});
+      expect((await taskOf(asked)).task_status).to.equal('FAILED');
+    });
   });
 
   it('stopped by hand it stops, and resumed it goes on', async () => {
