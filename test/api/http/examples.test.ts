@@ -5,6 +5,7 @@
  */
 import { expect } from 'chai';
 import { trySync } from '../../../actions/catalogue/sync-plan.ts';
+import { tryImport } from '../../../actions/imports/run-import.ts';
 import { tryComputation } from '../../../actions/invoices/compute-later.ts';
 import { streamRevenue } from '../../../actions/revenue/stream-revenue.ts';
 import { exampleFile } from '../../../api/http/examples.ts';
@@ -54,6 +55,7 @@ describe('the examples of the documentation', () => {
     await whatIsWatched();
     await whatWasEarned();
     await whatIsReserved();
+    await whatIsImported();
   });
   after(() => world.stop());
 
@@ -316,6 +318,24 @@ describe('the examples of the documentation', () => {
     await ask('listReservations', { query: 'reservation_status=committed' });
     await ask('queryReservation');
     await ask('ingestOtlpMetrics');
+  }
+
+  async function whatIsImported() {
+    await ask('createTask');
+    await ask('updateTaskStatus', { id: id('task') });
+    await ask('getTask', { id: id('task') });
+    await ask('listTasks', { query: 'task_status=FAILED' });
+    secondLater();
+    const file = Buffer.from('external_id,name\ninitech,Initech\nacme,Acme\n');
+    const headers = { 'content-type': 'text/csv' };
+    const path = '/tasks/upload?entity_type=CUSTOMERS&file_type=CSV&file_name=customers.csv';
+    const uploaded = await world.api.request('POST', path, { body: file, headers });
+    expect(uploaded.status, uploaded.text).to.equal(202);
+    answers.set('uploadTask', ids.asShown(uploaded.body));
+    await work(
+      (stores, place, attempt) => tryImport(stores, place, { ...attempt, settings: world.api.services.config }),
+      uploaded.body,
+    );
   }
 
   async function whatIsHeld() {

@@ -13,6 +13,8 @@ const SAME: Readonly<Record<string, string>> = {
   ingestEventsBulk: 'an id has one effect, and one that is made follows from the key',
   ingestRawEventsBulk: 'an id has one effect, and one that is made follows from the key',
   ingestOtlpMetrics: 'the ids follow from what was measured',
+  createTask: 'the id of the task follows from the key',
+  uploadTask: 'the id of the task follows from the key',
   voidEvent: 'an event that is void is void',
   replaceEvent: 'what it is replaced by is the same',
   replayDeadLetters: 'an id has one effect',
