@@ -112,7 +112,7 @@ async function fetchFile(task: TaskModel, { stores, place, settings, clock, sign
     const held = await TaskModel.fetch(place, task.id, { database, lock: true });
     if (held.sha256 !== null && held.sha256 !== sha256)
       throw invalid('file_url', 'gives another file than before: its first rows are imported already');
-    await TaskModel.in(place, database).where({ id: task.id }).patch({ sha256, size_bytes });
+    await TaskModel.change(held, { sha256, size_bytes }, { by: { user_id: task.created_by, now: clock() }, database });
     await keepFile(file, database);
     return (await keptFile(place, task.id, database))!;
   });
@@ -160,8 +160,8 @@ async function importEvents({ task, rows, before }: Batch, importing: Importing)
   });
 }
 
-/** A transaction holds what it writes: others wait no longer than this. */
-const HELD_MS = 500;
+/** A transaction holds what it writes, and others may wait for that. */
+const RECORDS_HELD = 50;
 
 /** As many as one transaction takes; answers how many. */
 async function importRecords({ task, rows, before }: Batch, importing: Importing): Promise<number> {
@@ -173,11 +173,8 @@ async function importRecords({ task, rows, before }: Batch, importing: Importing
     const held = await hold(database, importing, before);
     const author = { user_id: task.created_by, now: at() };
     const faults: (RowFault | undefined)[] = [];
-    const until = performance.now() + HELD_MS;
-    for (const row of rows) {
+    for (const row of rows.slice(0, RECORDS_HELD))
       faults.push(await makeRecord(entity_type, row, { stores: { postgres: database }, scope: place, author }));
-      if (performance.now() > until) break;
-    }
     await note(database, importing, { task: held, faults });
     return faults.length;
   });
@@ -198,14 +195,13 @@ async function note(database: Transaction, { place, clock }: Importing, { task, 
   const { id, processed_records: before } = task;
   const found = faults.flatMap((fault, index) => (fault ? { ...fault, row_number: before + index + 1 } : []));
   await addFaults(place, { task_id: id, faults: found }, database);
-  await TaskModel.in(place, database)
-    .where({ id })
-    .patch({
-      processed_records: before + faults.length,
-      successful_records: task.successful_records + faults.length - found.length,
-      failed_records: task.failed_records + found.length,
-      updated_at: clock().toISOString(),
-    });
+  const good = faults.length - found.length;
+  const far = {
+    processed_records: before + faults.length,
+    successful_records: task.successful_records + good,
+    failed_records: task.failed_records + found.length,
+  };
+  await TaskModel.change(task, far, { by: { user_id: task.created_by, now: clock() }, database });
 }
 
 async function end(importing: Importing, total: number): Promise<'completed'> {

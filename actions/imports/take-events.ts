@@ -3,15 +3,13 @@
  * that follows from the task and the row, so that who takes the import over appends the same events again and nothing counts twice.
  */
 import { createHash } from 'node:crypto';
-import { setTimeout as pause } from 'node:timers/promises';
 import { timedEvent } from '../../core/event/timed.ts';
 import { formatId } from '../../core/id.ts';
 import { type EventRow, eventOfRow } from '../../core/import/event-row.ts';
 import type { RowFault } from '../../core/import/row.ts';
 import type { Scope } from '../../core/scope.ts';
-import { msOf } from '../../core/time/instant.ts';
 import { clockOf } from '../../storage/environment-clock.ts';
-import type { EventLog } from '../../storage/log/log.ts';
+import { untilOthersHaveRoom } from '../../storage/log/room.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { appendEvents } from '../events/append-events.ts';
 import type { FileRow } from './rows.ts';
@@ -77,19 +75,4 @@ const TIME_BYTES = 6;
 function idOfRow(task_id: string, row: number): string {
   const hash = createHash('sha256').update(`${task_id}\n${row}`).digest();
   return formatId('event', hash.readUIntBE(0, TIME_BYTES), hash.subarray(TIME_BYTES));
-}
-
-/** Whoever sends events now waits for what an import has put before them: no more than this. */
-const WAITING_MAX_MS = 500;
-const LOOK_EVERY_MS = 50;
-/** Where nothing is processed there is no turn to wait for. */
-const PATIENCE_MS = 5_000;
-
-async function untilOthersHaveRoom(log: Pick<EventLog, 'lag'>, signal: AbortSignal): Promise<void> {
-  for (let waited = 0; waited < PATIENCE_MS; waited += LOOK_EVERY_MS) {
-    const partitions = await log.lag();
-    const oldest = Math.min(...partitions.map(({ oldest_unprocessed_at_us: at }) => at ?? Infinity));
-    if (oldest === Infinity || Date.now() - msOf(oldest) < WAITING_MAX_MS) return;
-    await pause(LOOK_EVERY_MS, undefined, { signal });
-  }
 }
