@@ -1,9 +1,11 @@
-/** The status of a task, moved by hand (docs/rules/tasks.md, "The status of a task"). */
+/** The status of a task, moved by hand; an export that has failed is done again (docs/rules/tasks.md, "The status of a task"). */
+import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { moveTask, type TaskStatus } from '../../core/task/record.ts';
 import { TaskModel } from '../../storage/models/task.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { queueExport } from '../exports/scheduled-tasks.ts';
 import { addImportRun } from '../imports/import-later.ts';
 
 export function changeTaskStatus(
@@ -13,17 +15,14 @@ export function changeTaskStatus(
 ): Promise<TaskModel> {
   return postgres.transaction(async (database) => {
     const task = await TaskModel.fetchPublished(scope, id, { database, lock: true });
-    const moved = moveTask(task, task_status, { now: author.now, why: 'it was stopped by hand' });
-    if (isResumed(task, task_status)) Object.assign(moved, await resumed(database, scope, { task_id: id, author }));
-    return TaskModel.change(task, moved, { by: author, database });
+    const moved: Partial<TaskModel> = moveTask(task, task_status, { now: author.now, why: 'it was stopped by hand' });
+    if (task.task_type === 'EXPORT' && task_status === 'COMPLETED')
+      throw notAllowed('an export is completed by its file alone');
+    // An import that has failed goes on behind the last row that is done (docs/rules/imports.md, "Resumed").
+    if (task.task_type === 'IMPORT' && task.task_status === 'FAILED')
+      moved.workflow_id = (await addImportRun(database, scope, { task_id: id, author })).id;
+    const changed = await TaskModel.change(task, moved, { by: author, database });
+    if (task.task_type !== 'EXPORT' || task.task_status !== 'FAILED') return changed;
+    return queueExport(database, scope, { task: changed, author });
   });
-}
-
-/** An import that has failed goes on behind the last row that is done (docs/rules/imports.md, "Resumed"). */
-function isResumed(task: TaskModel, to: TaskStatus): boolean {
-  return task.task_type === 'IMPORT' && task.task_status === 'FAILED' && to === 'PROCESSING';
-}
-
-async function resumed(database: Transaction, scope: Scope, run: { task_id: string; author: Author }) {
-  return { workflow_id: (await addImportRun(database, scope, run)).id };
 }

@@ -23,7 +23,7 @@ export const exportFileRoutes: Route[] = [
     summary: 'Records of a time as a file, as fresh as its header X-As-Of says',
     description:
       'Sent while it is made, however long it is: a connection that ends in order has sent the whole file. Whoever reads it must be allowed to read what is in it.',
-    tag: 'Exports',
+    tag: 'Tasks',
     access: 'task:read',
     params: exportParams,
     query: ExportFileQuery,

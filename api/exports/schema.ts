@@ -2,12 +2,12 @@
 import { z } from 'zod';
 import { EXPORT_KINDS } from '../../actions/exports/kinds.ts';
 import { compression, exportFormat } from '../../core/export/record.ts';
-import { anyCase, orDefault, wordsOf } from '../../core/record.ts';
+import { orDefault, wordsOf } from '../../core/record.ts';
 import { instantUs, requiredInstantUs } from '../events/asked.ts';
 import { textList } from '../http/list.ts';
 
 export const exportParams = z.object({
-  entity_type: anyCase(wordsOf(EXPORT_KINDS)).meta({ description: 'What the records of the file are.' }),
+  entity_type: z.enum(wordsOf(EXPORT_KINDS)).meta({ description: 'What the records of the file are.' }),
 });
 
 export const ExportFileQuery = z.object({
@@ -19,7 +19,7 @@ export const ExportFileQuery = z.object({
   format: orDefault(exportFormat, 'CSV').meta({ description: 'CSV or PARQUET; CSV when absent.' }),
   compression: orDefault(compression, 'none').meta({
     description:
-      'gzip: the file itself is packed. Whether it is packed on the way alone is said by the header Accept-Encoding.',
+      'With gzip the file itself is packed. Whether it is packed on the way alone is said by the header Accept-Encoding.',
   }),
   customer_metadata: textList
     .optional()

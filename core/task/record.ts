@@ -54,6 +54,11 @@ export const taskShape = z.object({
 });
 export type Task = z.output<typeof taskShape>;
 
+/** A scheduled task or a request says in small letters what is exported. */
+export function taskEntityType(exported: Lowercase<TaskEntityType>): TaskEntityType {
+  return exported.toUpperCase() as TaskEntityType;
+}
+
 /** To what a task may move; COMPLETED is final. */
 const MOVES: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
   PENDING: ['PROCESSING', 'FAILED'],

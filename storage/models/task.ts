@@ -11,6 +11,10 @@ export class TaskModel extends ScopedModel {
   /** How far work is, is no record that somebody changes. */
   static override isAudited = false as const;
   static override record = taskShape;
+  /** Whether the clock has asked for it: of one range it does so once. */
+  declare is_scheduled: boolean;
+  /** By what a file is known that is being written; null of none. */
+  declare upload_id: string | null;
 
   /** Postgres gives large whole numbers as text; no file has more records than a number can say. */
   override $parseDatabaseJson(row: Pojo): Pojo {

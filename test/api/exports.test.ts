@@ -42,7 +42,7 @@ describe('exports on demand', () => {
     await world.send([
       { ...world.event('acme', 'tokens', { n: '1.50', at }), properties: { n: '1.50', note: '=1+1, "quoted"' } },
       world.event('acme', 'tokens', { n: 3, at }),
-      world.event('acme', 'calls', { at }),
+      world.event('acme', 'calls', { n: 1, at }),
       world.event('globex', 'tokens', { n: 2, at: '2026-03-31T23:59:59.999999Z' }),
       world.event('-stranger', 'tokens', { n: 1, at }),
       world.event('acme', 'tokens', { n: 100, at: '2026-02-28T23:59:59.999999Z' }),
@@ -160,6 +160,85 @@ describe('exports on demand', () => {
       expect(text).to.equal(
         'event_id,event_name,external_customer_id,customer_id,timestamp,received_at,source,properties\r\n',
       );
+    });
+  });
+
+  describe('of money', () => {
+    const APRIL = 'start_time=2026-04-01T00:00:00Z&end_time=2026-05-01T00:00:00Z';
+
+    before(async () => {
+      await world.on('2026-04-03');
+      await world.finalize();
+      const wallet = await world.post('/wallets', {
+        customer_id: world.id('customer acme'),
+        currency: 'usd',
+        name: '=Prepaid',
+        metadata: { tier: 'gold' },
+      });
+      for (const credits_to_add of ['100.5', '0.25'])
+        await world.post(`/wallets/${wallet.id}/top-up`, {
+          credits_to_add,
+          transaction_reason: 'FREE_CREDIT_GRANT',
+          idempotency_key: credits_to_add,
+        });
+      await world.post(`/wallets/${wallet.id}/debit`, {
+        credits: '7.5',
+        transaction_reason: 'MANUAL_BALANCE_DEBIT',
+        idempotency_key: 'debit',
+      });
+      world.at('2026-05-02');
+    });
+
+    it('invoices: those that became final, to the last digit', async () => {
+      const records = await recordsOf(`invoice?${APRIL}`);
+      const { items } = await world.get('/invoices?invoice_status=FINALIZED&limit=100');
+      expect(items).to.have.length(2);
+      expect(records.map(({ id }) => id).sort()).to.deep.equal(items.map(({ id }: { id: string }) => id).sort());
+      for (const record of records) {
+        const invoice = items.find(({ id }: { id: string }) => id === record.id);
+        for (const field of [
+          'invoice_number',
+          'total',
+          'subtotal',
+          'amount_due',
+          'currency',
+          'finalized_at',
+          'period_end',
+        ])
+          expect(record[field], field).to.equal(invoice[field]);
+      }
+      expect(await recordsOf(`invoice?${MARCH}`)).to.deep.equal([]);
+    });
+
+    it('credits: what was put in less what was taken out is the balance', async () => {
+      const topups = await recordsOf(`credit_topups?${APRIL}&wallet_metadata=tier`);
+      const used = await recordsOf(`credit_usage?${APRIL}`);
+      expect(topups.map(({ credit_amount }) => credit_amount)).to.deep.equal(['100.5', '0.25']);
+      expect(used.map(({ credit_amount }) => credit_amount)).to.deep.equal(['7.5']);
+      const [first] = topups;
+      expect(first).to.include({
+        wallet_name: "'=Prepaid",
+        'wallet.metadata.tier': 'gold',
+        customer_external_id: 'acme',
+      });
+      const { credit_balance } = await world.get(`/wallets/${first!.wallet_id}`);
+      const moved = sum([...topups.map((one) => one.credit_amount!), ...used.map((one) => `-${one.credit_amount}`)]);
+      expect(moved).to.equal(credit_balance);
+    });
+
+    it('page after page each record once', async () => {
+      const { postgres } = world.api.services;
+      const [one] = await recordsOf(`invoice?${APRIL}`);
+      const columns = 'tenant_id, environment_id, customer_id, invoice_type, payment_status, billing_reason, currency';
+      await postgres.raw(
+        `insert into invoices (id, ${columns}, invoice_number, invoice_status, finalized_at, created_at)
+         select 'inv_many_' || i, ${columns}, 'M-' || i, 'FINALIZED', timestamptz '2026-04-20Z' + make_interval(secs => i / 3), created_at
+           from invoices, generate_series(1, 2500) i where id = ?`,
+        [one!.id!],
+      );
+      const ids = (await recordsOf(`invoice?${APRIL}`)).map(({ id }) => id);
+      expect(ids).to.have.length(2502);
+      expect(new Set(ids).size).to.equal(2502);
     });
   });
 

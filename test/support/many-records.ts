@@ -390,6 +390,22 @@ const SEEDS: Record<string, Record<string, string>> = {
     scheduled_task_id: sometimes(one('schedtask', 100)),
     created_by: one('user'),
   },
+  connections: {
+    id: nth('conn', 'i'),
+    provider_type: rarely('directory', 's3'),
+    secret: `'sealed'`,
+  },
+  scheduled_tasks: {
+    id: nth('schedtask', 'i'),
+    connection_id: one('conn'),
+    entity_type: choice('events', 'invoice', 'usage_analytics'),
+    interval: choice('hourly', 'daily'),
+    enabled: 'i % 3 > 0',
+    job_config: `'{"bucket":"b","region":null,"key_prefix":"","format":"CSV","compression":"none","encryption":null,"endpoint_url":null,
+      "use_path_style":null,"virtual_host_style":null,"export_metadata_fields":[]}'::jsonb`,
+    next_start: MADE_AT,
+    next_end: `${MADE_AT} + interval '1 hour'`,
+  },
   webhook_endpoints: {
     id: nth('we', 'i'),
     url: `'https://example.com/' || i`,
