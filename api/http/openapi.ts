@@ -83,7 +83,7 @@ const TAGS: Record<string, string> = {
     'Who pays for what, and when: [subscriptions](/docs/rules/subscriptions.md), [periods](/docs/rules/periods.md), ' +
     '[proration](/docs/rules/proration.md).',
   Tasks:
-    'Usage, invoices and credits as files: [exports](/docs/rules/exports.md); how far an import or an export is: [tasks](/docs/rules/tasks.md).',
+    'Usage, invoices and credits as files: [exports](/docs/rules/exports.md); files that come in: [imports](/docs/rules/imports.md); how far either is: [tasks](/docs/rules/tasks.md).',
   Tenants: 'The company whose customers are billed.',
   'Test clocks': 'What time it is in an environment of your own, and years in a minute: [clock](/docs/rules/clock.md).',
   Users: 'People and service accounts: [permissions](/docs/permissions.md).',
