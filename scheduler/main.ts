@@ -37,6 +37,7 @@ import { purgeDocumentsJob } from './jobs/purge-documents.ts';
 import { purgeImportFilesJob } from './jobs/purge-import-files.ts';
 import { purgeJobsJob } from './jobs/purge-jobs.ts';
 import { purgeRecordChangesJob } from './jobs/purge-record-changes.ts';
+import { purgeReservationEventsJob } from './jobs/purge-reservation-events.ts';
 import { purgeSystemEventsJob } from './jobs/purge-system-events.ts';
 import { retryWebhooksJob } from './jobs/retry-webhooks.ts';
 import { sealSecretsJob } from './jobs/seal-secrets.ts';
@@ -62,6 +63,7 @@ export type SchedulerServices = Stores & {
     | 'IMPORT_FILE_MAX_MB'
     | 'MAIL_FROM'
     | 'PDF_FONTS_DIR'
+    | 'RESERVATION_EVENT_RETENTION_DAYS'
     | 'SECRETS_KEYS'
     | 'SMTP_URL'
     | 'SVIX_TOKEN'
@@ -91,7 +93,11 @@ const TWO_SECONDS = 2;
 
 /** The table of jobs: one file to add, one line to list it. */
 export function jobsOf(services: SchedulerServices): Job[] {
-  const { DAY_ROWS_AFTER_DAYS, AUDIT_LOG_RETENTION_DAYS: kept_days } = services.config;
+  const {
+    DAY_ROWS_AFTER_DAYS,
+    AUDIT_LOG_RETENTION_DAYS: kept_days,
+    RESERVATION_EVENT_RETENTION_DAYS,
+  } = services.config;
   return [
     ...dueJobs(services, services.config),
     purgeAnswersJob(services, HOUR),
@@ -99,6 +105,7 @@ export function jobsOf(services: SchedulerServices): Job[] {
     purgeRecordChangesJob(services, FIVE_MINUTES),
     purgeDocumentsJob(services, HOUR),
     purgeImportFilesJob(services, HOUR),
+    purgeReservationEventsJob(services, { every_seconds: HOUR, kept_days: RESERVATION_EVENT_RETENTION_DAYS }),
     ...(kept_days === undefined ? [] : [purgeAuditLogJob(services, { every_seconds: HOUR, kept_days })]),
     auditSampleJob(services, FIVE_MINUTES),
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),

@@ -58,7 +58,15 @@ export async function expireReservation(stores: Stores, scope: Scope, { id, auth
   // With one of a pool all are released whose time is over.
   if (reservation.reservation_status !== 'held') return { reservation, refusal: null };
   const { events, refusal } = await charged(stores, reservation);
-  const op = { kind: 'expire', id, events, is_charged: refusal === null, now: author.now.getTime(), author } as const;
+  const op = {
+    kind: 'expire',
+    id,
+    events,
+    refusal,
+    is_charged: refusal === null,
+    now: author.now.getTime(),
+    author,
+  } as const;
   const ended = await end(stores, reservation, op);
   await sendCommitted(stores, ended);
   return { reservation: ended, refusal: ended.reservation_status === 'expired' ? refusal : null };
