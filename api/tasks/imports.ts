@@ -5,7 +5,7 @@ import { requireWrite } from '../../core/access/role.ts';
 import { invalid, notFound } from '../../core/error.ts';
 import { columnsOf } from '../../core/export/column.ts';
 import { csvHead, csvLine } from '../../core/export/csv.ts';
-import { checkFileUrl } from '../../integrations/downloads/https-file.ts';
+import { checkFileUrl } from '../../core/import/file-url.ts';
 import { type NumberedFault, readFaults } from '../../storage/imports/faults.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import { identityOfRequest, idFrom } from '../http/idempotency.ts';
@@ -33,7 +33,7 @@ export const importRoutes: Route[] = [
     once,
     handle: ({ body: { file_url, task_type, ...stated } }, context) => {
       if (task_type !== 'IMPORT') throw invalid('task_type', 'must be IMPORT: an export is asked for at its own place');
-      checkFileUrl(file_url, { allowed_addresses: context.services.config.IMPORT_ALLOWED_ADDRESSES });
+      checkFileUrl(file_url, context.services.config.IMPORT_ALLOWED_ADDRESSES);
       return begin({ ...stated, file: { url: file_url } }, context);
     },
   }),

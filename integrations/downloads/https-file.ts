@@ -8,6 +8,7 @@ import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { useAgent } from 'request-filtering-agent';
 import { FarthingError, invalid, unavailable } from '../../core/error.ts';
+import { checkFileUrl } from '../../core/import/file-url.ts';
 import { type NameServers, resolverLookup } from '../lookup.ts';
 
 export type DownloadOptions = {
@@ -22,20 +23,6 @@ export type DownloadOptions = {
 const REDIRECTS_MAX = 5;
 const SILENCE_MS = 30_000;
 const FIELD = 'file_url';
-
-/** What is wrong with the URL itself, before anybody is asked. */
-export function checkFileUrl(text: string, { allowed_addresses }: Pick<DownloadOptions, 'allowed_addresses'>): URL {
-  let url: URL;
-  try {
-    url = new URL(text);
-  } catch {
-    throw invalid(FIELD, 'must be an https URL');
-  }
-  if (url.protocol !== 'https:' && !(allowed_addresses.includes(url.hostname) && url.protocol === 'http:'))
-    throw invalid(FIELD, 'must be an https URL');
-  if (url.username !== '' || url.password !== '') throw invalid(FIELD, 'must not hold a user or a password');
-  return url;
-}
 
 /** The bytes, as they come. What will not pass is thrown as `validation_error`, what may pass as `service_unavailable`. */
 export async function* downloadFile(url: string, options: DownloadOptions): AsyncGenerator<Buffer> {
@@ -59,7 +46,7 @@ const tooLong = ({ bytes_max }: DownloadOptions) => invalid(FIELD, `the file is 
 async function answered(first: string, options: DownloadOptions): Promise<http.IncomingMessage> {
   let text = first;
   for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects++) {
-    const url = checkFileUrl(text, options);
+    const url = checkFileUrl(text, options.allowed_addresses);
     const response = await asked(url, options).catch((error: unknown) => {
       throw asFault(error);
     });

@@ -1,7 +1,8 @@
 /** A file behind a URL that somebody has named: where nobody goes, and what it may cost. docs/rules/imports.md, "Files behind a URL". */
 import { expect } from 'chai';
 import type { FarthingError } from '../../../core/error.ts';
-import { checkFileUrl, downloadFile } from '../../../integrations/downloads/https-file.ts';
+import { checkFileUrl } from '../../../core/import/file-url.ts';
+import { downloadFile } from '../../../integrations/downloads/https-file.ts';
 import { type FilesServer, startFilesServer } from '../../support/files-server.ts';
 import { type NamesServer, startNamesServer } from '../../support/names-server.ts';
 
@@ -30,7 +31,7 @@ describe('a file behind a URL', () => {
   ];
   for (const url of REFUSED)
     it(`is refused before anybody is asked: ${url || 'nothing'}`, () => {
-      expect(() => checkFileUrl(url, { allowed_addresses: [] })).to.throw(/^file_url: must /);
+      expect(() => checkFileUrl(url, [])).to.throw(/^file_url: must /);
     });
 
   async function got(url: string, change: object = {}): Promise<string> {
