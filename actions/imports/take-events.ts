@@ -3,6 +3,7 @@
  * that follows from the task and the row, so that who takes the import over appends the same events again and nothing counts twice.
  */
 import { createHash } from 'node:crypto';
+import { reservationIn } from '../../core/event/accept.ts';
 import { timedEvent } from '../../core/event/timed.ts';
 import { formatId } from '../../core/id.ts';
 import { type EventRow, eventOfRow } from '../../core/import/event-row.ts';
@@ -10,6 +11,7 @@ import type { RowFault } from '../../core/import/row.ts';
 import type { Scope } from '../../core/scope.ts';
 import { clockOf } from '../../storage/environment-clock.ts';
 import { untilOthersHaveRoom } from '../../storage/log/room.ts';
+import { uncommittedOf } from '../../storage/models/reservation.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { appendEvents } from '../events/append-events.ts';
 import type { FileRow } from './rows.ts';
@@ -31,7 +33,7 @@ export async function takeEvents(
   scope: Scope,
   { task_id, rows, before, now, signal }: Batch,
 ): Promise<(RowFault | undefined)[]> {
-  const read = rows.map(readRow);
+  const read = await withoutReserved(stores, scope, rows.map(readRow));
   const good = read.flatMap((row, index) => ('text' in row ? { ...row, number: before + index + 1 } : []));
   if (good.length > 0) {
     await untilOthersHaveRoom(stores.log, signal);
@@ -50,13 +52,26 @@ export async function takeEvents(
   return read.map((row) => ('text' in row ? undefined : row.fault));
 }
 
-function readRow(row: FileRow): EventRow | { readonly fault: RowFault } {
+type Read = EventRow | { readonly fault: RowFault };
+
+function readRow(row: FileRow): Read {
   if ('fault' in row) return row;
   try {
     return eventOfRow(row);
   } catch (error) {
     return { fault: faultOfRow(error) };
   }
+}
+
+/** The id of a reservation becomes an event by its commit alone (docs/rules/reservations.md, "The event"). */
+async function withoutReserved({ postgres }: Stores, scope: Scope, rows: readonly Read[]): Promise<readonly Read[]> {
+  const named = rows.map((row) => ('text' in row ? reservationIn(row.event_id) : undefined));
+  const ids = named.flatMap((id) => id ?? []);
+  if (ids.length === 0) return rows;
+  const open = await uncommittedOf(scope, ids, postgres);
+  const message = 'event_id: is the id of a reservation, which becomes an event by its commit';
+  const fault = { field: 'event_id', code: 'validation_error', message };
+  return rows.map((row, index) => (open.has(named[index] ?? '') ? { fault } : row));
 }
 
 const COMMA = Buffer.from(',');

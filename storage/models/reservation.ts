@@ -156,6 +156,15 @@ export async function committedBehind(
   return { committed: new Decimal(rows[0].committed), doubtful: new Decimal(rows[0].doubtful) };
 }
 
+/** Which of these are no events yet. */
+export async function uncommittedOf(scope: Scope, ids: readonly string[], database: Database): Promise<Set<string>> {
+  const found = await ReservationModel.in(scope, database)
+    .select('id')
+    .whereRaw('id = any(?)', [[...ids]])
+    .whereRaw(`not (reservation_status = 'committed' and is_sent)`);
+  return new Set(found.map(({ id }) => id));
+}
+
 /** What ends them, each in its own way. */
 export type EndOf = {
   readonly id: string;

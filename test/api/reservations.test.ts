@@ -161,6 +161,7 @@ describe('reservations', () => {
   it('the event counts once, whoever sends it again', async () => {
     await world.subscribe('again', 'Pro');
     const { reservation } = await hold('again', 'tokens', '30');
+    await commit(reservation.id);
     await world.send([{ ...world.event('again', 'tokens', { n: '30' }), event_id: reservation.id }]);
     await commit(reservation.id);
     await world.settle();
@@ -268,6 +269,43 @@ describe('reservations', () => {
     expect(short(await ask('charged', 'regional', '100'))).to.deep.include({ allowed: true, held: '0' });
     const late = await commit(held.reservation.id, { properties: { region: 'us' } });
     expect(late).to.deep.include({ reservation_status: 'committed', committed_quantity: '100' });
+  });
+
+  it('what is charged when it expires is charged at that instant, also where the job comes behind who ends it', async () => {
+    await world.subscribe('late', 'Pro');
+    const instant = world.now;
+    const terms = { ttl_seconds: 60, on_expiry: 'charge' };
+    const [first, second] = [await hold('late', 'tokens', '10', terms), await hold('late', 'tokens', '20', terms)];
+    world.api.setNow(new Date(instant.getTime() + 61_000));
+    const charged = { reservation_status: 'committed', ended_by: 'expiry' };
+    const release = await refusal(`/reservations/${first.reservation.id}/release`);
+    expect(release.details).to.deep.include({ ...charged, committed_quantity: '10' });
+    const less = await refusal(`/reservations/${second.reservation.id}/commit`, { quantity: '1' });
+    expect(less.details).to.deep.include({ ...charged, committed_quantity: '20' });
+    expect(await commit(second.reservation.id)).to.deep.include({
+      ...charged,
+      committed_quantity: '20',
+      ended_at: second.reservation.expires_at,
+    });
+    world.api.setNow(instant);
+    await world.settle();
+    expect(await used('late', 'tokens')).to.equal('30');
+  });
+
+  it('nobody sends an event under the id of one that is not committed', async () => {
+    await world.subscribe('first', 'Pro');
+    const { reservation } = await hold('first', 'tokens', '10');
+    const event = { event_name: 'other', external_customer_id: 'first', event_id: reservation.id };
+    const plural = { ...event, event_id: `${reservation.id}:2` };
+    for (const [path, body, field] of [
+      ['/events', event, 'event_id'],
+      ['/events/bulk', { events: [plural] }, 'events[0].event_id'],
+      ['/events/raw/bulk', { events: [event] }, 'events[0].event_id'],
+    ] as const)
+      expect((await refusal(path, body)).details.field, path).to.equal(field);
+    await commit(reservation.id);
+    await world.settle();
+    expect(await used('first', 'tokens')).to.equal('10');
   });
 
   it('what one reservation becomes is so much at most, at the hold and at the commit', async () => {
