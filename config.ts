@@ -145,6 +145,10 @@ const Settings = z.object({
   RESERVATION_EVENT_RETENTION_DAYS: positive.default(30),
   /** Entries of the audit log are kept for so many days; for ever when absent. */
   AUDIT_LOG_RETENTION_DAYS: optionalText.pipe(z.coerce.number<string | undefined>().int().positive().optional()),
+  /** A file that is imported has at most so many MiB; one that is uploaded 32. */
+  IMPORT_FILE_MAX_MB: positive.default(1024),
+  /** Private addresses, separated by commas, from which files are fetched all the same, over http too; none when absent. */
+  IMPORT_ALLOWED_ADDRESSES: listOfTexts,
   /** The token of Svix: it has the endpoints and delivers then; our own delivery when absent. */
   SVIX_TOKEN: optionalText,
   /** Where Svix is; its own service, by the region in the token, when absent. */

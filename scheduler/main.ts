@@ -28,11 +28,13 @@ import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { dueJobs } from './jobs/do-what-is-due.ts';
 import { exportWork } from './jobs/export.ts';
 import { finalizeInvoiceWork } from './jobs/finalize-invoice.ts';
+import { importRecordsWork } from './jobs/import-records.ts';
 import { type Mailed, mailInvoiceWork } from './jobs/mail-invoice.ts';
 import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
 import { purgeAnswersJob } from './jobs/purge-answers.ts';
 import { purgeAuditLogJob } from './jobs/purge-audit-log.ts';
 import { purgeDocumentsJob } from './jobs/purge-documents.ts';
+import { purgeImportFilesJob } from './jobs/purge-import-files.ts';
 import { purgeJobsJob } from './jobs/purge-jobs.ts';
 import { purgeRecordChangesJob } from './jobs/purge-record-changes.ts';
 import { purgeReservationEventsJob } from './jobs/purge-reservation-events.ts';
@@ -57,6 +59,8 @@ export type SchedulerServices = Stores & {
     | 'EXPORT_DELAY_SECONDS'
     | 'EXPORT_DIRECTORY'
     | 'DAY_ROWS_AFTER_DAYS'
+    | 'IMPORT_ALLOWED_ADDRESSES'
+    | 'IMPORT_FILE_MAX_MB'
     | 'MAIL_FROM'
     | 'PDF_FONTS_DIR'
     | 'RESERVATION_EVENT_RETENTION_DAYS'
@@ -100,6 +104,7 @@ export function jobsOf(services: SchedulerServices): Job[] {
     purgeJobsJob(services, HOUR),
     purgeRecordChangesJob(services, FIVE_MINUTES),
     purgeDocumentsJob(services, HOUR),
+    purgeImportFilesJob(services, HOUR),
     purgeReservationEventsJob(services, { every_seconds: HOUR, kept_days: RESERVATION_EVENT_RETENTION_DAYS }),
     ...(kept_days === undefined ? [] : [purgeAuditLogJob(services, { every_seconds: HOUR, kept_days })]),
     auditSampleJob(services, FIVE_MINUTES),
@@ -158,6 +163,7 @@ export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
     billThresholdWork(services, { clock }),
     checkAlertsWork(services, { clock }),
     mailInvoiceWork(services, { clock, ...mailOf(services) }),
+    importRecordsWork(services, { clock, settings: services.config }),
     exportWork(services, { clock, settings: services.config }),
   ];
 }

@@ -6,6 +6,7 @@ import { moveTask, type TaskStatus } from '../../core/task/record.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { queueExport } from '../exports/scheduled-tasks.ts';
+import { addImportRun } from '../imports/import-later.ts';
 
 export function changeTaskStatus(
   { postgres }: Pick<Stores, 'postgres'>,
@@ -14,9 +15,12 @@ export function changeTaskStatus(
 ): Promise<TaskModel> {
   return postgres.transaction(async (database) => {
     const task = await TaskModel.fetchPublished(scope, id, { database, lock: true });
-    const moved = moveTask(task, task_status, { now: author.now, why: 'it was stopped by hand' });
+    const moved: Partial<TaskModel> = moveTask(task, task_status, { now: author.now, why: 'it was stopped by hand' });
     if (task.task_type === 'EXPORT' && task_status === 'COMPLETED')
       throw notAllowed('an export is completed by its file alone');
+    // An import that has failed goes on behind the last row that is done (docs/rules/imports.md, "Resumed").
+    if (task.task_type === 'IMPORT' && task.task_status === 'FAILED')
+      moved.workflow_id = (await addImportRun(database, scope, { task_id: id, author })).id;
     const changed = await TaskModel.change(task, moved, { by: author, database });
     if (task.task_type !== 'EXPORT' || task.task_status !== 'FAILED') return changed;
     return queueExport(database, scope, { task: changed, author });

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { archiveCustomer } from '../../actions/customers/archive-customer.ts';
 import { changeCustomer } from '../../actions/customers/change-customer.ts';
 import { createCustomer } from '../../actions/customers/create-customer.ts';
+import { CreateCustomer, fieldsOf, namedParent } from '../../core/customer/request.ts';
 import { invalid } from '../../core/error.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
@@ -12,15 +13,12 @@ import { standardRoutes } from '../http/standard-routes.ts';
 import { customerEntitlementRoutes } from './entitlements.ts';
 import { showCustomer, showCustomers } from './expand.ts';
 import {
-  CreateCustomer,
   CustomerAnswer,
   CustomerChoice,
   CustomerExpand,
   CustomerFilter,
   CustomerListAnswer,
   customerGrammar,
-  fieldsOf,
-  namedParent,
   UpdateCustomer,
 } from './schema.ts';
 import { customerSubscriptionRoutes } from './subscriptions.ts';

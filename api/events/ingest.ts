@@ -1,17 +1,17 @@
 /** POST /events, /events/bulk, /events/raw/bulk: 202 only when the events are durable in the log. */
 
-import { isAscii } from 'node:buffer';
 import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/events/append-events.ts';
-import { FarthingError, invalid } from '../../core/error.ts';
+import { invalid } from '../../core/error.ts';
 import { bulkFault, eventsOf, faultOfEvent, faultOfKeys, reservationIn } from '../../core/event/accept.ts';
 import { checkBulk, type EventRules } from '../../core/event/check-body.ts';
 import { timedEvent } from '../../core/event/timed.ts';
-import { parseJson } from '../../core/json/parse.ts';
 import { elementSpansUnder, type Span } from '../../core/metering/event-text.ts';
+import { fieldPath } from '../../core/shaped.ts';
 import { uncommittedOf } from '../../storage/models/reservation.ts';
-import { fieldPath } from '../http/errors.ts';
+import { type Body, bodyOf } from '../http/body-text.ts';
 import { checkKeys, refusedKeys, whyRefused } from '../http/ignored-keys.ts';
 import { type Context, type Route, route } from '../http/route.ts';
+import { BATCH, cloudEventBatch, cloudEventBody, ONE } from './cloud-events.ts';
 import { fairShareOf } from './fair-share.ts';
 import { madeIds } from './made-ids.ts';
 import {
@@ -19,6 +19,9 @@ import {
   BulkIngestEventRequest,
   BulkIngestRawEventAnswer,
   BulkIngestRawEventRequest,
+  CLOUD_EVENT_EXAMPLE,
+  CloudEventBatchRequest,
+  CloudEventRequest,
   IngestEventAnswer,
   IngestEventRequest,
   IngestQuery,
@@ -33,16 +36,17 @@ export const ingestRoutes: Route[] = [
     operation_id: 'ingestEvent',
     summary: 'Ingest one usage event',
     description:
-      'Answered when the event is durable, and counted within about a second. An `event_id` has one effect for the life of the data: sending it again, after a 503 or when no answer came, counts nothing twice. Without one an id is made and answered; with an `Idempotency-Key` it follows from that and the bytes of the request, so that it is the same when both come again.',
+      'Answered when the event is durable, and counted within about a second. An `event_id` has one effect for the life of the data: sending it again, after a 503 or when no answer came, counts nothing twice. Without one an id is made and answered; with an `Idempotency-Key` it follows from that and the bytes of the request, so that it is the same when both come again. One CloudEvent is taken, too, as JSON (`application/cloudevents+json`) or in headers (`ce-…`): [CloudEvents](/docs/rules/events.md#cloudevents).',
     tag: 'Events',
     access: 'event:write',
     body: IngestEventRequest,
+    also_takes: { [ONE]: { schema: CloudEventRequest, example: CLOUD_EVENT_EXAMPLE } },
     raw_body: true,
     success: 202,
     answer: IngestEventAnswer,
     once: 'same',
     async handle(_input, context) {
-      const body = bodyOf(context);
+      const body = cloudEventBody(context) ?? bodyOf(context);
       const event = body.value;
       checkKeys(IngestEventRequest, event, context);
       const span = { start: 0, end: body.bytes.length };
@@ -63,20 +67,22 @@ export const ingestRoutes: Route[] = [
     operation_id: 'ingestEventsBulk',
     summary: 'Ingest 1 to 1,000 usage events',
     description:
-      'All are checked before any is accepted: one fault refuses the request and names every fault. With `verdicts=true` the good ones are accepted, and the answer says of each what became of it.',
+      'All are checked before any is accepted: one fault refuses the request and names every fault. With `verdicts=true` the good ones are accepted, and the answer says of each what became of it. A batch of CloudEvents (`application/cloudevents-batch+json`) is taken, too: [CloudEvents](/docs/rules/events.md#cloudevents).',
     tag: 'Events',
     access: 'event:write',
     query: IngestQuery,
     body: BulkIngestEventRequest,
+    also_takes: { [BATCH]: { schema: CloudEventBatchRequest, example: [CLOUD_EVENT_EXAMPLE] } },
     raw_body: true,
     success: 202,
     answer: BulkIngestEventAnswer,
     once: 'same',
     async handle({ query }, context) {
-      if (!query.verdicts && (await appendAsItStands(context, 'events')) !== undefined) return ACCEPTED;
-      const body = bodyOf(context);
+      const batch = cloudEventBatch(context);
+      if (!batch && !query.verdicts && (await appendAsItStands(context, 'events')) !== undefined) return ACCEPTED;
+      const body = batch?.body ?? bodyOf(context);
       const events = eventsOf(body.value);
-      const misspelt = faultsOfKeys(body, context);
+      const misspelt = batch?.faults ?? faultsOfKeys(body, context);
       const reserved = await faultsOfReserved(events, context);
       const spans = elementSpansUnder(body.characters, 'events');
       const faults = faultsOf(
@@ -138,24 +144,6 @@ async function appendAsItStands(context: Context, rules: EventRules): Promise<nu
   admit(context, checked.count);
   await appendChecked(services.log, scope, { body, checked, now, makeId: madeIds(context) });
   return checked.count;
-}
-
-/** A body as it came, with one character per byte (positions in it are offsets of the bytes), and as a value. */
-type Body = { bytes: Buffer; characters: string; value: unknown };
-
-function bodyOf(context: Context): Body {
-  const bytes: Buffer = context.request.body;
-  if (bytes.length === 0) throw invalid('body', 'is required');
-  const characters = bytes.toString('latin1');
-  return { bytes, characters, value: parsed(isAscii(bytes) ? characters : bytes.toString('utf8')) };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch (cause) {
-    throw new FarthingError('validation_error', 'body: must be valid JSON', { cause, details: { field: 'body' } });
-  }
 }
 
 /** Keys that an event does not have, by the index of the event: a misspelt time is an event that counts at another. */

@@ -7,11 +7,13 @@ import { debuggerRoutes } from './debugger.ts';
 import { exportRoutes } from './export.ts';
 import { ingestRoutes } from './ingest.ts';
 import { monitoringRoutes } from './monitoring.ts';
+import { otlpRoutes } from './otlp.ts';
 import { queryRoutes } from './query.ts';
 import { usageRoutes } from './usage.ts';
 
 export const eventRoutes: Route[] = [
   ...ingestRoutes,
+  ...otlpRoutes,
   ...queryRoutes,
   ...debuggerRoutes,
   ...correctionRoutes,

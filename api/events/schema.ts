@@ -72,6 +72,100 @@ export const BulkIngestRawEventRequest = z
     },
   });
 
+/** With other ids than the events above: the documentation sends both. */
+export const CLOUD_EVENT_EXAMPLE = {
+  specversion: '1.0',
+  id: 'call-4',
+  source: '/gateways/1',
+  type: 'api_call',
+  subject: 'acme',
+  time: '2026-01-31T10:00:03Z',
+  datacontenttype: 'application/json',
+  data: { tokens: 128, region: 'eu' },
+};
+
+/** What the documentation shows of it; core/event/cloud-event.ts says what is taken. */
+export const CloudEventRequest = z
+  .object({
+    specversion: z.literal('1.0').meta({ description: 'The version of CloudEvents.' }),
+    id: z.string().min(1).meta({ description: 'With `source` the idempotency key, for the life of the data.' }),
+    source: z.string().min(1).meta({ description: 'A URI reference: where it comes from. Becomes `source`.' }),
+    type: z.string().min(1).meta({ description: 'Becomes `event_name`.' }),
+    subject: z.string().min(1).meta({ description: 'Whose usage it is. Becomes `external_customer_id`.' }),
+    time: z.iso
+      .datetime({ offset: true })
+      .optional()
+      .meta({ description: 'When it happened; the time of receipt when absent. Becomes `timestamp`.' }),
+    datacontenttype: z.string().optional().meta({ description: 'JSON, where it is stated.' }),
+    dataschema: z.string().optional().meta({ description: 'Has no effect.' }),
+    data: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .meta({ description: 'What meters read; numbers keep their digits. Becomes `properties`.' }),
+  })
+  .meta({ id: 'CloudEvent' });
+
+export const CloudEventBatchRequest = z
+  .array(CloudEventRequest)
+  .min(1)
+  .max(EVENTS_PER_REQUEST_MAX)
+  .meta({ id: 'CloudEventBatch', description: `From 1 to ${EVENTS_PER_REQUEST_MAX} CloudEvents.` });
+
+export const OTLP_EXAMPLE = {
+  resourceMetrics: [
+    {
+      resource: { attributes: [{ key: 'service.name', value: { stringValue: 'gateway' } }] },
+      scopeMetrics: [
+        {
+          scope: { name: 'gateway' },
+          metrics: [
+            {
+              name: 'gateway.requests',
+              sum: {
+                aggregationTemporality: 1,
+                isMonotonic: true,
+                dataPoints: [
+                  {
+                    attributes: [
+                      { key: 'external_customer_id', value: { stringValue: 'acme' } },
+                      { key: 'region', value: { stringValue: 'eu' } },
+                    ],
+                    startTimeUnixNano: '1769853600000000000',
+                    timeUnixNano: '1769853660000000000',
+                    asInt: '12',
+                  },
+                ],
+              },
+            },
+          ],
+        },
+      ],
+    },
+  ],
+};
+
+/** What the documentation shows of it; core/event/otlp-metrics.ts says what is taken. */
+export const OtlpMetricsRequest = z
+  .object({
+    resourceMetrics: z
+      .array(z.record(z.string(), z.unknown()))
+      .nullish()
+      .meta({ description: 'Metrics by resource and scope, as OTLP has them (ExportMetricsServiceRequest in JSON).' }),
+  })
+  .meta({ id: 'OtlpExportMetricsRequest', example: OTLP_EXAMPLE });
+
+export const OtlpMetricsAnswer = z
+  .object({
+    partialSuccess: z
+      .object({
+        rejectedDataPoints: z.string().meta({ description: 'How many data points were not taken.' }),
+        errorMessage: z.string().meta({ description: 'Which metrics, and why.' }),
+      })
+      .nullable()
+      .meta({ description: 'What was not taken; null where all was.' }),
+  })
+  .meta({ id: 'OtlpExportMetricsResponse' });
+
 export const IngestQuery = z.object({
   verdicts: z
     .stringbool()

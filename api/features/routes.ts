@@ -3,6 +3,7 @@ import { archiveFeature } from '../../actions/catalogue/archive-feature.ts';
 import { changeFeature } from '../../actions/catalogue/change-feature.ts';
 import { cloneFeature } from '../../actions/catalogue/clone-feature.ts';
 import { createFeature } from '../../actions/catalogue/create-feature.ts';
+import { CreateFeature } from '../../core/feature/request.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { fetchPage } from '../http/list.ts';
@@ -11,7 +12,6 @@ import { standardRoutes } from '../http/standard-routes.ts';
 import { showFeature, showFeatures } from './expand.ts';
 import {
   CloneFeature,
-  CreateFeature,
   FeatureAnswer,
   FeatureFilter,
   FeatureListAnswer,

@@ -1,46 +1,16 @@
 /** Requests and answers of features. */
 import { z } from 'zod';
 import { ALERT_CONDITIONS, featureShape } from '../../core/feature/record.ts';
-import { createMeterShape, filterShape, meterShape } from '../../core/meter/record.ts';
-import { givenKey, optionalKey } from '../../core/record.ts';
+import { statedOfFeature } from '../../core/feature/request.ts';
+import { filterShape, meterShape } from '../../core/meter/record.ts';
+import { givenKey } from '../../core/record.ts';
 import { GroupAnswer } from '../groups/schema.ts';
 import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
-const stated = featureShape
-  .pick({
-    description: true,
-    metadata: true,
-    unit_singular: true,
-    unit_plural: true,
-    reporting_unit: true,
-    alert_settings: true,
-    group_id: true,
-  })
-  .partial();
-
-const { name, type, meter_id, lookup_key } = featureShape.shape;
-
-export const CreateFeature = stated
-  .extend({
-    name,
-    type, // "" and null leave the key to be made from the name.
-    lookup_key: optionalKey.default(null).meta(lookup_key.meta()!),
-    meter_id: meter_id.optional(),
-    meter: createMeterShape
-      .nullish()
-      .meta({ description: 'A meter that is made with the feature, in the place of `meter_id`.' }),
-  })
-  .meta({
-    id: 'CreateFeatureRequest',
-    example: {
-      name: 'API calls',
-      type: 'metered',
-      meter: { name: 'API calls', event_name: 'api_call', aggregation: { type: 'COUNT' } },
-    },
-  });
+const { name } = featureShape.shape;
 
 /** `filters` are those of the feature's meter. */
-export const UpdateFeature = stated
+export const UpdateFeature = statedOfFeature
   .extend({
     name: name.optional(),
     filters: z.array(filterShape).optional().meta({ description: 'Those of its meter, replaced as a whole.' }),
@@ -50,7 +20,7 @@ export const UpdateFeature = stated
     example: { name: 'Calls of the API', unit_singular: 'call', unit_plural: 'calls' },
   });
 
-export const CloneFeature = stated
+export const CloneFeature = statedOfFeature
   .pick({ description: true, metadata: true })
   .extend({ name, lookup_key: givenKey.meta({ description: 'That of the copy, its own among published features.' }) })
   .meta({ id: 'CloneFeatureRequest', example: { name: 'API calls, second', lookup_key: 'api_calls_2' } });

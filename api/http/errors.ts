@@ -5,8 +5,8 @@
  */
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
-import { ERROR_CODES, errorRecord, FarthingError, invalid, unavailable } from '../../core/error.ts';
-import { whyInvalid } from '../../core/why-invalid.ts';
+import { ERROR_CODES, errorRecord, FarthingError, unavailable } from '../../core/error.ts';
+import { fromZod } from '../../core/shaped.ts';
 import { failureOf, postgresCode } from '../../storage/failure.ts';
 
 export const ErrorAnswer = z
@@ -81,44 +81,6 @@ export function asFarthingError(error: unknown): FarthingError {
 
 function unexpected(cause: unknown): FarthingError {
   return new FarthingError('internal_error', 'an unexpected error occurred', { cause });
-}
-
-/** The value as its shape makes it, or what is wrong with it: of a body, a path or a query. */
-export function shaped(shape: z.ZodType, value: unknown, part: string): unknown {
-  const result = shape.safeParse(value, { error: whyInvalid });
-  if (!result.success) throw fromZod(result.error, part);
-  return result.data;
-}
-
-/** The first fault names the field; all of them are in the details. */
-function fromZod(error: z.core.$ZodError, part = 'body'): FarthingError {
-  const faults = error.issues
-    .map(deepest)
-    .map((issue) => ({ field: fieldPath(issue.path, part), message: issue.message }));
-  const [first] = faults;
-  return invalid(first?.field ?? part, first?.message ?? 'is not valid', faults.length > 1 ? { faults } : {});
-}
-
-/** Of the branches of a union the one that came furthest, which is the one that was meant. */
-function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {
-  if (issue.code !== 'invalid_union') return issue;
-  const inner = issue.errors.flat().map(deepest);
-  const furthest = inner.sort((a, b) => b.path.length - a.path.length)[0];
-  if (!furthest || furthest.path.length === 0) return inner.length === 1 && furthest ? at(issue, furthest) : issue;
-  return at(issue, furthest);
-}
-
-function at(outer: z.core.$ZodIssue, inner: z.core.$ZodIssue): z.core.$ZodIssue {
-  return { ...inner, path: [...outer.path, ...inner.path] } as z.core.$ZodIssue;
-}
-
-/** `filters[0].key` */
-export function fieldPath(path: readonly PropertyKey[], part = 'body'): string {
-  if (path.length === 0) return part;
-  return path.reduce<string>((text, step) => {
-    if (typeof step === 'number') return `${text}[${step}]`;
-    return text === '' ? String(step) : `${text}.${String(step)}`;
-  }, '');
 }
 
 /** What the HTTP layer itself refuses: sizes, encodings, broken bodies, broken escapes in a path. */

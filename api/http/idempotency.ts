@@ -8,6 +8,7 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, randomUUID } from 'node:crypto';
 import type { Request } from 'express';
 import { FarthingError, invalid } from '../../core/error.ts';
+import { formatId, type IdKind } from '../../core/id.ts';
 import { type RequestKey, underKey } from '../../storage/caller.ts';
 import {
   type Claim,
@@ -21,6 +22,7 @@ import {
 } from '../../storage/models/idempotency-key.ts';
 import { effectsOf, forgetEffects } from '../../storage/models/request-effects.ts';
 import { bearerToken } from './auth.ts';
+import { ceHeaderText } from './ce-headers.ts';
 import { Effects } from './effects.ts';
 import { isNoted } from './once.ts';
 import type { Context, Route } from './route.ts';
@@ -123,6 +125,15 @@ export function identityOfRequest(context: Context): string | null {
   return key === undefined ? null : sha256(`${idOf(key, context)}\n${requestHash(context.request)}`);
 }
 
+const TIME_BYTES = 6;
+
+/** An id that follows from a text, such as the identity of a request. */
+export function idFrom(kind: IdKind, text: string): string {
+  const hash = createHash('sha256').update(text).digest();
+  // No time is in it, because it is another one when the request comes again.
+  return formatId(kind, hash.readUIntBE(0, TIME_BYTES), hash.subarray(TIME_BYTES));
+}
+
 function idOf(key: string, { request, scope, principal }: Context): string {
   const { tenant_id, environment_id } = scope;
   return sha256(JSON.stringify([tenant_id, environment_id, principal.user_id, request.method, request.path, key]));
@@ -135,10 +146,10 @@ function claimOf(key: string, context: Context): Claim {
   return { id, tenant_id, environment_id, request_hash: requestHash(request), holder: randomUUID(), now };
 }
 
-/** The query string and the bytes as they came. */
+/** The query string, an event in headers, and the bytes as they came. */
 function requestHash(request: Request): string {
   const hash = createHash('sha256')
-    .update(request.originalUrl.split('?')[1] ?? '')
+    .update((request.originalUrl.split('?')[1] ?? '') + ceHeaderText(request))
     .update('\n');
   return hash.update(Buffer.isBuffer(request.body) ? request.body : '').digest('hex');
 }

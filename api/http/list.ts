@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { invalid } from '../../core/error.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import { anyCase, STATUSES, timestampText, wholeNumberOr } from '../../core/record.ts';
+import { LIST_MAX } from '../../core/texts.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import {
   type Condition,
@@ -43,9 +44,6 @@ export const BASE_COLUMNS = {
 } as const satisfies ListGrammar['columns'];
 
 const whole = (range: string) => wholeNumberOr(`must be a whole number ${range}`);
-
-/** As many as anybody can mean: each is looked for. */
-export const LIST_MAX = 10_000;
 
 /** `a,b`, `['a','b']` and repeated keys are the same list. */
 export const textList = z.preprocess(

@@ -7,16 +7,17 @@ import { z } from 'zod';
 import { errorRecord, invalid } from '../../core/error.ts';
 import { completeKeys } from '../../core/json/complete-keys.ts';
 import type { Scope } from '../../core/scope.ts';
+import { shaped } from '../../core/shaped.ts';
+import { checkTexts } from '../../core/texts.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
 import type { Services } from '../services.ts';
 import { authenticate, rateLimitsOf } from './auth.ts';
 import { BODY_LIMIT, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
 import type { Effects } from './effects.ts';
-import { asFarthingError, fieldPath, refuseMethod, setErrorHeaders, shaped } from './errors.ts';
+import { asFarthingError, refuseMethod, setErrorHeaders } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
 import { checkKeys, didYouMean } from './ignored-keys.ts';
 import { clockOfRequest, whatCameBefore } from './instants.ts';
-import { LIST_MAX } from './list.ts';
 import { doAgain } from './once.ts';
 import { Answered, type Context, type Principal, type Route } from './route.ts';
 
@@ -135,7 +136,7 @@ function decode(route: MountedRoute, context: Context) {
   return {
     params: parsed(route.params, request.params, 'path'),
     query: parsed(route.query, request.query, 'query'),
-    body: route.raw_body ? rawBody(request) : parsedBody(route, context),
+    body: route.raw_body ? rawBody(route, request) : parsedBody(route, context),
   };
 }
 
@@ -148,9 +149,9 @@ function refuseUnknownParameters({ query }: Route, request: Request): void {
 }
 
 /** The route reads the bytes itself. */
-function rawBody(request: Request): Buffer {
+function rawBody(route: MountedRoute, request: Request): Buffer {
   request.body ??= Buffer.alloc(0);
-  checkJsonBytes(request.body, request.get('content-type'));
+  if (!route.takes_file) checkJsonBytes(request.body, request.get('content-type'));
   return request.body;
 }
 
@@ -176,28 +177,6 @@ function parsed(shape: Route['body'], value: unknown, part: string): unknown {
   checkTexts(value, []);
   return shaped(shape, value, part);
 }
-
-const TEXT_MAX = 65_536;
-
-/** What cannot be stored as it is, would be lost on the way, or is of no sensible size, is refused where it stands. */
-function checkTexts(value: unknown, path: (string | number)[]): void {
-  if (typeof value === 'string' && UNUSABLE.test(value)) {
-    throw invalid(fieldPath(path), 'holds a NUL or half a character, which cannot be stored');
-  }
-  if (typeof value === 'string' && value.length > TEXT_MAX)
-    throw invalid(fieldPath(path), `must not be longer than ${TEXT_MAX} characters`);
-  if (Array.isArray(value) && value.length > LIST_MAX)
-    throw invalid(fieldPath(path), `must not have more than ${LIST_MAX} entries, and has ${value.length}`);
-  if (typeof value !== 'object' || value === null) return;
-  for (const [key, inner] of Object.entries(value)) {
-    checkTexts(key, path);
-    // A shape would leave it out without a word, and a filter of that name would filter nothing.
-    if (key === '__proto__') throw invalid(fieldPath([...path, key]), 'is no name that can be used');
-    checkTexts(inner, [...path, Array.isArray(value) ? Number(key) : key]);
-  }
-}
-
-const UNUSABLE = /[\0\p{Surrogate}]/u;
 
 /** Segment by segment, a word before a parameter; different words in one order, or a sort would not know which paths are alike. */
 function staticFirst(a: Route, b: Route): number {

@@ -83,7 +83,7 @@ const TAGS: Record<string, string> = {
     'Who pays for what, and when: [subscriptions](/docs/rules/subscriptions.md), [periods](/docs/rules/periods.md), ' +
     '[proration](/docs/rules/proration.md).',
   Tasks:
-    'Usage, invoices and credits as files: [exports](/docs/rules/exports.md); how far an import or an export is: [tasks](/docs/rules/tasks.md).',
+    'Usage, invoices and credits as files: [exports](/docs/rules/exports.md); files that come in: [imports](/docs/rules/imports.md); how far either is: [tasks](/docs/rules/tasks.md).',
   Tenants: 'The company whose customers are billed.',
   'Test clocks': 'What time it is in an environment of your own, and years in a minute: [clock](/docs/rules/clock.md).',
   Users: 'People and service accounts: [permissions](/docs/permissions.md).',
@@ -132,7 +132,8 @@ function operationOf(route: Route, answered: unknown): ZodOpenApiOperationObject
       ...(route.query ? { query: describedInQuery(route.query) } : {}),
       ...(route.method === 'post' && route.access !== 'public' ? { header: IdempotencyHeader } : {}),
     } as ZodOpenApiOperationObject['requestParams'],
-    ...(route.body ? { requestBody: bodyOf(route.body, exampleOf(route)) } : {}),
+    ...(route.body ? { requestBody: bodyOf(route, route.body) } : {}),
+    ...(route.takes_file ? { requestBody: fileOf(route.takes_file) } : {}),
     responses: { [route.success]: successOf(route, answered), ...errorsOf(route) },
   } as ZodOpenApiOperationObject;
 }
@@ -153,12 +154,17 @@ export function exampleOf({ body, example }: Route): unknown {
   return example?.body ?? (body && z.globalRegistry.get(body)?.example);
 }
 
-function bodyOf(body: NonNullable<Route['body']>, given: unknown) {
+function bodyOf(route: Route, body: NonNullable<Route['body']>) {
+  const given = exampleOf(route);
   const example = given === undefined ? {} : { example: given };
   return {
     required: !body.safeParse({}).success,
-    content: { 'application/json': { schema: body, ...example } },
+    content: { 'application/json': { schema: body, ...example }, ...route.also_takes },
   };
+}
+
+function fileOf(kinds: readonly string[]) {
+  return { required: true, content: Object.fromEntries(kinds.map((kind) => [kind, { schema: FILE }])) };
 }
 
 const FILE = { type: 'string', format: 'binary' } as const;
@@ -190,7 +196,7 @@ function errorsOf(route: Route): Record<string, { $ref: string }> {
     // Whoever signs in may be refused, too.
     if (status === '403' || status === '429') return route.access !== 'public' || route.body !== undefined;
     if (status === '404') return mayNameARecord(route);
-    if (status === '413') return route.body !== undefined;
+    if (status === '413') return route.body !== undefined || route.takes_file !== undefined;
     if (status === '409' || status === '422') return route.method === 'post';
     return true;
   });

@@ -73,8 +73,12 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   params?: P;
   query?: Q;
   body?: B;
+  /** What else it takes as a body than JSON of its shape, by the content type, with an example of it for the documentation. */
+  also_takes?: Readonly<Record<string, { schema: Shape; example: unknown }>>;
   /** The route takes the bytes as they came (inflated): `context.request.body` is a Buffer of up to 32 MiB. */
   raw_body?: boolean;
+  /** The body is a file of one of these kinds, taken as it came (raw_body); its shape is its own affair. */
+  takes_file?: readonly string[];
   /** Of a public route: each request carries a signature, and is answered 401 without. */
   signed?: boolean;
   /** The answer shows a secret: kept for a repeated request only sealed with the caller's own key. */

@@ -5,11 +5,11 @@ import {
   billingPeriod,
   CRITICAL_FIELDS,
   type CriticalField,
-  createPriceShape,
   criticalFields,
   priceEntityType,
   priceShape,
 } from '../../core/price/record.ts';
+import { CreatePriceRequest } from '../../core/price/request.ts';
 import { metadata, optionalKey, timestampText } from '../../core/record.ts';
 import { AddonWithoutParts } from '../addons/answer.ts';
 import { GroupAnswer } from '../groups/schema.ts';
@@ -17,17 +17,6 @@ import { anyOf, flag, type ListGrammar, listAnswer, listShape } from '../http/li
 import { PlanWithoutParts } from '../plans/answer.ts';
 import { PriceUnitAnswer } from '../price-units/schema.ts';
 
-const PRICE_EXAMPLE = {
-  entity_type: 'PLAN',
-  entity_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
-  type: 'FIXED',
-  billing_model: 'FLAT_FEE',
-  amount: '20',
-  currency: 'usd',
-  billing_period: 'MONTHLY',
-  invoice_cadence: 'ADVANCE',
-  lookup_key: 'pro_base',
-};
 const USAGE_PRICE_EXAMPLE = {
   entity_type: 'PLAN',
   entity_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
@@ -39,13 +28,6 @@ const USAGE_PRICE_EXAMPLE = {
   billing_period: 'MONTHLY',
   invoice_cadence: 'ARREAR',
 };
-
-export const CreatePriceRequest = createPriceShape
-  .extend({ lookup_key: optionalKey.default(null).meta(createPriceShape.shape.lookup_key.meta()!) })
-  .meta({
-    id: 'CreatePriceRequest',
-    example: PRICE_EXAMPLE,
-  });
 
 export const CreateBulkPriceRequest = z
   .object({

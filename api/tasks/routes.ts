@@ -4,6 +4,7 @@ import { narrow } from '../../storage/models/page.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { importRoutes } from './imports.ts';
 import { TaskAnswer, TaskFilter, TaskListAnswer, taskGrammar, UpdateTaskStatus } from './schema.ts';
 
 const tag = 'Tasks';
@@ -53,6 +54,7 @@ export const taskRoutes: Route[] = [
       return { message: `the task is ${task.task_status}` };
     },
   }),
+  ...importRoutes,
 ];
 
 function findTasks(input: TaskFilter, { scope, services }: Context) {

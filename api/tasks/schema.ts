@@ -1,6 +1,6 @@
 /** Requests and answers of tasks. */
 import { z } from 'zod';
-import { anyCase } from '../../core/record.ts';
+import { anyCase, metadata, optionalKey } from '../../core/record.ts';
 import { TASK_STATUSES, taskShape } from '../../core/task/record.ts';
 import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
@@ -8,6 +8,36 @@ export const TaskAnswer = taskShape.meta({ id: 'TaskResponse' });
 export const TaskListAnswer = listAnswer(TaskAnswer, 'ListTasksResponse');
 
 const { task_type, entity_type } = taskShape.shape;
+
+const imported = anyCase(['EVENTS', 'CUSTOMERS', 'FEATURES', 'PRICES']).meta({
+  description: 'What the rows of the file are.',
+});
+const importedType = anyCase(['CSV', 'JSON']).meta({
+  description: 'CSV with a header; or JSON, as an array or a value in each line.',
+});
+const file_name = optionalKey.default(null).meta({ description: 'What the file is called, for people.' });
+
+export const CreateTask = z
+  .object({
+    task_type: task_type.meta({ description: 'IMPORT.' }),
+    entity_type: imported,
+    file_type: importedType,
+    file_url: z.string().max(2_048).meta({ description: 'An https URL, of a host with a public address.' }),
+    file_name,
+    metadata,
+  })
+  .meta({
+    id: 'CreateTaskRequest',
+    example: {
+      task_type: 'IMPORT',
+      entity_type: 'CUSTOMERS',
+      file_type: 'CSV',
+      file_url: 'https://files.example.com/customers.csv',
+      file_name: 'customers.csv',
+    },
+  });
+
+export const UploadQuery = z.object({ entity_type: imported, file_type: importedType, file_name });
 
 export const TaskFilter = listShape({
   task_type: task_type.optional().meta({ description: 'Imports or exports alone.' }),

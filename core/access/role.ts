@@ -114,6 +114,11 @@ export function requireRead({ roles }: { roles: readonly string[] }, entity: Ent
   if (!mayRead({ roles }, entity)) throw withoutPermission(`${entity}:read`, what);
 }
 
+/** What an operation changes beside what it is about takes a permission of its own. */
+export function requireWrite({ roles }: { roles: readonly string[] }, entity: Entity, what: string): void {
+  if (!mayWrite({ roles }, entity)) throw withoutPermission(`${entity}:write`, what);
+}
+
 export function withoutPermission(permission: Permission, what = 'this'): FarthingError {
   return new FarthingError('permission_denied', `${what} needs the permission ${permission}`, {
     details: { permission },

@@ -8,8 +8,8 @@ import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { useAgent } from 'request-filtering-agent';
 import { Webhook } from 'standardwebhooks';
+import { type NameServers, resolverLookup } from '../lookup.ts';
 import type { Message, Outcome, Target, WebhookBackend } from './backend.ts';
-import { type NameServers, resolverLookup } from './lookup.ts';
 
 export type HttpBackendOptions = {
   readonly allow_private_addresses: boolean;

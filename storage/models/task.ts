@@ -1,4 +1,5 @@
 /** Table `tasks`. */
+import type { Pojo } from 'objection';
 import { type Task, taskShape } from '../../core/task/record.ts';
 import { ScopedModel } from './model.ts';
 
@@ -14,4 +15,13 @@ export class TaskModel extends ScopedModel {
   declare is_scheduled: boolean;
   /** By what a file is known that is being written; null of none. */
   declare upload_id: string | null;
+
+  /** Postgres gives large whole numbers as text; no file has more records than a number can say. */
+  override $parseDatabaseJson(row: Pojo): Pojo {
+    const json = super.$parseDatabaseJson(row);
+    for (const count of COUNTS) if (typeof json[count] === 'string') json[count] = Number(json[count]);
+    return json;
+  }
 }
+
+const COUNTS = ['total_records', 'processed_records', 'successful_records', 'failed_records', 'size_bytes'];

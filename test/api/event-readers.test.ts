@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { routes } from '../../api/resources.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
-const WRITES = new Set(['ingestEvent', 'ingestEventsBulk', 'ingestRawEventsBulk']);
+const WRITES = new Set(['ingestEvent', 'ingestEventsBulk', 'ingestRawEventsBulk', 'ingestOtlpMetrics']);
 
 describe('reading events', () => {
   let api: TestApi;

@@ -5,8 +5,8 @@
 import * as models from '@flexprice/sdk/sdk/models';
 import { expect } from 'chai';
 import { z } from 'zod';
-import { ignoredKeys } from '../../api/http/ignored-keys.ts';
 import { routes } from '../../api/resources.ts';
+import { ignoredKeys } from '../../core/ignored-keys.ts';
 
 const byName = models as unknown as Record<string, z.core.$ZodType | undefined>;
 

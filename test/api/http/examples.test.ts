@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { trySync } from '../../../actions/catalogue/sync-plan.ts';
 import { tryExport } from '../../../actions/exports/perform-export.ts';
+import { tryImport } from '../../../actions/imports/run-import.ts';
 import { tryComputation } from '../../../actions/invoices/compute-later.ts';
 import { streamRevenue } from '../../../actions/revenue/stream-revenue.ts';
 import { exampleFile } from '../../../api/http/examples.ts';
@@ -61,6 +62,7 @@ describe('the examples of the documentation', () => {
     await whatWasEarned();
     await whatIsReserved();
     await whatIsExported();
+    await whatIsImported();
   });
   after(async () => {
     await world.stop();
@@ -325,6 +327,22 @@ describe('the examples of the documentation', () => {
     await ask('releaseReservation', { id: reservation.id });
     await ask('listReservations', { query: 'reservation_status=committed' });
     await ask('queryReservation');
+    await ask('ingestOtlpMetrics');
+  }
+
+  async function whatIsImported() {
+    await ask('createTask');
+    secondLater();
+    const file = Buffer.from('external_id,name\ninitech,Initech\nacme,Acme\n');
+    const headers = { 'content-type': 'text/csv' };
+    const path = '/tasks/upload?entity_type=CUSTOMERS&file_type=CSV&file_name=customers.csv';
+    const uploaded = await world.api.request('POST', path, { body: file, headers });
+    expect(uploaded.status, uploaded.text).to.equal(202);
+    answers.set('uploadTask', ids.asShown(uploaded.body));
+    await work(
+      (stores, place, attempt) => tryImport(stores, place, { ...attempt, settings: world.api.services.config }),
+      uploaded.body,
+    );
   }
 
   /** To a directory, because nobody has a store of these examples. */

@@ -1,7 +1,8 @@
 /** Keys of a body that nobody knows: refused by name wherever they stand, or let pass and told. */
 import { expect } from 'chai';
 import { z } from 'zod';
-import { ignoredKeys, whyRefused } from '../../../api/http/ignored-keys.ts';
+import { whyRefused } from '../../../api/http/ignored-keys.ts';
+import { ignoredKeys } from '../../../core/ignored-keys.ts';
 import { withoutEffect } from '../../../core/record.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 

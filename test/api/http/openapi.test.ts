@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { ignoredKeys } from '../../../api/http/ignored-keys.ts';
 import { routes } from '../../../api/resources.ts';
 import { ID_PREFIX } from '../../../core/id.ts';
+import { ignoredKeys } from '../../../core/ignored-keys.ts';
 import { completeKeys } from '../../../core/json/complete-keys.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
@@ -51,7 +51,8 @@ describe('the OpenAPI document', () => {
         expect(operation.responses, route.operation_id).to.include.keys('401', '403', '429');
         expect(operation.description, route.operation_id).to.contain(`\`${route.access}\``);
       }
-      if (route.body) expect(operation.requestBody.content, route.operation_id).to.have.keys('application/json');
+      const taken = ['application/json', ...Object.keys(route.also_takes ?? {})];
+      if (route.body) expect(operation.requestBody.content, route.operation_id).to.have.all.keys(taken);
       const kinds = [...(route.answer ? ['application/json'] : []), ...(route.file_type ? [route.file_type] : [])];
       if (kinds.length > 0)
         expect(operation.responses[route.success].content, route.operation_id).to.have.all.keys(kinds);
@@ -88,7 +89,7 @@ describe('the OpenAPI document', () => {
       ...Object.values(operation.responses),
     ]);
     const all: Json[] = [...holders, ...Object.values(document.components.responses)];
-    const schemas = all.map((one) => one?.content?.['application/json']?.schema).filter(Boolean);
+    const schemas = all.flatMap((one) => Object.values<Json>(one?.content ?? {}).map(({ schema }) => schema));
     const seen = new Set<Json>();
     const silent = schemas.flatMap((schema) => undescribed(document, { schema, where: '', seen }));
     expect(seen.size).to.be.greaterThan(200);
@@ -182,8 +183,8 @@ describe('the OpenAPI document', () => {
 
   it('has an example of each success: with every key that the answer has, and no other', () => {
     const [bodiless, json] = [routes.filter(({ success }) => success === 204), routes.filter(({ answer }) => answer)];
-    // Exports are files, a document that is opened by its address a PDF, and the events of a proof are lines.
-    expect(bodiless.length + json.length).to.equal(routes.length - 5);
+    // Exports and the report of an import are files, a document that is opened by its address a PDF, and the events of a proof are lines.
+    expect(bodiless.length + json.length).to.equal(routes.length - 6);
     for (const route of json) {
       const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')][route.method];
       const { example } = operation.responses[route.success].content['application/json'];

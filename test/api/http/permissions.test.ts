@@ -7,7 +7,7 @@ import { routes } from '../../../api/resources.ts';
 import { ENTITIES, ROLES } from '../../../core/access/role.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
-const INGESTION = ['ingestEvent', 'ingestEventsBulk', 'ingestRawEventsBulk'];
+const INGESTION = ['ingestEvent', 'ingestEventsBulk', 'ingestRawEventsBulk', 'ingestOtlpMetrics'];
 const EVENT_READING = [
   'listEvents',
   'listRawEvents',

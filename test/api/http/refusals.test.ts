@@ -4,10 +4,10 @@
  */
 import { expect } from 'chai';
 import type { z } from 'zod';
-import { shaped } from '../../../api/http/errors.ts';
 import { exampleOf } from '../../../api/http/openapi.ts';
 import { routes } from '../../../api/resources.ts';
 import { FarthingError } from '../../../core/error.ts';
+import { shaped } from '../../../core/shaped.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const LONG = 'y'.repeat(300);

@@ -1,0 +1,89 @@
+/**
+ * Takes a file to be imported: the task, the run that does it and, where it came with the request, the file are written in one
+ * transaction (docs/rules/imports.md). Which records it holds is decided here, once.
+ */
+import { createHash } from 'node:crypto';
+import type { Entity } from '../../core/access/role.ts';
+import { FarthingError } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import type { Task } from '../../core/task/record.ts';
+import { keepFile, writeChunks } from '../../storage/imports/files.ts';
+import { TaskModel } from '../../storage/models/task.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { addRun } from '../workflows/run.ts';
+
+export const IMPORT_TASK = 'import-records';
+
+/** What can be imported, and what its records are called where permissions are given. */
+export const IMPORTED = {
+  EVENTS: 'event',
+  CUSTOMERS: 'customer',
+  FEATURES: 'feature',
+  PRICES: 'price',
+} as const satisfies Partial<Record<Task['entity_type'], Entity>>;
+export type Imported = keyof typeof IMPORTED;
+
+export type NewImport = Pick<Task, 'file_name' | 'metadata'> & {
+  /** That of a request that comes again: it is answered what the first one made. */
+  readonly id: string | undefined;
+  readonly entity_type: Imported;
+  readonly file_type: 'CSV' | 'JSON';
+  readonly file: { readonly url: string } | { readonly bytes: Buffer };
+  readonly author: Author;
+};
+
+export async function importLater(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { file, author, ...stated }: NewImport,
+): Promise<TaskModel> {
+  const id = stated.id ?? newId('task', author.now.getTime());
+  return postgres.transaction(async (transaction) => {
+    if (stated.id !== undefined) {
+      const [known] = await TaskModel.in(scope, transaction).where({ id });
+      if (known) return known;
+    }
+    const { id: workflow_id } = await addImportRun(transaction, scope, { task_id: id, author });
+    const bytes = 'bytes' in file ? file.bytes : null;
+    const task = {
+      ...stated,
+      id,
+      task_type: 'IMPORT',
+      task_status: 'PENDING',
+      workflow_id,
+      file_url: 'url' in file ? file.url : '',
+      ...(bytes ? { sha256: createHash('sha256').update(bytes).digest('hex'), size_bytes: bytes.length } : {}),
+      ...createdBy(author),
+    };
+    const added = await TaskModel.add(scope, task, { database: transaction });
+    if (bytes) {
+      const place = { ...scope, task_id: id, file_id: workflow_id };
+      await writeChunks(place, [bytes], transaction);
+      await keepFile(place, transaction);
+    }
+    return added;
+  });
+}
+
+/** The run of an import, that of one that is resumed, too. */
+export function addImportRun(
+  transaction: Transaction,
+  scope: Scope,
+  { task_id, author }: { task_id: string; author: Author },
+) {
+  return addRun(transaction, scope, {
+    task: IMPORT_TASK,
+    workflow_type: 'ImportWorkflow',
+    task_queue: 'import',
+    entity: 'task',
+    entity_id: task_id,
+    author,
+  });
+}
+
+export function importedOf(task: Pick<Task, 'id' | 'entity_type'>): Imported {
+  if (Object.hasOwn(IMPORTED, task.entity_type)) return task.entity_type as Imported;
+  throw new FarthingError('system_error', `task ${task.id} imports ${task.entity_type}`);
+}

@@ -1,0 +1,118 @@
+/** The rows of a file, read as its bytes come: of any size in the memory of a few rows (docs/rules/imports.md, "Files"). */
+import { CsvError, parse } from 'csv-parse';
+import { FarthingError, invalid } from '../../core/error.ts';
+import { type Column, columnsOf, valueOfCells } from '../../core/import/csv-columns.ts';
+import { JsonRows, ROW_LENGTH_MAX } from '../../core/import/json-rows.ts';
+import type { ImportRow, RowFault } from '../../core/import/row.ts';
+import { parseJson } from '../../core/json/parse.ts';
+
+/** Or what is wrong with the row as such, while those behind it can be read. */
+export type FileRow = ImportRow | { readonly fault: RowFault };
+
+type File = {
+  readonly file_type: 'CSV' | 'JSON';
+  /** The names of columns. */
+  readonly known: readonly string[];
+  readonly pieces: AsyncIterable<Buffer>;
+};
+
+/** What cannot be read on is thrown behind the rows that could. */
+export function rowsOf({ file_type, known, pieces }: File): AsyncGenerator<FileRow> {
+  const texts = decoded(pieces);
+  return file_type === 'CSV' ? csvRows(texts, known) : jsonRows(texts);
+}
+
+/** A mark of byte order is left out. */
+async function* decoded(pieces: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let bytes = 0;
+  try {
+    for await (const piece of pieces) {
+      yield decoder.decode(piece, { stream: true });
+      bytes += piece.length;
+    }
+    yield decoder.decode();
+  } catch (cause) {
+    if (!(cause instanceof TypeError)) throw cause;
+    throw new FarthingError('validation_error', `the file is not UTF-8, somewhere behind byte ${bytes}`, { cause });
+  }
+}
+
+async function* csvRows(texts: AsyncGenerator<string>, known: readonly string[]): AsyncGenerator<FileRow> {
+  let columns: Column[] | undefined;
+  let rows = 0;
+  try {
+    for await (const cells of csvRecords(texts)) {
+      if (columns === undefined) columns = columnsOf(cells, known);
+      else {
+        rows++;
+        yield rowOfCells(columns, cells);
+      }
+    }
+  } catch (error) {
+    throw error instanceof CsvError ? csvFault(error, columns === undefined ? 'header' : `row ${rows + 1}`) : error;
+  }
+}
+
+/** A stream that fails drops what it has read and not given yet: records are taken as they are found, and what is wrong comes behind them. */
+async function* csvRecords(texts: AsyncGenerator<string>): AsyncGenerator<string[]> {
+  let found: string[][] = [];
+  const failed: Error[] = [];
+  const parser = parse({
+    relax_column_count: true,
+    skip_empty_lines: true,
+    max_record_size: ROW_LENGTH_MAX,
+    on_record: (record: string[]) => void found.push(record),
+  });
+  parser.on('error', (error) => failed.push(error)).resume();
+  const isClosed = new Promise((resolve) => parser.once('close', resolve));
+  try {
+    for await (const text of texts) {
+      await Promise.race([new Promise((resolve) => parser.write(text, resolve)), isClosed]);
+      const records = found;
+      found = [];
+      yield* records;
+      if (failed.length > 0) break;
+    }
+    parser.end();
+    await isClosed;
+    yield* found;
+    if (failed[0]) throw failed[0];
+  } finally {
+    parser.destroy();
+  }
+}
+
+function rowOfCells(columns: readonly Column[], cells: readonly string[]): FileRow {
+  if (cells.length === columns.length) return { value: valueOfCells(columns, cells) };
+  return { fault: faultOf(`has ${cells.length} cells, and the header ${columns.length}`) };
+}
+
+function csvFault({ code }: CsvError, where: string): FarthingError {
+  return invalid(where, CSV_FAULTS[code] ?? `cannot be read as CSV (${code})`);
+}
+
+const CSV_FAULTS: Readonly<Record<string, string>> = {
+  CSV_QUOTE_NOT_CLOSED: 'a quote is not closed',
+  CSV_INVALID_CLOSING_QUOTE: 'something stands behind a closing quote',
+  INVALID_OPENING_QUOTE: 'a quote stands inside of a cell that does not begin with one',
+  CSV_MAX_RECORD_SIZE: `is longer than ${ROW_LENGTH_MAX} characters`,
+};
+
+async function* jsonRows(texts: AsyncGenerator<string>): AsyncGenerator<FileRow> {
+  const rows = new JsonRows();
+  for await (const text of texts) for (const row of rows.take(text)) yield rowOfText(row);
+  for (const row of rows.end()) yield rowOfText(row);
+}
+
+function rowOfText(text: string): FileRow {
+  try {
+    return { value: parseJson(text), text };
+  } catch {
+    return { fault: faultOf('must be valid JSON') };
+  }
+}
+
+function faultOf(why: string): RowFault {
+  return { field: 'row', code: 'validation_error', message: `row: ${why}` };
+}

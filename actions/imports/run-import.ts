@@ -1,0 +1,235 @@
+/**
+ * Imports the rows of a file, batch by batch (docs/rules/imports.md, docs/decisions/0028-imports.md). How far it is commits with what was made, so
+ * that whoever takes it over goes on behind the last row that is done.
+ */
+import { createHash } from 'node:crypto';
+import { FarthingError, invalid, notAllowed, unavailable } from '../../core/error.ts';
+import { EVENT_COLUMNS } from '../../core/import/event-row.ts';
+import type { RowFault } from '../../core/import/row.ts';
+import { moveTask } from '../../core/task/record.ts';
+import { downloadFile } from '../../integrations/downloads/https-file.ts';
+import { onBehalfOf } from '../../storage/caller.ts';
+import { clockFor } from '../../storage/environment-clock.ts';
+import { addFaults, readFaults } from '../../storage/imports/faults.ts';
+import { forgetFile, keepFile, keptFile, readChunks, writeChunks } from '../../storage/imports/files.ts';
+import { TaskModel } from '../../storage/models/task.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { type Attempt, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
+import { importedOf } from './import-later.ts';
+import { type FileRow, rowsOf } from './rows.ts';
+import { takeEvents } from './take-events.ts';
+import { makeRecord, RECORDS } from './take-records.ts';
+
+export type ImportSettings = {
+  readonly IMPORT_FILE_MAX_MB: number;
+  readonly IMPORT_ALLOWED_ADDRESSES: readonly string[];
+};
+
+type Importing = {
+  readonly stores: Stores;
+  readonly place: RunPlace;
+  readonly task_id: string;
+  readonly settings: ImportSettings;
+  /** By the machine. */
+  readonly clock: () => Date;
+  readonly signal: AbortSignal;
+};
+
+export function tryImport(
+  stores: Stores,
+  place: RunPlace,
+  { settings, ...attempt }: Attempt & { settings: ImportSettings },
+): Promise<'completed' | 'failed'> {
+  return tryRun(stores, place, attempt, async () => {
+    const { run, ended } = await stores.postgres.transaction((transaction) => holdRun(transaction, place));
+    if (ended) return ended;
+    const { clock, signal } = attempt;
+    const importing = { stores, place, task_id: run.entity_id, settings, clock, signal };
+    const caller = { scope: place, user_id: run.created_by, secret_id: null, request_id: null };
+    return onBehalfOf(caller, () => importFile(importing));
+  });
+}
+
+async function importFile(importing: Importing): Promise<'completed'> {
+  const { stores, place, task_id, signal } = importing;
+  const task = await begin(importing);
+  const file_id = (await keptFile(place, task_id, stores.postgres)) ?? (await fetchFile(task, importing));
+  const pieces = readChunks({ ...place, task_id, file_id }, stores.postgres);
+  const entity_type = importedOf(task);
+  const known = entity_type === 'EVENTS' ? EVENT_COLUMNS : Object.keys(RECORDS[entity_type].shape.shape);
+  const file_type = task.file_type === 'CSV' ? 'CSV' : 'JSON';
+  let done = task.processed_records;
+  for await (const rows of batches(rowsOf({ file_type, known, pieces }), done)) {
+    signal.throwIfAborted();
+    const batch = { task, rows, before: done };
+    if (entity_type === 'EVENTS') await importEvents(batch, importing);
+    else
+      for (let taken = 0; taken < rows.length; )
+        taken += await importRecords({ ...batch, rows: rows.slice(taken), before: done + taken }, importing);
+    done += rows.length;
+  }
+  return end(importing, done);
+}
+
+/** PROCESSING from here on. */
+async function begin({ stores, place, task_id, clock }: Importing): Promise<TaskModel> {
+  return stores.postgres.transaction(async (database) => {
+    const task = await TaskModel.fetch(place, task_id, { database, lock: true });
+    if (task.task_status === 'PROCESSING') return task;
+    if (task.task_status !== 'PENDING') throw isStopped(task);
+    const now = clock();
+    const by = { user_id: task.created_by, now };
+    return TaskModel.change(task, moveTask(task, 'PROCESSING', { now }), { by, database });
+  });
+}
+
+const isStopped = ({ task_status }: TaskModel) =>
+  notAllowed(`the task is ${task_status}: somebody has moved it by hand`);
+
+/** One of its own for each try; what was begun and not finished is never read. */
+async function fetchFile(task: TaskModel, { stores, place, settings, clock, signal }: Importing): Promise<string> {
+  if (task.file_url === '') throw invalid('file', 'is not kept any more: upload it again');
+  const file_id = newId('run', clock().getTime());
+  const hash = createHash('sha256');
+  let size_bytes = 0;
+  const options = {
+    bytes_max: settings.IMPORT_FILE_MAX_MB * 1_048_576,
+    allowed_addresses: settings.IMPORT_ALLOWED_ADDRESSES,
+    signal,
+  };
+  async function* counted() {
+    for await (const piece of downloadFile(task.file_url, options)) {
+      hash.update(piece);
+      size_bytes += piece.length;
+      yield piece;
+    }
+  }
+  const file = { ...place, task_id: task.id, file_id };
+  await writeChunks(file, counted(), stores.postgres);
+  const sha256 = hash.digest('hex');
+  return stores.postgres.transaction(async (database) => {
+    const held = await TaskModel.fetch(place, task.id, { database, lock: true });
+    if (held.sha256 !== null && held.sha256 !== sha256)
+      throw invalid('file_url', 'gives another file than before: its first rows are imported already');
+    await TaskModel.change(held, { sha256, size_bytes }, { by: { user_id: task.created_by, now: clock() }, database });
+    await keepFile(file, database);
+    return (await keptFile(place, task.id, database))!;
+  });
+}
+
+const BATCH_ROWS = 1_000;
+
+/** Those behind the first `done`. What breaks the file is thrown behind the rows before it. */
+async function* batches(rows: AsyncGenerator<FileRow>, done: number): AsyncGenerator<FileRow[]> {
+  let batch: FileRow[] = [];
+  let seen = 0;
+  let broken: { error: unknown } | null = null;
+  const next = async () => {
+    try {
+      return await rows.next();
+    } catch (error) {
+      broken = { error };
+      return { done: true } as const;
+    }
+  };
+  try {
+    for (let row = await next(); !row.done; row = await next()) {
+      if (++seen <= done) continue;
+      batch.push(row.value);
+      if (batch.length < BATCH_ROWS) continue;
+      yield batch;
+      batch = [];
+    }
+    if (batch.length > 0) yield batch;
+    if (broken !== null) throw (broken as { error: unknown }).error;
+  } finally {
+    await rows.return(undefined);
+  }
+}
+
+type Batch = { readonly task: TaskModel; readonly rows: readonly FileRow[]; readonly before: number };
+
+/** The log has them before it is written that they are done: again they are the same events. */
+async function importEvents({ task, rows, before }: Batch, importing: Importing): Promise<void> {
+  const { stores, place, clock, signal } = importing;
+  const faults = await takeEvents(stores, place, { task_id: task.id, rows, before, now: clock(), signal });
+  await stores.postgres.transaction(async (database) => {
+    const held = await hold(database, importing, before);
+    await note(database, importing, { task: held, faults });
+  });
+}
+
+/** A transaction holds what it writes, and others may wait for that. */
+const RECORDS_HELD = 50;
+
+/** As many as one transaction takes; answers how many. */
+async function importRecords({ task, rows, before }: Batch, importing: Importing): Promise<number> {
+  const { stores, place, clock } = importing;
+  const entity_type = importedOf(task);
+  if (entity_type === 'EVENTS') throw new FarthingError('system_error', 'events are no records');
+  const at = await clockFor(stores.postgres, place, clock);
+  return stores.postgres.transaction(async (database) => {
+    const held = await hold(database, importing, before);
+    const author = { user_id: task.created_by, now: at() };
+    const faults: (RowFault | undefined)[] = [];
+    for (const row of rows.slice(0, RECORDS_HELD))
+      faults.push(await makeRecord(entity_type, row, { stores: { postgres: database }, scope: place, author }));
+    await note(database, importing, { task: held, faults });
+    return faults.length;
+  });
+}
+
+/** The task, held; refused where it was stopped, or somebody else goes on with it. */
+async function hold(database: Transaction, { place, task_id }: Importing, before: number): Promise<TaskModel> {
+  const task = await TaskModel.fetch(place, task_id, { database, lock: true });
+  if (task.task_status !== 'PROCESSING') throw isStopped(task);
+  if (task.processed_records !== before) throw unavailable('the import, which another worker goes on with,');
+  return task;
+}
+
+type Noted = { readonly task: TaskModel; readonly faults: readonly (RowFault | undefined)[] };
+
+/** How far the task is that this transaction holds. */
+async function note(database: Transaction, { place, clock }: Importing, { task, faults }: Noted): Promise<void> {
+  const { id, processed_records: before } = task;
+  const found = faults.flatMap((fault, index) => (fault ? { ...fault, row_number: before + index + 1 } : []));
+  await addFaults(place, { task_id: id, faults: found }, database);
+  const good = faults.length - found.length;
+  const far = {
+    processed_records: before + faults.length,
+    successful_records: task.successful_records + good,
+    failed_records: task.failed_records + found.length,
+  };
+  await TaskModel.change(task, far, { by: { user_id: task.created_by, now: clock() }, database });
+}
+
+async function end(importing: Importing, total: number): Promise<'completed'> {
+  const { stores, place, task_id, clock } = importing;
+  if (total === 0) throw invalid('file', 'holds no records');
+  return stores.postgres.transaction(async (database) => {
+    const task = await hold(database, importing, total);
+    const now = clock();
+    const { successful_records, failed_records } = task;
+    const moved = moveTask(task, 'COMPLETED', { now });
+    const by = { user_id: task.created_by, now };
+    const error_summary = failed_records === 0 ? null : await summaryOf(database, task, total);
+    await TaskModel.change(task, { ...moved, total_records: total, error_summary }, { by, database });
+    await forgetFile(place, task_id, database);
+    const result = { task_id, total_records: total, successful_records, failed_records };
+    return completeRun(database, place, { result, now });
+  });
+}
+
+const TOLD_MAX = 3;
+
+/** The first of them; the report has all. */
+async function summaryOf(database: Transaction, task: TaskModel, total: number): Promise<string> {
+  const told: string[] = [];
+  for await (const { row_number, message } of readFaults(task, task.id, database)) {
+    told.push(`row ${row_number}: ${message.slice(0, 200)}`);
+    if (told.length === TOLD_MAX) break;
+  }
+  const more = task.failed_records > told.length ? '; the report has all' : '';
+  return `${task.failed_records} of ${total} records were refused: ${told.join('; ')}${more}`;
+}

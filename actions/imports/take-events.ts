@@ -1,0 +1,93 @@
+/**
+ * Rows become events on the way of all events: appended to the log, whose partitions know what they have had. Those without an id get one
+ * that follows from the task and the row, so that who takes the import over appends the same events again and nothing counts twice.
+ */
+import { createHash } from 'node:crypto';
+import { reservationIn } from '../../core/event/accept.ts';
+import { timedEvent } from '../../core/event/timed.ts';
+import { formatId } from '../../core/id.ts';
+import { type EventRow, eventOfRow } from '../../core/import/event-row.ts';
+import type { RowFault } from '../../core/import/row.ts';
+import type { Scope } from '../../core/scope.ts';
+import { clockOf } from '../../storage/environment-clock.ts';
+import { untilOthersHaveRoom } from '../../storage/log/room.ts';
+import { uncommittedOf } from '../../storage/models/reservation.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { appendEvents } from '../events/append-events.ts';
+import type { FileRow } from './rows.ts';
+import { faultOfRow } from './take-records.ts';
+
+type Batch = {
+  readonly task_id: string;
+  readonly rows: readonly FileRow[];
+  /** How many rows stand before them. */
+  readonly before: number;
+  /** By the machine's clock. */
+  readonly now: Date;
+  readonly signal: AbortSignal;
+};
+
+/** What is wrong with each row, in their order; the others are in the log. */
+export async function takeEvents(
+  stores: Stores,
+  scope: Scope,
+  { task_id, rows, before, now, signal }: Batch,
+): Promise<(RowFault | undefined)[]> {
+  const read = await withoutReserved(stores, scope, rows.map(readRow));
+  const good = read.flatMap((row, index) => ('text' in row ? { ...row, number: before + index + 1 } : []));
+  if (good.length > 0) {
+    await untilOthersHaveRoom(stores.log, signal);
+    const clock = await clockOf(stores.postgres, scope);
+    const parts = good.map(({ text }) => bytesOf(text, clock?.now));
+    let end = -1;
+    const events = good.map(({ event_id }, index) => {
+      const start = end + 1;
+      end = start + parts[index]!.length;
+      return { span: { start, end }, event_id };
+    });
+    const body = Buffer.concat(parts.flatMap((part, index) => (index === 0 ? [part] : [COMMA, part])));
+    const makeId = (index: number) => idOfRow(task_id, good[index]!.number);
+    await appendEvents(stores.log, scope, { body, events, contiguous: true, now, makeId });
+  }
+  return read.map((row) => ('text' in row ? undefined : row.fault));
+}
+
+type Read = EventRow | { readonly fault: RowFault };
+
+function readRow(row: FileRow): Read {
+  if ('fault' in row) return row;
+  try {
+    return eventOfRow(row);
+  } catch (error) {
+    return { fault: faultOfRow(error) };
+  }
+}
+
+/** The id of a reservation becomes an event by its commit alone (docs/rules/reservations.md, "The event"). */
+async function withoutReserved({ postgres }: Stores, scope: Scope, rows: readonly Read[]): Promise<readonly Read[]> {
+  const named = rows.map((row) => ('text' in row ? reservationIn(row.event_id) : undefined));
+  const ids = named.flatMap((id) => id ?? []);
+  if (ids.length === 0) return rows;
+  const open = await uncommittedOf(scope, ids, postgres);
+  const message = 'event_id: is the id of a reservation, which becomes an event by its commit';
+  const fault = { field: 'event_id', code: 'validation_error', message };
+  return rows.map((row, index) => (open.has(named[index] ?? '') ? { fault } : row));
+}
+
+const COMMA = Buffer.from(',');
+
+/** Where the environment has a clock of its own, an event without a time happened when that says. */
+function bytesOf(text: string, now: Date | undefined): Buffer {
+  const bytes = Buffer.from(text);
+  if (now === undefined) return bytes;
+  const timed = timedEvent(bytes.toString('latin1'), { start: 0, end: bytes.length }, now.getTime());
+  return Buffer.from(timed, 'latin1');
+}
+
+const TIME_BYTES = 6;
+
+/** docs/rules/imports.md, "Events". */
+function idOfRow(task_id: string, row: number): string {
+  const hash = createHash('sha256').update(`${task_id}\n${row}`).digest();
+  return formatId('event', hash.readUIntBE(0, TIME_BYTES), hash.subarray(TIME_BYTES));
+}

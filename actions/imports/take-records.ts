@@ -1,0 +1,68 @@
+/**
+ * Rows become customers, features and prices by the verbs that requests go through, each in a savepoint of the transaction that also
+ * writes how far the import is: what was made is counted, and what is counted was made.
+ */
+import type { z } from 'zod';
+import { CreateCustomer, fieldsOf, namedParent } from '../../core/customer/request.ts';
+import { FarthingError } from '../../core/error.ts';
+import { CreateFeature } from '../../core/feature/request.ts';
+import { recordOfRow } from '../../core/import/record-row.ts';
+import type { RowFault } from '../../core/import/row.ts';
+import { CreatePriceRequest } from '../../core/price/request.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { createFeature } from '../catalogue/create-feature.ts';
+import { createPrice } from '../catalogue/create-price.ts';
+import { createCustomer } from '../customers/create-customer.ts';
+import type { Imported } from './import-later.ts';
+import type { FileRow } from './rows.ts';
+
+type Making = { readonly stores: Pick<Stores, 'postgres'>; readonly scope: Scope; readonly author: Author };
+type Kind = { readonly shape: z.ZodObject; make(row: FileRow & { value: unknown }, making: Making): Promise<unknown> };
+
+function kind<Shape extends z.ZodObject>(
+  shape: Shape,
+  make: (body: z.output<Shape>, making: Making) => Promise<unknown>,
+): Kind {
+  return { shape, make: (row, making) => make(recordOfRow(shape, row), making) };
+}
+
+export const RECORDS: Readonly<Record<Exclude<Imported, 'EVENTS'>, Kind>> = {
+  CUSTOMERS: kind(CreateCustomer, (body, { stores, scope, author }) =>
+    createCustomer(stores, scope, {
+      fields: fieldsOf(body),
+      tax_rate_overrides: body.tax_rate_overrides ?? null,
+      parent: namedParent(body),
+      author,
+    }),
+  ),
+  FEATURES: kind(CreateFeature, (feature, { stores, scope, author }) =>
+    createFeature(stores, scope, { feature, author }),
+  ),
+  PRICES: kind(CreatePriceRequest, (request, { stores, scope, author }) =>
+    createPrice(stores, scope, { request, author }),
+  ),
+};
+
+/** What was wrong with the row; undefined where its record was made. What may pass is thrown. */
+export async function makeRecord(
+  entity_type: Exclude<Imported, 'EVENTS'>,
+  row: FileRow,
+  making: Making,
+): Promise<RowFault | undefined> {
+  if ('fault' in row) return row.fault;
+  try {
+    await RECORDS[entity_type].make(row, making);
+    return undefined;
+  } catch (error) {
+    return faultOfRow(error);
+  }
+}
+
+/** What may pass is no fault of the row. */
+export function faultOfRow(error: unknown): RowFault {
+  if (!(error instanceof FarthingError) || error.http_status_code >= 500) throw error;
+  const { code, message, details } = error;
+  return { field: details?.field ?? 'row', code, message };
+}

@@ -1,0 +1,98 @@
+/**
+ * CloudEvents over HTTP, in their three modes: one as JSON (`application/cloudevents+json`), several (`application/cloudevents-batch+json`),
+ * or attributes as headers `ce-…` and the data as the body (docs/rules/events.md, "CloudEvents"). What comes out is a body of ours, so
+ * that whatever holds for our events holds for them.
+ */
+import type { Request } from 'express';
+import { invalid } from '../../core/error.ts';
+import { EVENTS_PER_REQUEST_MAX, faultOfKeys } from '../../core/event/accept.ts';
+import { type AttributeFault, type CloudEvent, eventOfCloudEvent, extensionsOf } from '../../core/event/cloud-event.ts';
+import { elementSpans, properties, type Span } from '../../core/metering/event-text.ts';
+import { type Body, bodyFrom, bodyOf } from '../http/body-text.ts';
+import { ceHeaders } from '../http/ce-headers.ts';
+import { tellIgnored } from '../http/ignored-keys.ts';
+import type { Context } from '../http/route.ts';
+
+export const ONE = 'application/cloudevents+json';
+export const BATCH = 'application/cloudevents-batch+json';
+
+/** The body of POST /events that a CloudEvent stands for; undefined where the request is none. Throws what is wrong with it. */
+export function cloudEventBody(context: Context): Body | undefined {
+  const { request } = context;
+  if (saysType(request, BATCH)) throw invalid('Content-Type', `${BATCH} is taken at /events/bulk`);
+  const event = saysType(request, ONE) ? structured(bodyOf(context)) : binary(context);
+  if (event === undefined) return undefined;
+  const translated = 'fault' in event ? event : eventOfCloudEvent(event);
+  if ('fault' in translated) throw invalid(translated.fault.field || 'body', translated.fault.why);
+  if (!('fault' in event)) tellIgnored(extensionsOf(event.attributes), context);
+  return bodyFrom(translated.text);
+}
+
+/** The body of POST /events/bulk that a batch stands for: null in the place of each event that has a fault. */
+export type CloudEventBatch = { readonly body: Body; readonly faults: ReadonlyMap<number, AttributeFault> };
+
+export function cloudEventBatch(context: Context): CloudEventBatch | undefined {
+  const { request } = context;
+  if (saysType(request, ONE)) throw invalid('Content-Type', `${ONE} is taken at /events`);
+  if (!saysType(request, BATCH)) {
+    if (Object.keys(ceHeaders(request)).length > 0) throw invalid('body', 'an event in headers is taken at /events');
+    return undefined;
+  }
+  const whole = bodyOf(context);
+  const events = batchOf(whole.value);
+  const spans = elementSpans(whole.characters);
+  const faults = new Map<number, AttributeFault>();
+  const ignored = new Set<string>();
+  const texts = events.map((value, index) => {
+    const event = structuredAt(whole.characters, spans[index]!, value);
+    const translated = 'fault' in event ? event : eventOfCloudEvent(event);
+    if ('fault' in translated) faults.set(index, translated.fault);
+    if (!('fault' in event)) for (const name of extensionsOf(event.attributes)) ignored.add(name);
+    return 'fault' in translated ? 'null' : translated.text;
+  });
+  tellIgnored([...ignored], context);
+  return { body: bodyFrom(`{"events":[${texts.join(',')}]}`), faults };
+}
+
+function batchOf(value: unknown): unknown[] {
+  if (!Array.isArray(value)) throw invalid('body', 'must be a JSON array of CloudEvents');
+  if (value.length === 0) throw invalid('body', 'must not be empty');
+  if (value.length > EVENTS_PER_REQUEST_MAX)
+    throw invalid('body', `must not hold more than ${EVENTS_PER_REQUEST_MAX} events`, { count: value.length });
+  return value;
+}
+
+type Found = CloudEvent | { readonly fault: AttributeFault };
+
+function structured({ characters, value }: Body): Found {
+  return structuredAt(characters, { start: 0, end: characters.length }, value);
+}
+
+function structuredAt(characters: string, span: Span, value: unknown): Found {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return { fault: { field: '', why: 'must be a JSON object' } };
+  const twice = faultOfKeys(characters, span);
+  if (twice) return { fault: twice };
+  const attributes = value as Record<string, unknown>;
+  const at = properties(characters, span.start, span.end).spanOf('data');
+  const data = at && { text: characters.slice(at.start, at.end), value: attributes.data };
+  return { attributes, data };
+}
+
+/** Undefined where no header says that it is one. */
+function binary(context: Context): Found | undefined {
+  const { request } = context;
+  const attributes = ceHeaders(request);
+  if (Object.keys(attributes).length === 0) return undefined;
+  if ('data' in attributes || 'datacontenttype' in attributes)
+    return {
+      fault: { field: 'data' in attributes ? 'data' : 'datacontenttype', why: 'is the body, and its Content-Type' },
+    };
+  if (request.body.length === 0) return { attributes, data: undefined };
+  const { characters, value } = bodyOf(context);
+  return { attributes, data: { text: characters.trim(), value } };
+}
+
+function saysType(request: Request, type: string): boolean {
+  return (request.get('content-type')?.split(';')[0] ?? '').trim().toLowerCase() === type;
+}

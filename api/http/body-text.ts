@@ -1,0 +1,28 @@
+/** Bodies of which the text counts and not only the value: numbers keep their digits. */
+import { isAscii } from 'node:buffer';
+import { FarthingError, invalid } from '../../core/error.ts';
+import { parseJson } from '../../core/json/parse.ts';
+import type { Context } from './route.ts';
+
+/** A body as it came, with one character per byte (positions in it are offsets of the bytes), and as a value. */
+export type Body = { readonly bytes: Buffer; readonly characters: string; readonly value: unknown };
+
+/** Of a route that takes the bytes itself. */
+export function bodyOf(context: Context): Body {
+  const bytes: Buffer = context.request.body;
+  if (bytes.length === 0) throw invalid('body', 'is required');
+  return bodyFrom(bytes.toString('latin1'), bytes);
+}
+
+/** `characters`: JSON text with one for each byte. */
+export function bodyFrom(characters: string, bytes: Buffer = Buffer.from(characters, 'latin1')): Body {
+  return { bytes, characters, value: parsed(isAscii(bytes) ? characters : bytes.toString('utf8')) };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch (cause) {
+    throw new FarthingError('validation_error', 'body: must be valid JSON', { cause, details: { field: 'body' } });
+  }
+}

@@ -1,0 +1,111 @@
+/** POST /tasks, /tasks/upload: a file is taken, and its rows imported later. GET /tasks/{id}/report: which rows were refused. */
+import { Readable } from 'node:stream';
+import { IMPORTED, importLater, type NewImport } from '../../actions/imports/import-later.ts';
+import { requireWrite } from '../../core/access/role.ts';
+import { invalid, notFound } from '../../core/error.ts';
+import { columnsOf } from '../../core/export/column.ts';
+import { csvHead, csvLine } from '../../core/export/csv.ts';
+import { checkFileUrl } from '../../core/import/file-url.ts';
+import { type NumberedFault, readFaults } from '../../storage/imports/faults.ts';
+import { TaskModel } from '../../storage/models/task.ts';
+import { identityOfRequest, idFrom } from '../http/idempotency.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { sendStream, wantsGzip } from '../http/send-stream.ts';
+import { CreateTask, TaskAnswer, UploadQuery } from './schema.ts';
+
+const tag = 'Tasks';
+/** Answered under the id that follows from the key and the bytes. */
+const once = 'same';
+
+export const importRoutes: Route[] = [
+  route({
+    method: 'post',
+    path: '/tasks',
+    operation_id: 'createTask',
+    summary: 'Import a file that is behind an https URL',
+    description:
+      'Events, customers, features or prices, in CSV or JSON; also takes the permission to write these. The file is fetched and its rows are taken over in the background: `GET /tasks/{id}` says how far that is, `GET /tasks/{id}/report` which rows were refused. Addresses that are not public are refused: [imports](/docs/rules/imports.md).',
+    tag,
+    access: 'task:write',
+    body: CreateTask,
+    success: 202,
+    answer: TaskAnswer,
+    once,
+    handle: ({ body: { file_url, task_type, ...stated } }, context) => {
+      if (task_type !== 'IMPORT') throw invalid('task_type', 'must be IMPORT: an export is asked for at its own place');
+      checkFileUrl(file_url, context.services.config.IMPORT_ALLOWED_ADDRESSES);
+      return begin({ ...stated, file: { url: file_url } }, context);
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/tasks/upload',
+    operation_id: 'uploadTask',
+    summary: 'Import a file that is the body of the request',
+    description:
+      'As `POST /tasks`, for files of up to 32 MiB. What it holds is said by `entity_type` and `file_type`, whatever its content type.',
+    tag,
+    access: 'task:write',
+    query: UploadQuery,
+    takes_file: ['text/csv', 'application/json', 'application/x-ndjson'],
+    raw_body: true,
+    success: 202,
+    answer: TaskAnswer,
+    once,
+    handle: ({ query }, context) => {
+      const bytes: Buffer = context.request.body;
+      if (bytes.length === 0) throw invalid('body', 'is required: the file');
+      return begin({ ...query, metadata: null, file: { bytes } }, context);
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/tasks/:id/report',
+    operation_id: 'getTaskReport',
+    summary: 'Which rows of an import were refused, as CSV',
+    description:
+      'One record for each: the number of the row (from 1, without the header), the field, the code of the error and its message. Of an import that goes on: those so far.',
+    tag,
+    access: 'task:read',
+    params: idParams,
+    success: 200,
+    file_type: 'text/csv',
+    handle: async ({ params }, context) => {
+      const { scope, services } = context;
+      const task = await TaskModel.fetch(scope, params.id, { database: services.postgres });
+      if (task.task_type !== 'IMPORT') throw notFound('import', params.id);
+      const lines = Readable.from(reportOf(readFaults(scope, task.id, services.postgres)));
+      const file = { type: 'text/csv; charset=utf-8', name: `${task.id}.csv`, zips: wantsGzip(context) };
+      await sendStream(lines, file, context);
+    },
+  }),
+];
+
+type Stated = Omit<NewImport, 'id' | 'author'>;
+
+function begin(stated: Stated, context: Context): Promise<TaskModel> {
+  const { services, scope, principal } = context;
+  const entity = IMPORTED[stated.entity_type];
+  requireWrite(principal, entity, `an import of ${stated.entity_type}`);
+  const request = identityOfRequest(context);
+  const id = request === null ? undefined : idFrom('task', request);
+  return importLater(services, scope, { ...stated, id, author: authorOf(context) });
+}
+
+const { text, word, integer } = columnsOf<NumberedFault>();
+
+const REPORT_COLUMNS = [
+  integer('row', ({ row_number }) => row_number),
+  text('field', ({ field }) => field),
+  word('code', ({ code }) => code),
+  text('message', ({ message }) => message),
+];
+
+async function* reportOf(faults: AsyncGenerator<NumberedFault>): AsyncGenerator<string> {
+  yield csvHead(REPORT_COLUMNS);
+  for await (const fault of faults)
+    yield csvLine(
+      REPORT_COLUMNS,
+      REPORT_COLUMNS.map(({ of }) => of(fault)),
+    );
+}

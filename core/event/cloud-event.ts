@@ -1,0 +1,136 @@
+/**
+ * A CloudEvent (version 1.0 of the CNCF's specification) becomes an event of ours: docs/rules/events.md, "CloudEvents". Its data stay as
+ * the bytes that came in, because numbers keep their exact text; the attributes are written as text of ours.
+ */
+import { faultOfEvent } from './accept.ts';
+
+/** `data`: JSON text with one character per byte, and what it says; absent where the event has none. */
+export type CloudEvent = {
+  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly data: { readonly text: string; readonly value: unknown } | undefined;
+};
+
+export type AttributeFault = { field: string; why: string };
+
+/** `text` has one character per byte. */
+export type Translated = { readonly text: string } | { readonly fault: AttributeFault };
+
+const REQUIRED = ['specversion', 'id', 'source', 'type', 'subject'] as const;
+export const CLOUD_EVENT_ATTRIBUTES = [...REQUIRED, 'time', 'datacontenttype', 'dataschema', 'data'] as const;
+
+/** Where an event of ours has what an attribute says. */
+const ATTRIBUTE_OF_FIELD: Readonly<Record<string, string>> = {
+  event_id: 'id',
+  event_name: 'type',
+  external_customer_id: 'subject',
+  timestamp: 'time',
+  source: 'source',
+  properties: 'data',
+};
+
+/** The event that it says, or which attribute is wrong. */
+export function eventOfCloudEvent({ attributes, data }: CloudEvent): Translated {
+  const fault = faultOfAttributes(attributes) ?? faultOfData(data?.value);
+  if (fault) return { fault };
+  const { id, source, type, subject, time } = attributes as Record<(typeof REQUIRED)[number] | 'time', string>;
+  const event = {
+    event_id: cloudEventId(source, id),
+    event_name: type,
+    external_customer_id: subject,
+    ...(isSet(time) ? { timestamp: time } : {}),
+    source,
+  };
+  const refused = faultOfEvent(event);
+  if (refused) return { fault: named(refused, source) };
+  const fields = characters(JSON.stringify(event)).slice(0, -1);
+  return { text: data === undefined || data.value === null ? `${fields}}` : `${fields},"properties":${data.text}}` };
+}
+
+/**
+ * What a CloudEvent is known by: its specification says that `source` and `id` together are unique, and two sources may count from 1.
+ * A source has no blanks, so that no two pairs give one id.
+ */
+export function cloudEventId(source: string, id: string): string {
+  return `${source} ${id}`;
+}
+
+function faultOfAttributes(attributes: Readonly<Record<string, unknown>>): AttributeFault | undefined {
+  for (const name of REQUIRED) {
+    const value = attributes[name];
+    if (!isSet(value)) return { field: name, why: 'is required' };
+    if (typeof value !== 'string') return { field: name, why: 'must be a string' };
+    if (value.trim() === '') return { field: name, why: 'must not be blank' };
+  }
+  const { specversion, source, time, datacontenttype } = attributes;
+  if (specversion !== '1.0') return { field: 'specversion', why: 'must be 1.0' };
+  if (/\s/.test(source as string)) return { field: 'source', why: 'must be a URI reference, which has no blanks' };
+  if (time === '') return { field: 'time', why: 'must be an RFC 3339 date-time such as 2026-01-31T10:00:00Z' };
+  if (isSet(datacontenttype) && !saysJson(datacontenttype))
+    return { field: 'datacontenttype', why: 'must be application/json, or end in +json' };
+  return faultOfNames(attributes);
+}
+
+/** Attributes that are not ours are told apart from those that were meant to be. */
+function faultOfNames(attributes: Readonly<Record<string, unknown>>): AttributeFault | undefined {
+  if (isSet(attributes.data_base64))
+    return { field: 'data_base64', why: 'is not taken: send the data as a JSON object in data' };
+  for (const name of Object.keys(attributes)) {
+    if (name !== 'data_base64' && !/^[a-z0-9]+$/.test(name))
+      return { field: name, why: 'is no name of an attribute, which has lower-case letters and digits alone' };
+    const meant = MEANT.get(name) ?? CLOUD_EVENT_ATTRIBUTES.find((known) => isMisspelt(name, known));
+    if (meant !== undefined) return { field: name, why: `is no attribute that has an effect; did you mean ${meant}?` };
+  }
+  return undefined;
+}
+
+/** What the fields of an event would be called here. */
+const MEANT = new Map(Object.entries(ATTRIBUTE_OF_FIELD).map(([field, name]) => [field.replaceAll('_', ''), name]));
+for (const known of CLOUD_EVENT_ATTRIBUTES) MEANT.delete(known);
+
+/** The same letters in another order, one too many or one too few: a misspelt time would be an event that counts at another. */
+function isMisspelt(name: string, known: string): boolean {
+  if (name === known) return false;
+  if (name.length === known.length) return [...name].sort().join('') === [...known].sort().join('');
+  const [shorter, longer] = name.length < known.length ? [name, known] : [known, name];
+  if (longer.length - shorter.length !== 1 || shorter.length < 3) return false;
+  return [...longer].some((_letter, at) => longer.slice(0, at) + longer.slice(at + 1) === shorter);
+}
+
+/** Those that have no effect. */
+export function extensionsOf(attributes: Readonly<Record<string, unknown>>): string[] {
+  const known: readonly string[] = CLOUD_EVENT_ATTRIBUTES;
+  return Object.keys(attributes).filter((name) => !known.includes(name) && isSet(attributes[name]));
+}
+
+function faultOfData(value: unknown): AttributeFault | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== 'object' || Array.isArray(value)) return { field: 'data', why: 'must be a JSON object' };
+  return undefined;
+}
+
+function named({ field, why }: AttributeFault, source: string): AttributeFault {
+  const name = ATTRIBUTE_OF_FIELD[field] ?? field;
+  // Whose id it is stands before it.
+  return name === 'id'
+    ? { field: name, why: `${why}, with the source (${source.length}) before it` }
+    : { field: name, why };
+}
+
+function saysJson(value: unknown): boolean {
+  const type = typeof value === 'string' ? (value.split(';')[0] ?? '').trim().toLowerCase() : '';
+  return type === 'application/json' || type.endsWith('+json');
+}
+
+/** JSON says null of an attribute that is not set. */
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+const encoder = new TextEncoder();
+
+/** One for each byte. */
+function characters(text: string): string {
+  let all = '';
+  for (const byte of encoder.encode(text)) all += String.fromCharCode(byte);
+  return all;
+}

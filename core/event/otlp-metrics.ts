@@ -1,0 +1,205 @@
+/**
+ * Metrics of OpenTelemetry become events: docs/rules/opentelemetry.md. A data point of a sum or a histogram says what was used since the
+ * point before it (delta temporality), and is an event. What stands for the whole time of a process (cumulative) starts again with
+ * it, and differences of it lose what was used in between: it is refused by name, as is what is no usage.
+ */
+import { z } from 'zod';
+
+/** Shapes of OTLP over HTTP in JSON, in the protocol's own spelling. What it has beside them is left out, as the protocol wants it. */
+const Value = z.object({
+  stringValue: z.string().nullish(),
+  boolValue: z.boolean().nullish(),
+  intValue: z.union([z.string(), z.number()]).nullish(),
+  doubleValue: z.union([z.number(), z.string()]).nullish(),
+});
+const Attribute = z.object({ key: z.string(), value: Value.nullish() });
+type Attribute = z.output<typeof Attribute>;
+const Point = z.object({
+  attributes: z.array(Attribute).nullish(),
+  startTimeUnixNano: z.union([z.string(), z.number()]).nullish(),
+  timeUnixNano: z.union([z.string(), z.number()]).nullish(),
+  asInt: z.union([z.string(), z.number()]).nullish(),
+  asDouble: z.union([z.number(), z.string()]).nullish(),
+  count: z.union([z.string(), z.number()]).nullish(),
+  sum: z.union([z.number(), z.string()]).nullish(),
+  flags: z.number().nullish(),
+});
+type Point = z.output<typeof Point>;
+const Points = z.object({
+  dataPoints: z.array(Point).nullish(),
+  aggregationTemporality: z.union([z.number(), z.string()]).nullish(),
+  isMonotonic: z.boolean().nullish(),
+});
+const Metric = z.object({
+  name: z.string().nullish(),
+  sum: Points.nullish(),
+  histogram: Points.nullish(),
+  exponentialHistogram: Points.nullish(),
+  gauge: Points.nullish(),
+  summary: Points.nullish(),
+});
+type Metric = z.output<typeof Metric>;
+const Scope = z.object({ name: z.string().nullish(), version: z.string().nullish() });
+const OfScope = z.object({ scope: Scope.nullish(), metrics: z.array(Metric).nullish() });
+const Resource = z.object({ attributes: z.array(Attribute).nullish() });
+const OfResource = z.object({ resource: Resource.nullish(), scopeMetrics: z.array(OfScope).nullish() });
+export const OtlpMetrics = z.object({ resourceMetrics: z.array(OfResource).nullish() });
+export type OtlpMetrics = z.output<typeof OtlpMetrics>;
+
+/** An event to be; `identity` is what no other point of the stream says, of which its id is made. */
+export type PointEvent = {
+  readonly identity: string;
+  readonly fields: {
+    readonly event_name: string;
+    readonly external_customer_id: string;
+    readonly timestamp: string;
+    readonly source?: string;
+  };
+  /** JSON text: numbers keep their digits. */
+  readonly properties: string;
+};
+
+export type PointFault = { readonly metric: string; readonly why: string };
+
+/** What the points are, in order: events, or why not. Points that say that they have no value are neither. */
+export function eventsOfMetrics({ resourceMetrics }: OtlpMetrics): { events: PointEvent[]; faults: PointFault[] } {
+  const events: PointEvent[] = [];
+  const faults: PointFault[] = [];
+  for (const { resource, scopeMetrics } of resourceMetrics ?? []) {
+    const about = resource?.attributes ?? [];
+    for (const { scope, metrics } of scopeMetrics ?? []) {
+      const whose = [listed(about), scope?.name ?? '', scope?.version ?? ''];
+      for (const metric of metrics ?? []) readMetric(metric, { about, whose }, { events, faults });
+    }
+  }
+  return { events, faults };
+}
+
+type Origin = { readonly about: readonly Attribute[]; readonly whose: readonly unknown[] };
+type Read = { readonly events: PointEvent[]; readonly faults: PointFault[] };
+
+function readMetric(metric: Metric, origin: Origin, { events, faults }: Read): void {
+  const name = metric.name ?? '';
+  const kind = KINDS.find((one) => metric[one]);
+  if (kind === undefined) return;
+  const why = faultOfMetric(metric, kind);
+  for (const point of metric[kind]!.dataPoints ?? []) {
+    if (((point.flags ?? 0) & NO_VALUE) !== 0) continue;
+    const event = why ?? eventOfPoint(point, name, origin);
+    if (typeof event === 'string') faults.push({ metric: name, why: event });
+    else events.push(event);
+  }
+}
+
+const KINDS = ['sum', 'histogram', 'exponentialHistogram', 'gauge', 'summary'] as const;
+/** DataPointFlags of the protocol. */
+const NO_VALUE = 1;
+const DELTA = [1, 'AGGREGATION_TEMPORALITY_DELTA'];
+
+function faultOfMetric({ name, ...metric }: Metric, kind: (typeof KINDS)[number]): string | undefined {
+  if ((name ?? '').trim() === '') return 'name is required';
+  if (kind === 'gauge' || kind === 'summary') return `a ${kind} says no usage: only sums and histograms are taken`;
+  const { aggregationTemporality, isMonotonic } = metric[kind]!;
+  if (!DELTA.includes(aggregationTemporality as never))
+    return 'aggregationTemporality must be delta: what is cumulative starts again with each process';
+  if (kind === 'sum' && isMonotonic !== true) return 'a sum that may fall is a level and says no usage';
+  return undefined;
+}
+
+const CUSTOMER = 'external_customer_id';
+const SERVICE = 'service.name';
+const OURS = ['value', 'count'];
+
+/** The event, or what is wrong. */
+function eventOfPoint(point: Point, event_name: string, { about, whose }: Origin): PointEvent | string {
+  const own = point.attributes ?? [];
+  const customer = textOf(own, CUSTOMER) ?? textOf(about, CUSTOMER);
+  if (customer === undefined || customer.trim() === '') return `the attribute ${CUSTOMER} is required`;
+  const taken = own.find(({ key }) => OURS.includes(key));
+  if (taken) return `the attribute ${taken.key} has the name of what is measured`;
+  const timestamp = instantText(point.timeUnixNano);
+  if (timestamp === undefined) return 'timeUnixNano is required';
+  const measured = measuredBy(point);
+  if (typeof measured === 'string') return measured;
+  const properties: string[] = measured.map(([key, number]) => member(key, number));
+  for (const { key, value } of own) {
+    const text = jsonOf(value);
+    if (text === undefined) return `the attribute ${key} must be a text, a number or a boolean`;
+    if (key !== CUSTOMER) properties.push(member(key, text));
+  }
+  const source = textOf(about, SERVICE);
+  return {
+    identity: JSON.stringify([
+      ...whose,
+      event_name,
+      listed(own),
+      `${point.startTimeUnixNano}`,
+      `${point.timeUnixNano}`,
+    ]),
+    fields: { event_name, external_customer_id: customer, timestamp, ...(source === undefined ? {} : { source }) },
+    properties: `{${properties.join(',')}}`,
+  };
+}
+
+const member = (key: string, json: string) => `${JSON.stringify(key)}:${json}`;
+
+/** Of a histogram the sum is the value, and beside it how many were measured. */
+function measuredBy({ asInt, asDouble, sum, count }: Point): [string, string][] | string {
+  const isHistogram = count !== undefined && count !== null;
+  const value = isHistogram ? numberText(sum) : isGiven(asInt) ? wholeText(asInt) : numberText(asDouble);
+  if (value === undefined) return isHistogram ? 'sum must be a number' : 'asInt or asDouble must be a number';
+  if (!isHistogram) return [['value', value]];
+  const measurements = wholeText(count);
+  return measurements === undefined
+    ? 'count must be a whole number'
+    : [
+        ['value', value],
+        ['count', measurements],
+      ];
+}
+
+function isGiven<T>(value: T | null | undefined): value is T {
+  return value !== null && value !== undefined;
+}
+
+/** 64 bits come as text; a number that large has lost digits on its way. */
+function wholeText(value: string | number | null | undefined): string | undefined {
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
+  return typeof value === 'string' && /^-?\d{1,20}$/.test(value) ? BigInt(value).toString() : undefined;
+}
+
+function numberText(value: number | string | null | undefined): string | undefined {
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+  return typeof number === 'number' && Number.isFinite(number) ? JSON.stringify(number) : undefined;
+}
+
+function jsonOf(value: Attribute['value']): string | undefined {
+  if (!value) return undefined;
+  const { stringValue, boolValue, intValue, doubleValue } = value;
+  if (isGiven(stringValue)) return JSON.stringify(stringValue);
+  if (isGiven(boolValue)) return String(boolValue);
+  return isGiven(intValue) ? wholeText(intValue) : numberText(doubleValue);
+}
+
+function textOf(attributes: readonly Attribute[], key: string): string | undefined {
+  const value = attributes.find((one) => one.key === key)?.value;
+  const json = jsonOf(value);
+  return json === undefined ? undefined : (value?.stringValue ?? json);
+}
+
+/** In an order that does not depend on the sender's. */
+function listed(attributes: readonly Attribute[]): string[] {
+  return attributes.map(({ key, value }) => JSON.stringify([key, value])).sort();
+}
+
+const NANOSECONDS = 1_000_000_000n;
+
+/** RFC 3339 with nine digits of the second; an instant of zero is none. */
+function instantText(nano: string | number | null | undefined): string | undefined {
+  const text = wholeText(nano);
+  // No sender's clock is before 1970 or behind the year 2254.
+  if (text === undefined || !/^\d{1,19}$/.test(text) || text === '0') return undefined;
+  const whole = BigInt(text);
+  const second = new Date(Number(whole / NANOSECONDS) * 1000).toISOString().slice(0, 19);
+  return `${second}.${(whole % NANOSECONDS).toString().padStart(9, '0')}Z`;
+}

@@ -1,0 +1,37 @@
+/** What a feature is made of, whether a request says it or a row of a file. */
+import { createMeterShape } from '../meter/record.ts';
+import { optionalKey } from '../record.ts';
+import { featureShape } from './record.ts';
+
+export const statedOfFeature = featureShape
+  .pick({
+    description: true,
+    metadata: true,
+    unit_singular: true,
+    unit_plural: true,
+    reporting_unit: true,
+    alert_settings: true,
+    group_id: true,
+  })
+  .partial();
+
+const { name, type, meter_id, lookup_key } = featureShape.shape;
+
+export const CreateFeature = statedOfFeature
+  .extend({
+    name,
+    type, // "" and null leave the key to be made from the name.
+    lookup_key: optionalKey.default(null).meta(lookup_key.meta()!),
+    meter_id: meter_id.optional(),
+    meter: createMeterShape
+      .nullish()
+      .meta({ description: 'A meter that is made with the feature, in the place of `meter_id`.' }),
+  })
+  .meta({
+    id: 'CreateFeatureRequest',
+    example: {
+      name: 'API calls',
+      type: 'metered',
+      meter: { name: 'API calls', event_name: 'api_call', aggregation: { type: 'COUNT' } },
+    },
+  });

@@ -1,0 +1,49 @@
+/** A row of a file as an event (docs/rules/imports.md, "Events"): the text that goes into the log, or what is wrong with it. */
+import { FarthingError, invalid } from '../error.ts';
+import { faultOfEvent, faultOfKeys } from '../event/accept.ts';
+import { parseJson } from '../json/parse.ts';
+import type { ImportRow } from './row.ts';
+
+const FIELDS = ['event_id', 'event_name', 'external_customer_id', 'customer_id', 'timestamp', 'source', 'properties'];
+/** What our own exports have beside them, and what says nothing of an event that comes in. */
+const WITHOUT_EFFECT = ['received_at'];
+export const EVENT_COLUMNS = [...FIELDS, ...WITHOUT_EFFECT];
+
+/** JSON text; `event_id` where the file has one. */
+export type EventRow = { readonly text: string; readonly event_id: string | undefined };
+
+/** Throws what is wrong, with its field. */
+export function eventOfRow(row: ImportRow): EventRow {
+  const { value, text } = row.text === undefined ? fromCells(row.value) : { value: row.value, text: row.text };
+  const fault = faultOfEvent(value);
+  if (fault) throw invalid(fault.field || 'row', fault.why);
+  const unknown = Object.keys(value as object).find((key) => !FIELDS.includes(key));
+  if (unknown !== undefined) throw invalid(unknown, 'is no key of an event');
+  const twice = faultOfKeys(text, { start: 0, end: text.length });
+  if (twice) throw invalid(twice.field, twice.why);
+  const { event_id } = value as { event_id?: unknown };
+  return { text, event_id: typeof event_id === 'string' && event_id.trim() !== '' ? event_id : undefined };
+}
+
+/** `properties` is JSON in one cell, kept as it stands, or a column for each: texts, which meters read as numbers. */
+function fromCells(cells: unknown): { value: unknown; text: string } {
+  const { properties, ...others } = cells as Record<string, unknown>;
+  const stated = Object.entries(others).filter(([key]) => !WITHOUT_EFFECT.includes(key));
+  const value = Object.fromEntries(stated);
+  const text = JSON.stringify(value);
+  if (properties === undefined) return { value, text };
+  const json = typeof properties === 'string' ? properties : JSON.stringify(properties);
+  const before = stated.length === 0 ? '{' : `${text.slice(0, -1)},`;
+  return { value: { ...value, properties: parsed(json) }, text: `${before}"properties":${json}}` };
+}
+
+function parsed(json: string): unknown {
+  try {
+    return parseJson(json);
+  } catch (cause) {
+    throw new FarthingError('validation_error', 'properties: must be JSON', {
+      cause,
+      details: { field: 'properties' },
+    });
+  }
+}

@@ -1,0 +1,42 @@
+/** A row of a file as the request that would make a record (docs/rules/imports.md, "Customers, features and prices"). */
+import type { z } from 'zod';
+import { invalid } from '../error.ts';
+import { ignoredKeys } from '../ignored-keys.ts';
+import { parseJson } from '../json/parse.ts';
+import { fieldPath, shaped } from '../shaped.ts';
+import { checkTexts } from '../texts.ts';
+import type { ImportRow } from './row.ts';
+
+/** Throws what is wrong, with its field. */
+export function recordOfRow<Shape extends z.ZodObject>(shape: Shape, row: ImportRow): z.output<Shape> {
+  if (typeof row.value !== 'object' || row.value === null || Array.isArray(row.value))
+    throw invalid('row', 'must be a JSON object');
+  checkTexts(row.value);
+  const value = row.text === undefined ? readCells(shape, row.value as Record<string, unknown>) : row.value;
+  const [unknown] = ignoredKeys(shape, value).filter(({ is_unknown }) => is_unknown);
+  if (unknown) throw invalid(fieldPath(unknown.path), 'is no key of such a record');
+  return shaped(shape, value, 'row');
+}
+
+/** A cell is a text. Where a field takes none, it is read as JSON: `true`, `[{"up_to":10,"unit_amount":"0.1"}]`. */
+function readCells(shape: z.ZodObject, cells: Record<string, unknown>): Record<string, unknown> {
+  const entries = Object.entries(cells).map(([key, cell]) => {
+    const field = shape.shape[key];
+    if (typeof cell !== 'string' || !field || field.safeParse(cell).success) return [key, cell];
+    const read = jsonIn(cell);
+    return [key, read === undefined || typeof read === 'string' ? cell : read];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Numbers stay texts: shapes take them so, and none loses a digit. */
+function jsonIn(cell: string): unknown {
+  if (!/^\s*(?:[[{]|(?:true|false|null)\s*$)/.test(cell)) return undefined;
+  try {
+    const value = parseJson(cell);
+    checkTexts(value);
+    return value;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,21 @@
+/** What a price is made of, whether a request says it or a row of a file. */
+import { optionalKey } from '../record.ts';
+import { createPriceShape } from './record.ts';
+
+const PRICE_EXAMPLE = {
+  entity_type: 'PLAN',
+  entity_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
+  type: 'FIXED',
+  billing_model: 'FLAT_FEE',
+  amount: '20',
+  currency: 'usd',
+  billing_period: 'MONTHLY',
+  invoice_cadence: 'ADVANCE',
+  lookup_key: 'pro_base',
+};
+export const CreatePriceRequest = createPriceShape
+  .extend({ lookup_key: optionalKey.default(null).meta(createPriceShape.shape.lookup_key.meta()!) })
+  .meta({
+    id: 'CreatePriceRequest',
+    example: PRICE_EXAMPLE,
+  });

@@ -1,0 +1,42 @@
+/** Values that others have written, held against a shape: what is wrong is said in our words, and named where it stands (docs/rules/errors.md). */
+import type { z } from 'zod';
+import { type FarthingError, invalid } from './error.ts';
+import { whyInvalid } from './why-invalid.ts';
+
+/** The value as its shape makes it, or what is wrong with it: of a body, a path, a query, or a row of a file. */
+export function shaped<Shape extends z.ZodType>(shape: Shape, value: unknown, part: string): z.output<Shape> {
+  const result = shape.safeParse(value, { error: whyInvalid });
+  if (!result.success) throw fromZod(result.error, part);
+  return result.data;
+}
+
+/** The first fault names the field; all of them are in the details. */
+export function fromZod(error: z.core.$ZodError, part = 'body'): FarthingError {
+  const faults = error.issues
+    .map(deepest)
+    .map((issue) => ({ field: fieldPath(issue.path, part), message: issue.message }));
+  const [first] = faults;
+  return invalid(first?.field ?? part, first?.message ?? 'is not valid', faults.length > 1 ? { faults } : {});
+}
+
+/** Of the branches of a union the one that came furthest, which is the one that was meant. */
+function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {
+  if (issue.code !== 'invalid_union') return issue;
+  const inner = issue.errors.flat().map(deepest);
+  const furthest = inner.sort((a, b) => b.path.length - a.path.length)[0];
+  if (!furthest || furthest.path.length === 0) return inner.length === 1 && furthest ? at(issue, furthest) : issue;
+  return at(issue, furthest);
+}
+
+function at(outer: z.core.$ZodIssue, inner: z.core.$ZodIssue): z.core.$ZodIssue {
+  return { ...inner, path: [...outer.path, ...inner.path] } as z.core.$ZodIssue;
+}
+
+/** `filters[0].key` */
+export function fieldPath(path: readonly PropertyKey[], part = 'body'): string {
+  if (path.length === 0) return part;
+  return path.reduce<string>((text, step) => {
+    if (typeof step === 'number') return `${text}[${step}]`;
+    return text === '' ? String(step) : `${text}.${String(step)}`;
+  }, '');
+}

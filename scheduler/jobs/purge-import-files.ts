@@ -1,0 +1,12 @@
+/** Takes away files of imports that failed a week ago and were not resumed. */
+import { purgeImportFiles } from '../../storage/imports/files.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { Job } from '../job.ts';
+
+export function purgeImportFilesJob({ postgres }: Stores, every_seconds: number): Job {
+  return {
+    name: 'purge-import-files',
+    every_seconds,
+    run: async (now) => ({ done: { purged: await purgeImportFiles(postgres, now) }, waiting: [], failed: [] }),
+  };
+}

@@ -1,0 +1,36 @@
+/** A server of names that gives every name the address that it is told. */
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+
+const TYPE_A = 1;
+const HEADER_BYTES = 12;
+
+export type NamesServer = { readonly address: string; answer(address: string): void; stop(): void };
+
+export async function startNamesServer(): Promise<NamesServer> {
+  let told = '';
+  const socket = createSocket('udp4');
+  socket.on('message', (query, { port, address }) => socket.send(answerTo(query, told), port, address));
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  return {
+    address: `127.0.0.1:${(socket.address() as AddressInfo).port}`,
+    answer: (address) => {
+      told = address;
+    },
+    stop: () => void socket.close(),
+  };
+}
+
+/** The question again, with an address of it where it is asked for one of four bytes. */
+function answerTo(query: Buffer, address: string): Buffer {
+  let end = HEADER_BYTES;
+  while (query[end] !== 0) end += query[end]! + 1;
+  const question = query.subarray(HEADER_BYTES, end + 5);
+  const isAsked = query.readUInt16BE(end + 1) === TYPE_A;
+  const header = Buffer.from([query[0]!, query[1]!, 0x81, 0x80, 0, 1, 0, isAsked ? 1 : 0, 0, 0, 0, 0]);
+  const bytes = address.split('.').map(Number);
+  const record = Buffer.from([0xc0, HEADER_BYTES, 0, TYPE_A, 0, 1, 0, 0, 0, 1, 0, 4, ...bytes]);
+  return Buffer.concat([header, question, ...(isAsked ? [record] : [])]);
+}
