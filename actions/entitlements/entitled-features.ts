@@ -114,8 +114,15 @@ export async function heldSources(
   feature_ids: readonly string[] | undefined,
   reading: Reading,
 ): Promise<HeldSource[]> {
-  const { scope, database, now } = reading;
-  const holdings = await holdingsOf(subscriptions, reading);
+  return sourcesHeld(subscriptions, await holdingsOf(subscriptions, reading), { ...reading, feature_ids });
+}
+
+/** The same of what they hold: plans, add-ons and themselves. */
+export async function sourcesHeld(
+  subscriptions: readonly SubscriptionModel[],
+  holdings: readonly Holding[],
+  { scope, database, now, feature_ids }: Reading & { readonly feature_ids?: readonly string[] | undefined },
+): Promise<HeldSource[]> {
   const entityIds = [...new Set(holdings.map(({ entity_id }) => entity_id))];
   const found = await narrow(EntitlementModel.publishedOf(scope, entityIds, database), [['feature_id', feature_ids]]);
   const byId = new Map(subscriptions.map((subscription) => [subscription.id, subscription]));
@@ -126,7 +133,7 @@ export async function heldSources(
 }
 
 /** Of each subscription the plan that it had then, then its add-ons in the order in which they were attached, then itself. */
-async function holdingsOf(subscriptions: readonly SubscriptionModel[], reading: Reading): Promise<Holding[]> {
+export async function holdingsOf(subscriptions: readonly SubscriptionModel[], reading: Reading): Promise<Holding[]> {
   const { scope, database, now } = reading;
   const ids = subscriptions.map(({ id }) => id);
   const charged = await SubscriptionLineItemModel.plansAt(scope, { subscription_ids: ids, at: now }, database);
