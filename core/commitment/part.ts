@@ -65,6 +65,7 @@ export function commitmentPart(item: CommittedItem, service: Period, question: P
     share: new Decimal(1),
     used: sumOf(before.map(({ base_amount }) => base_amount)),
     is_last: Math.min(term.end, end) <= service.end,
+    since: term.start,
   };
 }
 
