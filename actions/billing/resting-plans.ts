@@ -4,6 +4,7 @@
  * look that is taken behind the locks on the draft and its subscription, usage by the memory of usage. What cannot be told is planned anew.
  */
 import type { Scope } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
 import { type Look, leaveOut, nextLook } from '../../storage/kept/look.ts';
 import { type Notes, notedBy } from '../../storage/kept/noting.ts';
 import { sharedId } from '../../storage/kept/shared-value.ts';
@@ -17,7 +18,13 @@ import type { Drafted, SaysItsPlan } from './plans-in-hand.ts';
 /** So many rest; those that have rested longest are planned again. */
 const RESTING_MAX = 100_000;
 
-type Watched = { readonly meter_id: string; readonly customer: string };
+type Watched = {
+  readonly meter_id: string;
+  readonly customer: string;
+  readonly subject: Subject;
+  /** What happens then or later was not asked for. */
+  end_us: Microseconds;
+};
 
 /** What one draft is planned from, noted while it is. */
 class MadeOf implements Notes, Watcher {
@@ -35,20 +42,24 @@ class MadeOf implements Notes, Watcher {
     for (const id of ids) (this.records as Set<string>).add(sharedId(id));
   }
 
-  asking(_tenant_id: string, _environment_id: string, { meter, external_customer_ids }: UsageAsked): void {
+  asking(_tenant_id: string, _environment_id: string, { meter, external_customer_ids, end_us }: UsageAsked): void {
     if (external_customer_ids === null) this.is_other = true;
     for (const customer of external_customer_ids ?? []) {
-      if (this.watched.some((one) => one.meter_id === meter.id && one.customer === customer)) continue;
-      this.watched.push({ meter_id: meter.id, customer });
-      this.#memory.running.watch(this, meter.id, customer);
+      const known = this.watched.find((one) => one.meter_id === meter.id && one.customer === customer);
+      if (known) known.end_us = Math.max(known.end_us, end_us);
+      else {
+        const subject = this.#memory.running.watch(this, meter.id, customer);
+        this.watched.push({ meter_id: meter.id, customer, subject, end_us });
+      }
     }
   }
 
   row(): void {}
   read(): void {}
 
-  came(_subject: Subject): void {
-    this.is_other = true;
+  /** Who is billed for one month goes on using in the next. */
+  came(subject: Subject, first_us: Microseconds): void {
+    if (this.watched.some((one) => one.subject === subject && first_us < one.end_us)) this.is_other = true;
   }
 
   forget(): void {

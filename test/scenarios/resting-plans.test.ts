@@ -109,6 +109,7 @@ describe('scenario: resting plans', () => {
   const nothing: [string, () => Promise<unknown>][] = [
     ['nothing happens', async () => {}],
     ['somebody else uses', () => world.use('charlie', 'calls', 3, { at: at(12) })],
+    ['the next month is used', () => world.use(named('acme'), 'calls', 3)],
     ['something is used that nothing is charged for', () => world.use(named('acme'), 'other', 3, { at: at(12) })],
     ['a wallet is made', () => world.post('/wallets', { external_customer_id: named('acme'), currency: 'eur' })],
     [
