@@ -64,7 +64,7 @@ export async function kafkaStage(): Promise<Stage> {
       weight: 2,
       play: async (chance) => {
         const [id, ms] = [chance.whole(1, BROKERS), chance.whole(50, 4_000)];
-        kafka.pause(id);
+        await kafka.pause(id);
         await pause(ms);
         kafka.resume(id);
         return `SIGSTOP broker for ${ms} ms`;

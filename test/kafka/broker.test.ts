@@ -58,7 +58,7 @@ describe('a test Kafka of three brokers', function () {
     await kafka.restart(2);
     // Two of three must be in step without the third: until the second has caught up, nobody could acknowledge.
     await until('all replicas are in step', () => areInStep(kafka, 3), 60_000);
-    kafka.pause(3);
+    await kafka.pause(3);
     await produce(kafka, 'one hangs');
     kafka.resume(3);
     expect(await consume(kafka, 3)).to.deep.equal(['all three', 'two of three', 'one hangs']);

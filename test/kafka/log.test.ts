@@ -91,7 +91,7 @@ describe('the log on one broker', function () {
       open: (more: OpenOptions = {}): Promise<EventLog> => openKafkaLog({ ...options, ...more }),
       goAway: () => kafka.kill(),
       comeBack: () => kafka.restart(),
-      hang: async () => kafka.pause(),
+      hang: () => kafka.pause(),
       goOn: async () => kafka.resume(),
       loseBefore: (partition, offset) => deleteBefore(options, partition, offset),
       close: async () => {},

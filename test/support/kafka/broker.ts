@@ -11,6 +11,7 @@ import { createWriteStream, existsSync, mkdirSync, mkdtempSync, readFileSync, rm
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
 import { type JavaServer, jarsOf } from '../jars.ts';
 import { type Leash, newLeash } from './leash.ts';
@@ -36,8 +37,8 @@ export type TestKafka = {
   kill(id?: number): Promise<void>;
   /** Starts again what does not run, on the same data and ports; returns when it serves requests. */
   restart(id?: number): Promise<void>;
-  /** SIGSTOP: the broker keeps its connections and answers nothing, as a machine that hangs. */
-  pause(id?: number): void;
+  /** SIGSTOP: the broker keeps its connections and answers nothing, as a machine that hangs. Returns when it stands still. */
+  pause(id?: number): Promise<void>;
   resume(id?: number): void;
   status(): string;
   /** Stops cleanly; the data stays. */
@@ -74,7 +75,7 @@ function verbs(cluster: Cluster): TestKafka {
     brokers: brokers.map(({ id }) => brokerAddress(layout, id)).join(','),
     kill: async (id) => void (await Promise.all(chosen(id).map((each) => end(each, 'SIGKILL')))),
     restart: (id) => launch(cluster, chosen(id)),
-    pause: (id) => chosen(id).forEach((each) => signal(each, 'SIGSTOP')),
+    pause: async (id) => void (await Promise.all(chosen(id).map(standStill))),
     resume: (id) => chosen(id).forEach((each) => signal(each, 'SIGCONT')),
     status: () => brokers.map((each) => `broker ${each.id}: ${runs(each) ? 'runs' : 'does not run'}`).join('\n'),
     stop: () => stop(cluster),
@@ -191,6 +192,21 @@ function runs({ process: child }: Broker): boolean {
 
 function signal(broker: Broker, name: NodeJS.Signals): void {
   if (runs(broker)) broker.process?.kill(name);
+}
+
+// The signal is only on its way when it is sent: a thread that runs on another core may answer one more request before it stops.
+async function standStill(broker: Broker): Promise<void> {
+  signal(broker, 'SIGSTOP');
+  while (runs(broker) && !(await isStopped(broker.process!.pid!))) await pause(5);
+}
+
+async function isStopped(pid: number): Promise<boolean> {
+  const eachThread = process.platform === 'linux' ? ['-L'] : [];
+  const { stdout } = await promisify(execFile)('ps', [...eachThread, '-o', 'state=', '-p', String(pid)]);
+  return stdout
+    .trim()
+    .split(/\s+/)
+    .every((state) => state.startsWith('T'));
 }
 
 async function end(broker: Broker, name: NodeJS.Signals): Promise<void> {
