@@ -8,7 +8,7 @@ import type { Microseconds } from '../../core/time/instant.ts';
 import { type Look, leaveOut, nextLook } from '../../storage/kept/look.ts';
 import { type Notes, notedBy } from '../../storage/kept/noting.ts';
 import { sharedId } from '../../storage/kept/shared-value.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
+import { nameInEvents } from '../../storage/models/customer.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import type { Subject, Watcher } from '../../storage/usage/running-usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
@@ -176,10 +176,10 @@ class RestingPlans {
 /** Whose name is another one counts what others have sent. */
 async function isSameCustomer(
   transaction: Transaction,
-  { customer_id, ...scope }: Scope & { readonly customer_id: string },
+  subscription: Scope & { readonly customer_id: string },
   watched: readonly Watched[],
 ): Promise<boolean> {
   if (watched.length === 0) return true;
-  const customers = await CustomerModel.byId(scope, [customer_id], transaction);
-  return watched.every(({ customer }) => customer === customers.get(customer_id)?.external_id);
+  const name = await nameInEvents(subscription, subscription.customer_id, transaction);
+  return watched.every(({ customer }) => customer === name);
 }
