@@ -7,6 +7,7 @@ import type { PricedItem } from '../billing/line-amount.ts';
 import { yearlyCharge } from '../billing/yearly-charge.ts';
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
+import type { InvoiceStatus } from '../invoice/record.ts';
 import { roundMoney } from '../money.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { type EarnedLine, revenueKind, serviceOf } from './line.ts';
@@ -30,7 +31,7 @@ export function revenueKey({ customer_id, currency, year }: Omit<RevenueRow, 'ce
   return JSON.stringify([customer_id, currency, year]);
 }
 
-/** One row for each customer, currency and year of the lines; only final invoices count in it. */
+/** One row for each customer, currency and year of the lines; only final and skipped invoices count in it. */
 export function revenueRows(lines: readonly OwnedLine[]): RevenueRow[] {
   const counted = lines.filter(({ invoice }) => !isPrepayment(invoice));
   const placed = counted.map((one) => {
@@ -46,10 +47,13 @@ export function revenueRows(lines: readonly OwnedLine[]): RevenueRow[] {
 
 type Placed = { readonly one: OwnedLine; readonly earned_at: Milliseconds };
 
+/** What is skipped has nothing to pay, and may give back what was charged: into the wallet. */
+const SETTLED: readonly InvoiceStatus[] = ['FINALIZED', 'SKIPPED'];
+
 function cellsOf(placed: readonly Placed[]): RevenueCell[] {
-  const final = placed.filter(({ one }) => one.invoice.invoice_status === 'FINALIZED');
+  const settled = placed.filter(({ one }) => SETTLED.includes(one.invoice.invoice_status));
   const cells = Array.from(
-    groupBy(final, ({ earned_at }) => earned_at),
+    groupBy(settled, ({ earned_at }) => earned_at),
     ([earned_at, of]) => {
       const sumOfKind = (kind: 'usage' | 'fixed') =>
         sumOf(of.flatMap(({ one: { line } }) => (revenueKind(line) === kind ? new Decimal(line.amount) : [])));

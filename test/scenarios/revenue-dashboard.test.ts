@@ -15,6 +15,7 @@ import { fixed, startWorld, usage, type World } from '../support/world.ts';
 type Answer = any;
 
 const YEAR = { period_start: '2026-01-01T00:00:00Z', period_end: '2027-01-01T00:00:00Z' };
+const SETTLED = ['FINALIZED', 'SKIPPED'];
 const total = (texts: readonly string[]) => sumOf(texts.map((text) => new Decimal(text))).toFixed();
 
 describe('the revenue dashboard', () => {
@@ -65,10 +66,10 @@ describe('the revenue dashboard', () => {
       item.total_fixed_revenue,
     ]);
     const ofAcme = (await world.invoices('acme')).flatMap(({ line_items, invoice_status }) =>
-      invoice_status === 'FINALIZED' ? line_items : [],
+      SETTLED.includes(invoice_status) ? line_items : [],
     );
     const ofBeta = (await world.invoices('beta')).flatMap(({ line_items, invoice_status }) =>
-      invoice_status === 'FINALIZED' ? line_items : [],
+      SETTLED.includes(invoice_status) ? line_items : [],
     );
     const over = (lines: Answer[], type: string) =>
       total(lines.filter(({ price_type }) => price_type === type).map(({ amount }) => amount));
@@ -99,6 +100,34 @@ describe('the revenue dashboard', () => {
     const jan = await dashboard({ period_start: YEAR.period_start, period_end: '2026-02-01T00:00:00Z' });
     expect(jan.graph.total_revenue).to.have.length(31);
     expect(jan.graph.total_revenue[0]).to.deep.include({ label: '2026-01-01', value: '42' });
+  });
+
+  it('less what a cheaper plan and a cancellation give back into the wallet, and cost analytics say the same', async () => {
+    const own = await startWorld({ now: '2026-01-01T00:00:00Z' });
+    const inAdvance = (amount: string) => [fixed(amount, { invoice_cadence: 'ADVANCE' })];
+    await own.plan('Large', inAdvance('62'));
+    await own.plan('Small', inAdvance('31'));
+    for (const name of ['smaller', 'leaves']) await own.on('2026-01-01', () => own.subscribe(name, 'Large'));
+    await own.finalize();
+    await own.on('2026-01-11');
+    const by = { proration_behavior: 'create_prorations' };
+    const path = (name: string) => `/subscriptions/${own.id(`subscription ${name}`)}`;
+    await own.post(`${path('smaller')}/change/v2/execute`, { target_plan_id: own.id('plan Small'), ...by });
+    await own.post(`${path('leaves')}/cancel`, { cancellation_type: 'immediate', ...by });
+    await own.on('2026-02-02');
+    await own.finalize();
+    await streamRevenue(own.api.services);
+    const january = { period_start: '2026-01-01T00:00:00Z', period_end: '2026-02-01T00:00:00Z' };
+    const { items } = await own.post('/dashboard/revenue-dashboard', january);
+    const costs = await own.post('/costs/analytics-v2', {
+      start_time: january.period_start,
+      end_time: january.period_end,
+    });
+    // 62, less 42 for 21 of 31 days, and 21 for as many days of the smaller plan.
+    const said = items.map((item: Answer) => `${item.customer_name} ${item.total_revenue}`);
+    await own.stop();
+    expect(said).to.deep.equal(['smaller 41', 'leaves 20']);
+    expect(costs.total_revenue).to.equal('61');
   });
 
   it('what recurs, and how it moves', async () => {
@@ -262,7 +291,7 @@ describe('the revenue dashboard', () => {
         for (const [index, id] of customer_ids.entries()) {
           const invoices = await world.invoices(`drawn ${names - drawn.length + index + 1}`);
           const lines = invoices.flatMap(({ invoice_status, line_items }) =>
-            invoice_status === 'FINALIZED'
+            SETTLED.includes(invoice_status)
               ? line_items.filter((line: Answer) => Date.parse(line.period_start) < Date.parse(period.period_end))
               : [],
           );

@@ -12,6 +12,7 @@ import { buildApp } from '../../api/app.ts';
 import { routes } from '../../api/resources.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { samples } from '../support/samples.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
 
@@ -61,7 +62,7 @@ describe('running charges', () => {
           for (const customer of CUSTOMERS) await same(customer, `after ${deed} ${who} ${n}`);
         }
       }),
-      { numRuns: 2, endOnFailure: true },
+      { numRuns: samples(2), endOnFailure: true },
     );
     const { kept, arrived } = await answers();
     expect(kept, 'answers that were kept').to.be.above(10);

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { computeInvoice } from '../../actions/invoices/compute-invoice.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
+import { samples } from '../support/samples.ts';
 import { fixed, saidBy, startWorld, tiers, usage, type World } from '../support/world.ts';
 
 describe('scenario: usage billing', () => {
@@ -294,7 +295,7 @@ describe('scenario: usage billing', () => {
         expect(saidBy(one)).to.deep.equal(saidBy(other));
         for (const name of [together, apart]) await world.cancel(name);
       }),
-      { numRuns: 5 },
+      { numRuns: samples(5) },
     );
   });
 });

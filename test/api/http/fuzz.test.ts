@@ -5,6 +5,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import { startTestApi, type TestApi } from '../../support/api.ts';
+import { samples } from '../../support/samples.ts';
 import { type Chance, chanceOf, seedsToRun } from '../../support/seeds.ts';
 
 // The document is walked as plain JSON.
@@ -13,7 +14,7 @@ type Operation = { readonly method: string; readonly path: string; readonly oper
 type Asked = { readonly path: string; readonly body: unknown };
 
 /** Requests to each operation and seed. */
-const EACH = 6;
+const EACH = samples(6);
 const WITHIN_MS = 20_000;
 
 describe('requests from the OpenAPI document, spoilt by chance', function () {
