@@ -16,7 +16,7 @@ import type { UsageMemory } from '../../storage/usage/usage-memory.ts';
 import type { Drafted, SaysItsPlan } from './plans-in-hand.ts';
 
 /** So many rest; those that have rested longest are planned again. */
-const RESTING_MAX = 100_000;
+const RESTING_MAX = 50_000;
 
 type Watched = {
   readonly meter_id: string;
