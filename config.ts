@@ -135,6 +135,8 @@ const Settings = z.object({
     .pipe(z.array(z.enum(SYSTEM_EVENT_NAMES))),
   /** System events, and how they were delivered, are kept for so many days. */
   SYSTEM_EVENT_RETENTION_DAYS: positive.default(30),
+  /** Where the events of reservations stand in the log is kept for so many days behind their being counted. */
+  RESERVATION_EVENT_RETENTION_DAYS: positive.default(30),
   /** Entries of the audit log are kept for so many days; for ever when absent. */
   AUDIT_LOG_RETENTION_DAYS: optionalText.pipe(z.coerce.number<string | undefined>().int().positive().optional()),
   /** The token of Svix: it has the endpoints and delivers then; our own delivery when absent. */

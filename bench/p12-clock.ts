@@ -1,14 +1,16 @@
 /**
  * P12: the clock of an environment. So many customers with a fixed price in advance and usage in arrears, so many months, in one
- * advance: billing periods per second, with every invoice, number, change and system event. Beside it the same months in another
- * environment through the interface, invoice by invoice: advanced to the end of each month, where each draft is computed and made
- * final by a call. Both must say the same. `--customers=100 --months=120` are the ten years of a hundred.
+ * advance: billing periods per second, with every invoice, number, change and system event. Beside it the same months, but no more than
+ * a year of them, in another environment through the interface, invoice by invoice: advanced to the end of each month, where each draft is
+ * computed and made final by a call. Both must say the same of these. `--customers=100 --months=120` are the ten years of a hundred.
  */
 import { type BillingCaller, type Found, makeWorld, type Size } from './billing-world.ts';
 import { pause, post, startService } from './processes.ts';
 import { check, claim, fixed, flag, say } from './report.ts';
 
 const MUST_PER_SECOND = 300;
+/** A period by hand takes long, and each as long as the others. */
+const MONTHS_BY_HAND = 12;
 
 type Clock = Found & {
   readonly test_clock_status: string;
@@ -21,21 +23,24 @@ export async function run(): Promise<void> {
   const size = { customers: flag('customers', 20), months: flag('months', 12) };
   const service = await startService();
   try {
-    const [whole, single] = [await makeWorld(service, size), await makeWorld(service, size)];
+    const less = { ...size, months: Math.min(size.months, MONTHS_BY_HAND) };
+    const [whole, single] = [await makeWorld(service, size), await makeWorld(service, less)];
     const before = service.cpu();
     const { seconds, progress } = await timed(() => advance(whole, afterRest(size.months)));
     const cpu = service.cpu();
     const periods = size.customers * size.months;
     check(progress.done.billed === periods, `${progress.done.billed} of ${periods} periods`);
-    const byHand = await timed(() => oneByOne(single, size));
+    const byHand = await timed(() => oneByOne(single, less));
     check(same(await invoicesOf(whole), await invoicesOf(single)), 'both have the same invoices');
-    const [rate, slow] = [periods / seconds, periods / byHand.seconds];
+    const [rate, slow] = [periods / seconds, (less.customers * less.months) / byHand.seconds];
     const each = (used: number) => `${fixed((used * 1000) / periods)} ms`;
     say(`  ${periods} periods at ${progress.instants} instants in ${fixed(seconds)} s: ${fixed(1000 / rate)} ms each`);
     const [postgres, clickhouse] = [cpu.postgres - before.postgres, cpu.clickhouse - before.clickhouse];
     const stores = `Postgres ${each(postgres)}, ClickHouse ${each(clickhouse)}`;
     say(`  CPU per period: ${each(cpu.total - before.total)}, of which ${stores}`);
-    say(`  invoice by invoice: ${fixed(slow)} periods a second, ${fixed(rate / slow)} times as long`);
+    say(
+      `  invoice by invoice, ${less.months} months: ${fixed(slow)} periods a second, ${fixed(rate / slow)} times as long`,
+    );
     claim('billing periods per second', fixed(rate), `${MUST_PER_SECOND}`, rate >= MUST_PER_SECOND);
   } finally {
     await service.stop();
@@ -89,11 +94,13 @@ async function invoicesOf(caller: BillingCaller): Promise<Invoice[]> {
   }
 }
 
-/** Numbers are given in the order in which drafts become final, which by hand is another. */
-function same(one: readonly Invoice[], other: readonly Invoice[]): boolean {
+/** Of the months that both have. Numbers are given in the order in which drafts become final, which by hand is another. */
+function same(whole: readonly Invoice[], single: readonly Invoice[]): boolean {
+  const numbers = new Set(single.map(({ invoice_number }) => invoice_number));
   const said = (invoices: readonly Invoice[]) => [
     invoices.map(({ total }) => total).sort(),
     invoices.map(({ invoice_number }) => invoice_number).sort(),
   ];
-  return JSON.stringify(said(one)) === JSON.stringify(said(other));
+  const both = whole.filter(({ invoice_number }) => numbers.has(invoice_number));
+  return JSON.stringify(said(both)) === JSON.stringify(said(single));
 }

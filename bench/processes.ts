@@ -37,7 +37,7 @@ export async function startService(
 ): Promise<EmbeddedService> {
   const child = fork(fileURLToPath(new URL('./serve.ts', import.meta.url)), [JSON.stringify({ part, dir, settings })], {
     execPath: NODE,
-    execArgv: [...NODE_FLAGS, ...profiling()],
+    execArgv: [...NODE_FLAGS, '--expose-gc', ...profiling()],
     serialization: 'advanced',
   });
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
@@ -161,7 +161,7 @@ export type RawInserter = Worker<RawInsert, null>;
 export const startGenerator = (): Promise<Generator> => startWorker('./load.ts');
 export const startRawInserter = (): Promise<RawInserter> => startWorker('./raw-inserter.ts');
 
-async function startWorker<Work extends object, Done>(file: string): Promise<Worker<Work, Done>> {
+export async function startWorker<Work extends object, Done>(file: string): Promise<Worker<Work, Done>> {
   const child = fork(fileURLToPath(new URL(file, import.meta.url)), {
     execPath: NODE,
     execArgv: NODE_FLAGS,

@@ -26,6 +26,7 @@ import { openLog } from '../storage/log/open-log.ts';
 import { connectPostgres } from '../storage/postgres/postgres.ts';
 import { requestDailyRollups } from '../storage/progress/daily-rollups-message.ts';
 import { askUsage } from '../storage/usage/usage.ts';
+import { type RequestTimes, watchRequests } from './request-times.ts';
 
 type Asked =
   | { what: 'sql'; sql: string }
@@ -37,6 +38,9 @@ type Asked =
   | { what: 'usage'; meter_id: string; customer: string; start_us: number; end_us: number; times: number }
   | { what: 'audit'; meter_id: string }
   | { what: 'daily_rollups'; days_before: number }
+  | { what: 'heap' }
+  | { what: 'watch_requests' }
+  | { what: 'watched_requests' }
   | ({ what: 'billing'; scope: Scope; now: string } & BillingPart)
   | { what: 'stop'; keep: boolean };
 
@@ -48,6 +52,8 @@ type Wanted = { part: Part; dir: string; settings: Record<string, string> };
 const { part, dir, settings } = JSON.parse(process.argv[2]!) as Wanted;
 const config = readConfig({ ...settings, PORT: '0', DATA_DIR: dir, LOG_LEVEL: 'warn' });
 const running = part === 'whole' ? await startWhole() : await startParts();
+
+let watched_requests: (() => RequestTimes) | null = null;
 
 process.on('message', ({ id, asked }: { id: number; asked: Asked }) => {
   answer(asked).then(
@@ -87,6 +93,14 @@ async function answer(asked: Asked): Promise<unknown> {
     }
     case 'daily_rollups':
       return requestDailyRollups(postgres, asked.days_before);
+    case 'heap':
+      gc!();
+      return process.memoryUsage().heapUsed;
+    case 'watch_requests':
+      watched_requests = watchRequests();
+      return null;
+    case 'watched_requests':
+      return watched_requests!();
     case 'billing':
       return watched(() => billed(asked));
     case 'stop':

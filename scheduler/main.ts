@@ -33,6 +33,7 @@ import { purgeAuditLogJob } from './jobs/purge-audit-log.ts';
 import { purgeDocumentsJob } from './jobs/purge-documents.ts';
 import { purgeJobsJob } from './jobs/purge-jobs.ts';
 import { purgeRecordChangesJob } from './jobs/purge-record-changes.ts';
+import { purgeReservationEventsJob } from './jobs/purge-reservation-events.ts';
 import { purgeSystemEventsJob } from './jobs/purge-system-events.ts';
 import { retryWebhooksJob } from './jobs/retry-webhooks.ts';
 import { sealSecretsJob } from './jobs/seal-secrets.ts';
@@ -53,6 +54,7 @@ export type SchedulerServices = Stores & {
     | 'DAY_ROWS_AFTER_DAYS'
     | 'MAIL_FROM'
     | 'PDF_FONTS_DIR'
+    | 'RESERVATION_EVENT_RETENTION_DAYS'
     | 'SECRETS_KEYS'
     | 'SMTP_URL'
     | 'SVIX_TOKEN'
@@ -82,13 +84,18 @@ const TWO_SECONDS = 2;
 
 /** The table of jobs: one file to add, one line to list it. */
 export function jobsOf(services: SchedulerServices): Job[] {
-  const { DAY_ROWS_AFTER_DAYS, AUDIT_LOG_RETENTION_DAYS: kept_days } = services.config;
+  const {
+    DAY_ROWS_AFTER_DAYS,
+    AUDIT_LOG_RETENTION_DAYS: kept_days,
+    RESERVATION_EVENT_RETENTION_DAYS,
+  } = services.config;
   return [
     ...dueJobs(services, services.config),
     purgeAnswersJob(services, HOUR),
     purgeJobsJob(services, HOUR),
     purgeRecordChangesJob(services, FIVE_MINUTES),
     purgeDocumentsJob(services, HOUR),
+    purgeReservationEventsJob(services, { every_seconds: HOUR, kept_days: RESERVATION_EVENT_RETENTION_DAYS }),
     ...(kept_days === undefined ? [] : [purgeAuditLogJob(services, { every_seconds: HOUR, kept_days })]),
     auditSampleJob(services, FIVE_MINUTES),
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),

@@ -11,7 +11,7 @@ const OPEN = `application_status in (${OPEN_APPLICATIONS.map((word) => `'${word}
 
 /**
  * What a subscription will be in a period is not known while it is to end before, is to begin, or to get another plan: the bill decides it, which may wait
- * for usage. What is neither active nor in its trial waits for nothing.
+ * for usage. What is neither active nor in its trial waits for nothing, and what is the subscription's own not for another plan: that may fail for long.
  */
 const DECIDED = `exists (select from subscriptions s
    where s.id = credit_grant_applications.subscription_id and s.tenant_id = credit_grant_applications.tenant_id
@@ -20,9 +20,12 @@ const DECIDED = `exists (select from subscriptions s
           or not (s.opens_at is not null
                   or coalesce(s.cancel_at <= credit_grant_applications.period_start, false)
                   or (s.subscription_status = 'trialing' and s.current_period_end <= credit_grant_applications.period_start)
-                  or exists (select from subscription_schedules x
-                              where x.subscription_id = s.id and x.tenant_id = s.tenant_id and x.environment_id = s.environment_id
-                                and x.status = 'pending' and x.scheduled_at <= credit_grant_applications.period_start))))`;
+                  or (exists (select from subscription_schedules x
+                               where x.subscription_id = s.id and x.tenant_id = s.tenant_id and x.environment_id = s.environment_id
+                                 and x.status = 'pending' and x.scheduled_at <= credit_grant_applications.period_start)
+                      and exists (select from credit_grants g
+                                   where g.id = credit_grant_applications.credit_grant_id and g.tenant_id = s.tenant_id
+                                     and g.environment_id = s.environment_id and g.scope <> 'SUBSCRIPTION')))))`;
 
 /** The next applications, those first that have waited longest. */
 export async function dueGrants(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {

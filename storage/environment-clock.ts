@@ -51,6 +51,12 @@ export async function clockOf(
   }
 }
 
+/** Whether it is known, without a question, that the environment goes by the machine's clock. */
+export function isByTheMachine(database: Database, scope: Scope, machine_ms: Milliseconds): boolean {
+  const known = memories.get(database)?.get(`${scope.tenant_id} ${scope.environment_id}`);
+  return known?.clock === null && machine_ms - known.seen_ms < FRESH_MS;
+}
+
 /** After a clock was made, somewhere. */
 export function forgetClocks(database: Database): void {
   changes++;

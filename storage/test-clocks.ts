@@ -45,10 +45,14 @@ export async function holdAdvance(
   return held.length > 0;
 }
 
-/** From where the clock of the environment is, or was last, advanced; null where it never was, or there is none. */
+/**
+ * Behind which instant all is looked at anew in the advance of this environment, or was in the last: where it began, or just before that
+ * where the one before it had failed there; null where there was none.
+ */
 export async function advancedFrom(database: Database, { tenant_id, environment_id }: Scope): Promise<string | null> {
-  const clocks: { advanced_from: string }[] = await database('test_clocks')
+  const from = `advanced_from - case when is_at_failure then interval '1 millisecond' else interval '0' end as since`;
+  const clocks: { since: string }[] = await database('test_clocks')
     .where({ tenant_id, environment_id })
-    .select('advanced_from');
-  return clocks[0]?.advanced_from ?? null;
+    .select(database.raw(from));
+  return clocks[0]?.since ?? null;
 }

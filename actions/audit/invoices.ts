@@ -7,6 +7,7 @@ import {
   type InvoiceSums,
   invoiceFaults,
   invoiceSums,
+  someCounters,
   someInvoices,
 } from '../../storage/audit/invoices.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -14,16 +15,18 @@ import type { Found } from './findings.ts';
 
 const FAULTS_MAX = 1_000;
 const SAMPLE = 200;
+const COUNTERS = 3;
 
 export async function auditInvoices({ postgres }: Pick<Stores, 'postgres'>, found: Found): Promise<InvoiceSums> {
   for (const fault of await invoiceFaults(postgres, { invoices: null, limit: FAULTS_MAX })) found(findingOf(fault));
   return invoiceSums(postgres);
 }
 
-/** Of some invoices, all the time; their numbers are looked at by the whole audit alone. */
+/** Of some invoices and of the numbers of some counters, all the time. */
 export async function sampleInvoices({ postgres }: Pick<Stores, 'postgres'>, found: Found): Promise<void> {
   const invoices = await someInvoices(postgres, SAMPLE);
-  for (const fault of await invoiceFaults(postgres, { invoices, limit: FAULTS_MAX })) found(findingOf(fault));
+  const counters = await someCounters(postgres, COUNTERS);
+  for (const fault of await invoiceFaults(postgres, { invoices, counters, limit: FAULTS_MAX })) found(findingOf(fault));
 }
 
 function findingOf({ kind, id, stated, found }: InvoiceFault) {

@@ -16,6 +16,7 @@ import { auditHashes, auditIds } from './identities.ts';
 import { sampleInvoices } from './invoices.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds } from './ledger.ts';
 import { auditRanges } from './places.ts';
+import { sampleReservations } from './reservations.ts';
 
 export type RecordsSampled = { readonly ranges: number; readonly records: number };
 
@@ -27,6 +28,7 @@ export async function sampleRecords(stores: Stores, chance: () => number, found:
   await sampleLog(stores, found);
   await sampleCredits(stores, found);
   await sampleInvoices(stores, found);
+  await sampleReservations(stores, found);
   const ranges = await chosenRanges(stores, chance);
   const looked = await auditRanges(stores, ranges, found);
   await auditIds(stores, found, await someHashes(stores, chance));

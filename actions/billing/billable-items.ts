@@ -20,7 +20,13 @@ import { SubscriptionLineItemModel } from '../../storage/models/subscription-lin
 import { Places } from '../../storage/places.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { readUsage, type UsageQuestion } from '../../storage/usage/usage.ts';
-import { allowancesOfOne, type LimitedWindows, limitedWindows, measureAllowances } from './gather-allowances.ts';
+import {
+  allowancesOfOne,
+  allowancesOfUsage,
+  type LimitedWindows,
+  limitedWindows,
+  measureAllowances,
+} from './gather-allowances.ts';
 import { customersAsked, membersOf } from './members.ts';
 
 /** A line item as core prices it, with the records that it came from. */
@@ -54,19 +60,22 @@ export async function gatherItems(
   return (at && isMeasured ? await withAllowances(items, { database, subscription, at }) : items).sort(inOrder);
 }
 
-/** Lines under one commitment know one another. */
-function withCommittedLines(items: readonly BillableItem[]): BillableItem[] {
-  const committed = items.filter(({ commitment }) => commitment?.duration);
+/** Lines under one commitment know one another; each window has one by itself. */
+export function withCommittedLines<Item extends Pick<BillableItem, keyof PricedItem | 'record'>>(
+  items: readonly Item[],
+): Item[] {
+  const committed = items.filter(({ commitment }) => commitment && !commitment.windows);
   const together = groupBy(committed, ({ record }) => record.commitment_line_id ?? record.id);
   return items.map((item) => {
     const lines = together.get(item.record.commitment_line_id ?? item.id) ?? [];
-    if (!item.commitment?.duration || lines.length < 2) return item;
+    if (lines.length < 2 || lines.every(({ id }) => id !== item.id)) return item;
     const ends = lines.map(({ end_ms }) => end_ms ?? Number.POSITIVE_INFINITY);
     const last = Math.max(...ends);
     const committed_lines = {
       since: Math.min(...lines.map(({ start_ms }) => start_ms)),
       end_ms: Number.isFinite(last) ? last : null,
       item_ids: lines.map(({ id }) => id),
+      lived: lines.map(({ start_ms, end_ms }) => ({ start_ms, end_ms })),
     };
     return { ...item, committed_lines };
   });
@@ -207,6 +216,20 @@ export function measureBy<Item extends PricedItem>(
     // What stands is not counted of who has left before the service; what was used was used by them, too.
     const again = (other: Period) => read(item, other, item.reset_usage === 'NEVER' ? service : other);
     return { ...measured, allowances: await measureAllowances(limited, { window, measured, read: again }) };
+  };
+}
+
+/** The same where usage is at hand. */
+export function measuredAtHand<Item extends PricedItem>(
+  billed: BilledSubscription,
+  read: (item: Item, window: Period) => MeasuredUsage,
+): (item: Item, window: Period) => MeasuredUsage {
+  return (item, window) => {
+    const limited = limitedWindows(item, window, billed);
+    const measured = read(item, window);
+    if (limited.length === 0) return measured;
+    const usedIn = (other: Period) => read(item, other).quantity;
+    return { ...measured, allowances: allowancesOfUsage(limited, { window, measured, usedIn }) };
   };
 }
 

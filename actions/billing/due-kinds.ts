@@ -48,8 +48,11 @@ export type DueKind = {
   look?(stores: Stores, scope: Scope, from: Date): Promise<Date | null>;
   /** Does all that is due by `now`: of the environment that is named, or of all that have no clock. May run twice at once. */
   run(stores: Stores, due: DueRun): Promise<DueReport>;
-  /** It says itself what becomes of the plans in hand; any other kind may change what they were made from. */
-  readonly minds_plans?: true;
+  /**
+   * It says itself what becomes of the plans in hand (`minds`), or writes nothing that a plan is made from (`leaves`); any other kind may
+   * change what they were made from, so that they are forgotten.
+   */
+  readonly plans_in_hand?: 'minds' | 'leaves';
 };
 
 type DueRun = OfWhom & {
@@ -77,7 +80,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       name: 'bill-due-periods',
       next: nextSubscriptionDue,
-      minds_plans: true,
+      plans_in_hand: 'minds',
       async run(stores, { now, only, onDone, plans }) {
         const onProgress = ({ billed }: { billed: number }) => onDone?.({ billed });
         const { billed, waiting, failed } = await billDuePeriods(stores, now, { only, onProgress, plans });
@@ -97,6 +100,8 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       // Credits that plans, add-ons and subscriptions give (docs/rules/credits.md, "Applications"): behind what ends then.
       name: 'apply-credit-grants',
       next: nextGrantDue,
+      // Credits come to an invoice when it is final, from what is in the wallets then.
+      plans_in_hand: 'leaves',
       async run(stores, { now, only, onDone }) {
         const onProgress = ({ granted }: { granted: number }) => onDone?.({ granted });
         const { granted, failed } = await applyAllDueGrants(stores, { now, only, onProgress });
@@ -107,7 +112,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       // Drafts that have rested since they were computed (docs/rules/invoices.md, "From draft to final").
       name: 'finalize-due-invoices',
       next: (database, scope) => nextDraftRested(database, scope, { delay_seconds }),
-      minds_plans: true,
+      plans_in_hand: 'minds',
       async run(stores, { now, only, onDone, plans }) {
         const onProgress = ({ finalized, skipped }: { finalized: number; skipped: number }) =>
           onDone?.({ finalized, skipped });
@@ -139,6 +144,8 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       // Invoices whose due date has passed (docs/rules/payments.md, "Overdue").
       name: 'tell-overdue-invoices',
       next: nextOverdue,
+      // That it was told is all that is written.
+      plans_in_hand: 'leaves',
       async run(stores, due) {
         const { told, failed } = await tellOverdue(stores, due);
         return { done: { told }, waiting: [], failed };
@@ -169,6 +176,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       // Credits that nobody can use any more (docs/rules/wallets.md, "Expiry"); behind the invoices that may use them.
       name: 'expire-credits',
       next: nextExpiry,
+      plans_in_hand: 'leaves',
       async run(stores, due) {
         const { expired, failed } = await expireCredits(stores, due);
         return { done: { expired }, waiting: [], failed };

@@ -27,7 +27,7 @@ export async function allowancesOfOne(
 ): Promise<ReadonlyMap<string, readonly Allowance[]>> {
   const { tenant_id, environment_id } = subscription;
   const key = `allowances ${tenant_id} ${environment_id} ${now.getTime()}`;
-  const granted = await together(database, { key, asked: subscription }, async (subscriptions) => {
+  const granted = await together(database, { key, asked: subscription, isMade: true }, async (subscriptions) => {
     const { allowances, made_of } = await grantedTo(database, subscriptions, now);
     return subscriptions.map(({ id }) => ({
       allowances: allowances.get(id) ?? new Map(),
@@ -132,30 +132,44 @@ export function recordedWindows({ allowances }: ComputedFrom): LimitedWindows[] 
   }));
 }
 
+type MeasuredIn = { readonly window: Period; readonly measured: MeasuredUsage };
+
 /** Reads what the charge itself did not: most often nothing, where a reset period begins with the charge and holds it. */
-export function measureAllowances(
+export async function measureAllowances(
   limited: readonly LimitedWindows[],
-  {
-    window,
-    measured,
-    read,
-  }: { window: Period; measured: MeasuredUsage; read: (window: Period) => Promise<MeasuredUsage> },
+  { window, measured, read }: MeasuredIn & { read: (window: Period) => Promise<MeasuredUsage> },
 ): Promise<MeasuredAllowance[]> {
-  const usedIn = async (start: number, end: number): Promise<Decimal> => {
+  const asked = new Map<string, Period>();
+  // What has to be read is what is asked for where nothing is known.
+  allowancesOfUsage(limited, { window, measured, usedIn: (one) => (asked.set(keyOf(one), one), ZERO) });
+  const used = new Map(
+    await Promise.all(
+      Array.from(asked, async ([key, one]): Promise<[string, Decimal]> => [key, (await read(one)).quantity]),
+    ),
+  );
+  return allowancesOfUsage(limited, { window, measured, usedIn: (one) => used.get(keyOf(one))! });
+}
+
+function keyOf({ start, end }: Period): string {
+  return `${start}/${end}`;
+}
+
+/** The same where all usage is at hand. */
+export function allowancesOfUsage(
+  limited: readonly LimitedWindows[],
+  { window, measured, usedIn }: MeasuredIn & { usedIn: (window: Period) => Decimal },
+): MeasuredAllowance[] {
+  const used = (start: number, end: number): Decimal => {
     if (start >= end) return ZERO;
     if (start === window.start && end === window.end) return measured.quantity;
-    return (await read({ start, end })).quantity;
+    return usedIn({ start, end });
   };
-  return Promise.all(
-    limited.map(async ({ limit, windows }) => ({
-      limit,
-      windows: await Promise.all(
-        windows.map(async (one) => {
-          const { start, end } = one;
-          const [before, after] = await Promise.all([usedIn(start, window.start), usedIn(start, end)]);
-          return { ...one, before, after };
-        }),
-      ),
+  return limited.map(({ limit, windows }) => ({
+    limit,
+    windows: windows.map((one) => ({
+      ...one,
+      before: used(one.start, window.start),
+      after: used(one.start, one.end),
     })),
-  );
+  }));
 }

@@ -146,7 +146,7 @@ async function measuring(stores: Stores, database: Database, { subscription, now
   return { measure, asOf };
 }
 
-export async function usageOf<Item extends PricedItem>(
+async function usageOf<Item extends PricedItem>(
   charges: readonly Charge<Item>[],
   measure: Measure<Item>,
 ): Promise<ReadonlyMap<string, MeasuredUsage>> {

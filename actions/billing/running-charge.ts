@@ -2,21 +2,22 @@
  * The charge of a running period, made again of what its lines count by now (storage/kept): by the functions that plan the invoice, and
  * from what the preview gathered. It is kept for many subscriptions at once, so of their records only what core goes by is.
  */
-import type { PricedItem } from '../../core/billing/line-amount.ts';
-import { type InvoiceQuestion, openCharges, planInvoice } from '../../core/billing/plan-invoice.ts';
+import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
+import { chargeKey, type InvoiceQuestion, openCharges, planInvoice } from '../../core/billing/plan-invoice.ts';
 import { usageNet } from '../../core/billing/usage-net.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import type { Made, ReadKept } from '../../storage/kept/kept-answer.ts';
 import { sharedValue } from '../../storage/kept/shared-value.ts';
-import { type BillableItem, measureBy } from './billable-items.ts';
-import { usageOf } from './gather-billing.ts';
+import { type BillableItem, measuredAtHand } from './billable-items.ts';
 
 export function chargeAgain(gathered: InvoiceQuestion<BillableItem>): Made<Decimal> {
   const question = slim(gathered);
   const isClosing = gathered.reference !== 'period_start';
-  const again = async (read: ReadKept): Promise<Decimal> => {
-    const measure = measureBy<PricedItem>(question.subscription, async (item, window) => read(item.meter_id!, window));
-    const usage = await usageOf(openCharges(question), measure);
+  const again = (read: ReadKept): Decimal => {
+    const measure = measuredAtHand<PricedItem>(question.subscription, (item, window) => read(item.meter_id!, window));
+    const usage = new Map<string, MeasuredUsage>();
+    for (const { item, service, usage_window } of openCharges(question))
+      if (usage_window !== null) usage.set(chargeKey(item.id, service), measure(item, usage_window));
     return usageNet(planInvoice({ ...question, usage }));
   };
   return {

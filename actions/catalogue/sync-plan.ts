@@ -206,11 +206,11 @@ type Addition = Awaited<ReturnType<typeof gather>> & {
   author: Author;
 };
 
-/** The line with which the terms began of what a line is committed to; null where they begin with the one that follows it. */
+/** The line with which what a line is committed to began; null where it begins with the one that follows it, which one taken out does not end. */
 function termsOf(follows: SyncedLine | null, { ended }: PlanSync): string | null {
   const isVoid = ended.some(({ line, is_void }) => is_void && line.id === follows?.id);
-  if (!follows?.commitment_type || isVoid) return null;
-  return follows.commitment_line_id ?? follows.id;
+  if (!follows?.commitment_type) return null;
+  return follows.commitment_line_id ?? (isVoid ? null : follows.id);
 }
 
 async function addLines(database: Database, addition: Addition): Promise<void> {

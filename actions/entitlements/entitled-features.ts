@@ -15,6 +15,8 @@ import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
+import { listTogether } from '../../storage/models/side-by-side.ts';
+import { keyOf } from '../../storage/models/statements.ts';
 import { activeAt, SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
@@ -40,13 +42,20 @@ export function grantingSubscriptions(
   subscription_ids: readonly string[] | undefined,
   { scope, database, now }: Reading,
 ): Promise<SubscriptionModel[]> {
-  return narrow(activeAt(SubscriptionModel.in(scope, database), now.toISOString()), [
-    ['customer_id', customer_id],
-    ['id', subscription_ids],
-    ['status', 'published'],
-    ['subscription_status', ['active', 'trialing']],
-    ['subscription_type', '<>', 'INHERITED'],
-  ]).orderBy(['created_at', 'id']) as unknown as Promise<SubscriptionModel[]>;
+  const key = keyOf('granting', SubscriptionModel, scope.tenant_id, scope.environment_id, now, subscription_ids);
+  const valueOf = (one: SubscriptionModel) => one.customer_id;
+  return listTogether(
+    database,
+    { key, values: [customer_id], valueOf },
+    async (customer_ids) =>
+      await narrow(activeAt(SubscriptionModel.in(scope, database), now.toISOString()), [
+        ['customer_id', customer_ids],
+        ['id', subscription_ids],
+        ['status', 'published'],
+        ['subscription_status', ['active', 'trialing']],
+        ['subscription_type', '<>', 'INHERITED'],
+      ]).orderBy(['created_at', 'id']),
+  );
 }
 
 export async function entitledFeatures(
@@ -124,12 +133,17 @@ export async function sourcesHeld(
   { scope, database, now, feature_ids }: Reading & { readonly feature_ids?: readonly string[] | undefined },
 ): Promise<HeldSource[]> {
   const entityIds = [...new Set(holdings.map(({ entity_id }) => entity_id))];
-  const found = await narrow(EntitlementModel.publishedOf(scope, entityIds, database), [['feature_id', feature_ids]]);
+  const granted = await EntitlementModel.listPublishedOf(scope, entityIds, database);
+  const found = isAll(feature_ids) ? granted : granted.filter(({ feature_id }) => feature_ids.includes(feature_id));
   const byId = new Map(subscriptions.map((subscription) => [subscription.id, subscription]));
   return sourcesOf(holdings, found, now.getTime()).map((source) => ({
     ...source,
     subscription: byId.get(source.subscription_id)!,
   }));
+}
+
+function isAll(ids: readonly string[] | undefined): ids is undefined {
+  return ids === undefined || ids.length === 0;
 }
 
 /** Of each subscription the plan that it had then, then its add-ons in the order in which they were attached, then itself. */
@@ -139,9 +153,7 @@ export async function holdingsOf(subscriptions: readonly SubscriptionModel[], re
   const charged = await SubscriptionLineItemModel.plansAt(scope, { subscription_ids: ids, at: now }, database);
   const planOf = ({ id, plan_id }: SubscriptionModel) => charged.get(id) ?? plan_id;
   const plans = await PlanModel.byId(scope, subscriptions.map(planOf), database);
-  const attached = await AddonAssociationModel.heldAt(scope, now, database)
-    .whereIn('entity_id', ids)
-    .orderBy(['created_at', 'id']);
+  const attached = await AddonAssociationModel.heldBy(scope, { subscription_ids: ids, at: now }, database);
   const addonIds = attached.map(({ addon_id }) => addon_id);
   const addons = await AddonModel.byId(scope, addonIds, database);
   return subscriptions.flatMap((subscription) => {

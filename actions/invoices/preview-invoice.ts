@@ -56,8 +56,8 @@ export async function previewInvoice(
 
 type Subject = { readonly subscription: SubscriptionModel; readonly now: Date };
 
-async function isChangingThen({ postgres }: Stores, subscription: SubscriptionModel, { period }: NextInvoice) {
-  const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, postgres);
+async function isChangingThen(database: Database, subscription: SubscriptionModel, { period }: NextInvoice) {
+  const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, database);
   return pending?.schedule_type === 'plan_change' && instantOf(pending.scheduled_at) === period.end;
 }
 
@@ -65,13 +65,13 @@ async function isChangingThen({ postgres }: Stores, subscription: SubscriptionMo
 export async function runningCharge(
   stores: Stores,
   subscription: SubscriptionModel,
-  now: Date,
+  { database, now }: { database: Database; now: Date },
 ): Promise<Made<Decimal>> {
   const next = nextInvoice(subscription, { subscription_id: subscription.id });
   const target = { subscription, now, period: next.period, reference: next.reference };
-  const alone = (await isChangingThen(stores, subscription, next))
+  const alone = (await isChangingThen(database, subscription, next))
     ? null
-    : await gatherAlone(stores, stores.postgres, target);
+    : await gatherAlone(stores, database, target);
   if (alone === null) return { answer: usageNet(await plannedNext(stores, next, { subscription, now })) };
   return chargeAgain(alone);
 }
@@ -80,7 +80,7 @@ export async function runningCharge(
 async function plannedNext(stores: Stores, next: NextInvoice, { subscription, now }: Subject) {
   const { period, reference, reason } = next;
   const database = stores.postgres;
-  const isChanging = await isChangingThen(stores, subscription, next);
+  const isChanging = await isChangingThen(database, subscription, next);
   const dates = { billing_reason: reason, period_start: formatMs(period.start), period_end: formatMs(period.end) };
   const taxedAs = (as: SubscriptionModel) => ({
     customer_id: addresseeOf(as),

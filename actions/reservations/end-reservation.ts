@@ -27,7 +27,7 @@ export async function commitReservation(
   scope: Scope,
   { id, request, author }: Asking & { request: CommitAsked },
 ): Promise<ReservationModel> {
-  const reservation = await ReservationModel.fetch(scope, id, { database: stores.postgres });
+  const reservation = await asItIs(stores, scope, { id, author });
   const quantity = new Decimal(request.quantity ?? reservation.committed_quantity ?? reservation.quantity);
   if (quantity.isNegative()) throw invalid('quantity', 'must not be below 0');
   const now = author.now.getTime();
@@ -42,8 +42,19 @@ export async function releaseReservation(
   scope: Scope,
   { id, author }: Asking,
 ): Promise<ReservationModel> {
-  const reservation = await ReservationModel.fetch(scope, id, { database: stores.postgres });
+  const reservation = await asItIs(stores, scope, { id, author });
   return end(stores, reservation, { kind: 'release', id, now: author.now.getTime(), author });
+}
+
+/** What is charged when its time is over was charged at that instant, whether or not the job has come to it. */
+async function asItIs(stores: Stores, scope: Scope, { id, author }: Asking): Promise<ReservationModel> {
+  const reservation = await ReservationModel.fetch(scope, id, { database: stores.postgres });
+  const { reservation_status, on_expiry, expires_at } = reservation;
+  const isOver =
+    reservation_status === 'held' && on_expiry === 'charge' && Date.parse(expires_at) <= author.now.getTime();
+  if (!isOver) return reservation;
+  await expireReservation(stores, scope, { id, author: { user_id: '', now: author.now } });
+  return ReservationModel.fetch(scope, id, { database: stores.postgres });
 }
 
 /** `refusal` is why it could not be charged. */
@@ -58,7 +69,15 @@ export async function expireReservation(stores: Stores, scope: Scope, { id, auth
   // With one of a pool all are released whose time is over.
   if (reservation.reservation_status !== 'held') return { reservation, refusal: null };
   const { events, refusal } = await charged(stores, reservation);
-  const op = { kind: 'expire', id, events, is_charged: refusal === null, now: author.now.getTime(), author } as const;
+  const op = {
+    kind: 'expire',
+    id,
+    events,
+    refusal,
+    is_charged: refusal === null,
+    now: author.now.getTime(),
+    author,
+  } as const;
   const ended = await end(stores, reservation, op);
   await sendCommitted(stores, ended);
   return { reservation: ended, refusal: ended.reservation_status === 'expired' ? refusal : null };

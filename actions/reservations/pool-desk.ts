@@ -4,7 +4,7 @@
  * for in it, is said by whose pool it is: of a feature, or of a wallet.
  */
 import { Decimal, ZERO } from '../../core/decimal.ts';
-import { alreadyExists, type FarthingError, notFound } from '../../core/error.ts';
+import { alreadyExists, errorRecord, type FarthingError, notFound } from '../../core/error.ts';
 import {
   type Check,
   type Commit,
@@ -35,11 +35,14 @@ import {
 } from '../../storage/models/reservation.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
 
 type By = { readonly author: Author };
 /** What it becomes, of a feature; nothing of a wallet, which is debited. */
 type Becoming = { readonly events: (CommittedEvents & { readonly at: string }) | null };
-export type Op = (Check & By) | (Commit & By & Becoming) | (Release & By) | (Expiry & By & Becoming);
+/** Why it cannot be charged. */
+type Refused = { readonly refusal: FarthingError | null };
+export type Op = (Check & By) | (Commit & By & Becoming) | (Release & By) | (Expiry & By & Becoming & Refused);
 
 /** `promised` is of credits. */
 type LookedAt<Looked> = {
@@ -217,7 +220,16 @@ async function write<Looked>(
     ended.map((one) => endOf(one, debits)),
   );
   for (const { one, index } of ends) written.set(index, after.get(one.of!.id)!);
+  for (const { op, reservation } of ended) await tellFailedCharge(transaction, op, after.get(reservation.id)!);
   return written;
+}
+
+/** Somebody counts on the charge, and nobody has asked for its end. */
+async function tellFailedCharge(transaction: Transaction, op: Op, record: ReservationModel): Promise<void> {
+  if (op.kind !== 'expire' || !op.refusal || record.reservation_status !== 'expired') return;
+  const { code, message, details } = errorRecord(op.refusal);
+  const also = { error: { code, message, details } };
+  await emit(transaction, 'reservation.charge_failed', { record, by: op.author, also });
 }
 
 const NONE: ReadonlyMap<string, string> = new Map();

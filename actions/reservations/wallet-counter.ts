@@ -4,6 +4,7 @@
  */
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { Judge } from '../../core/reservation/decide.ts';
+import { KEYS_OF_RESERVATIONS } from '../../core/reservation/record.ts';
 import { spendable, verdictOfCredits } from '../../core/reservation/room.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
@@ -102,7 +103,7 @@ async function debitAll(
       transaction_reason: 'MANUAL_BALANCE_DEBIT',
       reference_type: 'REQUEST',
       reference_id: reservation.id,
-      idempotency_key: reservation.id,
+      idempotency_key: `${KEYS_OF_RESERVATIONS}${reservation.id}`,
       description: 'Credits that were reserved',
       metadata: reservation.metadata ?? null,
       author: op.author,

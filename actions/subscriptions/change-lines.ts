@@ -8,7 +8,7 @@
  */
 import { type ChangeQuestion, type Ending, isSettledAtOnce, linesOfChange } from '../../core/billing/change.ts';
 import { hasOwnPeriods, nextPeriod } from '../../core/billing/charges.ts';
-import { goesOn } from '../../core/commitment/part.ts';
+import { goesOn, isOneCommitment } from '../../core/commitment/part.ts';
 import { invalid } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -285,7 +285,8 @@ function begun(change: LineChange, { kept, running, isProrated }: Beginning): Bi
     const restarts = change.after !== undefined;
     const from = isLater ? chargedFrom(item, kept, { follows, running, restarts }) : null;
     record.charged_from = from === null ? null : formatMs(from);
-    if (continues && goesOn(continues.commitment, item.commitment))
+    const isOne = !restarts && isOneCommitment(continues?.commitment, item.commitment);
+    if (continues && (isOne || goesOn(continues.commitment, item.commitment)))
       record.commitment_line_id = continues.record.commitment_line_id ?? continues.id;
     return { record, priced, follows };
   });

@@ -9,6 +9,7 @@ import { FarthingError } from '../../core/error.ts';
 import { type ClockProgress, withDone } from '../../core/test-clock/record.ts';
 import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
+import { refreshStatistics } from '../../storage/postgres/statistics.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { beginAdvance, endBrokenAdvance, holdAdvance } from '../../storage/test-clocks.ts';
 import { type DueKind, type DueReport, type DueSettings, dueKinds, nextOfEach } from '../billing/due-kinds.ts';
@@ -32,6 +33,10 @@ export async function tryAdvance(
 const AGAIN_MS = 20;
 const IDLE_MAX = 500;
 
+/** What an advance fills: years of it in a minute, which is as often as the database looks at it by itself (docs/decisions/0029-ten-years.md). */
+const FILLED = ['invoices', 'invoice_line_items', 'system_events', 'audit_entries', 'subscriptions'];
+const LOOKED_AT_FIRST = 400;
+
 class Advance {
   readonly #stores: Stores;
   readonly #place: RunPlace;
@@ -40,6 +45,8 @@ class Advance {
   readonly #worker = randomUUID();
   readonly #plans: PlansInHand;
   #idle = 0;
+  /** When so much is done the database looks at how it is spread, and then at twice as much. */
+  #looked_at = LOOKED_AT_FIRST;
 
   constructor(stores: Stores, place: RunPlace, { settings, ...attempt }: Attempt & { settings: DueSettings }) {
     this.#stores = stores;
@@ -77,13 +84,13 @@ class Advance {
   }
 
   /**
-   * Whoever advanced it before may have ended between the move to an instant and what is looked at there, which is due behind where the clock stands
-   * alone: it is looked at once more. What was done is not done again.
+   * Whoever advanced it before may have ended, or failed, between the move to an instant and what is looked at there, which is due behind
+   * where the clock stands alone: it is looked at once more. What was done is not done again.
    */
   async #endBrokenStep(): Promise<void> {
     const clock = await this.#clock();
     const at = clock && instantOf(clock.frozen_time);
-    if (at === null || at === instantOf(clock!.advanced_from)) return;
+    if (at === null || (at === instantOf(clock!.advanced_from) && !clock!.is_at_failure)) return;
     const instants = await this.#instants(at - 1);
     await this.#step(clock!, { at, kinds: this.#kinds.filter((_, index) => instants[index] === at) });
   }
@@ -110,7 +117,7 @@ class Advance {
     let { progress } = clock;
     for (const kind of kinds) {
       const before = progress;
-      if (!kind.minds_plans) this.#plans.forget();
+      if (!kind.plans_in_hand) this.#plans.forget();
       const report = await kind.run(this.#stores, {
         now: new Date(at),
         only: { tenant_id, environment_id },
@@ -126,6 +133,13 @@ class Advance {
     else return this.#waitABit(kinds, at);
     const isFirst = isNew || progress.instants === 0;
     if (isDone) await this.#keep(clock.id, { ...progress, instants: progress.instants + (isFirst ? 1 : 0) });
+    await this.#lookAtSpread(countOf(progress));
+  }
+
+  async #lookAtSpread(done: number): Promise<void> {
+    if (done < this.#looked_at) return;
+    this.#looked_at = 2 * done;
+    await refreshStatistics(this.#stores.postgres, FILLED);
   }
 
   async #move({ id }: TestClockModel, at: Milliseconds): Promise<boolean> {

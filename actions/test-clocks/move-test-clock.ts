@@ -38,9 +38,15 @@ export async function advanceLater(
       progress: NO_PROGRESS,
       failure: null,
       worker: null,
+      is_at_failure: isAtFailure(clock),
     };
     return TestClockModel.change(clock, advancing, { by: author, database: transaction });
   });
+}
+
+/** One that failed before it had moved has nothing to look at again. */
+function isAtFailure({ test_clock_status, frozen_time, advanced_from, is_at_failure }: TestClockModel): boolean {
+  return test_clock_status === 'failed' && (is_at_failure || instantOf(frozen_time) !== instantOf(advanced_from));
 }
 
 /** Work that was asked for before is done at the instant at which it was: what it writes is not spread over the advance. */

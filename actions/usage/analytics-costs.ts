@@ -116,5 +116,6 @@ async function partOf(stores: Stores, item: AnalyticsItem, window: { start: numb
     ? recordedUsage(await gatherInvoicedLines(stores.postgres, item.subscription))
     : [];
   const service = { start: Math.max(window.start, item.start_ms), end: window.end };
-  return commitmentPart(item, service, { subscription, recorded });
+  // By itself, as an invoice of just this line and time would have it.
+  return commitmentPart({ ...item, committed_lines: null }, service, { subscription, recorded });
 }

@@ -15,7 +15,7 @@ import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
-import { billedSubscription, commitmentOf, found } from '../billing/billable-items.ts';
+import { billedSubscription, commitmentOf, found, withCommittedLines } from '../billing/billable-items.ts';
 import { type Allowances, allowancesOf } from '../billing/gather-allowances.ts';
 import { membersOf } from '../billing/members.ts';
 
@@ -50,20 +50,23 @@ export async function gatherAnalyticsItems(database: Database, scope: Scope, ask
   const members = await membersOf(database, scope, subscriptions);
   const at = new Date(Math.min(asked.now.getTime(), msOf(asked.end_us) - 1));
   const allowances: Allowances = lines.length === 0 ? new Map() : await allowancesOf(database, subscriptions, at);
-  return lines.flatMap((record) => {
+  const items = lines.map((record) => {
     const subscription = found(bySubscription, record.subscription_id, 'subscription');
     const price = found(prices, record.price_id, 'price');
     const meter = found(meters, price.meter_id ?? '', 'meter');
+    return { ...priced(record, { price, meter, subscription }), subscription };
+  });
+  return withCommittedLines(items).flatMap((item) => {
+    const { record, subscription, meter } = item;
     const { external_id } = found(customers, subscription.customer_id, 'customer');
     const life = lifeOf(record, subscription, asked);
     return life === null
       ? []
       : [
           {
-            ...priced(record, { price, meter, subscription }),
+            ...item,
             ...life,
             allowances: allowances.get(subscription.id)?.get(meter.id) ?? [],
-            subscription,
             external_customer_id: external_id,
             members: members.get(subscription.id)!,
           },

@@ -5,7 +5,7 @@
  */
 import { usageCharge } from '../../core/billing/line-amount.ts';
 import { type Charged, chargedBy, NOTHING_CHARGED, type Stretch } from '../../core/billing/stretches.ts';
-import { commitmentPart } from '../../core/commitment/part.ts';
+import { commitmentPart, drawnIn } from '../../core/commitment/part.ts';
 import { ZERO } from '../../core/decimal.ts';
 import type { Allowance } from '../../core/entitlement/allowance.ts';
 import { groupBy } from '../../core/group-by.ts';
@@ -150,7 +150,7 @@ function chargeOf({ item, since_us, at_us, service }: Cut, { report, total }: An
     windows: [{ ...window, before: ZERO, after: quantity }],
   }));
   const measured = { quantity, event_count, buckets, bucket_starts, as_of, high_water, meter_version, allowances };
-  const commitment = item.commitment?.duration ? null : item.commitment;
+  const commitment = drawnIn(item, whole, { subscription: billed }) ? null : item.commitment;
   const asked = { subscription: billed, recorded: [] };
   const part = commitment && { ...commitmentPart(item, whole, asked), is_last: at_us === service.end_us };
   const { currency } = subscription;

@@ -3,6 +3,7 @@
  * before the period was over, and, of what stands on none and cannot be priced by itself, the lines of the preview.
  */
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
+import { drawnIn } from '../../core/commitment/part.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
 import type { InvoiceStatus } from '../../core/invoice/record.ts';
@@ -13,7 +14,7 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
-import { runningUntilEnd } from '../billing/billable-items.ts';
+import { billedSubscription, runningUntilEnd } from '../billing/billable-items.ts';
 import { planFromStores } from '../billing/gather-billing.ts';
 import { subscriptionCommitment } from '../billing/gather-commitments.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
@@ -102,7 +103,7 @@ const PREVIEWS_AT_ONCE = 4;
 
 /**
  * By `chargeKey`, as the preview says them: charges of running periods that others bear on, what was invoiced of them, a commitment
- * of the subscription or of a longer term, a limit that begins elsewhere.
+ * of the subscription, of a longer term or of lines that follow one another, a limit that begins elsewhere.
  */
 export async function saidByPreview(
   stores: Stores,
@@ -148,7 +149,13 @@ function isOpen({ item, period }: Started, { byCharge }: SaidLines): boolean {
 }
 
 function standsAlone({ item, period }: Started, { partial }: SaidLines): boolean {
+  const subscription = billedSubscription(item.subscription);
   const isInvoiced = partial.get(item.id)?.some(({ service }) => service.start >= period.start);
   const isLimitedAlone = allowancesOf(item).length === (item.allowances ?? []).length;
-  return !isInvoiced && !item.commitment?.duration && isLimitedAlone && !subscriptionCommitment(item.subscription);
+  return (
+    !isInvoiced &&
+    !drawnIn(item, period, { subscription }) &&
+    isLimitedAlone &&
+    !subscriptionCommitment(item.subscription)
+  );
 }

@@ -7,11 +7,14 @@ import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import { type RealTime, realTimeBalance, type UnpaidInvoice } from '../../core/wallet/real-time.ts';
+import type { Gathering } from '../../storage/kept/gather-desk.ts';
 import type { KeptAnswer, Made } from '../../storage/kept/kept-answer.ts';
-import { fromKept, keptAnswer } from '../../storage/kept/kept-answers.ts';
+import { fromKept, type KeptView, keptAnswer } from '../../storage/kept/kept-answers.ts';
 import { noteStartsToCome } from '../../storage/kept/starts-to-come.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import { listTogether } from '../../storage/models/side-by-side.ts';
+import { keyOf } from '../../storage/models/statements.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
@@ -26,32 +29,24 @@ export async function realTimeOf(stores: Stores, wallet: WalletModel, now: Date)
   if (!owes(wallet)) return { ...realTimeBalance(wallet, NOTHING), as_of: now.toISOString() };
   const { tenant_id, environment_id } = wallet;
   const asked = { tenant_id, environment_id, key: chargesKey(wallet), now, about: [wallet.customer_id] };
-  const { answer, as_of } = await keptAnswer(stores, asked, () => charges(stores, wallet, now));
+  const { answer, as_of } = await keptAnswer(stores, asked, (gathering) => charges(stores, wallet, gathering));
   return { ...realTimeBalance(wallet, answer), as_of };
 }
 
 /** As the stores have it now, for whoever decides by it what may be spent. */
 export async function realTimeNow(stores: Stores, wallet: WalletModel, now: Date): Promise<RealTime> {
-  return realTimeBalance(wallet, owes(wallet) ? (await charges(stores, wallet, now)).answer : NOTHING);
+  const gathering = { database: stores.postgres, now };
+  return realTimeBalance(wallet, owes(wallet) ? (await charges(stores, wallet, gathering)).answer : NOTHING);
 }
 
 type Balance = { readonly wallet: WalletModel; readonly realTime: RealTimeAsOf };
 
 /** The wallet with its balance, where nothing has to be gathered for it; undefined where something has. */
-export async function balanceFromKept(
-  stores: Stores,
-  scope: Scope,
-  { id, now }: { id: string; now: Date },
-): Promise<Balance | undefined> {
-  const found = await fromKept(stores, { ...scope, now }, async (find) => {
-    const wallet = (await find<WalletModel>(walletKey(id)))?.answer;
-    if (wallet === undefined) return undefined;
-    const owed = owes(wallet) ? await find<Owed>(chargesKey(wallet)) : { answer: NOTHING };
-    return owed && { wallet, realTime: realTimeBalance(wallet, owed.answer) };
-  });
-  if (found === undefined) return undefined;
-  const { wallet, realTime } = found.answer;
-  return { wallet, realTime: { ...realTime, as_of: found.as_of } };
+export function balanceFromKept({ find, as_of }: KeptView, id: string): Balance | undefined {
+  const wallet = find<WalletModel>(walletKey(id));
+  if (wallet === undefined) return undefined;
+  const owed = owes(wallet) ? find<Owed>(chargesKey(wallet)) : NOTHING;
+  return owed && { wallet, realTime: { ...realTimeBalance(wallet, owed), as_of } };
 }
 
 /** The same, gathered where it is not there, and kept. */
@@ -64,9 +59,7 @@ export async function balanceOf(
   const { answer: wallet } = await keptAnswer(
     stores,
     { tenant_id, environment_id, key: walletKey(id), now },
-    async () => ({
-      answer: await WalletModel.fetch(scope, id, { database: stores.postgres }),
-    }),
+    async ({ database }) => ({ answer: await WalletModel.fetch(scope, id, { database }) }),
   );
   return { wallet, realTime: await realTimeOf(stores, wallet, now) };
 }
@@ -98,12 +91,12 @@ export async function chargesDiffer(stores: Stores, kept: KeptAnswer, now: Date)
   let differs: string | null = null;
   // What arrives in between is no difference.
   for (let tries = 0; tries < 3; tries++) {
-    const found = await fromKept(stores, asked, async (find) => (await find<Owed>(asked.key))?.answer);
+    const found = await fromKept(stores, asked, (find) => find<Owed>(asked.key));
     if (found === undefined) return null;
     const { answer } = await charges(
       { ...stores, usage_memory: undefined },
       { ...kept.scope, customer_id, currency },
-      now,
+      { database: stores.postgres, now },
     );
     const [told, anew] = [JSON.stringify(found.answer), JSON.stringify(answer)];
     if (told === anew) return [];
@@ -112,10 +105,10 @@ export async function chargesDiffer(stores: Stores, kept: KeptAnswer, now: Date)
   return differs === null ? [] : [differs];
 }
 
-async function charges(stores: Stores, of: OfCustomer, now: Date): Promise<Made<Owed>> {
+async function charges(stores: Stores, of: OfCustomer, gathering: Gathering): Promise<Made<Owed>> {
   // In the order in which a charge goes from the one to the other, so that none is missed by who reads meanwhile.
-  const running = await currentUsage(stores, of, now);
-  const unpaid = await unpaidOf(of, stores.postgres);
+  const running = await currentUsage(stores, of, gathering);
+  const unpaid = await unpaidOf(of, gathering.database);
   const owed = (usage: readonly Decimal[]): Owed => ({ current_usage: sumOf(usage), unpaid });
   const answer = owed(running.map((one) => one.answer));
   const parts = running.flatMap(({ again }) => again ?? []);
@@ -123,25 +116,38 @@ async function charges(stores: Stores, of: OfCustomer, now: Date): Promise<Made<
   return {
     answer,
     ...(late.length === 0 ? {} : { late_before_ms: Math.max(...late) as Milliseconds }),
-    ...(parts.length < running.length
-      ? {}
-      : { again: async (read) => owed(await Promise.all(parts.map(async (part) => part(read)))) }),
+    ...(parts.length < running.length ? {} : { again: (read) => owed(parts.map((part) => part(read))) }),
   };
 }
 
 /** Of the running periods, after coupons. What a group has its parent is charged. */
-async function currentUsage(stores: Stores, of: OfCustomer, now: Date): Promise<Made<Decimal>[]> {
-  const { customer_id, currency } = of;
-  const database = stores.postgres;
-  const found = await SubscriptionModel.in(of, database)
-    .where({ currency, status: 'published' })
-    .whereIn('subscription_status', ['active', 'trialing', 'incomplete'])
-    .where((either) => void either.where({ customer_id }).orWhere({ invoicing_customer_id: customer_id }));
+async function currentUsage(stores: Stores, of: OfCustomer, { database, now }: Gathering): Promise<Made<Decimal>[]> {
+  const { customer_id } = of;
+  const found = await SubscriptionModel.chargedTo(of, of, database);
   const charged = found.filter((one) => addresseeOf(one) === customer_id);
   const running: Made<Decimal>[] = [];
-  for (const subscription of charged.filter(isInvoiced)) running.push(await runningCharge(stores, subscription, now));
+  for (const subscription of charged.filter(isInvoiced))
+    running.push(await runningCharge(stores, subscription, { database, now }));
   await noteStartsToCome(database, of, { customer_id, subscription_ids: charged.map(({ id }) => id), now });
   return running;
+}
+
+async function unpaidOfAll(
+  of: Scope & Pick<OfCustomer, 'currency'>,
+  customer_ids: readonly string[],
+  database: Database,
+): Promise<InvoiceModel[]> {
+  const purchases = WalletTransactionModel.in(of, database)
+    .where({ transaction_reason: 'PURCHASED_CREDIT_INVOICED', reference_type: 'INVOICE' })
+    .whereIn('customer_id', [...customer_ids])
+    .select('reference_id');
+  return InvoiceModel.in(of, database)
+    .where({ currency: of.currency, status: 'published' })
+    .whereIn('customer_id', [...customer_ids])
+    .whereIn('invoice_status', ['DRAFT', 'FINALIZED'])
+    .where('amount_remaining', '>', 0)
+    .where('invoice_type', '<>', 'CREDIT')
+    .whereNotIn('id', purchases);
 }
 
 function isInvoiced({ subscription_type }: SubscriptionModel): boolean {
@@ -151,15 +157,11 @@ function isInvoiced({ subscription_type }: SubscriptionModel): boolean {
 /** Drafts too: their period is over, and they will be paid. What buys credits is no charge on them. */
 async function unpaidOf(of: OfCustomer, database: Database): Promise<UnpaidInvoice[]> {
   const { customer_id, currency } = of;
-  const purchases = WalletTransactionModel.in(of, database)
-    .where({ customer_id, transaction_reason: 'PURCHASED_CREDIT_INVOICED', reference_type: 'INVOICE' })
-    .select('reference_id');
-  const invoices = await InvoiceModel.in(of, database)
-    .where({ customer_id, currency, status: 'published' })
-    .whereIn('invoice_status', ['DRAFT', 'FINALIZED'])
-    .where('amount_remaining', '>', 0)
-    .where('invoice_type', '<>', 'CREDIT')
-    .whereNotIn('id', purchases);
+  const key = keyOf('unpaid', InvoiceModel, of.tenant_id, of.environment_id, currency);
+  const valueOf = (invoice: InvoiceModel) => invoice.customer_id;
+  const invoices = await listTogether(database, { key, values: [customer_id], valueOf }, (customer_ids) =>
+    unpaidOfAll(of, customer_ids, database),
+  );
   const ids = invoices.map(({ id }) => id);
   const lines = ids.length === 0 ? [] : await InvoiceLineItemModel.in(of, database).whereIn('invoice_id', ids);
   return invoices.map((invoice) => ({

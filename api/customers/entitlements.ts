@@ -4,8 +4,9 @@ import { checkNamed, featuresCalled } from '../../actions/entitlements/check-nam
 import { entitledFeatures, grantingSubscriptions, type Reading } from '../../actions/entitlements/entitled-features.ts';
 import { limitedAgain, limitedUsage, type Used } from '../../actions/entitlements/limited-usage.ts';
 import { invalid } from '../../core/error.ts';
+import type { Gathering } from '../../storage/kept/gather-desk.ts';
 import type { ReadKept } from '../../storage/kept/kept-answer.ts';
-import { fromKept, keptAnswer } from '../../storage/kept/kept-answers.ts';
+import { keptAnswer } from '../../storage/kept/kept-answers.ts';
 import { noteStartsToCome } from '../../storage/kept/starts-to-come.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -50,20 +51,14 @@ export const customerEntitlementRoutes: Route[] = [
     query: EntitlementsQuery,
     success: 200,
     answer: CustomerEntitlementsAnswer,
-    kept: async ({ params, query }, { scope, services, now }) =>
-      (
-        await fromKept(
-          services,
-          { ...scope, now },
-          async (find) => (await find<object>(entitledKey(params.id, query)))?.answer,
-        )
-      )?.answer,
+    kept: ({ params, query }, { kept }) => kept.find<object>(entitledKey(params.id, query)),
     handle: async ({ params, query }, context) => {
       const { scope, services, now } = context;
       const asked = { ...scope, key: entitledKey(params.id, query), now };
-      const make = async () => {
-        const customer = await CustomerModel.fetch(scope, params.id, { database: services.postgres });
-        return { answer: await entitlementsOf(customer, query, context) };
+      const make = async (gathering: Gathering) => {
+        const within = gatheredIn(context, gathering);
+        const customer = await CustomerModel.fetch(scope, params.id, gathering);
+        return { answer: await entitlementsOf(customer, query, within) };
       };
       return (await keptAnswer(services, asked, make)).answer;
     },
@@ -100,13 +95,9 @@ export const customerEntitlementRoutes: Route[] = [
     query: UsageQuery,
     success: 200,
     answer: CustomerUsageAnswer,
-    kept: async ({ query }, { scope, services, now }) => {
-      const known = await fromKept(
-        services,
-        { ...scope, now },
-        async (find) => (await find<object>(usageKey(query)))?.answer,
-      );
-      return known && { ...known.answer, as_of: known.as_of };
+    kept: ({ query }, { kept }) => {
+      const known = kept.find<object>(usageKey(query));
+      return known && { ...known, as_of: kept.as_of };
     },
     handle: async ({ query }, context) => usageOf(query, context),
   }),
@@ -143,7 +134,7 @@ async function entitlementsOf(customer: CustomerModel, query: EntitlementsQuery,
 async function usageOf(query: UsageQuery, context: Context) {
   const { scope, services, now } = context;
   const asked = { ...scope, key: usageKey(query), now };
-  const { answer, as_of } = await keptAnswer(services, asked, () => makeUsage(query, context));
+  const { answer, as_of } = await keptAnswer(services, asked, (gathering) => makeUsage(query, context, gathering));
   return { ...answer, as_of };
 }
 
@@ -155,7 +146,13 @@ function usageKey(query: UsageQuery): string {
   return `customer usage ${JSON.stringify(query)}`;
 }
 
-async function makeUsage(query: UsageQuery, context: Context) {
+/** What is read, read there and as of then. */
+function gatheredIn(context: Context, { database, now }: Gathering): Context {
+  return { ...context, services: { ...context.services, postgres: database }, now };
+}
+
+async function makeUsage(query: UsageQuery, asking: Context, gathering: Gathering) {
+  const context = gatheredIn(asking, gathering);
   const reading = readingOf(context);
   const customer = await chosenCustomer(query, reading);
   await checkNamed(customer.id, query, reading);
@@ -163,7 +160,7 @@ async function makeUsage(query: UsageQuery, context: Context) {
   const subscriptions = await grantingSubscriptions(customer.id, query.subscription_ids, reading);
   const entitled = await entitledFeatures(subscriptions, [...(query.feature_ids ?? []), ...called], reading);
   await noteStarts(customer, subscriptions, reading);
-  const usages = await limitedUsage(context.services, { entitled, reading });
+  const usages = await limitedUsage(asking.services, { entitled, reading });
   const { again, until_ms } = limitedAgain(usages, context.now);
   const features = await showLimitedUsage(usages, context);
   const answer = { customer_id: customer.id, features, period: commonPeriod(subscriptions), pagination: null };

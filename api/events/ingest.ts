@@ -3,11 +3,12 @@
 import { isAscii } from 'node:buffer';
 import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/events/append-events.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
-import { bulkFault, eventsOf, faultOfEvent, faultOfKeys } from '../../core/event/accept.ts';
+import { bulkFault, eventsOf, faultOfEvent, faultOfKeys, reservationIn } from '../../core/event/accept.ts';
 import { checkBulk, type EventRules } from '../../core/event/check-body.ts';
 import { timedEvent } from '../../core/event/timed.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import { elementSpansUnder, type Span } from '../../core/metering/event-text.ts';
+import { uncommittedOf } from '../../storage/models/reservation.ts';
 import { fieldPath } from '../http/errors.ts';
 import { checkKeys, refusedKeys, whyRefused } from '../http/ignored-keys.ts';
 import { type Context, type Route, route } from '../http/route.ts';
@@ -45,7 +46,8 @@ export const ingestRoutes: Route[] = [
       const event = body.value;
       checkKeys(IngestEventRequest, event, context);
       const span = { start: 0, end: body.bytes.length };
-      const fault = faultOfEvent(event) ?? faultOfKeys(body.characters, span);
+      const [reserved] = await faultsOfReserved([event], context);
+      const fault = faultOfEvent(event) ?? faultOfKeys(body.characters, span) ?? reserved?.[1];
       if (fault) throw invalid(fault.field || 'body', fault.why);
       const [event_id] = await append(context, body, {
         events: [{ span, event_id: idOf(event) }],
@@ -75,10 +77,15 @@ export const ingestRoutes: Route[] = [
       const body = bodyOf(context);
       const events = eventsOf(body.value);
       const misspelt = faultsOfKeys(body, context);
+      const reserved = await faultsOfReserved(events, context);
       const spans = elementSpansUnder(body.characters, 'events');
       const faults = faultsOf(
         events,
-        (event, index) => misspelt.get(index) ?? faultOfEvent(event) ?? faultOfKeys(body.characters, spans[index]!),
+        (event, index) =>
+          misspelt.get(index) ??
+          faultOfEvent(event) ??
+          faultOfKeys(body.characters, spans[index]!) ??
+          reserved.get(index),
       );
       if (faults.length > 0 && !query.verdicts) throw bulkFault(faults);
       const ids = await appendGood(context, body, { events, spans, faults });
@@ -108,8 +115,9 @@ export const ingestRoutes: Route[] = [
       const body = bodyOf(context);
       const events = eventsOf(body.value);
       checkKeys(BulkIngestRawEventRequest, body.value, context);
-      const faults = faultsOf(events, (event) =>
-        isObject(event) ? undefined : { field: '', why: 'must be a JSON object' },
+      const reserved = await faultsOfReserved(events, context);
+      const faults = faultsOf(events, (event, index) =>
+        isObject(event) ? reserved.get(index) : { field: '', why: 'must be a JSON object' },
       );
       if (faults.length > 0) throw bulkFault(faults);
       await appendGood(context, body, { events, spans: elementSpansUnder(body.characters, 'events'), faults });
@@ -159,6 +167,19 @@ function faultsOfKeys(body: Body, context: Context): Map<number, Omit<Fault, 'in
     if (!faults.has(index)) faults.set(index, { field: fieldPath(path), why: whyRefused(key) });
   }
   return faults;
+}
+
+/** Those under the id of a reservation that is not committed yet, by the index of the event. */
+async function faultsOfReserved(
+  events: readonly unknown[],
+  { services, scope }: Context,
+): Promise<Map<number, Omit<Fault, 'index'>>> {
+  const named = events.map((event) => (isObject(event) ? reservationIn(event['event_id']) : undefined));
+  const ids = named.flatMap((id) => id ?? []);
+  if (ids.length === 0) return new Map();
+  const open = await uncommittedOf(scope, ids, services.postgres);
+  const why = 'is the id of a reservation, which becomes an event by its commit';
+  return new Map(named.flatMap((id, index) => (id && open.has(id) ? [[index, { field: 'event_id', why }]] : [])));
 }
 
 type Check = (event: unknown, index: number) => Omit<Fault, 'index'> | undefined;
@@ -226,7 +247,7 @@ function idOf(event: unknown): string | undefined {
   return typeof event_id === 'string' && event_id.trim() !== '' ? event_id : undefined;
 }
 
-function isObject(value: unknown): boolean {
+function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 

@@ -11,8 +11,7 @@ import { z } from 'zod';
 import type { Permission } from '../../core/access/role.ts';
 import { errorRecord, type FarthingError } from '../../core/error.ts';
 import { completeKeys } from '../../core/json/complete-keys.ts';
-import type { Scope } from '../../core/scope.ts';
-import { clockOf } from '../../storage/environment-clock.ts';
+import { viewKept } from '../../storage/kept/kept-answers.ts';
 import type { HttpMetrics } from '../metrics.ts';
 import type { Services } from '../services.ts';
 import { type Caller, knownCaller, rateLimitsOf } from './auth.ts';
@@ -21,7 +20,8 @@ import { parseQuery } from './query-string.ts';
 import { lineOfAnswer, requestIdOf } from './request-log.ts';
 import type { Route } from './route.ts';
 
-type Headers = readonly (readonly [name: string, value: string])[];
+/** Names and values in turn. */
+type Headers = readonly string[];
 type Mounted = {
   readonly routes: readonly Route[];
   readonly metrics: HttpMetrics;
@@ -35,18 +35,37 @@ export function keptReads(services: Services, mounted: Mounted): RequestListener
   const routes = mounted.routes.flatMap((route) => keptRoute(route) ?? []);
   return (request, response) => {
     const asked = request.method === 'GET' ? askedIn(routes, request.url!) : undefined;
-    if (asked === undefined) return mounted.otherwise(request, response);
-    const began = performance.now();
-    found(services, asked, request).then(
-      (known) => {
-        if (known === undefined) return mounted.otherwise(request, response);
-        const answering = { services, mounted, route: asked.route, began };
-        return answer(request, response, { ...answering, ...known });
-      },
-      // It says why.
-      () => mounted.otherwise(request, response),
-    );
+    const caller = asked && knownCaller(request as Request, asked.route.access, services, services.clock());
+    if (asked === undefined || caller === undefined) return mounted.otherwise(request, response);
+    answerKept(request, response, { services, mounted, asked, caller, began: performance.now() });
   };
+}
+
+type Answering = {
+  readonly services: Services;
+  readonly mounted: Mounted;
+  readonly asked: Asked;
+  readonly caller: Caller;
+  readonly began: number;
+};
+
+/** Whatever is not there, or fails, is left to the framework, which says why. */
+function answerKept(request: IncomingMessage, response: ServerResponse, answering: Answering): void {
+  const { services, mounted, asked, caller } = answering;
+  const otherwise = () => mounted.otherwise(request, response);
+  const now = services.clock();
+  const scope = { tenant_id: caller.tenant_id, environment_id: caller.environment_id };
+  viewKept(services, { ...scope, now }, (kept) => {
+    if (kept === null) return otherwise();
+    let value: unknown;
+    try {
+      value = asked.route.route.kept!(asked.input as never, { kept, now });
+    } catch {
+      return otherwise();
+    }
+    if (value === undefined) otherwise();
+    else void answer(request, response, { ...answering, value });
+  });
 }
 
 type KeptRoute = {
@@ -93,55 +112,39 @@ function inputOf({ names, queryNames, route }: KeptRoute, match: RegExpExecArray
   return { params, query: query?.data };
 }
 
-type Found = { readonly caller: Caller; readonly scope: Scope; readonly value: unknown };
-
-async function found(
-  services: Services,
-  { route, input }: Asked,
+async function answer(
   request: IncomingMessage,
-): Promise<Found | undefined> {
-  const now = services.clock();
-  const caller = knownCaller(request as Request, route.access, services, now);
-  if (caller === undefined) return undefined;
-  const scope = { tenant_id: caller.tenant_id, environment_id: caller.environment_id };
-  if ((await clockOf(services.postgres, scope, now.getTime())) !== null) return undefined;
-  const value = await route.route.kept!(input as never, { scope, services, now });
-  return value === undefined ? undefined : { caller, scope, value };
-}
-
-type Answering = Found & {
-  readonly services: Services;
-  readonly mounted: Mounted;
-  readonly route: KeptRoute;
-  readonly began: number;
-};
-
-async function answer(request: IncomingMessage, response: ServerResponse, answering: Answering): Promise<void> {
-  const { services, mounted, route, caller, scope, value, began } = answering;
-  const request_id = requestIdOf(request, response);
-  for (const [name, of] of mounted.headers) response.setHeader(name, of);
-  const set = (name: string, of: string) => response.setHeader(name, of);
+  response: ServerResponse,
+  { value, ...answering }: Answering & { readonly value: unknown },
+): Promise<void> {
+  const { services, mounted, asked, caller, began } = answering;
+  const { route, path } = asked.route;
+  const headers: string[] = [...mounted.headers];
+  const set = (name: string, of: string) => void headers.push(name, of);
+  const request_id = requestIdOf(request, { setHeader: set as never });
   let body: string;
+  let http_status: number = route.success;
   try {
     await rateLimitsOf(services).countRequest(caller.secret_id ?? caller.user_id, { set });
-    body = JSON.stringify(completeKeys(route.route.answer!, value));
-    response.statusCode = route.route.success;
+    body = JSON.stringify(completeKeys(route.answer!, value));
   } catch (error) {
     const known: FarthingError = asFarthingError(error);
     if (known.http_status_code >= 500) services.logger.error({ err: error, request_id }, 'request failed');
     setErrorHeaders({ set }, known);
-    response.statusCode = known.http_status_code;
+    http_status = known.http_status_code;
     body = JSON.stringify(errorRecord(known));
   }
-  response.setHeader('Content-Type', 'application/json; charset=utf-8');
-  response.setHeader('Content-Length', Buffer.byteLength(body));
+  set('Content-Type', 'application/json; charset=utf-8');
+  set('Content-Length', String(Buffer.byteLength(body)));
+  // In one list, which is written as it stands.
+  response.writeHead(http_status, headers);
   response.end(body);
   const duration_ms = performance.now() - began;
-  const http_status = response.statusCode;
-  mounted.metrics.measured({ route: route.path, status: http_status, seconds: duration_ms / 1000 });
+  mounted.metrics.measured({ route: path, status: http_status, seconds: duration_ms / 1000 });
   const level = http_status >= 500 ? 'error' : 'info';
   if (!services.logger.isLevelEnabled(level)) return;
-  const said = { scope, method: request.method, url: request.url!, route: route.path, http_status };
+  const scope = { tenant_id: caller.tenant_id, environment_id: caller.environment_id };
+  const said = { scope, method: request.method, url: request.url!, route: path, http_status };
   const line = { request_id, ...lineOfAnswer({ ...said, duration_ms: Math.round(duration_ms) }) };
   services.logger[level](line, 'request completed');
 }
@@ -154,5 +157,5 @@ export function headersOf(handlers: readonly RequestHandler[]): Headers {
   const set = (name: string, value: string) => response.setHeader(name, value);
   const framed = Object.assign(response, { set }) as unknown as Response;
   for (const handler of handlers) void handler(request as Request, framed, () => undefined);
-  return Object.entries(response.getHeaders()).map(([name, value]) => [name, String(value)] as const);
+  return Object.entries(response.getHeaders()).flatMap(([name, value]) => [name, String(value)]);
 }

@@ -10,6 +10,7 @@ import type { Permission } from '../../core/access/role.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import type { EnvironmentClock } from '../../storage/environment-clock.ts';
+import type { KeptView } from '../../storage/kept/kept-answers.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
 import type { Effects } from './effects.ts';
@@ -89,11 +90,11 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   /** Of a POST that is not public: how it is done once. */
   once?: Once<{ params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }>;
   /** What `handle` would answer, where all of it is kept in memory; undefined where something has to be gathered (kept-reads.ts). */
-  kept?(input: { params: Decoded<P>; query: Decoded<Q> }, context: KeptContext): Promise<unknown>;
+  kept?(input: { params: Decoded<P>; query: Decoded<Q> }, context: KeptContext): unknown;
   handle(input: { params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }, context: Context): Promise<unknown>;
 };
 
-export type KeptContext = Pick<Context, 'scope' | 'services' | 'now'>;
+export type KeptContext = Pick<Context, 'now'> & { readonly kept: KeptView };
 
 /** A route of whatever shapes, as the table of contents holds it. */
 export type Route = RouteDefinition<Shape | undefined, Shape | undefined, Shape | undefined>;

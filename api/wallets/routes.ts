@@ -43,12 +43,12 @@ import {
 } from './schema.ts';
 import {
   balanceShown,
+  keptBalanceShown,
   showBalance,
   showTransaction,
   showTransactions,
   showWallet,
   showWallets,
-  WITHOUT,
 } from './show.ts';
 
 const tag = 'Wallets';
@@ -248,10 +248,10 @@ function balanceRoute(path: string, operation_id: string): Route {
       'The balance less what was used in the running periods and what stands on invoices that are not paid, of the prices that it pays for. 0 of one that is not active.',
     query: BalanceQuery,
     answer: WalletBalanceAnswer,
-    kept: async ({ params, query }, { scope, services, now }) => {
+    kept: ({ params, query }, { kept, now }) => {
       if ((query.expand ?? []).length > 0) return undefined;
-      const known = await balanceFromKept(services, scope, { id: params.id, now });
-      return known && balanceShown({ ...WITHOUT, ...known.wallet }, known.realTime, now);
+      const known = balanceFromKept(kept, params.id);
+      return known && keptBalanceShown(known, now);
     },
     handle: async ({ params, query }, context) => {
       const { scope, services, now } = context;

@@ -67,6 +67,13 @@ export const ROLES: readonly Role[] = [
     user_types: ['service_account'],
   },
   {
+    id: 'reserver',
+    name: 'Reserver',
+    description: 'Asks what customers may use, holds it for them, and commits or releases what was held.',
+    permissions: { reservation: ['read', 'write'] },
+    user_types: ['service_account'],
+  },
+  {
     id: 'event_reader',
     name: 'Event reader',
     description: 'Reads events.',

@@ -263,6 +263,28 @@ export function sharesWithin(asked: Period, item: BilledItem, subscription: Bill
   return shares;
 }
 
+type Lived = Pick<BilledItem, 'start_ms' | 'end_ms'>;
+
+/**
+ * What an item and those beside it, which have its periods, serve in that of them which holds the instant, each for itself; and how much of
+ * a whole one they serve in all.
+ */
+export function servedBeside(
+  at: Milliseconds,
+  { item, beside, subscription }: { item: BilledItem; beside: readonly Lived[]; subscription: BilledSubscription },
+): { readonly services: readonly Period[]; readonly share: Decimal } {
+  const rule = itemRule(item, subscription);
+  const first = hasOwnPeriods(item, subscription)
+    ? Math.min(...beside.map(({ start_ms }) => start_ms))
+    : subscription.start_ms;
+  const period = periodContaining(at, startBefore(at, first, rule), rule);
+  if (period === undefined) return { services: [], share: ZERO };
+  const services = beside.flatMap((lived) => serviceIn(period, { ...item, ...lived }, subscription.end_ms) ?? []);
+  const served = services.reduce((sum, { start, end }) => sum + end - start, 0);
+  const { start, end } = regularPeriod(period, rule);
+  return { services, share: new Decimal(served).dividedBy(end - start) };
+}
+
 /** Of periods of one unit the one that holds an instant is found without those before it. */
 function startBefore(at: Milliseconds, first: Milliseconds, rule: PeriodRule): Milliseconds {
   return rule.billing_period_count === 1 ? Math.max(first, wholePeriod({ ...rule, period_start: at }).start) : first;

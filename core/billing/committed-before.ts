@@ -5,11 +5,17 @@
  */
 
 import { committedAmount } from '../commitment/line.ts';
-import { commitmentPart, committedLinesOf, type PartQuestion, type RecordedUsage } from '../commitment/part.ts';
+import {
+  commitmentPart,
+  committedLinesOf,
+  drawnIn,
+  type PartQuestion,
+  type RecordedUsage,
+} from '../commitment/part.ts';
 import type { Pool } from '../commitment/pool.ts';
 import { type PoolFacts, poolOf, termOfService } from '../commitment/subscription.ts';
-import { termOf } from '../commitment/term.ts';
 import { sumOf, ZERO } from '../decimal.ts';
+import { roundMoney } from '../money.ts';
 import type { Period } from '../time/period.ts';
 import { recordedBy } from './committed-lines.ts';
 import type { CommittedBefore } from './late-events.ts';
@@ -25,7 +31,7 @@ export function committedBefore<Item extends PricedItem>(
     partOf: (item, service) => (item.commitment ? commitmentPart(item, service, question) : undefined),
     poolOf(item, service) {
       if (facts !== null) return sharedPool(service, facts, { recorded, invoiced: question.recorded });
-      return item.commitment?.duration ? linePool(item, service, { ...question, recorded }) : null;
+      return item.commitment ? linePool(item, service, { ...question, recorded }) : null;
     },
     drew: (item, service, base_amount) => void recorded.push({ item_id: item.id, service, base_amount }),
   };
@@ -49,20 +55,21 @@ function sharedPool(
   return { ...pool, is_trued_up: pool.is_trued_up || (facts.commitment.true_up && isInvoiced) };
 }
 
-/** What a line has drawn in a term; once the term is over, what was lacking is paid. */
-function linePool(item: PricedItem, service: Period, { subscription, recorded }: PartQuestion): Pool {
-  const { type, value, overage_factor, true_up, duration } = item.commitment!;
-  const { since, item_ids, end_ms } = committedLinesOf(item);
-  const rule = { since, duration: duration!, timezone: subscription.timezone };
-  const term = termOf(service.start, rule);
-  const inTerm = recorded.filter(
-    (one) => item_ids.includes(one.item_id) && termOf(one.service.start, rule).start === term.start,
+/** What lines have drawn in a term, or one behind the other in a period; once that is over, what was lacking is paid. Null of one alone. */
+function linePool(item: PricedItem, service: Period, { subscription, recorded }: PartQuestion): Pool | null {
+  const shared = drawnIn(item, service, { subscription });
+  if (shared === null) return null;
+  const { type, value, overage_factor, true_up } = item.commitment!;
+  const { item_ids, end_ms } = committedLinesOf(item);
+  const drawn = recorded.filter(
+    (one) => item_ids.includes(one.item_id) && one.service.start >= shared.start && one.service.start < shared.end,
   );
-  const ends = Math.min(term.end, end_ms ?? Infinity, subscription.end_ms ?? Infinity);
+  const ends = Math.min(shared.end, end_ms ?? Infinity, subscription.end_ms ?? Infinity);
+  const whole = value === null ? ZERO : committedAmount(type, value, item.price);
   return {
-    amount: value === null ? ZERO : committedAmount(type, value, item.price),
+    amount: shared.is_term ? whole : roundMoney(whole.times(shared.share), item.price.currency),
     overage_factor,
-    used: sumOf(inTerm.map(({ base_amount }) => base_amount)),
-    is_trued_up: true_up && inTerm.some((one) => one.service.end >= ends),
+    used: sumOf(drawn.map(({ base_amount }) => base_amount)),
+    is_trued_up: true_up && drawn.some((one) => one.service.end >= ends),
   };
 }

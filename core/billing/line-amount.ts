@@ -168,12 +168,12 @@ function priced(item: PricedItem, window: Period, pricing: Pricing): Priced {
   const base = sumOf(parts.map(({ amount }) => amount));
   const breakdown = parts.map(partText);
   if (!commitment) return { base, charge: base, breakdown, commitment_info: null };
-  const { amount, ...charged } = committedCharge(base, { commitment, price, part });
+  const { amount, charged, is_trued_up } = committedCharge(base, { commitment, price, part });
   return {
     base,
     charge: charged.charge,
     breakdown,
-    commitment_info: commitmentInfo(commitment, { amount, charged, currency }),
+    commitment_info: commitmentInfo({ ...commitment, true_up: is_trued_up }, { amount, charged, currency }),
     ...(part.since === undefined ? {} : { of_term: termText({ ...part, since: part.since }, amount) }),
   };
 }

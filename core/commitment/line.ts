@@ -30,23 +30,31 @@ export type CommitmentPart = {
   readonly share: Decimal;
   /** What was drawn in the term before. */
   readonly used: Decimal;
-  /** Whether what is lacking is charged now: at the end of the term. */
+  /** Whether what is lacking is charged now: at the end of the term, or with the last line of the period. */
   readonly is_last: boolean;
   /** When the term began, where it is one of several periods. */
   readonly since?: Milliseconds;
+  /** Of a term; else what others have used before in the period is not committed to any more. */
+  readonly is_term: boolean;
 };
 
-export const WHOLE_COMMITMENT: CommitmentPart = { share: new Decimal(1), used: ZERO, is_last: true };
+export const WHOLE_COMMITMENT: CommitmentPart = { share: new Decimal(1), used: ZERO, is_last: true, is_term: false };
 
-/** What a period's usage, priced already, costs under the commitment. */
+/**
+ * What a period's usage, priced already, costs under the commitment: the amount that it is committed to, and whether what lacks is
+ * charged. Lines of one period say what those before them have left of it, as these were charged.
+ */
 export function committedCharge(
   usage: Decimal,
   { commitment, price, part }: { commitment: LineCommitment; price: PriceTerms; part: CommitmentPart },
-): Charged & { readonly amount: Decimal } {
+): { readonly charged: Charged; readonly amount: Decimal; readonly is_trued_up: boolean } {
+  const { used, is_term, is_last } = part;
   const whole = committedAmount(commitment.type, commitment.value ?? ZERO, price);
-  const amount = roundMoney(whole.times(part.share), price.currency);
-  const committed: Committed = { ...commitment, amount, true_up: commitment.true_up && part.is_last };
-  return { ...applyCommitment(usage, committed, part.used), amount };
+  const all = roundMoney(whole.times(part.share), price.currency);
+  const amount = is_term ? all : Decimal.max(ZERO, all.minus(roundMoney(used, price.currency)));
+  const committed: Committed = { ...commitment, amount, true_up: commitment.true_up && is_last };
+  const charged = applyCommitment(usage, committed, is_term ? used : ZERO);
+  return { charged, amount, is_trued_up: is_term ? commitment.true_up : committed.true_up };
 }
 
 export function committedAmount(type: LineCommitment['type'], value: Decimal, price: PriceTerms): Decimal {

@@ -1,9 +1,9 @@
 /**
  * Which part of its commitment a charge is about (docs/rules/commitments.md, "Shorter periods" and "Over several periods"): one
- * of a billing period has the share of it that an advance charge would have; one of a longer term is not cut, and goes on
- * from what the term's earlier charges have drawn.
+ * of a billing period has the share of it that an advance charge would have, and is one of all lines that follow one another in it;
+ * one of a longer term is not cut, and goes on from what the term's earlier charges have drawn.
  */
-import { type BilledItem, type BilledSubscription, sharesWithin } from '../billing/charges.ts';
+import { type BilledItem, type BilledSubscription, servedBeside, sharesWithin } from '../billing/charges.ts';
 import { Decimal, sumOf } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
@@ -31,6 +31,8 @@ export type CommittedLines = {
   /** Where the last of them ends; null is open. */
   readonly end_ms: Milliseconds | null;
   readonly item_ids: readonly string[];
+  /** From when to when each of them lives. */
+  readonly lived: readonly Pick<BilledItem, 'start_ms' | 'end_ms'>[];
 };
 
 type CommittedItem = BilledItem & {
@@ -40,7 +42,7 @@ type CommittedItem = BilledItem & {
 };
 
 export function committedLinesOf({ committed_lines, id, start_ms, end_ms }: CommittedItem): CommittedLines {
-  return committed_lines ?? { since: start_ms, end_ms, item_ids: [id] };
+  return committed_lines ?? { since: start_ms, end_ms, item_ids: [id], lived: [{ start_ms, end_ms }] };
 }
 
 /** Whether a commitment over several periods goes on where a line follows another: as long as its terms are as long. */
@@ -48,24 +50,60 @@ export function goesOn(before: LineCommitment | null | undefined, after: LineCom
   return Boolean(before?.duration) && before?.duration === after?.duration;
 }
 
+/** Whether lines that follow one another inside a billing period have one commitment: as long as it is the same. */
+export function isOneCommitment(before: LineCommitment | null | undefined, after: LineCommitment | null | undefined) {
+  if (!before || !after || before.windows || after.windows || before.duration || after.duration) return false;
+  return (
+    before.type === after.type &&
+    before.true_up === after.true_up &&
+    before.overage_factor.eq(after.overage_factor) &&
+    before.value?.toFixed() === after.value?.toFixed()
+  );
+}
+
+/** The time in which charges draw from one amount, and how much of that is committed to in it. */
+export type DrawnIn = Period & { readonly share: Decimal; readonly is_term: boolean };
+
+/** A term, or a billing period in which several lines follow one another; null where a charge draws from an amount of its own. */
+export function drawnIn(
+  item: CommittedItem,
+  service: Period,
+  { subscription, ends_at }: Omit<PartQuestion, 'recorded'>,
+): DrawnIn | null {
+  const { since, lived } = committedLinesOf(item);
+  const duration = item.commitment?.duration ?? null;
+  if (duration !== null) {
+    const term = termOf(service.start, { since, duration, timezone: subscription.timezone });
+    return { ...term, share: new Decimal(1), is_term: true };
+  }
+  if (lived.length < 2) return null;
+  const end_ms = Math.min(subscription.end_ms ?? Infinity, ends_at ?? Infinity);
+  const ended = { ...subscription, end_ms: Number.isFinite(end_ms) ? end_ms : null };
+  const { services, share } = servedBeside(service.start, { item, beside: lived, subscription: ended });
+  // A question about any other stretch of time has the share of that.
+  const isOne = services.some(({ start, end }) => start === service.start && end === service.end);
+  if (services.length < 2 || !isOne) return null;
+  const [starts, ends] = [services.map(({ start }) => start), services.map(({ end }) => end)];
+  return { start: Math.min(...starts), end: Math.max(...ends), share, is_term: false };
+}
+
 /** The share is that of each of the item's periods that lies in the time, so that two whole periods have the amount twice. */
 export function commitmentPart(item: CommittedItem, service: Period, question: PartQuestion): CommitmentPart {
-  const duration = item.commitment?.duration ?? null;
-  if (duration === null)
-    return { share: sharesWithin(service, item, question.subscription), used: new Decimal(0), is_last: true };
   const { subscription, recorded, ends_at } = question;
-  const { since, item_ids, end_ms } = committedLinesOf(item);
-  const rule = { since, duration, timezone: subscription.timezone };
-  const term = termOf(service.start, rule);
+  const shared = drawnIn(item, service, question);
+  if (shared === null)
+    return { share: sharesWithin(service, item, subscription), used: new Decimal(0), is_last: true, is_term: false };
+  const { item_ids, end_ms } = committedLinesOf(item);
   const before = recorded.filter(
-    (one) => item_ids.includes(one.item_id) && one.service.end <= service.start && one.service.start >= term.start,
+    (one) => item_ids.includes(one.item_id) && one.service.end <= service.start && one.service.start >= shared.start,
   );
   const end = Math.min(end_ms ?? Infinity, subscription.end_ms ?? Infinity, ends_at ?? Infinity);
   return {
-    share: new Decimal(1),
+    share: shared.share,
     used: sumOf(before.map(({ base_amount }) => base_amount)),
-    is_last: Math.min(term.end, end) <= service.end,
-    since: term.start,
+    is_last: Math.min(shared.end, end) <= service.end,
+    is_term: shared.is_term,
+    ...(shared.is_term ? { since: shared.start } : {}),
   };
 }
 
@@ -87,7 +125,8 @@ export function drawnInTurn<One extends { readonly item: CommittedItem; readonly
     const line = lineOf(one, drawn);
     lines.set(one, line);
     const { item, service } = one;
-    if (item.commitment?.duration) drawn.push({ item_id: item.id, service, base_amount: drawnBy(line) });
+    if (item.commitment?.duration || item.committed_lines)
+      drawn.push({ item_id: item.id, service, base_amount: drawnBy(line) });
   }
   return charges.map((one) => lines.get(one)!);
 }

@@ -4,6 +4,7 @@
  * came in.
  */
 import { FarthingError, invalid } from '../error.ts';
+import { ID_PREFIX } from '../id.ts';
 import { properties, type Span } from '../metering/event-text.ts';
 import { LAST_INSTANT_US, parseEventTime } from '../time/instant.ts';
 
@@ -33,6 +34,17 @@ export function faultOfEvent(event: unknown): { field: string; why: string } | u
     faultOfTimestamp(timestamp) ??
     faultOfProperties(properties)
   );
+}
+
+/**
+ * How ids of reservations begin. Until one is committed nobody sends an event under its id: it would be there first, and what is committed
+ * count as nothing (docs/rules/reservations.md, "The event").
+ */
+export const RESERVED_ID = `${ID_PREFIX.reservation}_`;
+
+/** The reservation that an id of an event names: that itself, or one of the events that it becomes. */
+export function reservationIn(event_id: unknown): string | undefined {
+  return typeof event_id === 'string' && event_id.startsWith(RESERVED_ID) ? event_id.split(':')[0] : undefined;
 }
 
 function faultOfText(field: string, value: unknown): { field: string; why: string } | undefined {

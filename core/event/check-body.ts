@@ -24,7 +24,7 @@ import {
 import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json/signs.ts';
 import type { Span } from '../metering/event-text.ts';
 import { LAST_INSTANT_US, parseEventTime } from '../time/instant.ts';
-import { EVENTS_PER_REQUEST_MAX, TEXT_MAX } from './accept.ts';
+import { EVENTS_PER_REQUEST_MAX, RESERVED_ID, TEXT_MAX } from './accept.ts';
 import { EventShape } from './event-shape.ts';
 
 /** Events that may be accepted; positions are offsets of the body's bytes. */
@@ -186,6 +186,7 @@ class Walk {
     const isEmpty = end === start + 2;
     if (isEmpty) return field === EVENT_ID ? end : UNKNOWN;
     if (field === EVENT_ID) {
+      if (hasText(bytes, start + 1, RESERVED_ID_CODES)) return UNKNOWN;
       this.marks[MARKS_PER_EVENT * this.count + 2] = start + 1;
       this.marks[MARKS_PER_EVENT * this.count + 3] = end - 1;
     }
@@ -193,6 +194,7 @@ class Walk {
   }
 }
 
+const RESERVED_ID_CODES = codesOf(RESERVED_ID);
 const EVENT_ID_KEY = codesOf('event_id');
 const EVENT_NAME_KEY = codesOf('event_name');
 const EXTERNAL_CUSTOMER_ID_KEY = codesOf('external_customer_id');

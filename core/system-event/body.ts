@@ -12,6 +12,7 @@ import { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { completeKeys } from '../json/complete-keys.ts';
 import { Payment } from '../payment/record.ts';
 import { timestampText } from '../record.ts';
+import { reservationShape } from '../reservation/record.ts';
 import { SubscriptionPhase } from '../subscription/phases.ts';
 import { Subscription } from '../subscription/record.ts';
 import { Wallet, WalletTransaction } from '../wallet/record.ts';
@@ -31,6 +32,7 @@ const SHAPES: Partial<Record<SystemEntityType, z.ZodType>> = {
   credit_note: CreditNote,
   webhook_endpoint: webhookEndpointShape,
   wallet: Wallet,
+  reservation: reservationShape,
 };
 /** Where a record stands under another name it is another thing. */
 const SHAPES_BY_KEY: Readonly<Record<string, z.ZodType>> = {

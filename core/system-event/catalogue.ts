@@ -20,6 +20,7 @@ const payment = about('payment');
 const creditNote = about('credit_note');
 const wallet = about('wallet');
 const endpoint = about('webhook_endpoint');
+const reservation = about('reservation');
 
 export const SYSTEM_EVENTS = {
   'customer.created': customer('A customer is created.'),
@@ -95,6 +96,9 @@ export const SYSTEM_EVENTS = {
     ...wallet('Credits that were to come have come, or will not.'),
     body_key: 'updated_transaction',
   },
+  'reservation.charge_failed': reservation(
+    'A reservation has expired that was to be charged then, and could not be; `error` says why.',
+  ),
   'webhook_endpoint.disabled': endpoint('An endpoint has failed for days and is switched off.'),
   'webhook_endpoint.test': endpoint('Somebody asks for a test; told to the endpoint itself, whatever its filter.'),
 } as const satisfies Record<string, Said>;

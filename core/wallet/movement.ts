@@ -67,11 +67,9 @@ export function move(holding: Holding, movement: Movement): Decided {
     const parts = movement.parts.map(({ lot_id, credits }) => ({ lot_id, credits: credits.negated() }));
     return changed(holding, movement, { parts, counter: ACCOUNT_OF[movement.transaction_reason] });
   }
-  const { parts, lacking } = takeFrom(holding.lots, movement.credits, movement.at_ms);
-  if (!movement.allow_negative) {
-    checkAvailable(holding, movement);
-    checkPromises(lotsAfter(holding.lots, parts), movement);
-  }
+  if (!movement.allow_negative) checkAvailable(holding, movement);
+  const { parts, lacking } = movement.allow_negative ? takeFree(holding, movement) : takeOf(holding, movement);
+  if (!movement.allow_negative) checkPromises(lotsAfter(holding.lots, parts), movement);
   return changed(holding, movement, {
     parts: parts.map(({ lot_id, credits }) => ({ lot_id, credits: credits.negated() })),
     overdraft: lacking.negated(),
@@ -79,8 +77,24 @@ export function move(holding: Holding, movement: Movement): Decided {
   });
 }
 
+function takeOf({ lots }: Holding, { credits, at_ms }: Spend) {
+  return takeFrom(lots, credits, at_ms);
+}
+
+/** Who may owe does not take what is held for others: all that is beyond the rest is owed, and so is everything where the order would use what a longer hold needs. */
+function takeFree({ lots }: Holding, { credits, at_ms, kept = ZERO, promised = [] }: Spend) {
+  const free = Decimal.min(credits, availableBeside(lots, { at_ms, kept }));
+  const { parts } = takeFrom(lots, free, at_ms);
+  const isKept = promised.length === 0 || keepsPromises(lotsAfter(lots, parts), promised);
+  return isKept ? { parts, lacking: credits.minus(free) } : { parts: [], lacking: credits };
+}
+
+function availableBeside(lots: readonly Lot[], { at_ms, kept }: { at_ms: Milliseconds; kept: Decimal }): Decimal {
+  return Decimal.max(ZERO, usableCredits(lots, at_ms).minus(kept));
+}
+
 function checkAvailable({ lots }: Holding, { credits, at_ms, kept = ZERO }: Spend): void {
-  const available = Decimal.max(ZERO, usableCredits(lots, at_ms).minus(kept));
+  const available = availableBeside(lots, { at_ms, kept });
   if (credits.gt(available))
     throw notAllowed('the wallet does not have so many credits', {
       field: 'credits',

@@ -133,7 +133,7 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
       select c.tenant_id, c.environment_id, c.token, c.last_number, coalesce((s.value ->> 'start_sequence')::bigint, 1) as start
         from invoice_numbers c
         left join settings s on s.tenant_id = c.tenant_id and s.environment_id = c.environment_id and s.key = 'invoice_config'
-       where :invoices::text[] is null
+       where :invoices::text[] is null or concat_ws(' ', c.tenant_id, c.environment_id, c.token) = any(:counters::text[])
     ), numbers as (
       select distinct c.tenant_id, c.environment_id, c.token, c.last_number, c.start,
              substring(i.invoice_number from c.token || '[^0-9]*([0-9]{1,18})$')::bigint as number
@@ -159,11 +159,11 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
 /** The first so many of each kind. */
 export async function invoiceFaults(
   database: Database,
-  { invoices, limit }: { invoices: Invoices; limit: number },
+  { invoices, counters = [], limit }: { invoices: Invoices; counters?: readonly string[]; limit: number },
 ): Promise<InvoiceFault[]> {
   const found: InvoiceFault[] = [];
   for (const [kind, question] of Object.entries(QUESTIONS) as [InvoiceFaultKind, string][]) {
-    const { rows } = await database.raw(`${question} order by 1 limit :limit`, { invoices, limit } as never);
+    const { rows } = await database.raw(`${question} order by 1 limit :limit`, { invoices, counters, limit } as never);
     found.push(...rows.map((row: Omit<InvoiceFault, 'kind'>) => ({ kind, ...row })));
   }
   return found;
@@ -177,6 +177,19 @@ export async function invoiceSums(database: Database): Promise<InvoiceSums> {
             (select count(*) from payments)::int as payments, (select count(*) from credit_notes)::int as credit_notes`,
   );
   return rows[0];
+}
+
+/** All numbers of a counter are read, so that those of the largest are left to the whole audit. */
+const NUMBERS_MAX = 50_000;
+
+/** Some counters of invoice numbers by chance, as the question about their gaps names them. */
+export async function someCounters(database: Database, count: number): Promise<string[]> {
+  const { rows } = await database.raw(
+    `select concat_ws(' ', tenant_id, environment_id, token) as id from invoice_numbers
+      where last_number <= ? order by random() limit ?`,
+    [NUMBERS_MAX, count],
+  );
+  return rows.map(({ id }: { id: string }) => id);
 }
 
 /** Those that were made last, and some by chance. */

@@ -19,7 +19,7 @@ export type ReadKept = (meter_id: string, window: Period) => UsageAnswer;
 export type Made<Answer> = {
   readonly answer: Answer;
   /** The same of usage as it is now; where it is absent, what arrives ends the answer. */
-  again?(read: ReadKept): Answer | Promise<Answer>;
+  again?(read: ReadKept): Answer;
   /** What happens before it is not in the lines that `again` reads, and may yet matter. */
   readonly late_before_ms?: Milliseconds;
   /** From then on it is another one, whatever the records say. */
@@ -171,6 +171,11 @@ export class KeptAnswer implements Notes, Watcher {
     return now_ms >= this.#since_ms && now_ms < this.#until_ms;
   }
 
+  /** Whether it says nothing of this instant any more. */
+  isOver(now_ms: Milliseconds): boolean {
+    return now_ms >= this.#until_ms;
+  }
+
   holds(look: Look, now_ms: Milliseconds): boolean {
     if (this.#isLost || !this.isOf(now_ms)) return false;
     if (this.#look_number < look.known_since) return false;
@@ -181,7 +186,8 @@ export class KeptAnswer implements Notes, Watcher {
     return !this.#reads.some(({ line }) => line?.is_lost);
   }
 
-  async current(): Promise<unknown> {
+  /** Throws `NotKept`. */
+  current(): unknown {
     const changes = this.#changesOfLines();
     if (changes === this.#changes) {
       countRunning('kept');
@@ -189,11 +195,10 @@ export class KeptAnswer implements Notes, Watcher {
     }
     const again = this.#made?.again;
     if (again === undefined) throw new NotKept();
-    const answer = await again((meter_id, window) => this.#readKept(meter_id, window));
-    this.#answer = answer;
+    this.#answer = again((meter_id, window) => this.#readKept(meter_id, window));
     this.#changes = changes;
     countRunning('arrived');
-    return answer;
+    return this.#answer;
   }
 
   /** Whose it is is not said: where several customers have used the same meter in the same time, nobody is taken for another. */

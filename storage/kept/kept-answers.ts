@@ -5,13 +5,15 @@
  * answer is made of them again by whoever made it. Whatever else happens, it is made anew, exactly.
  */
 import type { Scope } from '../../core/scope.ts';
-import type { Stores } from '../stores.ts';
+import { isByTheMachine } from '../environment-clock.ts';
+import type { Database, Stores } from '../stores.ts';
 import { freshness } from '../usage/usage.ts';
 import type { UsageMemory } from '../usage/usage-memory.ts';
+import { GatherDesk, type Gathering } from './gather-desk.ts';
 import { KeptAnswer, type Made, NotKept } from './kept-answer.ts';
 import { countRunning } from './kept-metrics.ts';
 import { KnownFreshness } from './known-freshness.ts';
-import { type Look, nextLook } from './look.ts';
+import { type Look, nextLook, whenLooked } from './look.ts';
 import { currentNotes, notedBy } from './noting.ts';
 
 export type Fresh<Answer> = {
@@ -28,48 +30,72 @@ export type Asked = Scope & {
   readonly about?: readonly string[];
 };
 
-export async function keptAnswer<Answer>(
-  stores: Stores,
-  asked: Asked,
-  make: () => Promise<Made<Answer>>,
-): Promise<Fresh<Answer>> {
+/** Reads what it goes by where it is told to. */
+type Make<Answer> = (gathering: Gathering) => Promise<Made<Answer>>;
+
+export async function keptAnswer<Answer>(stores: Stores, asked: Asked, make: Make<Answer>): Promise<Fresh<Answer>> {
   const { usage_memory } = stores;
   // Part of another one, which notes what is read here.
   if (usage_memory === undefined || currentNotes() !== undefined) return madeNow(stores, asked, make);
   const kept = keptIn(usage_memory);
+  const desk = deskOf(stores.postgres);
   // Before the progress is looked at: the answer is then at least as fresh as it says.
   const as_of = await kept.freshness.of(stores, asked);
-  const look = await lookAt(stores, usage_memory);
-  const known = await kept.current<Answer>(asked, look);
-  return { answer: known === undefined ? await kept.make(asked, look, make) : known.answer, as_of };
+  const look = await lookAt(stores, kept);
+  const known = kept.find<Answer>(asked, look);
+  return { answer: known === undefined ? await kept.make(asked, { look, desk }, make) : known, as_of };
 }
 
-/** Of what is kept already, several answers as of one look; undefined where one has to be made anew. */
-export type FindKept = <Answer>(key: string) => Promise<{ readonly answer: Answer } | undefined>;
+/** What is kept, as of one look. */
+export type KeptView = {
+  /** Everything that was accepted before this instant is in its answers. */
+  readonly as_of: string;
+  /** Undefined where it has to be made anew. */
+  find<Answer>(key: string): Answer | undefined;
+};
 
+type View = Omit<Asked, 'key'>;
+
+/** Several answers of what is kept already; undefined where one has to be made anew. */
 export async function fromKept<Answer>(
   stores: Stores,
-  asked: Omit<Asked, 'key'>,
-  of: (find: FindKept) => Promise<Answer | undefined>,
+  asked: View,
+  of: (find: KeptView['find']) => Answer | undefined,
 ): Promise<Fresh<Answer> | undefined> {
   const { usage_memory } = stores;
   if (usage_memory === undefined) return undefined;
   const kept = keptIn(usage_memory);
   const as_of = await kept.freshness.of(stores, asked);
-  const look = await lookAt(stores, usage_memory);
-  const answer = await of((key) => kept.current({ ...asked, key }, look));
+  const look = await lookAt(stores, kept);
+  const answer = of((key) => kept.find({ ...asked, key }, look));
   return answer === undefined ? undefined : { answer, as_of };
 }
 
-async function lookAt({ postgres }: Stores, memory: UsageMemory): Promise<Look> {
+/** For whoever is asked thousands of times a second; null where something that all answers go by has to be read first. */
+export function viewKept(stores: Stores, asked: View, told: (view: KeptView | null) => void): void {
+  const { usage_memory, postgres } = stores;
+  const isKnown = usage_memory !== undefined && isByTheMachine(postgres, asked, asked.now.getTime());
+  const as_of = isKnown ? keptIn(usage_memory).freshness.known(stores, asked) : undefined;
+  if (!isKnown || as_of === undefined) return told(null);
+  const kept = keptIn(usage_memory);
+  whenLooked(postgres, {
+    seen: (look) => {
+      kept.follow(look);
+      told({ as_of, find: (key) => kept.find({ ...asked, key }, look) });
+    },
+    failed: () => told(null),
+  });
+}
+
+async function lookAt({ postgres }: Stores, kept: KeptAnswers): Promise<Look> {
   const look = await nextLook(postgres);
-  memory.follow(look.progress);
+  kept.follow(look);
   return look;
 }
 
-async function madeNow<Answer>(stores: Stores, asked: Asked, make: () => Promise<Made<Answer>>) {
+async function madeNow<Answer>(stores: Stores, asked: Asked, make: Make<Answer>) {
   const as_of = await freshness(stores, asked, asked.now.getTime());
-  return { answer: (await make()).answer, as_of };
+  return { answer: (await make({ database: stores.postgres, now: asked.now })).answer, as_of };
 }
 
 /** Of all, and of one tenant: so that the customers of one do not take the places of all others. */
@@ -77,6 +103,13 @@ const ANSWERS_MAX = 500_000;
 const TENANT_ANSWERS_MAX = 420_000;
 
 const memories = new WeakMap<UsageMemory, KeptAnswers>();
+const desks = new WeakMap<Database, GatherDesk>();
+
+function deskOf(postgres: Database): GatherDesk {
+  let desk = desks.get(postgres);
+  if (desk === undefined) desks.set(postgres, (desk = new GatherDesk(postgres)));
+  return desk;
+}
 
 export function keptIn(memory: UsageMemory): KeptAnswers {
   let kept = memories.get(memory);
@@ -85,24 +118,32 @@ export function keptIn(memory: UsageMemory): KeptAnswers {
 }
 
 type Gathered<Answer> = { readonly kept: KeptAnswer; readonly answer: Answer };
+type At = { readonly look: Look; readonly desk: GatherDesk };
+/** Until it has begun, it is for whoever asks the same. */
+type Making = { readonly look: number; hasBegun: boolean; readonly gathered: Promise<Gathered<unknown>> };
 
 export class KeptAnswers {
   readonly freshness = new KnownFreshness();
   readonly #memory: UsageMemory;
   /** By tenant; those that were asked for last come last. */
   readonly #tenants = new Map<string, Map<string, KeptAnswer>>();
-  readonly #making = new Map<string, { readonly look: number; readonly gathered: Promise<Gathered<unknown>> }>();
+  readonly #making = new Map<string, Making>();
   #count = 0;
+  #followed = 0;
 
   constructor(memory: UsageMemory) {
     this.#memory = memory;
   }
 
-  /** As of the look, or undefined. */
-  async current<Answer>(
-    { tenant_id, environment_id, key, now }: Asked,
-    look: Look,
-  ): Promise<{ readonly answer: Answer } | undefined> {
+  /** Once for all who were told of the look. */
+  follow({ number, progress }: Look): void {
+    if (number === this.#followed) return;
+    this.#followed = number;
+    this.#memory.follow(progress);
+  }
+
+  /** As of the look, or undefined. No answer is undefined. */
+  find<Answer>({ tenant_id, environment_id, key, now }: Asked, look: Look): Answer | undefined {
     const own = this.#tenants.get(tenant_id);
     const known = own?.get(`${environment_id} ${key}`);
     if (known === undefined) return undefined;
@@ -110,7 +151,7 @@ export class KeptAnswers {
       own!.delete(known.key);
       own!.set(known.key, known);
       try {
-        return { answer: (await known.current()) as Answer };
+        return known.current() as Answer;
       } catch (error) {
         if (!(error instanceof NotKept)) throw error;
       }
@@ -119,16 +160,20 @@ export class KeptAnswers {
     return undefined;
   }
 
-  /** Whoever asks while it is gathered, since a look that is no older than his own, is answered by that. */
-  async make<Answer>(asked: Asked, look: Look, make: () => Promise<Made<Answer>>): Promise<Answer> {
+  /** Whoever asks before it has begun to be gathered, or while it is since a look that is no older than his own, is answered by that. */
+  async make<Answer>(asked: Asked, at: At, make: Make<Answer>): Promise<Answer> {
     const name = `${asked.tenant_id} ${asked.environment_id} ${asked.key}`;
     const making = this.#making.get(name);
-    if (making && making.look >= look.number) {
+    if (making && (!making.hasBegun || making.look >= at.look.number)) {
       const { kept, answer } = await making.gathered;
-      if (kept.isOf(asked.now.getTime())) return answer as Answer;
+      if (!kept.isOver(asked.now.getTime())) return answer as Answer;
     }
-    const gathered = this.#gather(asked, look, make);
-    const own = { look: look.number, gathered };
+    const gather = (gathering: Gathering) => {
+      own.hasBegun = true;
+      return this.#gather(asked, { look: at.look, gathering }, make);
+    };
+    const gathered = at.desk.ask(asked, asked.now, gather);
+    const own: Making = { look: at.look.number, hasBegun: false, gathered };
     this.#making.set(name, own);
     try {
       return (await gathered).answer;
@@ -138,16 +183,17 @@ export class KeptAnswers {
   }
 
   async #gather<Answer>(
-    { tenant_id, environment_id, key, now, about = [] }: Asked,
-    look: Look,
-    make: () => Promise<Made<Answer>>,
+    { tenant_id, environment_id, key, about = [] }: Asked,
+    { look, gathering }: { look: Look; gathering: Gathering },
+    make: Make<Answer>,
   ): Promise<Gathered<Answer>> {
     const scope = { tenant_id, environment_id };
+    const { now } = gathering;
     const named = { scope, key: `${environment_id} ${key}`, look, now, about: [environment_id, ...about] };
     const kept = new KeptAnswer(named, this.#memory);
     countRunning('gathered');
     try {
-      const made = await notedBy(kept, make);
+      const made = await notedBy(kept, () => make(gathering));
       if (kept.complete(made as Made<unknown>)) this.#put(kept);
       else kept.end();
       return { kept, answer: made.answer };

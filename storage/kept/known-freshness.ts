@@ -23,14 +23,19 @@ export class KnownFreshness {
     const now_ms = asked.now.getTime();
     // Where the environment has a clock of its own, what is fresh is said by that.
     if ((await clockOf(stores.postgres, asked)) !== null) return freshness(stores, asked, now_ms);
+    return this.known(stores, asked) ?? (await this.#reading!).as_of;
+  }
+
+  /** What was read a moment ago, where the environment goes by the machine's clock; else it is being read now. */
+  known(stores: Stores, { now, ...asked }: Scope & { readonly now: Date }): string | undefined {
+    const now_ms = now.getTime();
     const age_ms = this.#known === null ? Number.POSITIVE_INFINITY : performance.now() - this.#known.read_ms;
     const isKnown = age_ms <= KNOWN_MS && this.#known!.as_of_ms <= now_ms;
     if (age_ms <= FRESH_MS && isKnown) return this.#known!.as_of;
     this.#reading ??= this.#read(stores, asked, now_ms);
-    if (!isKnown) return (await this.#reading).as_of;
-    // Whoever finds nothing younger hears of its failure.
+    // Whoever waits for it hears of its failure.
     this.#reading.catch(() => undefined);
-    return this.#known!.as_of;
+    return isKnown ? this.#known!.as_of : undefined;
   }
 
   async #read(stores: Stores, scope: Scope, now_ms: Milliseconds): Promise<Known> {

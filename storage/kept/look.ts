@@ -6,9 +6,11 @@
  * A change writes the id of its record and of its transaction (sql/postgres/0170-record-changes.sql). Those that this look's snapshot
  * sees, and that of the last look did not, are what has changed: whichever transaction began first.
  */
+
+import { forEverybody } from '../caller.ts';
 import { type SliceState, stateOf } from '../progress/slice-state.ts';
 import type { Database, Transaction } from '../stores.ts';
-import { TogetherByKey } from '../together.ts';
+import { unnoted } from './noting.ts';
 
 export type Look = {
   /** 1, 2, 3 … of this process. */
@@ -26,11 +28,12 @@ export type Look = {
 
 /** Of more changes than these what was kept is forgotten. */
 const CHANGES_MAX = 500_000;
-/** While others wait Postgres rests as long as it worked, and no longer than this: whoever asks waits for it. */
-const REST_MAX_MS = 1;
+/** A look that takes longer is that of a busy database, and of a machine on which each one that comes too soon makes the others later. */
+const QUICK_MS = 2;
+const REST_MS = 1;
 
 const LOOK = `
-  with last as (select coalesce(?::pg_snapshot, pg_current_snapshot()) as seen)
+  with last as (select coalesce($1::pg_snapshot, pg_current_snapshot()) as seen)
   select s.*, c.snapshot, c.horizon, c.changed
     from (select pg_current_snapshot()::text as snapshot, (select horizon::text from record_changes_kept) as horizon,
                  (select coalesce(json_agg(json_build_array(r.id, r.xids)), '[]')
@@ -52,7 +55,7 @@ class Looks {
   readonly #left_out = new Set<string>();
 
   async next(database: Database): Promise<Look> {
-    const { rows } = await database.raw(LOOK, [this.#snapshot]);
+    const { rows } = await prepared(database, { name: 'look', text: LOOK, values: [this.#snapshot] });
     const [{ snapshot, horizon, changed }] = rows as [Seen];
     this.#number++;
     // What came between the two may have been forgotten there.
@@ -90,33 +93,88 @@ class Looks {
   }
 }
 
+type Prepared = { readonly name: string; readonly text: string; readonly values: readonly unknown[] };
+
+/** Each connection plans it once: to plan it costs more than to answer it. */
+async function prepared({ client }: Database, statement: Prepared) {
+  const connection = await client.acquireConnection();
+  try {
+    return await connection.query(statement);
+  } finally {
+    await client.releaseConnection(connection);
+  }
+}
+
 function xminOf(snapshot: string): bigint {
   return BigInt(snapshot.split(':')[0]!);
 }
 
-const looks = new WeakMap<Database, Looks>();
+/** Who has asked for a look: told of it in its own turn, without a promise for each of thousands in a second. */
+type Waiting = { seen(look: Look): void; failed(error: unknown): void };
 
-function looksOf(database: Database): Looks {
-  let own = looks.get(database);
-  if (own === undefined) looks.set(database, (own = new Looks()));
-  return own;
+/** One look at a time: who asks while it is out is told of the next one, so that each begins after all whom it answers have asked. */
+class LookDesk {
+  readonly #database: Database;
+  readonly #looks = new Looks();
+  #waiting: Waiting[] = [];
+  #isOut = false;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  leaveOut(xid: string): void {
+    this.#looks.leaveOut(xid);
+  }
+
+  ask(waiting: Waiting): void {
+    this.#waiting.push(waiting);
+    if (!this.#isOut) void unnoted(() => forEverybody(() => this.#work()));
+  }
+
+  async #work(): Promise<void> {
+    this.#isOut = true;
+    while (this.#waiting.length > 0) {
+      // Who is about to ask in this round of the event loop is taken along.
+      await new Promise((resolve) => setImmediate(resolve));
+      const began = performance.now();
+      const asked = this.#waiting;
+      this.#waiting = [];
+      try {
+        const look = await this.#looks.next(this.#database);
+        for (const { seen } of asked) seen(look);
+      } catch (error) {
+        for (const { failed } of asked) failed(error);
+      }
+      const isQuick = performance.now() - began < QUICK_MS;
+      if (this.#waiting.length > 0 && !isQuick) await new Promise((resolve) => setTimeout(resolve, REST_MS));
+    }
+    this.#isOut = false;
+  }
 }
 
-const NEXT = new TogetherByKey<Database, void, Look>(
-  async (database, asked) => {
-    const look = await looksOf(database).next(database);
-    return asked.map(() => look);
-  },
-  { restMax_ms: REST_MAX_MS },
-);
+const desks = new WeakMap<Database, LookDesk>();
 
-/** The next one, of `database`, the pool of the process. */
-export const nextLook = (database: Database): Promise<Look> => NEXT.ask(database);
+/** The next one, of `database`, the pool of the process. `seen` and `failed` do not throw. */
+export function whenLooked(database: Database, waiting: Waiting): void {
+  deskOf(database).ask(waiting);
+}
+
+function deskOf(database: Database): LookDesk {
+  let desk = desks.get(database);
+  if (desk === undefined) desks.set(database, (desk = new LookDesk(database)));
+  return desk;
+}
+
+/** The same for who waits for it. */
+export function nextLook(database: Database): Promise<Look> {
+  return new Promise((seen, failed) => whenLooked(database, { seen, failed }));
+}
 
 /** What this transaction writes is no change to whoever asks for changes by others; to be said before it is committed. */
 export async function leaveOut(database: Database, transaction: Transaction): Promise<void> {
   const { rows } = await transaction.raw('select pg_current_xact_id()::text as xid');
-  looksOf(database).leaveOut(rows[0].xid);
+  deskOf(database).leaveOut(rows[0].xid);
 }
 
 /** Forgets the changes that were there when this was done the last time. Answers how many. */

@@ -34,6 +34,18 @@ export function unnoted<Result>(work: () => Result): Result {
   return noting.exit(work);
 }
 
+/** Rows that were read for several at one time, as one of them has them: in lists, in maps, and beside one another in what was joined. */
+export function noteAnswer(notes: Notes, answer: unknown): void {
+  if (answer === null || typeof answer !== 'object') return;
+  if (Array.isArray(answer) || answer instanceof Map) {
+    for (const one of answer.values()) noteAnswer(notes, one);
+    return;
+  }
+  const row = answer as Readonly<Record<string, unknown>>;
+  notes.row(row);
+  for (const part of Object.values(row)) if (part !== null && typeof part === 'object') notes.row(part as typeof row);
+}
+
 type Answered = (error: Error | null, result: unknown) => void;
 type Query = (statement: unknown, answered?: Answered) => unknown;
 

@@ -1,17 +1,20 @@
 /** What begins later than now is in no answer of now, and ends it when it begins: it is read for this alone (noting.ts). */
 import type { Scope } from '../../core/scope.ts';
+import { listTogether } from '../models/side-by-side.ts';
 import type { Database } from '../stores.ts';
 import { currentNotes } from './noting.ts';
 
+type Start = { readonly of: string; readonly start_date: string };
+
 const STARTS = `
-  select start_date from addon_associations
-   where tenant_id = :tenant_id and environment_id = :environment_id and entity_id = any(:subscription_ids) and start_date > :now
+  select entity_id as of, start_date from addon_associations
+   where tenant_id = :tenant_id and environment_id = :environment_id and entity_id = any(:ids) and start_date > :now
   union all
-  select start_date from subscription_line_items
-   where tenant_id = :tenant_id and environment_id = :environment_id and subscription_id = any(:subscription_ids) and start_date > :now
+  select subscription_id, start_date from subscription_line_items
+   where tenant_id = :tenant_id and environment_id = :environment_id and subscription_id = any(:ids) and start_date > :now
   union all
-  select start_date from subscriptions
-   where tenant_id = :tenant_id and environment_id = :environment_id and customer_id = :customer_id and start_date > :now`;
+  select customer_id, start_date from subscriptions
+   where tenant_id = :tenant_id and environment_id = :environment_id and customer_id = any(:ids) and start_date > :now`;
 
 export async function noteStartsToCome(
   database: Database,
@@ -19,5 +22,13 @@ export async function noteStartsToCome(
   of: { customer_id: string; subscription_ids: readonly string[]; now: Date },
 ): Promise<void> {
   if (currentNotes() === undefined) return;
-  await database.raw(STARTS, { tenant_id, environment_id, ...of, subscription_ids: [...of.subscription_ids] });
+  const asked = {
+    key: JSON.stringify(['starts to come', tenant_id, environment_id, of.now]),
+    values: [of.customer_id, ...of.subscription_ids],
+    valueOf: (start: Start) => start.of,
+  };
+  await listTogether(database, asked, async (ids) => {
+    const { rows } = await database.raw(STARTS, { tenant_id, environment_id, now: of.now, ids: [...ids] });
+    return rows as Start[];
+  });
 }

@@ -4,6 +4,8 @@ import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 import { narrow } from './page.ts';
+import { listTogether } from './side-by-side.ts';
+import { keyOf } from './statements.ts';
 
 export interface AddonAssociationModel extends AddonAssociation {}
 
@@ -31,5 +33,23 @@ export class AddonAssociationModel extends ScopedModel {
       // What was detached since was in force until its end.
       void held.where('addon_status', 'active').orWhere({ addon_status: 'cancelled' }).whereNotNull('end_date');
     });
+  }
+
+  /** The same of these subscriptions, in the order in which they were attached. */
+  static heldBy(
+    scope: Scope,
+    { subscription_ids, at }: { subscription_ids: readonly string[]; at: Date },
+    database: Database,
+  ): Promise<AddonAssociationModel[]> {
+    const key = keyOf('held', this, scope.tenant_id, scope.environment_id, at);
+    const valueOf = ({ entity_id }: AddonAssociationModel) => entity_id;
+    return listTogether(
+      database,
+      { key, values: subscription_ids, valueOf },
+      async (ids) =>
+        await AddonAssociationModel.heldAt(scope, at, database)
+          .whereIn('entity_id', [...ids])
+          .orderBy(['created_at', 'id']),
+    );
   }
 }

@@ -3,6 +3,8 @@ import { type Entitlement, entitlementShape } from '../../core/entitlement/recor
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
+import { listTogether } from './side-by-side.ts';
+import { keyOf } from './statements.ts';
 
 export interface EntitlementModel extends Entitlement {}
 
@@ -17,5 +19,16 @@ export class EntitlementModel extends ScopedModel {
       .where('status', 'published')
       .whereIn('entity_id', [...entity_ids])
       .orderBy(['display_order', 'created_at', 'id']);
+  }
+
+  /** The same, of several who ask side by side at one time. */
+  static listPublishedOf(scope: Scope, entity_ids: readonly string[], database: Database): Promise<EntitlementModel[]> {
+    const key = keyOf('published of', this, scope.tenant_id, scope.environment_id);
+    const valueOf = ({ entity_id }: EntitlementModel) => entity_id;
+    return listTogether(
+      database,
+      { key, values: entity_ids, valueOf },
+      async (ids) => await EntitlementModel.publishedOf(scope, ids, database),
+    );
   }
 }

@@ -156,6 +156,15 @@ export async function committedBehind(
   return { committed: new Decimal(rows[0].committed), doubtful: new Decimal(rows[0].doubtful) };
 }
 
+/** Which of these are no events yet. */
+export async function uncommittedOf(scope: Scope, ids: readonly string[], database: Database): Promise<Set<string>> {
+  const found = await ReservationModel.in(scope, database)
+    .select('id')
+    .whereRaw('id = any(?)', [[...ids]])
+    .whereRaw(`not (reservation_status = 'committed' and is_sent)`);
+  return new Set(found.map(({ id }) => id));
+}
+
 /** What ends them, each in its own way. */
 export type EndOf = {
   readonly id: string;
@@ -235,6 +244,42 @@ export async function noteSent(transaction: Transaction, scope: Scope, placed: r
     [tenant_id, environment_id, ids],
   );
 }
+
+const FORGOTTEN_AT_ONCE = 1_000;
+
+/**
+ * Forgets where the events of reservations stand that were all noted before this instant, and that the pipeline has counted: no answer
+ * of a reader of usage ends before them any more. Answers of how many reservations.
+ */
+export async function purgeReservationEvents(database: Database, before: Date): Promise<number> {
+  let forgotten = 0;
+  for (;;) {
+    const { rows } = await database.raw(FORGET, [before, before, FORGOTTEN_AT_ONCE]);
+    forgotten += rows[0].count;
+    if (rows[0].count < FORGOTTEN_AT_ONCE) return forgotten;
+  }
+}
+
+const FORGET = `
+  with old as (
+    select tenant_id, environment_id, reservation_id, sum(units) as units
+      from reservation_events e
+     where noted_at < ? and not exists (
+       select from reservation_events o left join slices s on s.partition = o.partition
+        where o.tenant_id = e.tenant_id and o.environment_id = e.environment_id and o.reservation_id = e.reservation_id
+          and (o.noted_at >= ? or s.next_offset is null or s.next_offset <= o.log_offset))
+     group by tenant_id, environment_id, reservation_id
+     limit ?
+  ), said as (
+    update reservations r set counted_units = old.units
+      from old
+     where r.tenant_id = old.tenant_id and r.environment_id = old.environment_id and r.id = old.reservation_id
+    returning r.tenant_id, r.environment_id, r.id
+  ), gone as (
+    delete from reservation_events e using said
+     where e.tenant_id = said.tenant_id and e.environment_id = said.environment_id and e.reservation_id = said.id
+  )
+  select count(*)::int as count from said`;
 
 /** When they are received: by the clock of the machines, whatever time it is in the environment. */
 export async function receivedNow(database: Database): Promise<Date> {

@@ -3,6 +3,7 @@
  * the database as one statement (docs/decisions/0017-side-by-side.md). Whoever opens it says so; in every other transaction each
  * statement goes by itself. Nobody in it may be on behalf of a caller: what goes together is the work of all of them.
  */
+import { currentNotes, noteAnswer } from '../kept/noting.ts';
 import type { Database, Transaction } from '../stores.ts';
 import { TogetherByKey } from '../together.ts';
 
@@ -121,14 +122,52 @@ const TOGETHER = new TogetherByKey<Database, Asked, unknown>(
   { restMax_ms: 0 },
 );
 
+type AskedTogether<One> = {
+  readonly key: string;
+  readonly asked: One;
+  /** What is made of rows that are not in the answer: whoever notes what it reads asks by itself, and only the parts of it go together. */
+  readonly isMade?: boolean;
+};
+
 /** Like statements, those with one key, as one: `answerAll` answers in the order of what was asked. Elsewhere than side by side, of one alone. */
-export function together<One, Answer>(
+export async function together<One, Answer>(
   database: Database,
-  { key, asked }: { readonly key: string; readonly asked: One },
+  { key, asked, isMade = false }: AskedTogether<One>,
   answerAll: (asked: readonly One[]) => Promise<readonly Answer[]>,
 ): Promise<Answer> {
-  if (!isSideBySide(database)) return answerAll([asked]).then(([answer]) => answer!);
-  return TOGETHER.ask(database, { asked, answerAll: answerAll as Asked['answerAll'] }, key) as Promise<Answer>;
+  // Who is told what it is made of needs no rows for that.
+  const notes = currentNotes()?.madeOf === undefined ? currentNotes() : undefined;
+  if (!isSideBySide(database) || (isMade && notes !== undefined)) {
+    const [answer] = await answerAll([asked]);
+    return answer!;
+  }
+  const answer = await TOGETHER.ask(database, { asked, answerAll: answerAll as Asked['answerAll'] }, key);
+  // The rows were read for all of them: each notes what is its own.
+  if (notes !== undefined) noteAnswer(notes, answer);
+  return answer as Answer;
+}
+
+type Listed<Row> = {
+  readonly key: string;
+  readonly values: readonly string[];
+  /** By which of the values it was asked for. */
+  valueOf(row: Row): string;
+};
+
+/** Rows that are asked for by some values of a column, in the order of the question. */
+export function listTogether<Row>(
+  database: Database,
+  { key, values, valueOf }: Listed<Row>,
+  listAll: (values: readonly string[]) => Promise<readonly Row[]>,
+): Promise<Row[]> {
+  return together(database, { key, asked: values }, async (asked) => {
+    const rows = await listAll(asked.length === 1 ? asked[0]! : [...new Set(asked.flat())]);
+    if (asked.length === 1) return [[...rows]];
+    return asked.map((own) => {
+      const wanted = new Set(own);
+      return rows.filter((row) => wanted.has(valueOf(row)));
+    });
+  });
 }
 
 /**

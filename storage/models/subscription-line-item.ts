@@ -6,6 +6,8 @@ import { SubscriptionLineItem } from '../../core/subscription/record.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 import { narrow } from './page.ts';
+import { listTogether } from './side-by-side.ts';
+import { keyOf } from './statements.ts';
 
 export interface SubscriptionLineItemModel extends SubscriptionLineItem {}
 
@@ -37,15 +39,25 @@ export class SubscriptionLineItemModel extends ScopedModel {
     { subscription_ids, at }: { subscription_ids: readonly string[]; at: Date },
     database: Database,
   ): Promise<Map<string, string>> {
-    const lines = await narrow(SubscriptionLineItemModel.in(scope, database), [
-      ['subscription_id', subscription_ids],
-      ['status', 'published'],
-      ['entity_type', 'plan'],
-      ['start_date', '<=', at],
-      ['end_date', 'open at', at],
-    ])
-      .select('subscription_id', 'entity_id')
-      .orderBy(['start_date', 'created_at', 'id']);
+    const asked = {
+      key: keyOf('plans at', this, scope.tenant_id, scope.environment_id, at),
+      values: subscription_ids,
+      valueOf: (line: SubscriptionLineItemModel) => line.subscription_id,
+    };
+    const lines = await listTogether(
+      database,
+      asked,
+      async (ids) =>
+        await narrow(SubscriptionLineItemModel.in(scope, database), [
+          ['subscription_id', ids],
+          ['status', 'published'],
+          ['entity_type', 'plan'],
+          ['start_date', '<=', at],
+          ['end_date', 'open at', at],
+        ])
+          .select('subscription_id', 'entity_id')
+          .orderBy(['start_date', 'created_at', 'id']),
+    );
     return new Map(lines.map(({ subscription_id, entity_id }) => [subscription_id, entity_id ?? '']));
   }
 

@@ -4,6 +4,8 @@ import { Subscription } from '../../core/subscription/record.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 import { narrow, type Query } from './page.ts';
+import { together } from './side-by-side.ts';
+import { keyOf } from './statements.ts';
 
 export interface SubscriptionModel extends Subscription {}
 
@@ -17,6 +19,27 @@ export class SubscriptionModel extends ScopedModel {
   declare earlier_periods: EarlierPeriods[] | null;
   static override get jsonAttributes() {
     return [...super.jsonAttributes, 'earlier_periods'];
+  }
+
+  /** Those whose running charge the customer may have to pay: its own, and of whom it pays for. */
+  static chargedTo(
+    { tenant_id, environment_id }: Scope,
+    { customer_id, currency }: Pick<SubscriptionModel, 'customer_id' | 'currency'>,
+    database: Database,
+  ): Promise<SubscriptionModel[]> {
+    const key = keyOf('charged to', this, tenant_id, environment_id, currency);
+    return together(database, { key, asked: customer_id }, async (customer_ids) => {
+      const found = await SubscriptionModel.in({ tenant_id, environment_id }, database)
+        .where({ currency, status: 'published' })
+        .whereIn('subscription_status', ['active', 'trialing', 'incomplete'])
+        .where(
+          (either) =>
+            void either.whereIn('customer_id', [...customer_ids]).orWhereIn('invoicing_customer_id', [...customer_ids]),
+        );
+      return customer_ids.map((id) =>
+        found.filter(({ customer_id, invoicing_customer_id }) => customer_id === id || invoicing_customer_id === id),
+      );
+    });
   }
 }
 

@@ -13,4 +13,6 @@ export class TestClockModel extends ScopedModel {
 
   /** Which worker advances it, where no other has in this advance; empty where several have, null before the first. */
   declare worker: string | null;
+  /** Whether the advance began where the one before it had failed, at an instant to which that had moved. */
+  declare is_at_failure: boolean;
 }

@@ -161,6 +161,7 @@ describe('reservations', () => {
   it('the event counts once, whoever sends it again', async () => {
     await world.subscribe('again', 'Pro');
     const { reservation } = await hold('again', 'tokens', '30');
+    await commit(reservation.id);
     await world.send([{ ...world.event('again', 'tokens', { n: '30' }), event_id: reservation.id }]);
     await commit(reservation.id);
     await world.settle();
@@ -260,9 +261,51 @@ describe('reservations', () => {
     expect(report.uncharged.map(({ id }) => id)).to.deep.equal([held.reservation.id]);
     const gone = { reservation_status: 'expired', ended_by: 'expiry', committed_quantity: null };
     expect(await world.get(`/reservations/${held.reservation.id}`)).to.deep.include(gone);
+    const { items } = await world.get('/webhooks/events?event_names=reservation.charge_failed');
+    expect(items.map((one: Answer) => one.entity_id)).to.deep.equal([held.reservation.id]);
+    const told = items[0].payload;
+    expect(told.reservation).to.deep.include({ id: held.reservation.id, ...gone });
+    expect(told.error.details).to.deep.equal({ field: 'properties.region', allowed: ['us', 'asia'] });
     expect(short(await ask('charged', 'regional', '100'))).to.deep.include({ allowed: true, held: '0' });
     const late = await commit(held.reservation.id, { properties: { region: 'us' } });
     expect(late).to.deep.include({ reservation_status: 'committed', committed_quantity: '100' });
+  });
+
+  it('what is charged when it expires is charged at that instant, also where the job comes behind who ends it', async () => {
+    await world.subscribe('late', 'Pro');
+    const instant = world.now;
+    const terms = { ttl_seconds: 60, on_expiry: 'charge' };
+    const [first, second] = [await hold('late', 'tokens', '10', terms), await hold('late', 'tokens', '20', terms)];
+    world.api.setNow(new Date(instant.getTime() + 61_000));
+    const charged = { reservation_status: 'committed', ended_by: 'expiry' };
+    const release = await refusal(`/reservations/${first.reservation.id}/release`);
+    expect(release.details).to.deep.include({ ...charged, committed_quantity: '10' });
+    const less = await refusal(`/reservations/${second.reservation.id}/commit`, { quantity: '1' });
+    expect(less.details).to.deep.include({ ...charged, committed_quantity: '20' });
+    expect(await commit(second.reservation.id)).to.deep.include({
+      ...charged,
+      committed_quantity: '20',
+      ended_at: second.reservation.expires_at,
+    });
+    world.api.setNow(instant);
+    await world.settle();
+    expect(await used('late', 'tokens')).to.equal('30');
+  });
+
+  it('nobody sends an event under the id of one that is not committed', async () => {
+    await world.subscribe('first', 'Pro');
+    const { reservation } = await hold('first', 'tokens', '10');
+    const event = { event_name: 'other', external_customer_id: 'first', event_id: reservation.id };
+    const plural = { ...event, event_id: `${reservation.id}:2` };
+    for (const [path, body, field] of [
+      ['/events', event, 'event_id'],
+      ['/events/bulk', { events: [plural] }, 'events[0].event_id'],
+      ['/events/raw/bulk', { events: [event] }, 'events[0].event_id'],
+    ] as const)
+      expect((await refusal(path, body)).details.field, path).to.equal(field);
+    await commit(reservation.id);
+    await world.settle();
+    expect(await used('first', 'tokens')).to.equal('10');
   });
 
   it('what one reservation becomes is so much at most, at the hold and at the commit', async () => {
@@ -419,8 +462,12 @@ describe('reservations', () => {
       `/wallets/${wallet.id}/transactions?reference_id=${first.reservation.id}&reference_type=REQUEST`,
     );
     expect(items.map((one: Answer) => [one.id, one.credit_amount, one.idempotency_key])).to.deep.equal([
-      [done.wallet_transaction_id, '55.5', first.reservation.id],
+      [done.wallet_transaction_id, '55.5', `reservation/${first.reservation.id}`],
     ]);
+    // Nobody takes the key of a debit that is to come.
+    expect(
+      (await refusal(`/wallets/${wallet.id}/debit`, debit('1', `reservation/${first.reservation.id}`))).details.field,
+    ).to.equal('idempotency_key');
     const more = await spend('30', { hold: {} });
     expect((await refusal(`/reservations/${more.reservation.id}/commit`, { quantity: '35' })).details.reason).to.equal(
       'insufficient_credits',
@@ -431,6 +478,24 @@ describe('reservations', () => {
       allowed: false,
       reason: 'no_wallet',
     });
+  });
+
+  it('credits that are held stay where they are, whoever may owe', async () => {
+    await world.customer('owing');
+    const terms = { external_customer_id: 'owing', currency: 'usd', initial_credits_to_load: '100' };
+    const { id } = await post('/wallets', terms);
+    const { reservation } = await post('/entitlements/check', {
+      external_customer_id: 'owing',
+      credits: '60',
+      hold: {},
+    });
+    const debit = { transaction_reason: 'MANUAL_BALANCE_DEBIT', allow_negative: true };
+    await post(`/wallets/${id}/debit`, { ...debit, credits: '70', idempotency_key: 'owing 70' });
+    expect(await world.get(`/wallets/${id}`)).to.deep.include({ credit_balance: '30', credits_owed: '30' });
+    await commit(reservation.id);
+    expect(await world.get(`/wallets/${id}`)).to.deep.include({ credit_balance: '-30', credits_owed: '30' });
+    const [lot] = (await world.get(`/wallets/${id}/transactions?type=credit`)).items;
+    expect(lot.credits_available).to.equal('0');
   });
 
   it('where usage cannot be read the setting says, and what is not granted stays refused', async () => {

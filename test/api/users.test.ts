@@ -231,9 +231,10 @@ describe('roles', () => {
   it('200 for all, for those of one type of user, and for one', async () => {
     const ids = async (query = '') =>
       (await api.request('GET', `/rbac/roles${query}`)).body.roles.map((role: { id: string }) => role.id);
-    expect(await ids()).to.deep.equal(['super_admin', 'all_writer', 'all_reader', 'event_ingestor', 'event_reader']);
+    const machines = ['event_ingestor', 'reserver', 'event_reader'];
+    expect(await ids()).to.deep.equal(['super_admin', 'all_writer', 'all_reader', ...machines]);
     expect(await ids('?user_type=user')).to.deep.equal(['super_admin', 'all_writer', 'all_reader']);
-    expect(await ids('?user_type=service_account')).to.deep.equal(['super_admin', 'event_ingestor', 'event_reader']);
+    expect(await ids('?user_type=service_account')).to.deep.equal(['super_admin', ...machines]);
     const { body } = await api.request('GET', '/rbac/roles/event_ingestor');
     expect(body.role.permissions).to.deep.equal({ event: ['write'] });
     expect((await api.request('GET', '/rbac/roles/god')).status).to.equal(404);

@@ -3,6 +3,7 @@
  * (docs/rules/credits.md).
  */
 import { expect } from 'chai';
+import { billDuePeriods } from '../../actions/billing/bill-period.ts';
 import { applyAllDueGrants } from '../../actions/grants/apply-due-grants.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
@@ -310,5 +311,37 @@ describe('scenario: credit grants after the service was away', () => {
     // 14 of the 31 days behind 15 August; a month from the 15th, which was to be paid; of the month to 20 October its last five of thirty days; and so on.
     const shares = (await credits(world, 'trying')).map((line) => line.slice(0, 16));
     expect(shares).to.deep.equal(['2026-09-01 45.16', '2026-09-15 100', '2026-10-15 16.66', '2026-10-20 100']);
+  });
+
+  it('a plan change that keeps failing holds up what hangs on the plan alone', async () => {
+    const { services } = world.api;
+    await world.on('2026-11-01', () => world.subscribe('stuck', 'Pro'));
+    await grantOwn(world, 'stuck', { ...MONTHLY, start_date: '2026-11-01T00:00:00Z' });
+    await world.post(`/subscriptions/${world.id('subscription stuck')}/change/execute`, {
+      target_plan_id: world.id('plan Bare'),
+      proration_behavior: 'none',
+      change_at: 'end_of_period',
+      billing_period: 'MONTHLY',
+      billing_period_count: 1,
+      billing_cadence: 'RECURRING',
+      billing_cycle: 'anniversary',
+    });
+    const schedule = services
+      .postgres('subscription_schedules')
+      .where({ subscription_id: world.id('subscription stuck') });
+    const [{ configuration }] = await schedule.clone().select('configuration');
+    await schedule.clone().update({ configuration: null });
+    world.at('2026-12-01T00:00:05Z');
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const { failed } = await billDuePeriods(services, world.now);
+      expect(failed.map(({ id }) => id)).to.deep.equal([world.id('subscription stuck')]);
+      await applyAllDueGrants(services, { now: world.now });
+      expect(await credits(world, 'stuck')).to.have.members(['2026-11-01 100', '2026-11-01 10', '2026-12-01T00:00 10']);
+    }
+    await schedule.clone().update({ configuration: JSON.stringify(configuration) });
+    await world.bill();
+    await applyAllDueGrants(services, { now: world.now });
+    // It has the other plan, which gives nothing.
+    expect(await credits(world, 'stuck')).to.have.lengthOf(3);
   });
 });

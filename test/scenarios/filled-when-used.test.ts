@@ -25,12 +25,12 @@ describe('a wallet that fills itself', () => {
   const postgres = () => world.api.services.postgres;
   const asked = () => postgres()('graphile_worker.jobs').where('key', 'like', 'alerts:%').select('key');
   /** What is in the queue is done, as the scheduler does it. */
-  async function lookedAt(): Promise<void> {
-    await until('it is asked for', async () => (await asked()).length > 0);
+  async function lookedAt(customer_id = wallet.customer_id): Promise<void> {
+    await until('it is asked for', async () => (await asked()).some(({ key }) => key === `alerts:${customer_id}`));
     await world.settle();
     await postgres().raw(`delete from graphile_worker._private_jobs`);
     const work = workOf(world.api.services, () => world.now).find(({ name }) => name === ALERT_TASK)!;
-    const payload = { ...world.api.scope, customer_id: wallet.customer_id };
+    const payload = { ...world.api.scope, customer_id };
     await work.run(payload, { attempt: 1, is_last: true, signal: AbortSignal.timeout(60_000) } as never);
   }
   const credits = async () => (await world.get(`/wallets/${wallet.id}`)).credit_balance;
@@ -55,6 +55,21 @@ describe('a wallet that fills itself', () => {
     });
     await lookedAt();
     expect(await credits()).to.equal('70');
+  });
+
+  it('and when usage lands of whom its customer pays for, in a group', async () => {
+    world.at('2026-01-01T00:00:00Z');
+    const child = await world.subscribe('branch', 'Calls');
+    const inheritance = { subscriptions_ids_for_grouped_invoicing: [child.id] };
+    const parent = await world.subscribe('head office', 'Calls', { inheritance });
+    const auto_topup = { enabled: true, threshold: '20', amount: '50', invoicing: false };
+    const { id } = await world.post('/wallets', { customer_id: parent.customer_id, currency: 'usd', auto_topup });
+    const free = { credits_to_add: '30', transaction_reason: 'FREE_CREDIT_GRANT' };
+    await world.post(`/wallets/${id}/top-up`, free);
+    await lookedAt(parent.customer_id);
+    await world.use('branch', 'calls', 12);
+    await lookedAt(parent.customer_id);
+    expect((await world.get(`/wallets/${id}`)).credit_balance).to.equal('80');
   });
 
   it('is not filled because of an invoice that becomes final while it is looked at', async () => {

@@ -184,6 +184,26 @@ describe('scenario: planned once', () => {
       });
   });
 
+  describe('what is done beside them', () => {
+    const MONTHLY = { cadence: 'RECURRING', period: 'MONTHLY', period_count: 1 };
+
+    it('is told of what is overdue, given and expired without another look at what was charged', async () => {
+      const subscription_id = world.id('subscription acme');
+      const expiring = { expiration_type: 'DURATION', expiration_duration: 1, expiration_duration_unit: 'DAY' };
+      const grant = { name: 'Gift', scope: 'SUBSCRIPTION', subscription_id, credits: '1', ...MONTHLY, ...expiring };
+      const { id } = await world.post('/creditgrants', { ...grant, start_date: start().toISOString() });
+      [planned, looked] = [0, 0];
+      ({ workflow_id } = await world.askToAdvance(new Date(Date.UTC(2031, month + 4, 3)).toISOString()));
+      await world.work(workflow_id, AbortSignal.timeout(60_000));
+      const { progress } = await world.testClock();
+      expect(progress.done).to.include.keys('told', 'granted', 'expired');
+      // Those of both subscriptions are asked as one.
+      expect([planned, looked]).to.deep.equal([5, 1]);
+      await world.api.request('DELETE', `/creditgrants/${id}`);
+      month += 4;
+    });
+  });
+
   describe('of several periods', () => {
     it('are planned again where the subscription has several', async () => {
       await drafted();

@@ -59,7 +59,8 @@ describe('running charges', () => {
       fc.asyncProperty(deeds, async (steps) => {
         for (const { deed, who, n } of steps) {
           await DEEDS[deed]!(who, n);
-          for (const customer of CUSTOMERS) await same(customer, `after ${deed} ${who} ${n}`);
+          // At one time: what has to be gathered anew is gathered together.
+          await Promise.all(CUSTOMERS.map((customer) => same(customer, `after ${deed} ${who} ${n}`)));
         }
       }),
       { numRuns: samples(2), endOnFailure: true },
@@ -98,6 +99,41 @@ describe('running charges', () => {
     }
     await balance();
   });
+
+  it('of many who are asked at one time are each its own, and who fails among them fails alone', async () => {
+    await begin();
+    const paths = new Map<string, string[]>();
+    for (const who of CUSTOMERS) {
+      const id = world.id(`customer ${who}`);
+      paths.set(who, [
+        `/wallets/${(await walletOf(who)).id}/balance/real-time`,
+        `/customers/usage?customer_id=${id}`,
+        `/customers/${id}/entitlements`,
+      ]);
+    }
+    const all = () => [...paths.values()].flat();
+    const gathered = async (asked: readonly string[]) => {
+      const before = (await answers()).gathered!;
+      const told = await Promise.all(asked.map((path) => world.get(path)));
+      return { told, gathered: (await answers()).gathered! - before };
+    };
+    const nobody = all().map((path) => path.replace(/(cust|wallet)_\w+/, '$1_00000000000000000000000000'));
+    const ask = async (path: string) => (await world.api.request('GET', path)).status;
+    const first = await Promise.all([...nobody.map(ask), ...all().map(ask)]);
+    expect(first).to.deep.equal([...nobody.map(() => 404), ...all().map(() => 200)]);
+    for (const who of CUSTOMERS) await same(who, 'asked with all others');
+    expect((await gathered(all())).gathered, 'all is kept').to.equal(0);
+    for (const who of CUSTOMERS) {
+      await DEEDS.debit!(who, 1);
+      const others = CUSTOMERS.filter((one) => one !== who).flatMap((one) => paths.get(one)!);
+      expect((await gathered(others)).gathered, `a debit of ${who} is nobody else’s`).to.equal(0);
+      expect((await gathered(paths.get(who)!)).gathered, `and is ${who}’s`).to.be.above(0);
+      await same(who, 'after its debit');
+    }
+    await DEEDS['more is free']!('acme', 7);
+    expect((await gathered(all())).gathered, 'what all have is everybody’s').to.be.at.least(2 * CUSTOMERS.length);
+    for (const who of CUSTOMERS) await same(who, 'after the plan grants more');
+  }).timeout(60_000);
 
   const begin = async () => {
     await world.meter('calls');

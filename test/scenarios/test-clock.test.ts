@@ -257,6 +257,33 @@ describe('a year by the clock of an environment', () => {
     ]);
   });
 
+  it('looks once more at the instant at which it has failed', async () => {
+    const { postgres } = world.api.services;
+    await world.subscribe('hugo', 'Calls', { auto_invoice_threshold: '50' });
+    await world.send([world.event('hugo', 'calls', { n: 60, at: '2032-06-01T10:00:00Z' })]);
+    const terms = (payment_terms: string | null) =>
+      postgres('subscriptions')
+        .where({ id: world.id('subscription hugo') })
+        .update({ payment_terms });
+    await terms('soon');
+    const { workflow_id } = await world.askToAdvance('2032-06-01T18:00:00Z');
+    expect(await world.work(workflow_id, AbortSignal.timeout(60_000))).to.equal('completed');
+    // Twice: what has failed and fails again is looked at still.
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const failing = await world.askToAdvance('2032-06-02T06:00:00Z');
+      expect(await world.work(failing.workflow_id, AbortSignal.timeout(60_000))).to.equal('failed');
+      expect((await world.testClock()).frozen_time).to.equal('2032-06-02T00:00:00Z');
+    }
+    await terms(null);
+    await world.advance('2032-06-02T06:00:00Z');
+    const [invoice] = await world.invoices('hugo');
+    expect([invoice?.billing_reason, invoice?.finalized_at]).to.deep.equal([
+      'THRESHOLD_BILLING',
+      '2032-06-02T00:00:00Z',
+    ]);
+    await world.cancel('hugo');
+  });
+
   it('waits for a subscription that somebody else holds: the next look is at another instant', async () => {
     const { postgres } = world.api.services;
     await world.subscribe('gina', 'Calls', { auto_invoice_threshold: '50' });

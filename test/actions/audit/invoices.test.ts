@@ -145,7 +145,7 @@ describe('audit of the invoices', () => {
     it(`tells ${what}`, async () => {
       await raw(damage);
       expect(await kinds(), what).to.deep.equal(told);
-      if (!told.includes('invoice_number_gap')) expect(await kinds(sampleInvoices)).to.deep.equal(told);
+      expect(await kinds(sampleInvoices), 'of some').to.deep.equal(told);
       await raw(mend);
       expect(await kinds()).to.deep.equal([]);
     });

@@ -11,6 +11,8 @@ import { fixed, startWorld, type World } from '../../support/world.ts';
 /** Told by other verbs than those of this story, or by none yet. */
 const ELSEWHERE: readonly string[] = [
   'webhook_endpoint.disabled',
+  // test/api/reservations.test.ts
+  'reservation.charge_failed',
   // test/scenarios/spend-alerts.test.ts and wallet-alerts.test.ts
   'feature.wallet_balance.alert',
   'subscription.group_spend.threshold_reached',

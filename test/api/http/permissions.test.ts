@@ -24,6 +24,14 @@ const EVENT_READING = [
   'getMeterUsageAnalytics',
   'getMeterUsageDetailedAnalytics',
 ];
+const RESERVING = [
+  'checkEntitlement',
+  'listReservations',
+  'queryReservation',
+  'getReservation',
+  'commitReservation',
+  'releaseReservation',
+];
 const PROFILE = ['getUserInfo', 'updateUser'];
 /** What nobody can have a key for yet, or needs one for, and what comes with a signature. */
 const PUBLIC = ['signUp', 'login', 'getDocument', 'receiveSandboxWebhook'];
@@ -64,6 +72,7 @@ describe('permissions', () => {
     ['all_reader, every question, and its own profile', ['all_reader'], {}, [...reads, 'updateUser']],
     ['event_ingestor, sending events and nothing else', ['event_ingestor'], machine, INGESTION],
     ['event_reader, reading events and nothing else', ['event_reader'], machine, EVENT_READING],
+    ['reserver, reservations and nothing else', ['reserver'], machine, RESERVING],
     ['a user without any role, its own profile and nothing else', [], {}, PROFILE],
     ['a service account without any role, nothing', [], machine, []],
     [

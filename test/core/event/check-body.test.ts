@@ -133,6 +133,8 @@ describe('the quick look at a bulk body', () => {
         `{${GOOD},"event_id":"a\\u0000"}`,
         `{${GOOD},"source":"\\u0000"}`,
         `{${GOOD},"event_id":7}`,
+        `{${GOOD},"event_id":"resv_1"}`,
+        `{${GOOD},"event_id":"\\u0072esv_1:2"}`,
         `{${GOOD},"event_id":"${'x'.repeat(1025)}"}`,
         `{${GOOD},"source":{}}`,
         `{${GOOD},"properties":[]}`,
@@ -206,6 +208,7 @@ describe('the quick look at a bulk body', () => {
       agrees(bulk('{}', '{"event_id":"e","timestamp":7,"properties":[]}', '{"event_name":null}'), 'raw events'),
     ).to.equal(true);
     expect(quick(bulk('{"event_id":7}'), 'raw events')).to.equal(undefined);
+    expect(quick(bulk('{"event_id":"resv_1"}'), 'raw events')).to.equal(undefined);
     expect(quick(bulk('[]'), 'raw events')).to.equal(undefined);
   });
 
@@ -274,6 +277,7 @@ const blanks = fc.constantFrom('', '', '', ' ', '\n\t', '\r');
 const nastyByte = fc.oneof(fc.constantFrom(...Buffer.from('"\\{}[],:0-.eEtfnuZT \n\0é')), fc.nat(255));
 
 const text = fc.oneof(
+  { weight: 1, arbitrary: fc.nat(9).map((each) => JSON.stringify(`resv_${each}`)) },
   { weight: 5, arbitrary: fc.stringMatching(/^[a-z0-9_.:-]{1,20}$/).map((each) => JSON.stringify(each)) },
   { weight: 2, arbitrary: fc.string({ unit: 'grapheme', maxLength: 12 }).map((each) => JSON.stringify(each)) },
   { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 6 }).map((each) => JSON.stringify(each)) },

@@ -1,0 +1,88 @@
+/**
+ * How long the service took for each request, by its own clock, exactly: from the head of the request to the last byte of the answer, told by
+ * node's own HTTP server and so outside of all that is measured. Answers that came from before the framework stand apart from those that went
+ * through it (api/http/kept-reads.ts): the ones were kept, the others were gathered.
+ */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { constants, monitorEventLoopDelay, PerformanceObserver, performance } from 'node:perf_hooks';
+
+export type RequestTimes = {
+  readonly kept_ms: number[];
+  readonly gathered_ms: number[];
+  /** By how much the event loop was late, and the part of the time in which it was busy. */
+  readonly loop: { readonly p50_ms: number; readonly p99_ms: number; readonly max_ms: number; readonly busy: number };
+  /** Pauses for the collection of what is young, and of all else. */
+  readonly garbage: { readonly minor: Pauses; readonly other: Pauses };
+};
+
+type Pauses = { readonly count: number; readonly total_ms: number; readonly max_ms: number };
+
+const BEGAN = Symbol('began');
+/** A weak map of requests would itself be what the collection of garbage waits for. */
+type Timed = IncomingMessage & { [BEGAN]?: number };
+
+/** Grows outside of the heap. */
+class Times {
+  #values = new Float64Array(1 << 16);
+  #count = 0;
+
+  add(value: number): void {
+    if (this.#count === this.#values.length) {
+      const more = new Float64Array(this.#count * 2);
+      more.set(this.#values);
+      this.#values = more;
+    }
+    this.#values[this.#count++] = value;
+  }
+
+  all(): number[] {
+    return [...this.#values.subarray(0, this.#count)];
+  }
+}
+
+function pausesOf(pauses: readonly number[]): Pauses {
+  return { count: pauses.length, total_ms: pauses.reduce((sum, one) => sum + one, 0), max_ms: Math.max(0, ...pauses) };
+}
+
+const NS_PER_MS = 1e6;
+
+/** From now on; what it answers ends it. */
+export function watchRequests(): () => RequestTimes {
+  const times = { kept_ms: new Times(), gathered_ms: new Times() };
+  const onStart = (message: unknown) => {
+    const { request } = message as { request: Timed };
+    if (request.method === 'GET') request[BEGAN] = performance.now();
+  };
+  const onFinish = (message: unknown) => {
+    const { request, response } = message as { request: Timed; response: ServerResponse & { app?: unknown } };
+    const start = request[BEGAN];
+    if (start === undefined) return;
+    (response.app === undefined ? times.kept_ms : times.gathered_ms).add(performance.now() - start);
+  };
+  subscribe('http.server.request.start', onStart);
+  subscribe('http.server.response.finish', onFinish);
+  const pauses: { minor: number[]; other: number[] } = { minor: [], other: [] };
+  const collections = new PerformanceObserver((list) => {
+    for (const { duration, detail } of list.getEntries() as (PerformanceEntry & { detail: { kind: number } })[])
+      (detail.kind === constants.NODE_PERFORMANCE_GC_MINOR ? pauses.minor : pauses.other).push(duration);
+  });
+  collections.observe({ entryTypes: ['gc'] });
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  delay.enable();
+  const before = performance.eventLoopUtilization();
+  return () => {
+    unsubscribe('http.server.request.start', onStart);
+    unsubscribe('http.server.response.finish', onFinish);
+    collections.disconnect();
+    delay.disable();
+    const loop = {
+      p50_ms: delay.percentile(50) / NS_PER_MS,
+      p99_ms: delay.percentile(99) / NS_PER_MS,
+      max_ms: delay.max / NS_PER_MS,
+      busy: performance.eventLoopUtilization(before).utilization,
+    };
+    const garbage = { minor: pausesOf(pauses.minor), other: pausesOf(pauses.other) };
+    return { kept_ms: times.kept_ms.all(), gathered_ms: times.gathered_ms.all(), loop, garbage };
+  };
+}
