@@ -1,6 +1,7 @@
 /**
  * P2: accepted → deduplicated → metered → queryable, in events per second per core consumed, on the embedded stores. All
  * processes and stores are counted, the load generator is not. The naive way beside it: one produce and one insert an event.
+ * `--kept=400`: and the same with the running usage of so many customers kept up.
  */
 import type { Service } from './processes.ts';
 import { claim, fixed, flag, median, micros, say } from './report.ts';
@@ -20,6 +21,7 @@ export async function run(): Promise<void> {
       found.push(await bench.run());
       say(`  run ${index + 1}: ${lineOf(found.at(-1)!)}`);
     }
+    await withLines(bench, found, runs);
     await bench.verify();
     const naive = await onePerEvent(bench.service);
     report(found, naive);
@@ -27,6 +29,31 @@ export async function run(): Promise<void> {
     await bench.stop();
   }
 }
+
+/** The same while the usage of running periods is kept (docs/decisions/0022-running-charges.md): of the customers who send most, each meter. */
+async function withLines(bench: WholePathBench, without: readonly WholePath[], runs: number): Promise<void> {
+  const customers = flag('kept', 0);
+  if (customers === 0) return;
+  const { service, meter_ids } = bench;
+  const range = { start_ms: Date.now() - KEPT_MS, end_ms: Date.now() + KEPT_MS };
+  const lines = await service.ask<number>({ what: 'keep_lines', meter_ids, customers, ...range });
+  say(`  ${lines} running usages of the ${customers} largest customers are kept:`);
+  const found: WholePath[] = [];
+  for (let index = 0; index < runs; index++) {
+    found.push(await bench.run());
+    say(`  run ${index + 1}: ${lineOf(found.at(-1)!)}`);
+  }
+  const [cost, before] = [found, without].map((some) => median(some.map(({ total }) => total)));
+  const more = (cost! / before! - 1) * 100;
+  claim(
+    'P2 with running usage kept',
+    `${fixed(cost!)} µs/event, ${fixed(more)} % more than without`,
+    'a tenth',
+    more <= 10,
+  );
+}
+
+const KEPT_MS = 60 * 86_400_000;
 
 function report(found: readonly WholePath[], naive: number): void {
   const rates = found.map((one) => one.events_per_core);

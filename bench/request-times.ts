@@ -1,7 +1,7 @@
 /**
  * How long the service took for each request, by its own clock, exactly: from the head of the request to the last byte of the answer, told by
  * node's own HTTP server and so outside of all that is measured. Answers that came from before the framework stand apart from those that went
- * through it (api/http/kept-reads.ts): the ones were kept, the others were gathered.
+ * through it (api/http/kept-reads.ts): the ones were kept, of the others something was gathered or had to be read first.
  */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -9,7 +9,7 @@ import { constants, monitorEventLoopDelay, PerformanceObserver, performance } fr
 
 export type RequestTimes = {
   readonly kept_ms: number[];
-  readonly gathered_ms: number[];
+  readonly framework_ms: number[];
   /** By how much the event loop was late, and the part of the time in which it was busy. */
   readonly loop: { readonly p50_ms: number; readonly p99_ms: number; readonly max_ms: number; readonly busy: number };
   /** Pauses for the collection of what is young, and of all else. */
@@ -49,7 +49,7 @@ const NS_PER_MS = 1e6;
 
 /** From now on; what it answers ends it. */
 export function watchRequests(): () => RequestTimes {
-  const times = { kept_ms: new Times(), gathered_ms: new Times() };
+  const times = { kept_ms: new Times(), framework_ms: new Times() };
   const onStart = (message: unknown) => {
     const { request } = message as { request: Timed };
     if (request.method === 'GET') request[BEGAN] = performance.now();
@@ -58,7 +58,7 @@ export function watchRequests(): () => RequestTimes {
     const { request, response } = message as { request: Timed; response: ServerResponse & { app?: unknown } };
     const start = request[BEGAN];
     if (start === undefined) return;
-    (response.app === undefined ? times.kept_ms : times.gathered_ms).add(performance.now() - start);
+    (response.app === undefined ? times.kept_ms : times.framework_ms).add(performance.now() - start);
   };
   subscribe('http.server.request.start', onStart);
   subscribe('http.server.response.finish', onFinish);
@@ -83,6 +83,6 @@ export function watchRequests(): () => RequestTimes {
       busy: performance.eventLoopUtilization(before).utilization,
     };
     const garbage = { minor: pausesOf(pauses.minor), other: pausesOf(pauses.other) };
-    return { kept_ms: times.kept_ms.all(), gathered_ms: times.gathered_ms.all(), loop, garbage };
+    return { kept_ms: times.kept_ms.all(), framework_ms: times.framework_ms.all(), loop, garbage };
   };
 }

@@ -22,9 +22,12 @@ import { migrate } from '../sql/migrate.ts';
 import { bootstrap } from '../storage/bootstrap.ts';
 import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
 import { startEmbedded } from '../storage/embedded/stack.ts';
+import { runningUsage } from '../storage/kept/running-question.ts';
 import { openLog } from '../storage/log/open-log.ts';
+import { MeterModel } from '../storage/models/meter.ts';
 import { connectPostgres } from '../storage/postgres/postgres.ts';
 import { requestDailyRollups } from '../storage/progress/daily-rollups-message.ts';
+import { mapConcurrently } from '../storage/together.ts';
 import { askUsage } from '../storage/usage/usage.ts';
 import { type RequestTimes, watchRequests } from './request-times.ts';
 
@@ -38,6 +41,7 @@ type Asked =
   | { what: 'usage'; meter_id: string; customer: string; start_us: number; end_us: number; times: number }
   | { what: 'audit'; meter_id: string }
   | { what: 'daily_rollups'; days_before: number }
+  | { what: 'keep_lines'; meter_ids: readonly string[]; customers: number; start_ms: number; end_ms: number }
   | { what: 'heap' }
   | { what: 'watch_requests' }
   | { what: 'watched_requests' }
@@ -93,6 +97,8 @@ async function answer(asked: Asked): Promise<unknown> {
     }
     case 'daily_rollups':
       return requestDailyRollups(postgres, asked.days_before);
+    case 'keep_lines':
+      return keepLines(asked);
     case 'heap':
       gc!();
       return process.memoryUsage().heapUsed;
@@ -128,6 +134,21 @@ async function oneByOne(scope: Scope, invoice_ids: readonly string[], now: Date)
     await finalizeInvoice(running.services, scope, id, now);
   }
   return null;
+}
+
+/** Running usage of each meter of the first customers of the workload, as somebody who asks for it keeps it. */
+async function keepLines({ meter_ids, customers, ...range }: Extract<Asked, { what: 'keep_lines' }>): Promise<number> {
+  const { services } = running;
+  const { postgres } = services;
+  const [scope] = (await postgres.raw(`select tenant_id, environment_id from meters where id = ?`, [meter_ids[0]!]))
+    .rows;
+  const meters = [...(await MeterModel.byId(scope, meter_ids, postgres)).values()];
+  const wanted = meters.flatMap((meter) => Array.from({ length: customers }, (_, n) => ({ meter, n })));
+  const always = { timezone: 'UTC', billing_anchor_ms: range.start_ms, now_ms: Date.now() };
+  await mapConcurrently(64, wanted, ({ meter, n }) =>
+    runningUsage(services, scope, { meter, external_customer_ids: [`customer_${n}`], ...range, ...always }),
+  );
+  return wanted.length;
 }
 
 /** With what it took, and by how much memory grew while it ran. */

@@ -657,10 +657,12 @@ class LineEvents {
         times && times.map(({ start, end }) => [instant(start), instant(end)]),
       ]),
     );
-    // Limits of free units inside of the window; what reaches back before it cannot be counted from these events.
-    this.limits = (line.computed_from.allowances ?? []).map(({ windows }) =>
+    // Limits of free units inside of the window; what reaches back before it, and money, cannot be counted from these events.
+    this.limits = (line.computed_from.allowances ?? []).map(({ windows, grants }) =>
       windows.map(({ start, end }) =>
-        instant(start) < this.start ? null : new Stretch(counted, instant(start), instant(end)),
+        instant(start) < this.start || isOfMoney({ grants })
+          ? null
+          : new Stretch(counted, instant(start), instant(end)),
       ),
     );
   }
@@ -840,22 +842,23 @@ function addedUp(parts) {
   return [...byTier.values()].sort((a, b) => (a.tier ?? 0) - (b.tier ?? 0));
 }
 
+/** What is granted bit by bit may be money: then the limit, and what was used, are what usage costs. */
+const isOfMoney = ({ grants }) => grants?.measure === 'amount';
+const limitOf = (allowance, window) => decimal(window.limit ?? allowance.limit, 'a limit');
+
+function aboveLimit(allowance) {
+  if (allowance.limit === null) return ZERO;
+  const over = (window, count) => most(ZERO, decimal(count, 'what was used').minus(limitOf(allowance, window)));
+  return sumOf(allowance.windows.map((window) => over(window, window.after).minus(over(window, window.before))));
+}
+
 /** What entitlements leave to be charged: in each reset period the first units up to the limit are free. */
-function billable({ quantity: measured, windows }, allowances) {
+function billable({ quantity: measured, windows }, stated) {
   const used = most(measured, ZERO);
+  const allowances = stated.filter((one) => !isOfMoney(one));
   if (allowances.length === 0) return { units: used, windows, free: null };
-  const limitOf = (allowance, window) => decimal(window.limit ?? allowance.limit, 'a limit');
   if (windows === null) {
-    const above = allowances.map((allowance) =>
-      allowance.limit === null
-        ? ZERO
-        : sumOf(
-            allowance.windows.map((window) => {
-              const over = (count) => most(ZERO, decimal(count, 'what was used').minus(limitOf(allowance, window)));
-              return over(window.after).minus(over(window.before));
-            }),
-          ),
-    );
+    const above = allowances.map(aboveLimit);
     const units = least(used, above.reduce(most, ZERO));
     return { units, windows, free: used.minus(units) };
   }
@@ -884,6 +887,14 @@ function billable({ quantity: measured, windows }, allowances) {
   }));
   const units = sumOf(left.flatMap(({ values }) => values));
   return { units, windows: left, free: used.minus(units) };
+}
+
+/** Of what usage costs what is above grants of money; beside units that are free the dearer of both. */
+function lessGranted(cost, { free }, stated) {
+  const above = stated.filter(isOfMoney).map(aboveLimit);
+  if (above.length === 0) return cost;
+  const charged = above.reduce(most, ZERO);
+  return free === null ? least(charged, cost) : most(charged, cost);
 }
 
 /** Usage costs what it costs up to the committed amount, of which some was used before; what is above so many times as much; what lacks is charged. */
@@ -1080,6 +1091,7 @@ const FROM = {
     {
       limit: '~decimal?',
       windows: [{ start: '~instant', end: '~instant', before: 'decimal', after: 'decimal', 'limit?': '~decimal' }],
+      'grants?': '~any',
     },
   ]),
   carried_amount: 'decimal?',
@@ -1630,6 +1642,8 @@ class LineCheck {
       this.report.fields.add(this.path('counted.timezone')).add(this.path('counted.billing_anchor'));
     const answer = whole.answer();
     this.number('computed_from.quantity', from.quantity, answer.quantity);
+    if (from.allowances?.some(({ grants }) => grants))
+      this.takes('in which stretches of time its grants make usage free, and up to what');
     for (const [index, allowance] of (from.allowances ?? []).entries())
       for (const [at, window] of allowance.windows.entries())
         this.limit(window, limits[index][at], `computed_from.allowances[${index}].windows[${at}]`);
@@ -1639,7 +1653,7 @@ class LineCheck {
   limit(window, stretch, field) {
     if (stretch === null)
       return this.takes(
-        `what was used of a limit before the line began: ${window.before}, and until its end ${window.after}`,
+        `what was used of a limit before the line began, or in money: ${window.before}, and until its end ${window.after}`,
         [`line.${field}`],
       );
     this.number(`${field}.before`, window.before, ZERO);
@@ -1682,7 +1696,7 @@ class LineCheck {
     const values = this.isWindowed() ? left.windows.flatMap(({ values }) => values) : [left.units];
     const parts = values.flatMap((value) => chargeParts(price, most(value, ZERO)));
     this.breakdown(this.isWindowed() ? addedUp(parts) : parts);
-    const base = amountOf(parts);
+    const base = lessGranted(amountOf(parts), left, from.allowances ?? []);
     if (!info) return { base, charge: base };
     // One of the subscription that leaves the line as it is says the same.
     this.report.fields.add(this.path('line.computed_from.drawn_from'));

@@ -6,12 +6,14 @@ import type { BilledSubscription } from '../../core/billing/charges.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
 import { lineCommitment } from '../../core/commitment/stated.ts';
 import { Decimal } from '../../core/decimal.ts';
+import type { Granting } from '../../core/entitlement/grants.ts';
 import { FarthingError } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { CountedOf } from '../../core/invoice/computed-from.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatUs, instantOf } from '../../core/time/instant.ts';
+import { formatUs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { NotKept } from '../../storage/kept/kept-answer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { isSideBySide } from '../../storage/models/side-by-side.ts';
@@ -20,10 +22,15 @@ import { SubscriptionLineItemModel } from '../../storage/models/subscription-lin
 import { Places } from '../../storage/places.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { readUsage, type UsageQuestion } from '../../storage/usage/usage.ts';
+import { readUsageInOrder, type UsageInOrder } from '../../storage/usage/usage-in-order.ts';
 import {
   allowancesOfOne,
   allowancesOfUsage,
-  type LimitedWindows,
+  grantsOf,
+  isGranting,
+  isLimit,
+  type Limited,
+  limitedSince,
   limitedWindows,
   measureAllowances,
 } from './gather-allowances.ts';
@@ -161,7 +168,7 @@ export const CHARGES_AT_ONCE = 50;
 export type Measure<Item extends PricedItem = BillableItem> = (
   item: Item,
   window: Period,
-  limited?: readonly LimitedWindows[],
+  limited?: readonly Limited[],
   service?: Period,
 ) => Promise<MeasuredUsage>;
 
@@ -184,10 +191,9 @@ export async function usageReader(
 ): Promise<Measure> {
   const scope = scopeOf(subscription);
   const members = (await membersOf(database, scope, [subscription])).get(subscription.id)!;
-  const read = (item: BillableItem, window: Period, service: Period): Promise<MeasuredUsage> => {
-    if (item.meter === null) throw new FarthingError('system_error', `line item ${item.id} has no meter`);
-    const { meter } = item;
-    const question = {
+  const questionOf = ({ meter, id }: BillableItem, window: Period, service: Period) => {
+    if (meter === null) throw new FarthingError('system_error', `line item ${id} has no meter`);
+    return {
       meter,
       ...customersAsked(members, window, service.start),
       start_ms: window.start,
@@ -196,27 +202,61 @@ export async function usageReader(
       billing_anchor_ms: instantOf(subscription.billing_anchor),
       ...(now === undefined ? {} : { now_ms: now.getTime() }),
     };
-    const ask = async () => ({
+  };
+  const inPlace = <Answer>(ask: () => Promise<Answer>): Promise<Answer> =>
+    isSideBySide(database) ? placesOf(database).within(ask) : ask();
+  const read = (item: BillableItem, window: Period, service: Period): Promise<MeasuredUsage> => {
+    const question = questionOf(item, window, service);
+    return inPlace(async () => ({
       ...(await readUsage(stores, scope, question)),
       counted: countedOf(question, subscription),
-    });
-    return isSideBySide(database) ? placesOf(database).within(ask) : ask();
+    }));
   };
-  return measureBy(billedSubscription(subscription), read);
+  const readInOrder = (item: BillableItem, since: Milliseconds, window: Period): Promise<InOrder> => {
+    const question = questionOf(item, { start: since, end: window.end }, window);
+    return inPlace(async () => ({
+      ...(await readUsageInOrder(stores, scope, question)),
+      counted: countedOf(questionOf(item, window, window), subscription),
+    }));
+  };
+  return measureBy(billedSubscription(subscription), { read, readInOrder });
 }
+
+type InOrder = UsageInOrder & Pick<MeasuredUsage, 'counted'>;
+
+/** Of an item the usage of a window; or since an instant before it until its end, in the order in which it happened. */
+export type UsageReading<Item extends PricedItem> = {
+  read(item: Item, window: Period, service: Period): Promise<MeasuredUsage>;
+  readInOrder(item: Item, since: Milliseconds, window: Period): Promise<InOrder>;
+};
 
 /** Of an item the usage of a window, with what its allowances want to know, by whoever reads it. */
 export function measureBy<Item extends PricedItem>(
   billed: BilledSubscription,
-  read: (item: Item, window: Period, service: Period) => Promise<MeasuredUsage>,
+  { read, readInOrder }: UsageReading<Item>,
 ): Measure<Item> {
   return async (item, window, limited = limitedWindows(item, window, billed), service = window) => {
-    const measured = await read(item, window, service);
+    const isInOrder = limited.some(isGranting);
+    const inOrder = isInOrder ? await readInOrder(item, limitedSince(limited.filter(isGranting)), window) : null;
+    const measured = inOrder ? measuredInOrder(inOrder, window) : await read(item, window, service);
     if (limited.length === 0) return measured;
     // What stands is not counted of who has left before the service; what was used was used by them, too.
     const again = (other: Period) => read(item, other, item.reset_usage === 'NEVER' ? service : other);
-    return { ...measured, allowances: await measureAllowances(limited, { window, measured, read: again }) };
+    const granted = async (granting: Granting) => {
+      const { usage } = inOrder!;
+      const grants = await grantsOf(granting, { usage, start: window.start, price: item.price });
+      return grants(window);
+    };
+    const allowances = await measureAllowances(limited, { window, measured, read: again, granted });
+    return { ...measured, allowances };
   };
+}
+
+/** As it would have been read of the window by itself. */
+function measuredInOrder({ usage, event_counts, ...read }: InOrder, window: Period): MeasuredUsage {
+  const [from, to] = [usage.placeOf(window.start), usage.placeOf(window.end)];
+  const event_count = event_counts.slice(from, to).reduce((sum, count) => sum + count, 0);
+  return { ...read, quantity: usage.between(window), event_count, buckets: null };
 }
 
 /** The same where usage is at hand. */
@@ -228,6 +268,8 @@ export function measuredAtHand<Item extends PricedItem>(
     const limited = limitedWindows(item, window, billed);
     const measured = read(item, window);
     if (limited.length === 0) return measured;
+    // Of what is granted bit by bit the order counts, which nobody has at hand.
+    if (!limited.every(isLimit)) throw new NotKept();
     const usedIn = (other: Period) => read(item, other).quantity;
     return { ...measured, allowances: allowancesOfUsage(limited, { window, measured, usedIn }) };
   };

@@ -4,19 +4,38 @@
  */
 import type { BilledSubscription } from '../../core/billing/charges.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
-import { Decimal, ZERO } from '../../core/decimal.ts';
-import type { Allowance, MeasuredAllowance } from '../../core/entitlement/allowance.ts';
+import { valuedUsage } from '../../core/billing/valued-usage.ts';
+import { type Decimal, ZERO } from '../../core/decimal.ts';
+import {
+  type Allowance,
+  type GrantedAllowance,
+  type LimitAllowance,
+  type MeasuredAllowance,
+  measuredGrants,
+} from '../../core/entitlement/allowance.ts';
+import { recordedAllowances } from '../../core/entitlement/allowances-text.ts';
 import { combine, type Holding } from '../../core/entitlement/combine.ts';
-import { limitIn, limitWindowsWithin, resetPeriodOf } from '../../core/entitlement/reset.ts';
+import { hasGrants } from '../../core/entitlement/grant-record.ts';
+import {
+  addedGrants,
+  type FreeWindows,
+  freeWindows,
+  type Granting,
+  grantGroupOf,
+} from '../../core/entitlement/grants.ts';
+import type { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
+import { limitIn, limitWindowsWithin, resetPeriodOf, wholeWindowsWithin } from '../../core/entitlement/reset.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import type { PriceTerms } from '../../core/pricing/charge.ts';
+import type { Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { currentNotes } from '../../storage/kept/noting.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { together } from '../../storage/models/side-by-side.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
+import { finished } from '../../storage/turns.ts';
 import { type HeldSource, holdingsOf, sourcesHeld } from '../entitlements/entitled-features.ts';
 
 /** The same of one; of several that are billed side by side at one time. */
@@ -88,66 +107,107 @@ async function grantedTo(database: Database, subscriptions: readonly Subscriptio
 
 /** Limits of one reset period add up, also those of several features of a meter. What is not enabled makes nothing free. */
 function added(sources: readonly HeldSource[]): Allowance[] {
-  const byPeriod = groupBy(sources, ({ usage_reset_period, subscription }) =>
+  const stated = sources.filter((source) => !hasGrants(source));
+  const byPeriod = groupBy(stated, ({ usage_reset_period, subscription }) =>
     resetPeriodOf(usage_reset_period, subscription),
   );
-  return [...byPeriod.values()].flatMap((of) => {
+  const limits = [...byPeriod.values()].flatMap((of) => {
     const { is_enabled, usage_limit: limit } = combine('metered', of, sources);
     return is_enabled ? [{ limit, usage_reset_period: of[0].usage_reset_period }] : [];
   });
+  if (limits.some(({ limit }) => limit === null)) return limits;
+  return [...limits, ...granted(sources.filter((source) => hasGrants(source) && source.is_enabled))];
 }
 
-/** A limit, and the stretches of its reset periods that a charge meets. */
-export type LimitedWindows = {
-  readonly limit: Decimal | null;
-  /** With a limit of its own where the period is a short one. */
-  readonly windows: readonly (Period & { readonly limit?: Decimal })[];
-};
+/** Of each measure what holds beside the other. */
+function granted(sources: readonly HeldSource[]): GrantedAllowance[] {
+  const byMeasure = groupBy(sources, ({ grant_measure }) => grant_measure!);
+  return Array.from(byMeasure, ([measure, of]) => ({
+    measure,
+    groups: Array.from(groupBy(of, grantGroupOf).values(), addedGrants),
+  }));
+}
+
+/** A limit, and the stretches of its reset periods that a charge meets, with a limit of their own where the period is a short one. */
+type LimitedWindows = Omit<FreeWindows, 'limit'> & { readonly limit: Decimal | null };
+/** Or grants, whose stretches usage itself begins. */
+export type Limited = LimitedWindows | Granting;
 
 export function limitedWindows(
   { allowances = [], reset_usage }: Pick<PricedItem, 'allowances' | 'reset_usage'>,
   window: Period,
   subscription: BilledSubscription,
-): LimitedWindows[] {
-  return allowances.map(({ limit, usage_reset_period }) => {
-    if (limit === null) return { limit, windows: [] };
-    const limited = { subscription, usage_reset_period, reset_usage: reset_usage ?? 'BILLING_PERIOD' } as const;
-    const windows = limitWindowsWithin(window, limited).map((one) => {
-      const own = limitIn(limit, one.start, limited);
-      return own.eq(limit) ? one : { ...one, limit: own };
-    });
-    return { limit, windows };
+): Limited[] {
+  return allowances.map((allowance) => {
+    if ('limit' in allowance) return limitWindowsOf(allowance, window, { billed: subscription, reset_usage });
+    const cycles = wholeWindowsWithin(window, subscription);
+    return { ...allowance, cycles, timezone: subscription.timezone };
   });
 }
 
+export function limitWindowsOf(
+  { limit, usage_reset_period }: LimitAllowance,
+  window: Period,
+  { billed, reset_usage }: { billed: BilledSubscription; reset_usage: PricedItem['reset_usage'] },
+): LimitedWindows {
+  if (limit === null) return { limit, windows: [] };
+  const limited = {
+    subscription: billed,
+    usage_reset_period,
+    reset_usage: reset_usage ?? 'BILLING_PERIOD',
+  } as const;
+  const windows = limitWindowsWithin(window, limited).map((one) => {
+    const own = limitIn(limit, one.start, limited);
+    return own.eq(limit) ? one : { ...one, limit: own };
+  });
+  return { limit, windows };
+}
+
 /** As a line has recorded them: what was granted when it was charged is granted when it is looked at again. */
-export function recordedWindows({ allowances }: ComputedFrom): LimitedWindows[] {
-  return (allowances ?? []).map(({ limit, windows }) => ({
-    limit: typeof limit === 'string' ? new Decimal(limit) : null,
-    windows: (windows as { start: string; end: string; limit?: string }[]).map(({ start, end, limit: own }) => ({
-      start: instantOf(start),
-      end: instantOf(end),
-      ...(own ? { limit: new Decimal(own) } : {}),
-    })),
-  }));
+export function recordedWindows({ allowances }: ComputedFrom): Limited[] {
+  return recordedAllowances(allowances ?? []);
+}
+
+/** Since when what was used bears on what is free of a charge. */
+export function limitedSince(limited: readonly Limited[]): Milliseconds {
+  const stretches = limited.flatMap((one): readonly Period[] => ('groups' in one ? one.cycles : one.windows));
+  return Math.min(Number.POSITIVE_INFINITY, ...stretches.map(({ start }) => start));
+}
+
+export function isGranting(one: Limited): one is Granting {
+  return 'groups' in one;
+}
+
+export function isLimit(one: Limited): one is LimitedWindows {
+  return !isGranting(one);
 }
 
 type MeasuredIn = { readonly window: Period; readonly measured: MeasuredUsage };
 
 /** Reads what the charge itself did not: most often nothing, where a reset period begins with the charge and holds it. */
 export async function measureAllowances(
-  limited: readonly LimitedWindows[],
-  { window, measured, read }: MeasuredIn & { read: (window: Period) => Promise<MeasuredUsage> },
+  limited: readonly Limited[],
+  {
+    window,
+    measured,
+    read,
+    granted,
+  }: MeasuredIn & {
+    read: (window: Period) => Promise<MeasuredUsage>;
+    granted: (granting: Granting) => Promise<MeasuredAllowance>;
+  },
 ): Promise<MeasuredAllowance[]> {
+  const limits = limited.filter(isLimit);
   const asked = new Map<string, Period>();
   // What has to be read is what is asked for where nothing is known.
-  allowancesOfUsage(limited, { window, measured, usedIn: (one) => (asked.set(keyOf(one), one), ZERO) });
+  allowancesOfUsage(limits, { window, measured, usedIn: (one) => (asked.set(keyOf(one), one), ZERO) });
   const used = new Map(
     await Promise.all(
       Array.from(asked, async ([key, one]): Promise<[string, Decimal]> => [key, (await read(one)).quantity]),
     ),
   );
-  return allowancesOfUsage(limited, { window, measured, usedIn: (one) => used.get(keyOf(one))! });
+  const of_limits = allowancesOfUsage(limits, { window, measured, usedIn: (one) => used.get(keyOf(one))! });
+  return [...of_limits, ...(await Promise.all(limited.filter(isGranting).map(granted)))];
 }
 
 function keyOf({ start, end }: Period): string {
@@ -172,4 +232,17 @@ export function allowancesOfUsage(
       after: used(one.start, one.end),
     })),
   }));
+}
+
+/**
+ * What they make free of usage since the first cycle began: of the charge that begins at an instant, or of a part of it. Of an amount
+ * the usage is what it costs by the price.
+ */
+export async function grantsOf(
+  granting: Granting,
+  { usage, start, price }: { usage: OrderedUsage; start: Milliseconds; price: PriceTerms },
+): Promise<(charge: Period) => MeasuredAllowance> {
+  const used = granting.measure === 'amount' ? await finished(valuedUsage(usage, price, start)) : usage;
+  const free = await finished(freeWindows(granting, used));
+  return (charge) => measuredGrants(free, { usage: used, charge, granting });
 }

@@ -21,7 +21,7 @@ import { hasCorrectionsSince } from '../../storage/progress/corrections.ts';
 import type { Database } from '../../storage/stores.ts';
 import { returnedAsCredits } from '../credit-notes/returned-as-credits.ts';
 import type { BillableItem, Measure } from './billable-items.ts';
-import { type LimitedWindows, recordedWindows } from './gather-allowances.ts';
+import { type Limited, limitedSince, recordedWindows } from './gather-allowances.ts';
 
 export type InvoicedLine = {
   readonly key: string;
@@ -148,11 +148,11 @@ function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedW
   return { service: first.service, group, newest, window, event_count: newest.event_count ?? 0 };
 }
 
-type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & { readonly limited: readonly LimitedWindows[] };
+type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & { readonly limited: readonly Limited[] };
 
 /** Of a limit that began before the charge: what came late before it has used units that were free. */
 function hasEarlierUse({ limited, usage_window }: RecordedCharge): boolean {
-  return limited.some(({ windows }) => windows.some(({ start }) => start < usage_window.start));
+  return limitedSince(limited) < usage_window.start;
 }
 
 /** What was billed for it in all. */

@@ -1,9 +1,11 @@
 /** Changes what is granted; to whom and of which feature stays. What is not stated stays, and null clears. */
-
-import { checkEntitlement, type Entitlement } from '../../core/entitlement/record.ts';
+import { hasGrants } from '../../core/entitlement/grant-record.ts';
+import { checkEntitlement, checkMeterOfGrants, type Entitlement } from '../../core/entitlement/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { tellEntitlements } from './tell-entitlement.ts';
 
@@ -14,7 +16,12 @@ export async function changeEntitlement(
 ): Promise<EntitlementModel> {
   return stores.postgres.transaction(async (database) => {
     const entitlement = await EntitlementModel.fetchPublished(scope, id, { database, lock: true });
-    checkEntitlement({ ...entitlement, ...changes });
+    const granted = { ...entitlement, ...changes };
+    checkEntitlement(granted);
+    if (hasGrants(granted)) {
+      const { meter_id } = await FeatureModel.fetch(scope, entitlement.feature_id, { database });
+      checkMeterOfGrants(granted, await MeterModel.fetch(scope, meter_id!, { database }));
+    }
     const changed = await EntitlementModel.change(entitlement, changes, { by: author, database });
     if (changed === entitlement) return entitlement;
     await tellEntitlements(database, 'updated', { entitlements: [changed], by: author });

@@ -2,11 +2,12 @@
  * Grants features to plans, add-ons and subscriptions, all or none. What grants and what is granted must be there, and a
  * plan or add-on grants a feature once (docs/rules/entitlements.md, "What can grant").
  */
-
+import type { grantShape } from '../../core/entitlement/grant-record.ts';
 import {
   checkEnabled,
   checkEntitlement,
   checkMeterOfEntitlement,
+  checkMeterOfGrants,
   type Entitlement,
 } from '../../core/entitlement/record.ts';
 import { alreadyExists, atIndex, invalid, notAllowed, notFound } from '../../core/error.ts';
@@ -38,6 +39,7 @@ export type NewEntitlement = Pick<
   | 'parent_entitlement_id'
   | 'start_date'
   | 'end_date'
+  | keyof typeof grantShape
 > & { is_enabled: boolean | null };
 
 type Writing = { readonly scope: Scope; readonly database: Transaction; readonly author: Author };
@@ -91,12 +93,15 @@ const conflictOf = ({ entity_type, entity_id, feature_id }: NewEntitlement) =>
   `${entity_type} ${entity_id} has an entitlement to feature ${feature_id} already`;
 
 /** Locked, so that it is not archived meanwhile. */
-async function checkFeatureOf({ feature_id, feature_type }: NewEntitlement, writing: Writing): Promise<void> {
+async function checkFeatureOf(request: NewEntitlement, writing: Writing): Promise<void> {
+  const { feature_id, feature_type } = request;
   const { scope, database } = writing;
   const feature = await FeatureModel.fetchPublished(scope, feature_id, { database, lock: true });
   if (feature.type !== feature_type) throw invalid('feature_type', `feature ${feature_id} is ${feature.type}`);
   if (feature.meter_id === null) return;
-  checkMeterOfEntitlement((await MeterModel.fetch(scope, feature.meter_id, { database })).aggregation);
+  const meter = await MeterModel.fetch(scope, feature.meter_id, { database });
+  checkMeterOfEntitlement(meter.aggregation);
+  checkMeterOfGrants(request, meter);
 }
 
 async function checkEntityOf(request: NewEntitlement, writing: Writing): Promise<void> {

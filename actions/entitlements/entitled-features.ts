@@ -4,6 +4,8 @@
  */
 
 import { type Combined, combine, type Holding, type Source, sourcesOf } from '../../core/entitlement/combine.ts';
+import { hasGrants } from '../../core/entitlement/grant-record.ts';
+import { grantGroupOf } from '../../core/entitlement/grants.ts';
 import { resetPeriodOf } from '../../core/entitlement/reset.ts';
 import { FarthingError } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
@@ -27,7 +29,7 @@ export type HeldSource = Source & { subscription: SubscriptionModel };
 export type EntitledFeature = {
   feature: FeatureModel;
   combined: Combined;
-  /** Of a metered feature: the period that usage adds up in; null of any other. */
+  /** Of a metered feature: the period that usage adds up in; null of any other, and of what is granted bit by bit. */
   usage_reset_period: string | null;
   sources: HeldSource[];
   /** Those of its other entries, too. */
@@ -102,18 +104,22 @@ function entriesOf(sources: readonly HeldSource[], features: ReadonlyMap<string,
   const byFeature = groupBy(sources, ({ feature_id }) => feature_id);
   const entries = groupBy(sources, (source) => `${source.feature_id}/${periodKey(source)}`);
   return [...entries.values()].map((of) => {
-    const [{ feature_id, feature_type, usage_reset_period, subscription }] = of;
+    const [first] = of;
+    const { feature_id, feature_type, usage_reset_period, subscription } = first;
     const feature = features.get(feature_id);
     if (!feature) throw new FarthingError('system_error', `feature ${feature_id} of an entitlement does not exist`);
-    const period = feature_type === 'metered' ? (usage_reset_period ?? subscription.billing_period) : null;
+    const hasPeriod = feature_type === 'metered' && !hasGrants(first);
+    const period = hasPeriod ? (usage_reset_period ?? subscription.billing_period) : null;
     const of_feature = byFeature.get(feature_id)!;
     const combined = combine(feature_type, of, of_feature);
     return { feature, combined, usage_reset_period: period, sources: of, of_feature };
   });
 }
 
-/** Limits of one period add up; values have none. */
-function periodKey({ feature_type, usage_reset_period, subscription }: HeldSource): string {
+/** Limits of one period add up, and grants of one group; values have none. */
+function periodKey(source: HeldSource): string {
+  const { feature_type, usage_reset_period, subscription } = source;
+  if (hasGrants(source)) return `grants of ${subscription.id}: ${grantGroupOf(source)}`;
   return feature_type === 'metered' ? resetPeriodOf(usage_reset_period, subscription) : '';
 }
 

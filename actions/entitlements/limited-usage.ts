@@ -5,59 +5,48 @@
 
 import { byId } from '../../core/by-id.ts';
 import { type Decimal, sumOf } from '../../core/decimal.ts';
-import { type Combined, combine } from '../../core/entitlement/combine.ts';
+import { combine } from '../../core/entitlement/combine.ts';
 import { limitIn, limitWindow, type ResetWindow } from '../../core/entitlement/reset.ts';
-import { usagePercent } from '../../core/entitlement/usage-percent.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { ReadKept } from '../../storage/kept/kept-answer.ts';
 import { runningUsage } from '../../storage/kept/running-question.ts';
-import type { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { readUsage, type UsageQuestion } from '../../storage/usage/usage.ts';
 import { billedSubscription, CHARGES_AT_ONCE, found, runningOf } from '../billing/billable-items.ts';
 import { customersAsked, membersOf } from '../billing/members.ts';
-import { type EntitledFeature, type HeldSource, type Reading } from './entitled-features.ts';
-
-export type Used = { used: Decimal; usage_percent: Decimal };
-
-export type FeatureUsage = Used & {
-  feature: FeatureModel;
-  combined: Combined;
-  window: ResetWindow;
-  sources: HeldSource[];
-};
-
-/** For whoever decides by it what may be used: where in the log, partition by partition (exclusive), and in time the count ends. */
-export type PlacedUsage = FeatureUsage & { high_water: Readonly<Record<string, string>>; as_of: string };
+import type { EntitledFeature, HeldSource } from './entitled-features.ts';
+import { type Asked, type FeatureUsage, type PlacedUsage, type Used, usedOf } from './feature-usage.ts';
+import { grantedUsage, isGranted } from './granted-usage.ts';
 
 type Limited = Omit<FeatureUsage, keyof Used> & { meter: MeterModel };
-type Asked = { entitled: readonly EntitledFeature[]; reading: Reading };
 
 /** As usage arrives it is kept up in memory. */
-export function limitedUsage(stores: Stores, asked: Asked): Promise<FeatureUsage[]> {
+export async function limitedUsage(stores: Stores, asked: Asked): Promise<FeatureUsage[]> {
   const { scope, now } = asked.reading;
   const windowOf = (one: Limited) => windowUntil(one, now);
-  return counted(asked, windowOf, async ({ meter: _, ...one }, question) => {
+  const usages = await counted(asked, windowOf, async ({ meter: _, ...one }, question) => {
     const { quantity } = await runningUsage(stores, scope, question);
     return { ...one, ...usedOf(quantity, one.combined.usage_limit) };
   });
+  return [...usages, ...(await grantedUsage(stores, asked))];
 }
 
 /** Of a window without an end: what another process has committed a moment ahead of this one's clock is in it, as in one that has an end. */
 const AHEAD_MS = 60_000;
 
 /** As the stores have it now. */
-export function placedUsage(stores: Stores, asked: Asked): Promise<PlacedUsage[]> {
+export async function placedUsage(stores: Stores, asked: Asked): Promise<PlacedUsage[]> {
   const { scope, now } = asked.reading;
   const windowOf = ({ window }: Limited) => ({ start: window.start, end: window.end ?? now.getTime() + AHEAD_MS });
-  return counted(asked, windowOf, async ({ meter: _, ...one }, question) => {
+  const usages = await counted(asked, windowOf, async ({ meter: _, ...one }, question) => {
     const { quantity, high_water, as_of } = await readUsage(stores, scope, question);
     return { ...one, ...usedOf(quantity, one.combined.usage_limit), high_water, as_of };
   });
+  return [...usages, ...(await grantedUsage(stores, asked))];
 }
 
 async function counted<Usage>(
@@ -65,7 +54,7 @@ async function counted<Usage>(
   windowOf: (one: Limited) => Period,
   count: (one: Limited, question: UsageQuestion) => Promise<Usage>,
 ): Promise<Usage[]> {
-  const metered = entitled.filter(({ feature }) => feature.type === 'metered');
+  const metered = entitled.filter((one) => one.feature.type === 'metered' && !isGranted(one));
   const meterIds = metered.map(({ feature }) => feature.meter_id);
   const meters = await MeterModel.byId(scope, meterIds, database);
   const limited = metered.flatMap((one) => byWindow(one, found(meters, one.feature.meter_id ?? '', 'meter'), now));
@@ -89,6 +78,9 @@ async function counted<Usage>(
 
 /** How the same is made of usage that has arrived since, and until when: where the first of them begins again from 0. */
 export function limitedAgain(usages: readonly FeatureUsage[], now: Date) {
+  const until_ms = Math.min(...usages.map(({ window }) => window.end ?? Number.POSITIVE_INFINITY));
+  // Of what is granted bit by bit no line keeps the order: what arrives ends the answer.
+  if (usages.some(({ granted }) => granted)) return { until_ms };
   // It is kept for many customers: of the records only what usage is compared with.
   const compared = usages.map((one) => ({
     meter_id: one.feature.meter_id!,
@@ -98,16 +90,12 @@ export function limitedAgain(usages: readonly FeatureUsage[], now: Date) {
   return {
     again: (read: ReadKept): Used[] =>
       compared.map(({ meter_id, window, limit }) => usedOf(read(meter_id, window).quantity, limit)),
-    until_ms: Math.min(...usages.map(({ window }) => window.end ?? Number.POSITIVE_INFINITY)),
+    until_ms,
   };
 }
 
 function windowUntil({ window }: Pick<Limited, 'window'>, now: Date): Period {
   return { start: window.start, end: window.end ?? now.getTime() };
-}
-
-function usedOf(used: Decimal, limit: Decimal | null): Used {
-  return { used, usage_percent: usagePercent(used, limit) };
 }
 
 /** Subscriptions that begin again at different times have each their own usage. */

@@ -16,7 +16,8 @@ import {
   grantingSubscriptions,
   type Reading,
 } from '../entitlements/entitled-features.ts';
-import { type PlacedUsage, placedUsage } from '../entitlements/limited-usage.ts';
+import type { PlacedUsage } from '../entitlements/feature-usage.ts';
+import { placedUsage } from '../entitlements/limited-usage.ts';
 
 /** Of limits without what was committed since: that is known only where the pool is held. */
 export type Gathered =
@@ -50,7 +51,7 @@ async function usagesOf(stores: Stores, entitled: readonly EntitledFeature[], re
 export async function roomIn(database: Database, pool: Pool, gathered: Gathered, partitions: number): Promise<Room> {
   if (gathered.kind !== 'counted') return gathered;
   const limits: Limit[] = [];
-  for (const { combined, used, window, sources, high_water } of gathered.usages) {
+  for (const { combined, used, window, sources, granted, high_water } of gathered.usages) {
     const start = new Date(window.start);
     const end = window.end === null ? null : new Date(window.end);
     const behind = await committedBehind(database, pool, {
@@ -61,11 +62,13 @@ export async function roomIn(database: Database, pool: Pool, gathered: Gathered,
     limits.push({
       limit: combined.usage_limit,
       is_soft_limit: combined.is_soft_limit,
-      usage_reset_period: sources[0]!.usage_reset_period ?? sources[0]!.subscription.billing_period,
+      usage_reset_period: granted ? null : (sources[0]!.usage_reset_period ?? sources[0]!.subscription.billing_period),
+      grant_measure: granted?.measure ?? null,
       window_start: formatMs(window.start),
       window_end: window.end === null ? null : formatMs(window.end),
       counted: used,
       ...behind,
+      ...(granted?.measure === 'amount' ? { worth: granted.worth } : {}),
     });
   }
   return { kind: 'limited', limits, as_of: gathered.usages[0]!.as_of };

@@ -9,12 +9,15 @@ import type { CommitmentInfo } from '../../core/commitment/info.ts';
 import { commitmentPart, type RecordedUsage } from '../../core/commitment/part.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import type { MeasuredAllowance } from '../../core/entitlement/allowance.ts';
+import type { Granting } from '../../core/entitlement/grants.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
 import { instantOf, type Milliseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { readUsage, type UsageReport } from '../../storage/usage/usage.ts';
+import { readUsageInOrder } from '../../storage/usage/usage-in-order.ts';
 import { billedSubscription, scopeOf } from '../billing/billable-items.ts';
-import { limitedWindows, measureAllowances } from '../billing/gather-allowances.ts';
+import { grantsOf, limitedSince, limitedWindows, measureAllowances } from '../billing/gather-allowances.ts';
 import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
 import { recordedUsage } from '../billing/gather-commitments.ts';
 import { customersAsked } from '../billing/members.ts';
@@ -43,13 +46,22 @@ export function costsOf(stores: Stores, { item, report, isWhole, now }: Costing)
   const priced = isWhole ? item : { ...item, commitment: null, allowances: [] };
   const { currency } = item.subscription;
   let free: MeasuredAllowance[] = [];
+  const granted_in = new Map<Granting, (charge: Period) => MeasuredAllowance>();
   return {
     async total(answer) {
       const window = windowOf(answer);
       const measured = measuredBy(answer, report);
-      const read = (other: { start: Milliseconds; end: Milliseconds }) => readItem(stores, item, other, now);
+      const read = (other: Period) => readUsage(stores, scopeOf(item.subscription), questionOf(item, other, now));
       const limited = limitedWindows(priced, window, billedSubscription(item.subscription));
-      free = await measureAllowances(limited, { window, measured, read });
+      const granted = async (granting: Granting) => {
+        const since = { start: limitedSince([granting]), end: window.end };
+        const question = questionOf(item, since, now);
+        const { usage } = await readUsageInOrder(stores, scopeOf(item.subscription), question);
+        const grants = await grantsOf(granting, { usage, start: window.start, price: item.price });
+        granted_in.set(granting, grants);
+        return grants(window);
+      };
+      free = await measureAllowances(limited, { window, measured, read, granted });
       const part = priced.commitment ? await partOf(stores, item, window) : undefined;
       const charge = usageCharge(priced, window, { measured: { ...measured, allowances: free }, currency, part });
       free = free.map((allowance) => ({
@@ -60,7 +72,10 @@ export function costsOf(stores: Stores, { item, report, isWhole, now }: Costing)
     },
     point(answer) {
       const window = windowOf(answer);
-      const allowances = free.map((allowance) => drawn(allowance, window.start, answer.value));
+      const allowances = free.map((allowance) => {
+        const grants = allowance.granting && granted_in.get(allowance.granting);
+        return grants ? grants(window) : drawn(allowance, window.start, answer.value);
+      });
       free = allowances;
       const own = priced.commitment?.windows ? priced : { ...priced, commitment: null };
       const charge = usageCharge(own, window, { measured: { ...measuredBy(answer, report), allowances }, currency });
@@ -95,9 +110,8 @@ function measuredBy(answer: WindowAnswer, { as_of, high_water, meter_version }: 
   return { quantity, event_count, buckets, bucket_starts, as_of, high_water, meter_version };
 }
 
-function readItem(stores: Stores, item: AnalyticsItem, window: { start: number; end: number }, now: Date) {
-  const { meter, members, subscription } = item;
-  return readUsage(stores, scopeOf(subscription), {
+function questionOf({ meter, members, subscription }: AnalyticsItem, window: Period, now: Date) {
+  return {
     meter,
     ...customersAsked(members, window, window.start),
     start_ms: window.start,
@@ -105,7 +119,7 @@ function readItem(stores: Stores, item: AnalyticsItem, window: { start: number; 
     timezone: subscription.timezone,
     billing_anchor_ms: instantOf(subscription.billing_anchor),
     now_ms: now.getTime(),
-  });
+  };
 }
 
 /** Of a longer term with what the invoices have drawn. */

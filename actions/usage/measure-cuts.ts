@@ -7,7 +7,7 @@ import { usageCharge } from '../../core/billing/line-amount.ts';
 import { type Charged, chargedBy, NOTHING_CHARGED, type Stretch } from '../../core/billing/stretches.ts';
 import { commitmentPart, drawnIn } from '../../core/commitment/part.ts';
 import { ZERO } from '../../core/decimal.ts';
-import type { Allowance } from '../../core/entitlement/allowance.ts';
+import type { Allowance, LimitAllowance } from '../../core/entitlement/allowance.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { compileMeter } from '../../core/metering/compiled-meter.ts';
 import { canRun, type WindowAnswer } from '../../core/metering/usage.ts';
@@ -19,7 +19,7 @@ import { mapConcurrently } from '../../storage/together.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, type UsageReport } from '../../storage/usage/usage.ts';
 import { billedSubscription } from '../billing/billable-items.ts';
-import { limitedWindows } from '../billing/gather-allowances.ts';
+import { limitWindowsOf } from '../billing/gather-allowances.ts';
 import { customersAsked } from '../billing/members.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
 import { portionsOf } from './portions.ts';
@@ -144,7 +144,9 @@ function chargeOf({ item, since_us, at_us, service }: Cut, { report, total }: An
   const { subscription } = item;
   const billed = billedSubscription(subscription);
   const whole = { start: Math.floor(service.start_us / 1000), end: Math.ceil(service.end_us / 1000) };
-  const limited = limitedWindows({ ...item, allowances: allowancesOf(item) }, whole, billed);
+  const limited = allowancesOf(item).map((one) =>
+    limitWindowsOf(one, whole, { billed, reset_usage: item.reset_usage }),
+  );
   const allowances = limited.map(({ limit, windows: [first] }) => ({
     limit: first?.limit ?? limit,
     windows: [{ ...window, before: ZERO, after: quantity }],
@@ -158,11 +160,12 @@ function chargeOf({ item, since_us, at_us, service }: Cut, { report, total }: An
 }
 
 /** Those that are of the item's billing period; none where others hold beside them. */
-export function allowancesOf({ allowances = [], subscription }: AnalyticsItem): Allowance[] {
+export function allowancesOf({ allowances = [], subscription }: AnalyticsItem): LimitAllowance[] {
   const { billing_period, billing_period_count } = subscription;
-  const isOfPeriod = ({ limit, usage_reset_period }: Allowance) =>
-    limit === null ||
-    usage_reset_period === null ||
-    (usage_reset_period === billing_period && billing_period_count === 1);
+  const isOfPeriod = (allowance: Allowance): allowance is LimitAllowance =>
+    'limit' in allowance &&
+    (allowance.limit === null ||
+      allowance.usage_reset_period === null ||
+      (allowance.usage_reset_period === billing_period && billing_period_count === 1));
   return allowances.every(isOfPeriod) ? [...allowances] : [];
 }

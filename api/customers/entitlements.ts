@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { checkNamed, featuresCalled } from '../../actions/entitlements/check-named.ts';
 import { entitledFeatures, grantingSubscriptions, type Reading } from '../../actions/entitlements/entitled-features.ts';
-import { limitedAgain, limitedUsage, type Used } from '../../actions/entitlements/limited-usage.ts';
+import type { Used } from '../../actions/entitlements/feature-usage.ts';
+import { limitedAgain, limitedUsage } from '../../actions/entitlements/limited-usage.ts';
 import { invalid } from '../../core/error.ts';
 import type { Gathering } from '../../storage/kept/gather-desk.ts';
 import type { ReadKept } from '../../storage/kept/kept-answer.ts';
@@ -168,7 +169,7 @@ async function makeUsage(query: UsageQuery, asking: Context, gathering: Gatherin
     ...answer,
     features: features.map((feature, index) => ({ ...feature, ...showUsed(used[index]!) })),
   });
-  return { answer, again: (read: ReadKept) => withUsed(again(read)), until_ms };
+  return { answer, ...(again ? { again: (read: ReadKept) => withUsed(again(read)) } : {}), until_ms };
 }
 
 async function noteStarts(

@@ -1,8 +1,9 @@
 /** What customers and subscriptions are entitled to, as it is answered. */
 import { z } from 'zod';
 import type { EntitledFeature, HeldSource } from '../../actions/entitlements/entitled-features.ts';
-import type { FeatureUsage, Used } from '../../actions/entitlements/limited-usage.ts';
-import { limitNumber, USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
+import type { FeatureUsage, Used } from '../../actions/entitlements/feature-usage.ts';
+import { AGGREGATION_MODES, GRANT_MEASURES, hasGrants } from '../../core/entitlement/grant-record.ts';
+import { entitlementShape, limitNumber, USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
 import { decimalText, timestampText } from '../../core/record.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import { sharedValue } from '../../storage/kept/shared-value.ts';
@@ -31,6 +32,19 @@ const SourceAnswer = z
   })
   .meta({ id: 'EntitlementSource' });
 
+const shape = entitlementShape.shape;
+const BucketAnswer = z
+  .object({
+    entitlement_id: z.string().meta({ description: 'The entitlement that grants it.' }),
+    source_entity_id: z.string().meta({ description: 'The plan, add-on or subscription that grants it.' }),
+    usage_limit: z.number().nullable().meta({ description: 'Null: its quota is the limit.' }),
+    grant_measure: shape.grant_measure,
+    grant_quota: shape.grant_quota,
+    grant_duration_value: shape.grant_duration_value,
+    grant_duration_unit: shape.grant_duration_unit,
+  })
+  .meta({ id: 'AggregatedEntitlementBucket' });
+
 const feature = FeatureAnswer.meta({ description: 'The feature, with its meter.' });
 const sources = z.array(SourceAnswer).meta({ description: 'Where it comes from, one by one.' });
 
@@ -44,11 +58,16 @@ export const EntitledFeatureAnswer = z
           .boolean()
           .meta({ description: 'Whether one of them says that usage beyond the limit goes on.' }),
         usage_limit: z.number().nullable().meta({
-          description: 'All limits together, times their quantities; null is unlimited, or not metered.',
+          description:
+            'All limits together, times their quantities; of what is granted bit by bit, what one grant of each is together. Null is unlimited, or not metered, or grants of money.',
         }),
         usage_reset_period: resetPeriod.meta({ description: 'Of a metered feature.' }),
         static_values: z.array(z.string()).meta({ description: 'Of a static feature: the values, equal ones once.' }),
         config_values: z.array(configValue).meta({ description: 'Of a config feature: the values, equal ones once.' }),
+        aggregation_mode: z.enum(AGGREGATION_MODES).nullable().meta({
+          description: 'Of what is granted bit by bit: whether its sources add up, or this one holds beside others.',
+        }),
+        buckets: z.array(BucketAnswer).meta({ description: 'What is granted bit by bit, source by source.' }),
       })
       .meta({ id: 'AggregatedEntitlement', description: 'All sources together.' }),
     sources,
@@ -57,7 +76,7 @@ export const EntitledFeatureAnswer = z
 
 const entitled = z
   .array(EntitledFeatureAnswer)
-  .meta({ description: 'An entry per feature; of a metered one, per reset period.' });
+  .meta({ description: 'An entry per feature; of a metered one, per reset period, and per grants that add up.' });
 
 export const CustomerEntitlementsAnswer = z
   .object({ customer_id: z.string().meta({ description: 'The customer who may use it.' }), features: entitled })
@@ -78,20 +97,51 @@ export async function showEntitled(entitledFeatures: readonly EntitledFeature[],
   );
   return entitledFeatures.map(({ combined, usage_reset_period, ...entry }, index) => ({
     feature: sharedValue(features[index]),
-    entitlement: { ...combined, usage_limit: limitNumber(combined.usage_limit), usage_reset_period },
+    entitlement: {
+      ...combined,
+      usage_limit: entry.sources[0]!.grant_measure === 'amount' ? null : limitNumber(combined.usage_limit),
+      usage_reset_period,
+      ...showGranted(entry.sources.filter(hasGrants)),
+    },
     sources: entry.sources.map(showSource),
   }));
 }
 
+function showGranted(sources: readonly HeldSource[]) {
+  const [first] = sources;
+  return {
+    aggregation_mode: first ? (first.aggregation_mode ?? 'additive') : null,
+    buckets: sources.map(({ entity_id, ...source }) => ({ ...source, source_entity_id: entity_id, usage_limit: null })),
+  };
+}
+
 function showSource({ subscription, ...source }: HeldSource) {
-  const period = source.usage_reset_period ?? (source.feature_type === 'metered' ? subscription.billing_period : null);
+  const isLimited = source.feature_type === 'metered' && !hasGrants(source);
+  const period = source.usage_reset_period ?? (isLimited ? subscription.billing_period : null);
   return { ...source, usage_limit: limitNumber(source.usage_limit), usage_reset_period: period };
 }
+
+const GrantAnswer = z
+  .object({
+    grant_measure: z.enum(GRANT_MEASURES).meta({ description: 'Units of the meter, or money that its usage costs.' }),
+    grant_quota: decimalText.meta({ description: 'How much a grant makes free, all sources together.' }),
+    used: decimalText.meta({ description: 'What was drawn from it.' }),
+    grant_status: z.enum(['active', 'exhausted']).meta({ description: 'Whether something of it is left.' }),
+    valid_from: timestampText
+      .nullable()
+      .meta({ description: 'Since when it lasts; null where the next usage opens it.' }),
+    valid_to: timestampText
+      .nullable()
+      .meta({ description: 'Until when, exclusive; null where the next usage opens it.' }),
+  })
+  .meta({ id: 'EntitlementGrant' });
 
 const FeatureUsageAnswer = z
   .object({
     feature,
-    total_limit: z.number().nullable().meta({ description: 'All limits together; null is unlimited.' }),
+    total_limit: z.number().nullable().meta({
+      description: 'All limits together; null is unlimited. Money, as the usage is, where grants are of an amount.',
+    }),
     is_unlimited: z.boolean().meta({ description: 'Whether there is no limit.' }),
     current_usage: decimalText.meta({ description: 'Units since usage began again from 0.' }),
     usage_percent: decimalText.meta({ description: 'Usage × 100 / limit, to two places; 0 where it is unlimited.' }),
@@ -100,6 +150,9 @@ const FeatureUsageAnswer = z
     next_usage_reset_at: timestampText
       .nullable()
       .meta({ description: 'When usage begins again from 0; null is never.' }),
+    grants: z.array(GrantAnswer).nullable().meta({
+      description: 'What is granted bit by bit, grants of one length together; null of any other limit.',
+    }),
     sources,
   })
   .meta({ id: 'FeatureUsageSummary' });
@@ -129,7 +182,7 @@ export async function showLimitedUsage(usages: readonly FeatureUsage[], context:
     ['meters'],
     context,
   );
-  return usages.map(({ combined, window, ...usage }, index) => ({
+  return usages.map(({ combined, window, granted, ...usage }, index) => ({
     feature: sharedValue(features[index]),
     total_limit: limitNumber(combined.usage_limit),
     is_unlimited: combined.usage_limit === null,
@@ -137,7 +190,19 @@ export async function showLimitedUsage(usages: readonly FeatureUsage[], context:
     is_enabled: combined.is_enabled,
     is_soft_limit: combined.is_soft_limit,
     next_usage_reset_at: window.end === null ? null : formatMs(window.end),
+    grants: granted ? showGrants(granted) : null,
     sources: usage.sources.map(showSource),
+  }));
+}
+
+function showGrants({ measure, grants }: NonNullable<FeatureUsage['granted']>) {
+  return grants.map(({ quota, used, window }) => ({
+    grant_measure: measure,
+    grant_quota: quota,
+    used,
+    grant_status: used.lt(quota) ? ('active' as const) : ('exhausted' as const),
+    valid_from: window && formatMs(window.start),
+    valid_to: window && formatMs(window.end),
   }));
 }
 

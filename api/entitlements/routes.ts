@@ -19,6 +19,7 @@ import {
   BulkEntitlementAnswer,
   CreateBulkEntitlement,
   CreateEntitlement,
+  changedBy,
   EntitlementAnswer,
   EntitlementFilter,
   EntitlementListAnswer,
@@ -50,7 +51,7 @@ export const entitlementRoutes: Route[] = [
   entitlements.create({
     summary: 'Grant a feature to a plan, an add-on or a subscription',
     description:
-      'What is granted goes by the type of the feature: a limit of usage, a value, values by key, or just that it is there. One of a subscription adds to what its plan grants, or replaces the entitlement that `parent_entitlement_id` names. No invoice is computed by it yet.',
+      'What is granted goes by the type of the feature: a limit of usage, a value, values by key, or just that it is there. What is granted bit by bit has the terms of its grants in place of a limit. One of a subscription adds to what its plan grants, or replaces the entitlement that `parent_entitlement_id` names.',
     body: CreateEntitlement,
     handle: ({ body }, context) =>
       createEntitlement(context.services, context.scope, { request: grantedBy(body), author: authorOf(context) }),
@@ -95,10 +96,15 @@ export const entitlementRoutes: Route[] = [
   }),
   entitlements.change({
     summary: 'Change what an entitlement grants',
-    description: 'Changes what is sent; the rest stays, and null clears: without a limit usage is unlimited.',
+    description:
+      'Changes what is sent; the rest stays, and null clears: without a limit usage is unlimited. `clear_grant_config` takes all that is said of grants away.',
     body: UpdateEntitlement,
     handle: ({ params, body }, context) =>
-      changeEntitlement(context.services, context.scope, { id: params.id, changes: body, author: authorOf(context) }),
+      changeEntitlement(context.services, context.scope, {
+        id: params.id,
+        changes: changedBy(body),
+        author: authorOf(context),
+      }),
   }),
   entitlements.archive({
     summary: 'Archive an entitlement',
@@ -175,6 +181,8 @@ async function findEntitlements(input: EntitlementFilter, context: Context) {
     ['entity_id', input.plan_ids],
     ['entity_type', input.plan_ids?.length ? 'PLAN' : undefined],
   ]);
+  if (input.has_grant_config === true) void query.whereNotNull('grant_quota');
+  if (input.has_grant_config === false) void query.whereNull('grant_quota');
   const page = await fetchPage(query, input, entitlementGrammar);
   return { ...page, items: await showEntitlements(page.items, input.expand ?? [], context) };
 }

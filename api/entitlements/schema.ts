@@ -1,5 +1,6 @@
 /** Requests and answers of entitlements. */
 import { z } from 'zod';
+import { NO_GRANTS } from '../../core/entitlement/grant-record.ts';
 import { entitlementShape, toldEntitlementShape } from '../../core/entitlement/record.ts';
 import { invalid } from '../../core/error.ts';
 import { featureShape } from '../../core/feature/record.ts';
@@ -25,6 +26,15 @@ const values = {
   ),
   static_value: described(orNull(shape.static_value.unwrap()), shape.static_value),
   config_value: described(orNull(shape.config_value.unwrap()), shape.config_value),
+  grant_measure: described(orNull(shape.grant_measure.unwrap()), shape.grant_measure),
+  grant_quota: described(orNull(shape.grant_quota.unwrap()), shape.grant_quota),
+  grant_duration_value: described(orNull(shape.grant_duration_value.unwrap()), shape.grant_duration_value),
+  grant_duration_unit: described(orNull(shape.grant_duration_unit.unwrap()), shape.grant_duration_unit),
+  grant_allocation_behavior: described(
+    orNull(shape.grant_allocation_behavior.unwrap()),
+    shape.grant_allocation_behavior,
+  ),
+  aggregation_mode: described(orNull(shape.aggregation_mode.unwrap()), shape.aggregation_mode),
 };
 
 export const CreateEntitlement = z
@@ -103,8 +113,28 @@ export const UpdateEntitlement = z
     is_soft_limit: shape.is_soft_limit.optional(),
     static_value: shape.static_value.optional(),
     config_value: shape.config_value.optional(),
+    clear_grant_config: z
+      .boolean()
+      .optional()
+      .meta({ description: 'True takes all that is said of grants away: without a limit usage is unlimited then.' }),
+    grant_measure: cleared(shape.grant_measure).optional(),
+    grant_quota: cleared(shape.grant_quota).optional(),
+    grant_duration_value: cleared(shape.grant_duration_value).optional(),
+    grant_duration_unit: cleared(shape.grant_duration_unit).optional(),
+    grant_allocation_behavior: cleared(shape.grant_allocation_behavior).optional(),
+    aggregation_mode: cleared(shape.aggregation_mode).optional(),
   })
   .meta({ id: 'UpdateEntitlementRequest', example: { usage_limit: 2000, is_soft_limit: true } });
+type UpdateEntitlement = z.output<typeof UpdateEntitlement>;
+
+/** Whoever clears the grants and states them has not said which. */
+export function changedBy({ clear_grant_config, ...changes }: UpdateEntitlement) {
+  if (!clear_grant_config) return changes;
+  for (const field of Object.keys(NO_GRANTS) as (keyof typeof NO_GRANTS)[])
+    if (changes[field] !== undefined && changes[field] !== null)
+      throw invalid(field, 'contradicts clear_grant_config: give one of them');
+  return { ...changes, ...NO_GRANTS };
+}
 
 export const EntitlementFilter = listShape({
   entity_type: shape.entity_type.optional().meta({ description: 'Granted by plans, add-ons or subscriptions.' }),
@@ -113,6 +143,7 @@ export const EntitlementFilter = listShape({
   feature_type: featureShape.shape.type.optional().meta({ description: 'To features of this type.' }),
   is_enabled: flag.optional().meta({ description: 'Only what is granted, or only what is not.' }),
   plan_ids: anyOf('plans, which grant it'),
+  has_grant_config: flag.optional().meta({ description: 'Only what is granted bit by bit, or only what is not.' }),
 }).meta({ id: 'EntitlementFilter', example: { plan_ids: ['plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X'], expand: 'features' } });
 export type EntitlementFilter = z.output<typeof EntitlementFilter>;
 
@@ -129,6 +160,12 @@ export const entitlementGrammar: ListGrammar = {
     is_soft_limit: 'boolean',
     static_value: 'string',
     display_order: 'number',
+    grant_measure: 'string',
+    grant_quota: 'number',
+    grant_duration_value: 'number',
+    grant_duration_unit: 'string',
+    grant_allocation_behavior: 'string',
+    aggregation_mode: 'string',
     parent_entitlement_id: 'string',
     start_date: 'date',
     end_date: 'date',

@@ -1,5 +1,6 @@
 /** Requests, answers and lists of checks and reservations. */
 import { z } from 'zod';
+import { GRANT_MEASURES } from '../../core/entitlement/grant-record.ts';
 import { anyCase, decimalText, timestampText } from '../../core/record.ts';
 import { RESERVATION_STATUSES, reservationShape } from '../../core/reservation/record.ts';
 import { checkShape, commitShape } from '../../core/reservation/request.ts';
@@ -22,9 +23,17 @@ export const ReservationAnswer = reservationShape.meta({ id: 'ReservationRespons
 
 const CheckedLimit = z
   .object({
-    limit: decimalText.nullable().meta({ description: 'Units in the window; null is unlimited.' }),
+    limit: decimalText.nullable().meta({
+      description: 'Units in the window, or money where `grant_measure` says amount; null is unlimited.',
+    }),
     is_soft_limit: z.boolean().meta({ description: 'Whether usage beyond it is meant to go on.' }),
-    usage_reset_period: z.string().nullable().meta({ description: 'How long usage adds up against it.' }),
+    usage_reset_period: z
+      .string()
+      .nullable()
+      .meta({ description: 'How long usage adds up against it; null of what is granted bit by bit.' }),
+    grant_measure: z.enum(GRANT_MEASURES).nullable().meta({
+      description: 'Of what is granted bit by bit: whether the numbers are units or money; null of any other limit.',
+    }),
     window_start: timestampText.meta({ description: 'Since when usage adds up.' }),
     window_end: timestampText.nullable().meta({ description: 'When it begins again from 0; null is never.' }),
     used: decimalText.meta({ description: 'What was used in the window, what was committed a moment ago too.' }),

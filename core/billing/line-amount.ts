@@ -15,8 +15,15 @@ import {
 } from '../commitment/line.ts';
 import type { CommittedLines } from '../commitment/part.ts';
 import { type WindowedCharge, windowedCharge } from '../commitment/windowed.ts';
-import { type Decimal, sumOf, ZERO } from '../decimal.ts';
-import { type Allowance, afterAllowances, type MeasuredAllowance } from '../entitlement/allowance.ts';
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import {
+  type Allowance,
+  type Allowed,
+  afterAllowances,
+  amountAbove,
+  type MeasuredAllowance,
+} from '../entitlement/allowance.ts';
+import { allowancesText } from '../entitlement/allowances-text.ts';
 import { FarthingError } from '../error.ts';
 import { groupBy } from '../group-by.ts';
 import type { ComputedFrom, CountedOf } from '../invoice/computed-from.ts';
@@ -144,7 +151,7 @@ export function usageCharge(
       ...(commitment_info === null ? {} : { base_amount: base.toFixed() }),
       ...(window_terms ? { window_terms } : {}),
       ...(of_term ? { of_term } : {}),
-      ...(allowed.free === null ? {} : { allowances: allowancesText(measured) }),
+      ...(measured.allowances?.length ? { allowances: allowancesText(measured.allowances) } : {}),
     },
   };
 }
@@ -158,14 +165,15 @@ type Priced = {
   window_terms?: ComputedFrom['window_terms'];
   of_term?: ComputedFrom['of_term'];
 };
-type Pricing = { measured: MeasuredUsage; currency: string; part: CommitmentPart };
+type PricedUsage = MeasuredUsage & Pick<Allowed, 'free'>;
+type Pricing = { measured: PricedUsage; currency: string; part: CommitmentPart };
 
 function priced(item: PricedItem, window: Period, pricing: Pricing): Priced {
   const { measured, currency, part } = pricing;
   const { commitment, price } = item;
   if (commitment?.windows) return pricedByWindow(item, window, pricing);
   const parts = usageParts(price, measured);
-  const base = sumOf(parts.map(({ amount }) => amount));
+  const base = lessGranted(sumOf(parts.map(({ amount }) => amount)), measured);
   const breakdown = parts.map(partText);
   if (!commitment) return { base, charge: base, breakdown, commitment_info: null };
   const { amount, charged, is_trued_up } = committedCharge(base, { commitment, price, part });
@@ -180,6 +188,13 @@ function priced(item: PricedItem, window: Period, pricing: Pricing): Priced {
 
 function termText({ used, since, is_last }: CommitmentPart & { readonly since: Milliseconds }, committed: Decimal) {
   return { used: used.toFixed(), committed: committed.toFixed(), since: formatMs(since), is_last };
+}
+
+/** Grants of money leave what is above them; beside units that are free the dearer of both is charged. */
+function lessGranted(cost: Decimal, { allowances, free }: PricedUsage): Decimal {
+  const above = amountAbove(allowances);
+  if (above === null) return cost;
+  return free === null ? Decimal.min(above, cost) : Decimal.max(above, cost);
 }
 
 function pricedByWindow(item: PricedItem, range: Period, { measured, currency }: Pricing): Priced {
@@ -236,19 +251,6 @@ function partsByTier({ parts }: WindowedCharge): Record<string, unknown>[] {
       ...(time_bucket === null ? {} : { time_bucket }),
     })),
   );
-}
-
-function allowancesText({ allowances = [] }: MeasuredUsage): Record<string, unknown>[] {
-  return allowances.map(({ limit, windows }) => ({
-    limit: limit?.toFixed() ?? null,
-    windows: windows.map(({ start, end, before, after, limit: own }) => ({
-      ...(own ? { limit: own.toFixed() } : {}),
-      start: formatMs(start),
-      end: formatMs(end),
-      before: before.toFixed(),
-      after: after.toFixed(),
-    })),
-  }));
 }
 
 function addParts(a: ChargePart, b: ChargePart): ChargePart {

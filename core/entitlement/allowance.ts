@@ -3,14 +3,20 @@
  * limit, are free, in the order in which they were used; the price is for the rest. What a charge pays is what the units
  * above the limit grew by between its beginning and its end, so that it does not matter how many charges share a reset period,
  * nor how many reset periods lie in one charge. Limits of different reset periods hold beside each other: free is what all of
- * them leave free.
+ * them leave free. What is granted bit by bit (grants.ts) is a limit of stretches of time that usage itself begins.
  */
 import { Decimal, type DecimalInput, sumOf, ZERO } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
+import type { Period } from '../time/period.ts';
+import type { FreeWindows, Granting } from './grants.ts';
+import type { OrderedUsage } from './ordered-usage.ts';
 import type { UsageResetPeriod } from './record.ts';
 
 /** All sources of one reset period together; no limit is unlimited. */
-export type Allowance = { readonly limit: Decimal | null; readonly usage_reset_period: UsageResetPeriod | null };
+export type LimitAllowance = { readonly limit: Decimal | null; readonly usage_reset_period: UsageResetPeriod | null };
+/** What is granted bit by bit, of one measure. */
+export type GrantedAllowance = Pick<Granting, 'measure' | 'groups'>;
+export type Allowance = LimitAllowance | GrantedAllowance;
 
 /** One reset period that a charge meets: what was used in it until the charge begins, and until the charge or it ends. */
 export type AllowedWindow = {
@@ -21,7 +27,26 @@ export type AllowedWindow = {
   /** Of a short first period; that of the allowance when absent. */
   readonly limit?: Decimal;
 };
-export type MeasuredAllowance = { readonly limit: Decimal | null; readonly windows: readonly AllowedWindow[] };
+export type MeasuredAllowance = {
+  readonly limit: Decimal | null;
+  readonly windows: readonly AllowedWindow[];
+  /** The grants that it is made of; of an amount the limit, and what was used, are money. */
+  readonly granting?: Granting;
+};
+
+/** What a charge meets of what grants make free. */
+export function measuredGrants(
+  { limit, windows }: FreeWindows,
+  { usage, charge, granting }: { usage: OrderedUsage; charge: Period; granting: Granting },
+): MeasuredAllowance {
+  const until = ({ start, end }: Period, at: Milliseconds) => usage.between({ start, end: Math.min(end, at) });
+  const met = windows.filter(({ end }) => end > charge.start);
+  return {
+    limit,
+    windows: met.map((one) => ({ ...one, before: until(one, charge.start), after: until(one, charge.end) })),
+    granting,
+  };
+}
 
 type Measured = {
   readonly quantity: Decimal;
@@ -35,7 +60,8 @@ export type Allowed = Pick<Measured, 'quantity' | 'buckets'> & {
   readonly free: Decimal | null;
 };
 
-export function afterAllowances({ quantity, buckets, bucket_starts, allowances = [] }: Measured): Allowed {
+export function afterAllowances({ quantity, buckets, bucket_starts, ...measured }: Measured): Allowed {
+  const allowances = (measured.allowances ?? []).filter((one) => !isOfMoney(one));
   if (allowances.length === 0) return { quantity, buckets, free: null };
   const used = Decimal.max(quantity, ZERO);
   if (buckets !== null) {
@@ -46,6 +72,16 @@ export function afterAllowances({ quantity, buckets, bucket_starts, allowances =
   const above = allowances.map((allowance) => aboveLimit(allowance));
   const billable = Decimal.min(used, Decimal.max(ZERO, ...above));
   return { quantity: billable, buckets, free: used.minus(billable) };
+}
+
+/** What of the money that usage costs is above what grants of an amount make free; null without any. */
+export function amountAbove(allowances: readonly MeasuredAllowance[] = []): Decimal | null {
+  const above = allowances.filter(isOfMoney).map((allowance) => aboveLimit(allowance));
+  return above.length === 0 ? null : Decimal.max(ZERO, ...above);
+}
+
+function isOfMoney({ granting }: MeasuredAllowance): boolean {
+  return granting?.measure === 'amount';
 }
 
 function aboveLimit({ limit, windows }: MeasuredAllowance): Decimal {

@@ -8,12 +8,15 @@
 import { Decimal, sumOf } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
 import { instantOf, type Milliseconds } from '../time/instant.ts';
+import type { grantShape } from './grant-record.ts';
 import type { Entitlement } from './record.ts';
 
 export type Grant = Pick<
   Entitlement,
   'is_enabled' | 'usage_limit' | 'is_soft_limit' | 'static_value' | 'config_value'
 > & {
+  /** Of what is granted bit by bit: the limit of each grant. */
+  grant_quota?: Entitlement['grant_quota'];
   /** How often it is held. */
   quantity: number;
 };
@@ -48,8 +51,12 @@ const isEnabled = (grant: Grant) => grant.is_enabled;
 
 /** Of none at all it is 0: what nobody grants is not unlimited. */
 function limitOf(grants: readonly Grant[], of_feature: readonly Grant[]): Decimal | null {
-  if (grants.length > 0 && of_feature.some(({ usage_limit }) => usage_limit === null)) return null;
-  return sumOf(grants.map(({ usage_limit, quantity }) => new Decimal(usage_limit!).times(String(quantity))));
+  if (grants.length > 0 && of_feature.some((grant) => limitOfOne(grant) === null)) return null;
+  return sumOf(grants.map((grant) => new Decimal(limitOfOne(grant)!).times(String(grant.quantity))));
+}
+
+function limitOfOne({ usage_limit, grant_quota }: Grant): string | null {
+  return usage_limit ?? grant_quota ?? null;
 }
 
 function distinct<Value>(values: readonly Value[]): Value[] {
@@ -68,7 +75,7 @@ export type Holding = {
 /** One entitlement by one holding. */
 export type Source = Holding &
   Grant &
-  Pick<Entitlement, 'feature_id' | 'feature_type' | 'usage_reset_period'> & {
+  Pick<Entitlement, 'feature_id' | 'feature_type' | 'usage_reset_period' | keyof typeof grantShape> & {
     entitlement_id: string;
   };
 
@@ -100,6 +107,12 @@ export function sourcesOf(
         static_value: entitlement.static_value,
         config_value: entitlement.config_value,
         usage_reset_period: entitlement.usage_reset_period,
+        grant_measure: entitlement.grant_measure,
+        grant_quota: entitlement.grant_quota,
+        grant_duration_value: entitlement.grant_duration_value,
+        grant_duration_unit: entitlement.grant_duration_unit,
+        grant_allocation_behavior: entitlement.grant_allocation_behavior,
+        aggregation_mode: entitlement.aggregation_mode,
       })),
   );
 }

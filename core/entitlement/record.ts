@@ -12,6 +12,7 @@ import { parseDecimal } from '../money.ts';
 import { anyCase, baseFields, decimalText, freeMap, optionalKey, timestampText } from '../record.ts';
 import { instantOf } from '../time/instant.ts';
 import { RECURRING_PERIODS } from '../time/period.ts';
+import { checkGrantTerms, grantShape, hasGrants } from './grant-record.ts';
 
 export const ENTITLEMENT_ENTITY_TYPES = ['PLAN', 'SUBSCRIPTION', 'ADDON'] as const;
 export const USAGE_RESET_PERIODS = [...RECURRING_PERIODS, 'NEVER'] as const;
@@ -41,6 +42,7 @@ export const entitlementShape = z.object({
   is_soft_limit: z.boolean().meta({ description: 'Whether usage beyond the limit is meant to go on.' }),
   static_value: z.string().max(5000).nullable().meta({ description: 'The value of a static feature.' }),
   config_value: freeMap.nullable().meta({ description: 'The values of a config feature, by their keys.' }),
+  ...grantShape,
   display_order: z
     .int()
     .meta({ description: 'Where it stands among those of its plan or add-on; nothing goes by it.' }),
@@ -64,6 +66,7 @@ export type Granted = Pick<
   | 'config_value'
   | 'start_date'
   | 'end_date'
+  | keyof typeof grantShape
 >;
 
 /** What is made with a value is granted, and can be switched off later: a request that says otherwise is not done. */
@@ -86,9 +89,15 @@ export function checkEntitlement(granted: Granted): void {
       throw invalid(field, `does not belong to a ${type} feature`);
   if (start_date && end_date && instantOf(end_date) <= instantOf(start_date))
     throw invalid('end_date', 'must be after start_date');
+  checkGrantTerms(granted);
 }
 
-const METERED = ['usage_limit', 'usage_reset_period', 'is_soft_limit'] as const;
+const METERED = [
+  'usage_limit',
+  'usage_reset_period',
+  'is_soft_limit',
+  ...(Object.keys(grantShape) as (keyof typeof grantShape)[]),
+] as const;
 
 function checkConfig(config: Entitlement['config_value']): void {
   const keys = Object.keys(config ?? {});
@@ -104,6 +113,23 @@ export function checkMeterOfEntitlement(aggregation: { type: string; bucket_size
   if (aggregation.type === 'MAX' && aggregation.bucket_size)
     throw invalid('feature_id', 'a feature whose meter takes the MAX of each bucket cannot be granted with a limit');
 }
+
+/** Which unit was used first is known of what adds up event by event (docs/rules/entitlements.md, "Grants"). */
+export function checkMeterOfGrants(granted: Granted, { aggregation, reset_usage }: GrantedMeter): void {
+  if (!hasGrants(granted)) return;
+  if (!ADDS_UP.has(aggregation.type) || aggregation.bucket_size)
+    throw invalid(
+      'grant_quota',
+      'is for a feature whose meter adds events up: SUM, SUM_WITH_MULTIPLIER or COUNT, without buckets',
+    );
+  if (reset_usage === 'NEVER') throw invalid('grant_quota', 'is for a meter whose usage begins again with each period');
+}
+
+type GrantedMeter = {
+  readonly aggregation: { type: string; bucket_size?: string | null | undefined };
+  readonly reset_usage: string;
+};
+const ADDS_UP: ReadonlySet<string> = new Set(['SUM', 'SUM_WITH_MULTIPLIER', 'COUNT']);
 
 function isLimit(text: string): boolean {
   const limit = parseDecimal(text);

@@ -64,6 +64,18 @@ function trialAhead(at: Milliseconds, { trial_end_ms }: BilledSubscription): Mil
 export function limitWindowsWithin(asked: Period, limited: Omit<LimitedUsage, 'current'>): Period[] {
   const { subscription, usage_reset_period: stated, reset_usage } = limited;
   if (reset_usage === 'NEVER' || stated === 'NEVER') return [{ start: subscription.start_ms, end: asked.end }];
+  return wholeWindowsWithin(asked, subscription, stated).map(({ start, end }) => ({
+    start,
+    end: Math.min(end, asked.end),
+  }));
+}
+
+/** The same, each until it ends: the billing periods where no reset period is stated. */
+export function wholeWindowsWithin(
+  asked: Period,
+  subscription: BilledSubscription,
+  stated: Exclude<UsageResetPeriod, 'NEVER'> | null = null,
+): Period[] {
   const windows: Period[] = [];
   for (let at = asked.start; at < asked.end; ) {
     const then = gridOf(stated, subscription, at);
@@ -73,7 +85,7 @@ export function limitWindowsWithin(asked: Period, limited: Omit<LimitedUsage, 'c
         : resetWindow(at, { ...then, end_ms: null, usage_reset_period: stated });
     // What began anew inside a period cut it.
     const last = Math.min(end!, (then === subscription ? null : gaveWayAt(subscription, at)) ?? end!);
-    windows.push({ start, end: Math.min(last, asked.end) });
+    windows.push({ start, end: last });
     at = last;
   }
   return windows;

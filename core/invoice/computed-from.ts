@@ -120,7 +120,7 @@ export const ComputedFrom = z.object({
     .meta({ description: 'Of a commitment of each window: its terms as they were; not there without one.' }),
   allowances: z.array(z.record(z.string(), z.unknown())).nullish().meta({
     description:
-      'The limits up to which usage is free, with what was used of them before this charge and with it; not there without one.',
+      'The limits up to which usage is free, with what was used of them before this charge and with it; of grants the stretches of time that usage began, with their terms. Not there without one.',
   }),
   carried_amount: z.string().nullish().meta({
     description: 'What was invoiced too much, and comes off the next invoice because this one has no room for it.',

@@ -3,6 +3,7 @@
  * taken out, with what names it, and said with its reason: nothing that is answered would be refused.
  */
 import { z } from 'zod';
+import { NO_GRANTS } from '../entitlement/grant-record.ts';
 import { checkEntitlement, checkMeterOfEntitlement } from '../entitlement/record.ts';
 import { FarthingError, invalid } from '../error.ts';
 import { checkMeterOfFeature } from '../feature/record.ts';
@@ -109,7 +110,14 @@ function checkedEntitlement(body: unknown, names: GrantNames) {
   checkRef('feature_id', entitlement.feature_id, names.feature);
   const feature = names.feature.get(entitlement.feature_id);
   if (feature?.type !== entitlement.feature_type) throw invalid('feature_type', 'must be that of the feature');
-  checkEntitlement({ ...entitlement, static_value: null, config_value: null, start_date: null, end_date: null });
+  checkEntitlement({
+    ...NO_GRANTS,
+    ...entitlement,
+    static_value: null,
+    config_value: null,
+    start_date: null,
+    end_date: null,
+  });
   const aggregation = names.aggregation.get(feature.meter_id ?? '');
   if (aggregation) checkMeterOfEntitlement(aggregation);
   return entitlement;

@@ -26,6 +26,7 @@ export function takenAsStated({ line, counted }: Question): string[] {
     ...said(from.meter_id && counted === null, 'its quantity: the definition of its meter is not kept'),
     ...said(isBeyond(counted?.meter.aggregation.expression), 'what the expression of the meter makes of each event'),
     ...said(hasEarlierUse(from), 'what was used of a limit of free units before it began'),
+    ...said(hasGrants(from), 'in which stretches of time its grants make usage free, and up to what'),
     ...ofCommitment(line, from),
     ...said(hasCompanions(line), 'the discounts and the tax that go with what it gives back'),
   ];
@@ -55,6 +56,10 @@ function ofCommitment(
 function hasEarlierUse({ allowances, window_start }: ComputedFrom): boolean {
   const windows = (allowances ?? []).flatMap((allowance) => allowance['windows'] as { start: string }[]);
   return windows.some(({ start }) => Boolean(window_start) && instantOf(start) < instantOf(window_start!));
+}
+
+function hasGrants({ allowances }: ComputedFrom): boolean {
+  return (allowances ?? []).some((allowance) => allowance['grants']);
 }
 
 function hasCompanions(line: InvoiceLineItem): boolean {

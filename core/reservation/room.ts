@@ -4,6 +4,7 @@
  * have is refused, and what cannot be known goes as the setting says.
  */
 import { Decimal, type DecimalInput, sumOf, ZERO } from '../decimal.ts';
+import type { GrantMeasure } from '../entitlement/grants.ts';
 
 export const REASONS = [
   'entitled',
@@ -24,6 +25,8 @@ export type Limit = {
   readonly limit: Decimal | null;
   readonly is_soft_limit: boolean;
   readonly usage_reset_period: string | null;
+  /** Of what is granted bit by bit: what it is a limit of. */
+  readonly grant_measure: GrantMeasure | null;
   readonly window_start: string;
   readonly window_end: string | null;
   /** As the reader of usage has counted it. */
@@ -32,6 +35,8 @@ export type Limit = {
   readonly committed: Decimal;
   /** Of that what may be in what was counted after all: the answer of the reader is not of one moment. */
   readonly doubtful: Decimal;
+  /** What so many units more use of a limit that is not one of units: the limit, and what was counted, are money. */
+  readonly worth?: (units: Decimal) => Decimal;
 };
 
 export type Room =
@@ -68,25 +73,31 @@ function said(allowed: boolean, reason: Reason): Verdict {
   return { allowed, reason, is_doubtful: false };
 }
 
-function isOver({ limit, counted, committed }: Limit, more: Decimal, less: Decimal): boolean {
-  return limit !== null && counted.plus(committed).minus(less).plus(more).gt(limit);
+function isOver({ limit, counted, committed, worth = asItIs }: Limit, more: Decimal, less: Decimal): boolean {
+  return limit !== null && counted.plus(worth(committed.minus(less).plus(more))).gt(limit);
+}
+
+function asItIs(units: Decimal): Decimal {
+  return units;
 }
 
 /** A limit as it is answered: what was committed was used, whether it was counted yet or not. */
-export function shownLimit({ counted, committed, doubtful: _, limit, ...said }: Limit, held: Decimal) {
-  const used = counted.plus(committed);
+export function shownLimit({ counted, committed, doubtful: _, limit, worth = asItIs, ...said }: Limit, held: Decimal) {
+  const used = counted.plus(worth(committed));
+  const taken = counted.plus(worth(committed.plus(held)));
   return {
     ...said,
     limit: limit?.toFixed() ?? null,
     used: used.toFixed(),
-    held: held.toFixed(),
-    remaining: limit === null ? null : Decimal.max(ZERO, limit.minus(used).minus(held)).toFixed(),
+    held: taken.minus(used).toFixed(),
+    remaining: limit === null ? null : Decimal.max(ZERO, limit.minus(taken)).toFixed(),
   };
 }
 
 /** Of which the least is left: the answer is about it. Hard ones come before soft ones, and those that are unlimited last. */
 export function tightest(limits: readonly Limit[]): Limit | undefined {
-  const left = ({ limit, counted, committed }: Limit) => limit?.minus(counted).minus(committed) ?? null;
+  const left = ({ limit, counted, committed, worth = asItIs }: Limit) =>
+    limit?.minus(counted).minus(worth(committed)) ?? null;
   return [...limits].sort((a, b) => {
     const [of, other] = [left(a), left(b)];
     if (of === null || other === null) return Number(of === null) - Number(other === null);

@@ -74,6 +74,9 @@ export class KeptAnswer implements Notes, Watcher {
   #answer: unknown;
   #changes = 0;
   #isLost = false;
+  /** Of whom something was read that no line brings forward, once it is made: each row of the pipeline asks. */
+  #fixed: Set<Subject> | null = null;
+  #isAllFixed = false;
 
   constructor({ scope, key, look, now, about }: Named, memory: UsageMemory) {
     this.scope = scope;
@@ -134,14 +137,7 @@ export class KeptAnswer implements Notes, Watcher {
     if (this.#made === null) {
       this.#earliest_us = Math.min(this.#earliest_us, first_us);
       (this.#came ??= new Set()).add(subject);
-    } else if (first_us < this.#late_before_us || this.#isFixed(subject)) this.#isLost = true;
-  }
-
-  /** Whether something was read of it that no line brings forward. */
-  #isFixed(subject: Subject): boolean {
-    return (
-      this.#made?.again === undefined || this.#reads.some((read) => read.subject === subject && read.line === null)
-    );
+    } else if (first_us < this.#late_before_us || this.#isAllFixed || this.#fixed?.has(subject)) this.#isLost = true;
   }
 
   forget(): void {
@@ -160,7 +156,10 @@ export class KeptAnswer implements Notes, Watcher {
     this.#came = null;
     this.#records = [...this.#records].map(sharedId);
     if (this.#earliest_us < this.#late_before_us) return false;
-    if (this.#isLost || [...came].some((subject) => this.#isFixed(subject))) return false;
+    this.#isAllFixed = made.again === undefined;
+    const fixed = this.#reads.flatMap(({ subject, line }) => (line === null ? subject : []));
+    if (fixed.length > 0) this.#fixed = new Set(fixed);
+    if (this.#isLost || [...came].some((subject) => this.#isAllFixed || this.#fixed?.has(subject))) return false;
     // What came between two of its readings is in its lines, and not in what was answered.
     this.#changes = came.size > 0 ? -1 : this.#changesOfLines();
     return true;

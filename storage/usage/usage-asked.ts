@@ -41,4 +41,9 @@ export type UsageAsked = {
 /** By customer: half-open ranges. */
 export type Clipped = ReadonlyMap<string, readonly (readonly [start_us: Microseconds, end_us: Microseconds])[]>;
 
-export type KeyedEvent = { source: string; external_customer_id: string; properties: PropertySource };
+export type KeyedEvent = {
+  source: string;
+  external_customer_id: string;
+  timestamp_us: Microseconds;
+  properties: PropertySource;
+};

@@ -92,6 +92,8 @@ describe('what a customer is entitled to', () => {
             usage_reset_period: 'MONTHLY',
             static_values: [],
             config_values: [],
+            aggregation_mode: null,
+            buckets: [],
           },
           sources: [
             {
@@ -222,7 +224,7 @@ describe('what a customer is entitled to', () => {
       const { features: entries } = await get(`/customers/usage?customer_id=${customer_id}${query}`);
       return entries.map(({ feature, sources: _sources, ...entry }: Answer) => ({ name: feature.name, ...entry }));
     };
-    const common = { is_unlimited: false, is_enabled: true, is_soft_limit: false };
+    const common = { is_unlimited: false, is_enabled: true, is_soft_limit: false, grants: null };
     const monthly = { total_limit: 1000, current_usage: '123.4', usage_percent: '12.34' };
     const daily = { total_limit: 40, current_usage: '23.4', usage_percent: '58.5' };
     const total = { total_limit: 50, current_usage: '75', usage_percent: '150' };

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { NO_GRANTS } from '../../core/entitlement/grant-record.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { newId } from '../../storage/new-id.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
@@ -68,6 +69,7 @@ describe('/entitlements', () => {
         is_soft_limit: false,
         static_value: null,
         config_value: null,
+        ...NO_GRANTS,
         display_order: 0,
         parent_entitlement_id: null,
         start_date: null,

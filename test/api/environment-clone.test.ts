@@ -316,7 +316,9 @@ describe('POST /environments/:id/clone', () => {
     const addon = await made('/addons', { name: 'Seats', lookup_key: 'seats' });
     const of = { entity_type: 'ADDON', entity_id: addon.id };
     await made('/prices', { ...of, ...fixed, currency: 'usd', billing_cadence: 'RECURRING', amount: '12.5' });
-    await made('/entitlements', { ...of, feature_id: feature.id, feature_type: 'metered', usage_limit: 5 });
+    const bits = { grant_measure: 'amount', grant_quota: '5', grant_duration_value: 2, grant_duration_unit: 'day' };
+    const terms = { ...bits, grant_allocation_behavior: 'unit_start', aggregation_mode: 'parallel' };
+    await made('/entitlements', { ...of, feature_id: feature.id, feature_type: 'metered', ...terms });
     const grant = { name: 'Extra', scope: 'ADDON', addon_id: addon.id, credits: '3', cadence: 'ONETIME' };
     await made('/creditgrants', grant);
     const once = { type: 'percentage', percentage_off: '10', cadence: 'once', max_redemptions: 2 };
@@ -347,7 +349,7 @@ describe('POST /environments/:id/clone', () => {
     expect(entitlements.find(({ entity_id }: { entity_id: string }) => entity_id === copy.id)).to.include({
       entity_type: 'ADDON',
       feature_id: calls.id,
-      usage_limit: 5,
+      ...terms,
     });
     const grants = await api.services.postgres('credit_grants').where({ environment_id: target_environment_id });
     expect(grants.find(({ name }: { name: string }) => name === 'Extra')).to.include({

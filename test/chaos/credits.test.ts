@@ -1,14 +1,19 @@
 /**
- * Credits under fire: many debits, top-ups, purchases, expiries and voids of one hot wallet and of some cold ones, from two processes' worth of
+ * Credits under fire: debits, top-ups, purchases, expiries, voids and reservations of one hot wallet and of many cold ones, from two processes' worth of
  * connections, of which some are cut in the middle of what they do. Whoever is cut asks again under the same key. In the end not
- * one unit is lost, doubled or overdrawn: what the wallets hold is what was answered, and the trial balance finds nothing.
+ * one unit is lost, doubled or overdrawn: what the wallets hold is what a plain ledger of the answers says, and the trial balance finds nothing.
+ * `WALLET_OPERATIONS=100000` for all of them.
  */
 import { expect } from 'chai';
 import { auditCredits } from '../../actions/audit/credits.ts';
+import { auditReservations } from '../../actions/audit/reservations.ts';
 import { createInvoice } from '../../actions/invoices/create-invoice.ts';
 import { holdInvoice } from '../../actions/invoices/hold-invoice.ts';
 import { voidInvoice } from '../../actions/invoices/void-invoice.ts';
 import { changeInvoicePayment } from '../../actions/payments/change-invoice-payment.ts';
+import { type Checked, check } from '../../actions/reservations/check.ts';
+import { endDueReservations } from '../../actions/reservations/end-due.ts';
+import { commitReservation, releaseReservation } from '../../actions/reservations/end-reservation.ts';
 import { debitWallet } from '../../actions/wallets/debit-wallet.ts';
 import { expireCredits } from '../../actions/wallets/expire-credits.ts';
 import { topUpWallet } from '../../actions/wallets/top-up.ts';
@@ -16,24 +21,31 @@ import { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
 import { withReceipt } from '../../core/invoice/payment-status.ts';
 import { createInvoiceShape } from '../../core/invoice/record.ts';
+import { checkShape } from '../../core/reservation/request.ts';
 import { debitShape, topUpShape } from '../../core/wallet/request.ts';
 import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
+import { operationsAsked } from '../support/samples.ts';
 
 // Answers of every shape.
 type Answer = any;
 
-const OPERATIONS = 2000;
-const AT_ONCE = 40;
-const COLD = 5;
+const OPERATIONS = operationsAsked(10_000);
+const AT_ONCE = 60;
+const COLD = 60;
+const PURCHASES = 50;
+const SECOND = 500;
+const CUT_EVERY_MS = 500;
+/** In parts of a hundred or so, of the hot wallet and of the cold ones alike. */
+const DEEDS = { debit: 56, topUp: 20, reserve: 20, buy: 2, invoiceAndVoid: 2, expire: 0.2 };
 
 describe('chaos: credits', function () {
-  this.timeout(1_800_000);
+  this.timeout(7_200_000);
   let api: TestApi;
   let processes: Stores[];
   let cut: ReturnType<typeof setInterval>;
-  const author = { user_id: 'user_1', now: new Date('2026-03-15T12:00:00Z') };
+  let author = { user_id: 'user_1', now: new Date('2026-03-15T12:00:00Z') };
 
   before(async () => {
     api = await startTestApi({ now: author.now });
@@ -56,6 +68,7 @@ describe('chaos: credits', function () {
     expect(answer.status, answer.text).to.be.within(200, 299);
     return answer.body;
   };
+  const inSeconds = (seconds: number) => new Date(author.now.getTime() + seconds * 1000);
   let cuts = 0;
   const why = new Map<string, number>();
   /** Until it is answered: what was cut is asked again. */
@@ -86,13 +99,15 @@ describe('chaos: credits', function () {
         }),
       );
     }
+    const byId = new Map<string, Answer>(wallets.map((wallet) => [wallet.id, wallet]));
     /** By wallet, what was answered. */
     const expected = new Map<string, Decimal>(wallets.map(({ id }) => [id, new Decimal(200)]));
     const add = (id: string, credits: ConstructorParameters<typeof Decimal>[0]) =>
       expected.set(id, expected.get(id)!.plus(credits));
     const seen = new Set<string>();
     const scope = api.scope;
-    const refused = { debit: 0, void: 0 };
+    const refused = { debit: 0, void: 0, reserve: 0 };
+    const counts: Record<string, number> = {};
 
     const debit = async (id: string, key: string) => {
       const request = debitShape.parse({
@@ -100,9 +115,11 @@ describe('chaos: credits', function () {
         transaction_reason: 'MANUAL_BALANCE_DEBIT',
         idempotency_key: key,
       });
-      // Twice at once: a key takes once.
+      // Some twice at once: a key takes once.
       const both = await Promise.all(
-        [0, 1].map(() => surely((stores) => debitWallet(stores, scope, { id, request, author }))),
+        Array.from({ length: random(4) === 0 ? 2 : 1 }, () =>
+          surely((stores) => debitWallet(stores, scope, { id, request, author })),
+        ),
       );
       const done = both.filter((one) => !(one instanceof FarthingError));
       if (done.length === 0) return void refused.debit++;
@@ -113,7 +130,7 @@ describe('chaos: credits', function () {
     const topUp = async (id: string, key: string) => {
       const credits_to_add = String(1 + random(9));
       // Some expire in the middle of it.
-      const expiry = random(3) === 0 ? { expiry_date_utc: '2026-03-15T12:00:01Z' } : {};
+      const expiry = random(3) === 0 ? { expiry_date_utc: inSeconds(5).toISOString() } : {};
       const request = topUpShape.parse({
         credits_to_add,
         transaction_reason: 'FREE_CREDIT_GRANT',
@@ -164,19 +181,55 @@ describe('chaos: credits', function () {
       if (voided instanceof FarthingError) refused.void++;
       expect(now.invoice_status).to.equal('VOIDED');
     };
-    const expire = () =>
-      surely((stores) => expireCredits(stores, { now: new Date('2026-03-15T12:00:01.001Z'), only: scope }));
+    /** Held, and then used in part, left, or never ended by who asked. */
+    const reserve = async (wallet_id: string, key: string) => {
+      const credits = String(1 + random(9));
+      const hold = { ttl_seconds: 2 + random(3), on_expiry: random(2) === 0 ? 'charge' : 'release' };
+      const { customer_id } = byId.get(wallet_id)!;
+      const request = checkShape.parse({ customer_id, wallet_id, credits, hold, idempotency_key: key });
+      const told = (await surely((stores) => check(stores, scope, { request, author }))) as Checked;
+      if (told instanceof FarthingError) throw told;
+      if (!told.allowed) return void refused.reserve++;
+      const { id } = told.reservation!;
+      const how = random(10);
+      if (how < 6) {
+        const quantity = String(random(Number(credits) + 1));
+        const commit = { quantity, properties: null };
+        const done = await surely((stores) => commitReservation(stores, scope, { id, request: commit, author }));
+        if (done instanceof FarthingError) throw done;
+        add(wallet_id, `-${quantity}`);
+      } else if (how < 8) {
+        const done = await surely((stores) => releaseReservation(stores, scope, { id, author }));
+        if (done instanceof FarthingError) throw done;
+      } else if (hold.on_expiry === 'charge') add(wallet_id, `-${credits}`);
+    };
+    /** Holds that nobody ended, and then what is past its expiry; who is cut leaves the rest to the next. */
+    const expire = async (now = author.now) => {
+      await endDueReservations(api.services, { now });
+      await surely((stores) => expireCredits(stores, { now, only: scope }));
+    };
 
-    const deeds = [debit, debit, debit, topUp, buy] as const;
+    const deeds = {
+      debit,
+      topUp,
+      reserve,
+      buy,
+      expire: () => expire(),
+      invoiceAndVoid: (id: string, key: string) => invoiceAndVoid(byId.get(id)!, key),
+    };
+    const drawn = Object.entries(DEEDS).flatMap(
+      ([deed, share]) => Array(share * 10).fill(deed) as (keyof typeof deeds)[],
+    );
     let next = 0;
     const worker = async () => {
       while (next < OPERATIONS) {
         const n = next++;
-        const wallet = random(3) > 0 ? wallets[0] : wallets[1 + random(COLD)];
-        const kind = random(7);
-        if (n % 200 === 199) await expire();
-        else if (kind < 5) await deeds[kind]!(wallet.id, `key ${n}`);
-        else await invoiceAndVoid(wallet, `key ${n}`);
+        // A second passes with so many.
+        if (n % SECOND === SECOND - 1) author = { ...author, now: inSeconds(1) };
+        const { id } = random(2) === 0 ? wallets[0] : wallets[1 + random(COLD)];
+        const deed = drawn[random(drawn.length)]!;
+        counts[deed] = (counts[deed] ?? 0) + 1;
+        await deeds[deed](id, `key ${n}`);
       }
     };
     cut = setInterval(() => {
@@ -187,16 +240,24 @@ describe('chaos: credits', function () {
           order by random() limit 1`,
         )
         .catch(() => undefined);
-    }, 150);
+    }, CUT_EVERY_MS);
     const began = performance.now();
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
     clearInterval(cut);
-    await expire();
+    const { failed } = await endDueReservations(api.services, { now: inSeconds(10) });
+    expect(failed).to.deep.equal([]);
+    await expire(inSeconds(10));
     const seconds = (performance.now() - began) / 1000;
 
     const findings: unknown[] = [];
     const sums = await auditCredits(api.services, (finding) => findings.push(finding));
+    await auditReservations(api.services, (finding) => findings.push(finding));
     expect(findings).to.deep.equal([]);
+    const { rows } = await api.services.postgres.raw(
+      `select (select coalesce(sum(credits), 0) from ledger_postings)::text as balance,
+              (select count(*) from wallet_transactions where credit_balance_after < 0)::int as overdrawn`,
+    );
+    expect(rows[0]).to.deep.equal({ balance: '0', overdrawn: 0 });
     for (const { id } of wallets) {
       const expired = await api.services
         .postgres('wallet_transactions')
@@ -207,8 +268,48 @@ describe('chaos: credits', function () {
       expect(new Decimal(credits_owed).isZero(), id).to.equal(true);
     }
     console.log(
-      `      ${OPERATIONS} operations in ${seconds.toFixed(0)} s, ${cuts} of them cut or in each other's way, ${refused.debit} debits refused; ${sums.postings} postings; ${JSON.stringify(Object.fromEntries(why))}`,
+      `      ${OPERATIONS} operations in ${seconds.toFixed(0)} s (${JSON.stringify(counts)}), ${cuts} of them cut or in each other's way, refused ${JSON.stringify(refused)}; ${sums.postings} postings; ${JSON.stringify(Object.fromEntries(why))}`,
     );
     expect(cuts, 'some were cut').to.be.greaterThan(0);
+  });
+
+  it('two confirmations of one top-up at one time give one credit', async () => {
+    await ok('/customers', { external_id: 'buyer' });
+    const wallet = await ok('/wallets', { external_customer_id: 'buyer', currency: 'usd' });
+    const apart: number[] = [];
+    const confirm = async (id: string, amount: string) => {
+      const sent = performance.now();
+      const body = { payment_status: 'SUCCEEDED', amount };
+      const { status } = await api.request('PUT', `/invoices/${id}/payment`, { body });
+      return { sent, status };
+    };
+    for (let n = 1; n <= PURCHASES; n++) {
+      const bought = {
+        amount: String(n),
+        transaction_reason: 'PURCHASED_CREDIT_INVOICED',
+        idempotency_key: `bought ${n}`,
+      };
+      const { invoice_id } = await ok(`/wallets/${wallet.id}/top-up`, bought);
+      const [one, other] = await Promise.all([confirm(invoice_id, String(n)), confirm(invoice_id, String(n))]);
+      apart.push(Math.abs(one.sent - other.sent));
+      // The second is told that it is paid, or sees what the first has made of it.
+      expect([one.status, other.status]).to.include(200);
+      const [credits] = await api.services
+        .postgres('wallet_transactions')
+        .where({ wallet_id: wallet.id })
+        .sum('credit_amount as sum')
+        .where({ transaction_status: 'completed' });
+      expect(Number(credits?.sum), `after ${n}`).to.equal((n * (n + 1)) / 2);
+    }
+    const { credit_balance } = await api.services.postgres('wallets').where({ id: wallet.id }).first();
+    expect(Number(credit_balance)).to.equal((PURCHASES * (PURCHASES + 1)) / 2);
+    apart.sort((a, b) => a - b);
+    console.log(
+      `      of ${PURCHASES} purchases the two confirmations were sent ${apart[PURCHASES / 2]!.toFixed(3)} ms apart in the median`,
+    );
+    expect(apart[PURCHASES / 2], 'most are sent within a millisecond').to.be.lessThan(1);
+    const findings: unknown[] = [];
+    await auditCredits(api.services, (finding) => findings.push(finding));
+    expect(findings).to.deep.equal([]);
   });
 });

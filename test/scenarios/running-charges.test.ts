@@ -100,6 +100,49 @@ describe('running charges', () => {
     await balance();
   });
 
+  it('of what is granted bit by bit are made anew where usage arrives or a grant ends, and are the same', async () => {
+    const { id: meter_id } = await world.meter('bits');
+    await world.plan('Bits', [usage('bits', '0.3')]);
+    const { id: feature_id } = await world.post('/features', { name: 'Bits', type: 'metered', meter_id });
+    await world.post('/entitlements', {
+      plan_id: world.id('plan Bits'),
+      feature_id,
+      feature_type: 'metered',
+      grant_measure: 'quantity',
+      grant_quota: '30',
+      grant_duration_value: 5,
+      grant_duration_unit: 'hour',
+    });
+    await world.on('2026-01-04', () => world.subscribe('bob', 'Bits'));
+    await world.post('/wallets', { external_customer_id: 'bob', currency: 'usd', initial_credits_to_load: '100' });
+    const told: string[] = [];
+    for (const [hour, n] of [
+      [1, 25],
+      [4, 25],
+      [6, 0],
+      [7, 25],
+      [9, 25],
+    ] as const) {
+      world.at(`2026-01-04T0${hour}:00:00Z`);
+      if (n > 0) await used('bob', 'bits', { n });
+      await same('bob', `at ${hour}`);
+      // A second time, as it was kept.
+      await same('bob', `at ${hour} again`);
+      const { features } = await world.get(`/customers/usage?customer_id=${world.id('customer bob')}`);
+      const { real_time_balance } = await world.get(`/wallets/${(await walletOf('bob')).id}/balance/real-time`);
+      told.push([features[0].current_usage, features[0].next_usage_reset_at, real_time_balance].join(' '));
+    }
+    const until = (hour: string) => `2026-01-04T${hour}:00:00Z`;
+    // 20 of the first five hours are charged, and 20 of the second.
+    expect(told).to.deep.equal([
+      `25 ${until('06')} 100`,
+      `50 ${until('06')} 94`,
+      '0 2026-02-04T00:00:00Z 94',
+      `25 ${until('12')} 94`,
+      `50 ${until('12')} 88`,
+    ]);
+  });
+
   it('of many who are asked at one time are each its own, and who fails among them fails alone', async () => {
     await begin();
     const paths = new Map<string, string[]>();

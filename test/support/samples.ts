@@ -7,3 +7,8 @@ const SHARE = Number(process.env['LAW_SAMPLES'] ?? 1);
 export function samples(count: number): number {
   return Math.ceil(count * SHARE);
 }
+
+/** How many operations are done at one time against another: those that the tester asks for, and else so many. */
+export function operationsAsked(count: number): number {
+  return Number(process.env['WALLET_OPERATIONS'] ?? count);
+}

@@ -12,6 +12,7 @@ function limitOf(limit: string | null, fields: Partial<Limit> = {}): Limit {
     limit: limit === null ? null : new Decimal(limit),
     is_soft_limit: false,
     usage_reset_period: 'MONTHLY',
+    grant_measure: null,
     window_start: '2026-01-01T00:00:00.000Z',
     window_end: '2026-02-01T00:00:00.000Z',
     counted: ZERO,

@@ -1,0 +1,33 @@
+/** What was used of a metered feature in the stretch of time in which its usage adds up. */
+import type { Decimal } from '../../core/decimal.ts';
+import type { Combined } from '../../core/entitlement/combine.ts';
+import type { GrantMeasure, GrantNow } from '../../core/entitlement/grants.ts';
+import type { ResetWindow } from '../../core/entitlement/reset.ts';
+import { usagePercent } from '../../core/entitlement/usage-percent.ts';
+import type { FeatureModel } from '../../storage/models/feature.ts';
+import type { EntitledFeature, HeldSource, Reading } from './entitled-features.ts';
+
+export type Asked = { entitled: readonly EntitledFeature[]; reading: Reading };
+
+export type Used = { used: Decimal; usage_percent: Decimal };
+
+export type FeatureUsage = Used & {
+  feature: FeatureModel;
+  combined: Combined;
+  window: ResetWindow;
+  sources: HeldSource[];
+  /** Of what is granted bit by bit. */
+  granted?: {
+    readonly measure: GrantMeasure;
+    readonly grants: readonly GrantNow[];
+    /** What so many units more would use of it. */
+    worth(units: Decimal): Decimal;
+  };
+};
+
+/** For whoever decides by it what may be used: where in the log, partition by partition (exclusive), and in time the count ends. */
+export type PlacedUsage = FeatureUsage & { high_water: Readonly<Record<string, string>>; as_of: string };
+
+export function usedOf(used: Decimal, limit: Decimal | null): Used {
+  return { used, usage_percent: usagePercent(used, limit) };
+}

@@ -1,0 +1,109 @@
+/**
+ * The terms of an entitlement that is granted bit by bit: a quota for each stretch of time, which begins when something is used
+ * (docs/rules/entitlements.md, "Grants").
+ */
+import { z } from 'zod';
+import { invalid } from '../error.ts';
+import { parseDecimal } from '../money.ts';
+import { anyCase, decimalText } from '../record.ts';
+
+export const GRANT_MEASURES = ['quantity', 'amount'] as const;
+export const GRANT_DURATION_UNITS = ['hour', 'day', 'week', 'subscription_period'] as const;
+export const GRANT_ALLOCATIONS = ['first_usage', 'unit_start'] as const;
+export const AGGREGATION_MODES = ['additive', 'parallel'] as const;
+
+/** So few that sums of thousands of them are exact as JSON numbers. */
+const QUOTA_DIGITS_MAX = 12;
+/** So long that no billing period is longer. */
+const DURATION_MAX = 100_000;
+
+const grantQuota = decimalText.refine(isQuota, {
+  error: `must be a number above 0, of at most ${QUOTA_DIGITS_MAX} digits`,
+});
+
+export const grantShape = {
+  grant_measure: anyCase(GRANT_MEASURES).nullable().meta({
+    description:
+      'What a grant is of: units of the meter, or money that its usage costs. Null grants nothing bit by bit.',
+  }),
+  grant_quota: grantQuota
+    .nullable()
+    .meta({ description: 'How much each grant makes free, in what `grant_measure` says.' }),
+  grant_duration_value: z
+    .int()
+    .min(1)
+    .max(DURATION_MAX)
+    .nullable()
+    .meta({ description: 'How many `grant_duration_unit` a grant lasts; none of a subscription period.' }),
+  grant_duration_unit: anyCase(GRANT_DURATION_UNITS).nullable().meta({
+    description:
+      'How long a grant lasts, at the longest until the billing period ends; days and weeks by the clock of the subscription.',
+  }),
+  grant_allocation_behavior: anyCase(GRANT_ALLOCATIONS).nullable().meta({
+    description:
+      'Where a grant begins: with the usage that opens it, which null is too, or with the hour, day or week of that.',
+  }),
+  aggregation_mode: anyCase(AGGREGATION_MODES).nullable().meta({
+    description: 'Whether grants of several entitlements add up, which null is too, or each holds beside the others.',
+  }),
+};
+type GrantRecord = z.output<z.ZodObject<typeof grantShape>>;
+
+/** What has none. */
+export const NO_GRANTS: { readonly [Field in keyof GrantRecord]: null } = {
+  grant_measure: null,
+  grant_quota: null,
+  grant_duration_value: null,
+  grant_duration_unit: null,
+  grant_allocation_behavior: null,
+  aggregation_mode: null,
+};
+
+export function hasGrants({ grant_quota }: Pick<GrantRecord, 'grant_quota'>): boolean {
+  return grant_quota !== null;
+}
+
+type Checked = GrantRecord & { readonly usage_limit: unknown; readonly usage_reset_period: unknown };
+
+/** All of them or none: what only some of them say would never be looked at. */
+export function checkGrantTerms(stated: Checked): void {
+  if (!GRANT_FIELDS.some((field) => stated[field] !== null)) {
+    if (stated.aggregation_mode === 'parallel')
+      throw invalid('aggregation_mode', 'is parallel only with grants: grant_quota');
+    return;
+  }
+  for (const field of ['grant_quota', 'grant_measure', 'grant_duration_unit'] as const)
+    if (stated[field] === null) throw invalid(field, 'is required of an entitlement that is granted bit by bit');
+  for (const field of ['usage_limit', 'usage_reset_period'] as const)
+    if (stated[field] !== null)
+      throw invalid(
+        field,
+        'does not belong to an entitlement that is granted bit by bit: grant_quota and grant_duration_unit say it',
+      );
+  checkDuration(stated);
+}
+
+const GRANT_FIELDS = [
+  'grant_quota',
+  'grant_measure',
+  'grant_duration_value',
+  'grant_duration_unit',
+  'grant_allocation_behavior',
+] as const;
+
+function checkDuration({ grant_duration_unit, grant_duration_value, grant_allocation_behavior }: GrantRecord): void {
+  if (grant_duration_unit !== 'subscription_period') {
+    if (grant_duration_value === null)
+      throw invalid('grant_duration_value', 'is required: how many of the unit a grant lasts');
+    return;
+  }
+  if (grant_duration_value !== null)
+    throw invalid('grant_duration_value', 'does not belong to a grant of the subscription period');
+  if (grant_allocation_behavior !== null)
+    throw invalid('grant_allocation_behavior', 'does not belong to a grant of the subscription period');
+}
+
+function isQuota(text: string): boolean {
+  const quota = parseDecimal(text);
+  return quota === undefined || (quota.gt(0) && quota.precision(true) <= QUOTA_DIGITS_MAX);
+}

@@ -1,0 +1,47 @@
+/** From when until when a grant lasts (docs/rules/entitlements.md, "Grants"). */
+import type { Milliseconds } from '../time/instant.ts';
+import type { Period } from '../time/period.ts';
+import { windowStart } from '../time/window.ts';
+import { instantAt, wallTime } from '../time/zone.ts';
+import type { GRANT_ALLOCATIONS, GRANT_DURATION_UNITS } from './grant-record.ts';
+
+/** A grant lasts the whole billing period, or so many hours, days or weeks of it. */
+export type GrantDuration =
+  | { readonly unit: 'subscription_period' }
+  | {
+      readonly unit: Exclude<(typeof GRANT_DURATION_UNITS)[number], 'subscription_period'>;
+      readonly value: number;
+      readonly allocation: (typeof GRANT_ALLOCATIONS)[number];
+    };
+
+/** `cycle` is the billing period, `free_from` where the grant before it has ended, or the cycle begins. */
+type Opening = { readonly cycle: Period; readonly free_from: Milliseconds; readonly timezone: string };
+
+/** The grant that usage at an instant opens, where none lasts. */
+export function grantWindow(
+  at: Milliseconds,
+  duration: GrantDuration,
+  { cycle, free_from, timezone }: Opening,
+): Period {
+  if (duration.unit === 'subscription_period') return cycle;
+  const start =
+    duration.allocation === 'first_usage'
+      ? at
+      : Math.max(free_from, windowStart(at, SIZES[duration.unit], { timezone }));
+  return { start, end: Math.min(cycle.end, after(start, duration, timezone)) };
+}
+
+const SIZES = { hour: 'HOUR', day: 'DAY', week: 'WEEK' } as const;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Hours pass; days and weeks end at the same time of day by the clock, also where that is changed between. */
+function after(
+  start: Milliseconds,
+  { unit, value }: Exclude<GrantDuration, { unit: 'subscription_period' }>,
+  timezone: string,
+): Milliseconds {
+  if (unit === 'hour') return start + value * HOUR_MS;
+  const days = unit === 'day' ? value : value * 7;
+  return instantAt(timezone, wallTime(timezone, start) + days * DAY_MS);
+}

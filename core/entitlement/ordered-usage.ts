@@ -1,0 +1,39 @@
+/** What a meter measured, in the order in which it happened: of a meter that adds events up. */
+import { type Decimal, ZERO } from '../decimal.ts';
+import type { Milliseconds } from '../time/instant.ts';
+import type { Period } from '../time/period.ts';
+
+/** What was used at one instant, in units or in money. */
+export type Portion = { readonly at: Milliseconds; readonly used: Decimal };
+
+export class OrderedUsage {
+  /** In order of time, one for each instant. */
+  readonly portions: readonly Portion[];
+  /** What was used before the portion of the same place. */
+  readonly #before: readonly Decimal[];
+
+  constructor(portions: readonly Portion[]) {
+    this.portions = portions;
+    const before = [ZERO];
+    for (const { used } of portions) before.push(before.at(-1)!.plus(used));
+    this.#before = before;
+  }
+
+  /** In a half-open range of time. */
+  between({ start, end }: Period): Decimal {
+    if (start >= end) return ZERO;
+    return this.#before[this.placeOf(end)]!.minus(this.#before[this.placeOf(start)]!);
+  }
+
+  /** Of the first portion at the instant or behind it. */
+  placeOf(at: Milliseconds): number {
+    let low = 0;
+    let high = this.portions.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.portions[middle]!.at < at) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

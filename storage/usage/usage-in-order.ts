@@ -1,0 +1,40 @@
+/**
+ * Usage in the order in which it happened, for what is granted bit by bit (docs/rules/entitlements.md, "Grants"): what each
+ * instant adds, of a meter that adds events up. Rows say it of hours, so it is read of raw events.
+ */
+import { Decimal } from '../../core/decimal.ts';
+import { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
+import type { Scope } from '../../core/scope.ts';
+import { msOf, usOf } from '../../core/time/instant.ts';
+import type { Stores } from '../stores.ts';
+import { askUsage, type UsageAnswer, type UsageQuestion } from './usage.ts';
+
+export type UsageInOrder = Pick<UsageAnswer, 'as_of' | 'high_water' | 'meter_version'> & {
+  readonly usage: OrderedUsage;
+  /** Of each portion of it. */
+  readonly event_counts: readonly number[];
+};
+
+export async function readUsageInOrder(stores: Stores, scope: Scope, question: UsageQuestion): Promise<UsageInOrder> {
+  const { usage, as_of, high_water, meter_version } = await askUsage(stores, scope, {
+    meter: question.meter,
+    external_customer_ids: question.external_customer_ids,
+    clipped: question.clipped,
+    start_us: usOf(question.start_ms),
+    end_us: usOf(question.end_ms),
+    timezone: question.timezone,
+    billing_anchor_ms: question.billing_anchor_ms,
+    key_of: ({ timestamp_us }) => String(msOf(timestamp_us)),
+    ...(question.now_ms === undefined ? {} : { now_ms: question.now_ms }),
+  });
+  const instants = usage
+    .map(({ key, total }) => ({ at: Number(key), used: new Decimal(total.value), event_count: total.event_count }))
+    .sort((a, b) => a.at - b.at);
+  return {
+    usage: new OrderedUsage(instants.map(({ at, used }) => ({ at, used }))),
+    event_counts: instants.map(({ event_count }) => event_count),
+    as_of,
+    high_water,
+    meter_version,
+  };
+}
