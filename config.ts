@@ -119,6 +119,12 @@ const Settings = z.object({
   SMTP_URL: optionalText.pipe(z.url({ protocol: /^smtps?$/, error: 'must be an smtp(s) URL' }).optional()),
   /** Who sends them: `billing@example.com`, or `Acme <billing@example.com>`; needed with SMTP_URL. */
   MAIL_FROM: optionalText,
+  /** Where exports to a directory are written, and read again, by every process; such connections are refused when absent. */
+  EXPORT_DIRECTORY: optionalText.transform((folder) => (folder === undefined ? undefined : fromHome(folder))),
+  /** A scheduled export begins so long after the end of its time, so that what was late is in it. */
+  EXPORT_DELAY_SECONDS: whole.default(300),
+  /** What speaks S3 may be at a private address, and without TLS: for a store of your own network. */
+  EXPORT_ALLOW_PRIVATE_ADDRESSES: z.stringbool().default(false),
   /** Webhooks may go to private addresses, such as 127.0.0.1: for development. */
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: z.stringbool().default(false),
   /** Whether webhooks that failed are sent again by themselves. */

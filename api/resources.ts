@@ -4,6 +4,7 @@ import { aiRoutes } from './ai/routes.ts';
 import { alertRoutes } from './alerts/routes.ts';
 import { auditLogRoutes } from './audit-logs/routes.ts';
 import { authRoutes } from './auth/routes.ts';
+import { connectionRoutes } from './connections/routes.ts';
 import { costsheetRoutes } from './costs/routes.ts';
 import { couponRoutes } from './coupons/routes.ts';
 import { creditNoteRoutes } from './credit-notes/routes.ts';
@@ -13,6 +14,8 @@ import { dashboardRoutes } from './dashboard/routes.ts';
 import { entitlementRoutes } from './entitlements/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
 import { eventRoutes } from './events/routes.ts';
+import { downloadRoutes } from './exports/file-routes.ts';
+import { exportFileRoutes } from './exports/routes.ts';
 import { featureRoutes } from './features/routes.ts';
 import { groupRoutes } from './groups/routes.ts';
 import type { Route } from './http/route.ts';
@@ -28,11 +31,13 @@ import { priceUnitRoutes } from './price-units/routes.ts';
 import { priceRoutes } from './prices/routes.ts';
 import { rbacRoutes } from './rbac/routes.ts';
 import { reservationRoutes } from './reservations/routes.ts';
+import { scheduledTaskRoutes } from './scheduled-tasks/routes.ts';
 import { secretRoutes } from './secrets/routes.ts';
 import { settingRoutes } from './settings/routes.ts';
 import { subscriptionAddonRoutes } from './subscriptions/addon-routes.ts';
 import { lineItemRoutes } from './subscriptions/line-item-routes.ts';
 import { subscriptionRoutes } from './subscriptions/routes.ts';
+import { taskRoutes } from './tasks/routes.ts';
 import { taxRoutes } from './taxes/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { testClockRoutes } from './test-clocks/routes.ts';
@@ -77,6 +82,11 @@ export const routes: Route[] = [
   ...eventRoutes,
   ...meterUsageRoutes,
   ...workflowRoutes,
+  ...taskRoutes,
+  ...scheduledTaskRoutes,
+  ...downloadRoutes,
+  ...exportFileRoutes,
+  ...connectionRoutes,
   ...aiRoutes,
   ...walletRoutes,
   ...webhookRoutes,

@@ -57,6 +57,9 @@ export const ID_PREFIX = {
   webhook_endpoint: 'whep',
   webhook_delivery: 'whd',
   webhook_attempt: 'wha',
+  task: 'task',
+  scheduled_task: 'schedtask',
+  connection: 'conn',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIX;

@@ -18,6 +18,7 @@ import { sealingWith } from '../storage/sealing.ts';
 import type { Stores } from '../storage/stores.ts';
 import { inTrace } from '../tracing/spans.ts';
 import type { Job, JobReport, Work } from './job.ts';
+import { addDueExportsJob } from './jobs/add-due-exports.ts';
 import { advanceTestClockWork } from './jobs/advance-test-clock.ts';
 import { auditSampleJob } from './jobs/audit-sample.ts';
 import { billThresholdWork } from './jobs/bill-threshold.ts';
@@ -25,6 +26,7 @@ import { checkAlertsWork } from './jobs/check-alerts.ts';
 import { cloneEnvironmentWork } from './jobs/clone-environment.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { dueJobs } from './jobs/do-what-is-due.ts';
+import { exportWork } from './jobs/export.ts';
 import { finalizeInvoiceWork } from './jobs/finalize-invoice.ts';
 import { type Mailed, mailInvoiceWork } from './jobs/mail-invoice.ts';
 import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
@@ -51,6 +53,9 @@ export type SchedulerServices = Stores & {
     | 'AUDIT_LOG_RETENTION_DAYS'
     | 'BILLING_INTERVAL_SECONDS'
     | 'FINALIZATION_DELAY_SECONDS'
+    | 'EXPORT_ALLOW_PRIVATE_ADDRESSES'
+    | 'EXPORT_DELAY_SECONDS'
+    | 'EXPORT_DIRECTORY'
     | 'DAY_ROWS_AFTER_DAYS'
     | 'MAIL_FROM'
     | 'PDF_FONTS_DIR'
@@ -100,6 +105,7 @@ export function jobsOf(services: SchedulerServices): Job[] {
     auditSampleJob(services, FIVE_MINUTES),
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
     streamRevenueJob(services, TWO_SECONDS),
+    addDueExportsJob(services, { every_seconds: MINUTE, delay_seconds: services.config.EXPORT_DELAY_SECONDS }),
     ...eventJobs(services),
   ];
 }
@@ -152,6 +158,7 @@ export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
     billThresholdWork(services, { clock }),
     checkAlertsWork(services, { clock }),
     mailInvoiceWork(services, { clock, ...mailOf(services) }),
+    exportWork(services, { clock, settings: services.config }),
   ];
 }
 

@@ -1,10 +1,10 @@
-/** Seals the secrets of endpoints that are not sealed yet, or with another key than the first (docs/decisions/0024-sealed-secrets.md). */
+/** Seals the secrets of endpoints, and the credentials of connections, that are not sealed yet, or with another key than the first (docs/decisions/0024-sealed-secrets.md). */
 import type { Sealing } from '../../storage/sealing.ts';
 import type { Stores } from '../../storage/stores.ts';
 
 type Kept = { id: string; tenant_id: string; environment_id: string; secret: string; previous_secret: string | null };
 
-/** Answers of how many endpoints. Who gives one a new secret meanwhile has the better one, and keeps it. */
+/** Answers of how many. Who gives one a new secret meanwhile has the better one, and keeps it. */
 export async function sealSecrets({ postgres }: Pick<Stores, 'postgres'>, sealing: Sealing): Promise<number> {
   const endpoints: Kept[] = await postgres('webhook_endpoints')
     .whereNot('secret', '')
@@ -19,6 +19,21 @@ export async function sealSecrets({ postgres }: Pick<Stores, 'postgres'>, sealin
     sealed += await postgres('webhook_endpoints')
       .where({ ...which, secret, previous_secret })
       .update(anew);
+  }
+  return sealed + (await sealCredentials({ postgres }, sealing));
+}
+
+async function sealCredentials({ postgres }: Pick<Stores, 'postgres'>, sealing: Sealing): Promise<number> {
+  const connections: Omit<Kept, 'previous_secret'>[] = await postgres('connections')
+    .whereNot('secret', '')
+    .select('id', 'tenant_id', 'environment_id', 'secret');
+  let sealed = 0;
+  for (const { secret, ...which } of connections) {
+    const anew = sealing.sealAnew(secret);
+    if (anew !== secret)
+      sealed += await postgres('connections')
+        .where({ ...which, secret })
+        .update({ secret: anew });
   }
   return sealed;
 }

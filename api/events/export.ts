@@ -3,16 +3,16 @@
  * the way breaks the connection: a file that ends in order is whole. The header X-As-Of is for it what `as_of` is for the other
  * questions: no line of it is older.
  */
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { createGzip } from 'node:zlib';
+import { pipeline, Readable } from 'node:stream';
 import { stringify } from 'csv-stringify';
 import { type ExportedUsage, exportUsage } from '../../actions/usage/export-usage.ts';
 import { requireRead } from '../../core/access/role.ts';
+import { defused, OTHER_DELIMITERS } from '../../core/export/csv.ts';
 import { formatUs } from '../../core/time/instant.ts';
 import { Turns } from '../../storage/turns.ts';
 import { freshness } from '../../storage/usage/usage.ts';
 import { type Context, type Route, route } from '../http/route.ts';
+import { sendStream, wantsGzip } from '../http/send-stream.ts';
 import { withBounds } from './asked.ts';
 import { ExportQuery, exportRange } from './export-query.ts';
 
@@ -45,7 +45,7 @@ export const exportRoutes: Route[] = [
   }),
 ];
 
-async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, { request, response, log }: Context) {
+async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, context: Context) {
   // Whatever goes wrong before the first record is still an answer with a status.
   const first = await records.next();
   const lines = Readable.from(linesOf(first, records, query));
@@ -53,34 +53,20 @@ async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, 
     header: true,
     columns: columnsOf(query),
     record_delimiter: '\r\n',
-    bom: query.bom ?? isBrowser(request),
+    bom: query.bom ?? isBrowser(context.request),
     quoted_match: OTHER_DELIMITERS,
   });
-  const zips = request.acceptsEncodings('gzip') === 'gzip';
-  response.status(200).type('text/csv; charset=utf-8').vary('Accept-Encoding').vary('User-Agent');
-  response.set('Content-Disposition', 'attachment; filename="usage.csv"');
-  if (zips) response.set('Content-Encoding', 'gzip');
-  try {
-    await (zips ? pipeline(lines, csv, createGzip(), response) : pipeline(lines, csv, response));
-  } catch (error) {
-    if (!response.headersSent) throw error;
-    response.destroy();
-    const left = (error as { code?: string }).code === 'ERR_STREAM_PREMATURE_CLOSE';
-    if (left) log.info('the caller left before the end of the export');
-    else log.error({ err: error }, 'an export failed on the way');
-  }
+  // What goes wrong between the records reaches the end of the CSV, and whoever sends it.
+  pipeline(lines, csv, () => undefined);
+  context.response.vary('User-Agent');
+  const file = { type: 'text/csv; charset=utf-8', name: 'usage.csv', zips: wantsGzip(context) };
+  await sendStream(csv, file, context);
 }
 
 /** Every browser begins its name so, and no client of an interface does: there a person saves the file and opens it. */
 function isBrowser(request: Context['request']): boolean {
   return /^Mozilla\//.test(request.get('user-agent') ?? '');
 }
-
-/**
- * Where spreadsheets cut at these, what follows one would begin a cell, and could be a formula. A line ends at a lone CR or LF as
- * well: RFC 4180 quotes them.
- */
-const OTHER_DELIMITERS = /[;\t|\r\n\u0085\u2028\u2029]/;
 
 const AMOUNT_COLUMNS = [
   'subscription_id',
@@ -131,12 +117,12 @@ function lineOf(record: ExportedUsage, query: ExportQuery): string[] {
   const metadata: Readonly<Record<string, string>> = customer?.metadata ?? {};
   const own = (key: string) => (Object.hasOwn(metadata, key) ? metadata[key]! : '');
   return [
-    asText(external_customer_id),
-    asText(customer?.name ?? ''),
-    ...(query.metadata_columns ?? []).map((key) => asText(own(key))),
+    defused(external_customer_id),
+    defused(customer?.name ?? ''),
+    ...(query.metadata_columns ?? []).map((key) => defused(own(key))),
     meter.id,
-    asText(meter.name),
-    asText(meter.event_name),
+    defused(meter.name),
+    defused(meter.event_name),
     meter.aggregation.type,
     usage.toFixed(),
     String(event_count),
@@ -152,25 +138,13 @@ function amountCells({ charge }: ExportedUsage): string[] {
   const { subscription_id, plan, line, price, amount, currency, invoice } = charge;
   return [
     subscription_id,
-    asText(plan),
-    asText(line),
+    defused(plan),
+    defused(line),
     price,
     amount.toFixed(),
     currency,
     invoice?.id ?? '',
-    asText(invoice?.number ?? ''),
+    defused(invoice?.number ?? ''),
     invoice?.status ?? '',
   ];
 }
-
-/**
- * A text that a spreadsheet would take for a formula is made one that it does not; numbers stay as they are. Blanks and what
- * nobody sees (controls, byte order marks, joiners) are passed over before the first sign, as spreadsheets do. So is what stands
- * behind another delimiter, where a spreadsheet that cuts there begins a cell: quotes do not keep it from that.
- */
-function asText(text: string): string {
-  const safe = text.replace(INNER_FORMULA, "$1'");
-  return /^[\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠]|^[\t\r\n]/u.test(safe) ? `'${safe}` : safe;
-}
-
-const INNER_FORMULA = /([;\t|\r\n\u0085\u2028\u2029])(?=[\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠])/gu;

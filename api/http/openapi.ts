@@ -67,6 +67,8 @@ const TAGS: Record<string, string> = {
   Wallets: 'What a customer has been given back: [wallets](/docs/rules/wallets.md).',
   Coupons: 'What is taken off, for how long, and when it may be redeemed: [coupons](/docs/rules/coupons.md).',
   Taxes: 'Rates, and what is taxed with them: [taxes](/docs/rules/taxes.md).',
+  Connections:
+    'Whereto something is written, and with which credentials: [connections](/docs/rules/exports.md#connections).',
   Costs:
     'What something costs you, and what is left: [cost sheets](/docs/rules/pricing.md#cost-sheets), [costs](/docs/rules/costs.md).',
   Dashboard: 'Who brings how much, and what recurs: [revenue](/docs/rules/revenue.md).',
@@ -76,9 +78,12 @@ const TAGS: Record<string, string> = {
   Roles: 'What a key may do: [permissions](/docs/permissions.md).',
   Settings: 'What is wanted otherwise than by default: [records](/docs/rules/records.md).',
   'Signing in': 'People sign in with email and password, programs have [API keys](/docs/permissions.md).',
+  'Scheduled tasks': 'What is exported again and again: [scheduled exports](/docs/rules/exports.md#scheduled-exports).',
   Subscriptions:
     'Who pays for what, and when: [subscriptions](/docs/rules/subscriptions.md), [periods](/docs/rules/periods.md), ' +
     '[proration](/docs/rules/proration.md).',
+  Tasks:
+    'Usage, invoices and credits as files: [exports](/docs/rules/exports.md); how far an import or an export is: [tasks](/docs/rules/tasks.md).',
   Tenants: 'The company whose customers are billed.',
   'Test clocks': 'What time it is in an environment of your own, and years in a minute: [clock](/docs/rules/clock.md).',
   Users: 'People and service accounts: [permissions](/docs/permissions.md).',

@@ -20,6 +20,15 @@ export class CustomerModel extends ScopedModel {
     return customer;
   }
 
+  /** The published ones among these external ids. */
+  static publishedBy(scope: Scope, external_ids: readonly string[], database: Database): Promise<CustomerModel[]> {
+    return Promise.resolve(
+      CustomerModel.in(scope, database)
+        .whereIn('external_id', [...external_ids])
+        .where('status', 'published'),
+    );
+  }
+
   /** Whether published customers belong to this one. */
   static async hasChildren(scope: Scope, parent_customer_id: string, database: Database): Promise<boolean> {
     const [child] = await CustomerModel.in(scope, database)

@@ -16,7 +16,29 @@ export class InvoiceModel extends ScopedModel {
   static override tableName = 'invoices';
   static override recordName = 'invoice';
   static override record = Invoice;
+
+  /** Those that became final in the time, void ones too, in the order in which they did, behind the one with the id `after`. */
+  static async finalOf(scope: Scope, { from, to, after, limit, database }: FinalAsked): Promise<InvoiceModel[]> {
+    const found = InvoiceModel.in(scope, database)
+      .whereIn('invoice_status', ['FINALIZED', 'VOIDED'])
+      .where('finalized_at', '>=', from)
+      .where('finalized_at', '<', to)
+      .orderBy(['finalized_at', 'id'])
+      .limit(limit);
+    if (after === null) return found;
+    const { finalized_at } = await InvoiceModel.fetch(scope, after, { database });
+    return found.whereRaw('(finalized_at, id) > (?, ?)', [finalized_at!, after]);
+  }
 }
+
+/** Instants are RFC 3339, the end exclusive. */
+type FinalAsked = {
+  readonly from: string;
+  readonly to: string;
+  readonly after: string | null;
+  readonly limit: number;
+  readonly database: Database;
+};
 
 /** Of the subscription's own count of its invoices; 0 before the first. */
 export function lastBillingSequence(scope: Scope, subscription_id: string, database: Database): Promise<number> {

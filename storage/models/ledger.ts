@@ -5,7 +5,7 @@
 
 import type { Scope } from '../../core/scope.ts';
 import type { Posting } from '../../core/wallet/movement.ts';
-import type { Transaction } from '../stores.ts';
+import type { Database, Transaction } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 
 export class LedgerTransactionModel extends ScopedModel {
@@ -48,4 +48,39 @@ export async function post(transaction: Transaction, scope: Scope, entries: read
     lines.map((line, position) => ({ ...line, transaction_id: id, position, credits: line.credits.toFixed() })),
   );
   await LedgerPostingModel.addAll(scope, postings, { database: transaction });
+}
+
+/** A transaction of a wallet, and when its credits moved. */
+export type MovedCredits = {
+  readonly ledger_transaction_id: string;
+  readonly wallet_transaction_id: string;
+  readonly occurred_at: string;
+};
+
+/** Instants are RFC 3339, the end exclusive; behind `after`, so many at most. */
+export type MovedAsked = {
+  readonly from: string;
+  readonly to: string;
+  readonly after: MovedCredits | null;
+  readonly limit: number;
+  readonly database: Database;
+};
+
+/** In the order in which they moved; each transaction of a wallet once, however many postings it has. */
+export async function movedCredits(scope: Scope, { from, to, after, limit, database }: MovedAsked) {
+  const { tenant_id, environment_id } = scope;
+  const behind = after
+    ? `and (t.occurred_at, t.id, p.wallet_transaction_id) > (:occurred_at, :ledger_transaction_id, :wallet_transaction_id)`
+    : '';
+  const { rows } = await database.raw(
+    `select t.id as ledger_transaction_id, p.wallet_transaction_id, t.occurred_at
+       from ledger_transactions t
+       join ledger_postings p on p.tenant_id = t.tenant_id and p.environment_id = t.environment_id and p.transaction_id = t.id
+      where t.tenant_id = :tenant_id and t.environment_id = :environment_id
+        and t.occurred_at >= :from and t.occurred_at < :to ${behind}
+      group by t.occurred_at, t.id, p.wallet_transaction_id
+      order by t.occurred_at, t.id, p.wallet_transaction_id limit :limit`,
+    { tenant_id, environment_id, from, to, limit, ...after },
+  );
+  return rows as MovedCredits[];
 }

@@ -1,4 +1,4 @@
-/** A scheduler in a process of its own, to be killed: `worker-process.ts <postgres url> <clickhouse url> <now>`. */
+/** A scheduler in a process of its own, to be killed: `worker-process.ts <postgres url> <clickhouse url> <now> <directory of exports>`. */
 import { pino } from 'pino';
 import { readConfig } from '../../config.ts';
 import { startScheduler } from '../../scheduler/main.ts';
@@ -7,10 +7,10 @@ import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import { QUICK } from '../support/scheduler-process.ts';
 
-const [postgres_url = '', clickhouse_url = '', now = ''] = process.argv.slice(2);
+const [postgres_url = '', clickhouse_url = '', now = '', directory = ''] = process.argv.slice(2);
 const postgres = connectPostgres(postgres_url);
 // A tick whose process was killed three times is given up, and the next slot does its work: it is to come soon.
-const config = readConfig({ BILLING_INTERVAL_SECONDS: '1' });
+const config = readConfig({ BILLING_INTERVAL_SECONDS: '1', EXPORT_DIRECTORY: directory });
 const log = await openEmbeddedLog(postgres, {
   partition_count: config.LOG_PARTITIONS ?? 1,
   append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,

@@ -20,12 +20,12 @@ export async function startApiProcess(services: Services, now: Date): Promise<{ 
 }
 
 /** Ready when it has said something. */
-async function startOn({ postgres, clickhouse }: Services, script: string, now: Date) {
+async function startOn({ postgres, clickhouse, config }: Services, script: string, now: Date) {
   const question = { query: 'SELECT currentDatabase() AS name', format: 'JSONEachRow' } as const;
   const [database] = await (await clickhouse.query(question)).json<{ name: string }>();
   const clickhouse_url = new URL((await testStores()).clickhouse_url);
   clickhouse_url.pathname = `/${database?.name}`;
-  const args = [urlOf(postgres), clickhouse_url.href, now.toISOString()];
+  const args = [urlOf(postgres), clickhouse_url.href, now.toISOString(), config.EXPORT_DIRECTORY ?? ''];
   const file = join(import.meta.dirname, script);
   const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [said] = await once(child.stdout, 'data');

@@ -3,8 +3,12 @@
  * 2026. It is told here to a running service in the requests that the documentation shows, and what is answered must be what
  * the documentation shows. `GOLDEN=write` before the test command records the answers anew.
  */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { trySync } from '../../../actions/catalogue/sync-plan.ts';
+import { tryExport } from '../../../actions/exports/perform-export.ts';
 import { tryComputation } from '../../../actions/invoices/compute-later.ts';
 import { streamRevenue } from '../../../actions/revenue/stream-revenue.ts';
 import { exampleFile } from '../../../api/http/examples.ts';
@@ -27,12 +31,14 @@ const EXAMPLES = new URL('../../../api/examples/', import.meta.url).pathname;
 describe('the examples of the documentation', () => {
   let world: World;
   const ids = new ExampleIds();
+  const directory = mkdtempSync(join(tmpdir(), 'exports-'));
   const answers = new Map<string, Answer>();
   /** Another than that of the first environment. */
   let key: string | undefined;
 
   before(async () => {
-    world = await startWorld({ now: '2025-12-31T09:00:00Z', config: { PAYMENT_SANDBOX_SECRET: SECRET } });
+    const config = { PAYMENT_SANDBOX_SECRET: SECRET, EXPORT_DIRECTORY: directory };
+    world = await startWorld({ now: '2025-12-31T09:00:00Z', config });
     ids.asShown(world.api.scope);
     await whoSells();
     await whatIsSold();
@@ -54,8 +60,12 @@ describe('the examples of the documentation', () => {
     await whatIsWatched();
     await whatWasEarned();
     await whatIsReserved();
+    await whatIsExported();
   });
-  after(() => world.stop());
+  after(async () => {
+    await world.stop();
+    rmSync(directory, { recursive: true });
+  });
 
   for (const tag of new Set(routes.map((route) => route.tag))) {
     it(`${tag}: are what is answered`, () => {
@@ -317,6 +327,35 @@ describe('the examples of the documentation', () => {
     await ask('queryReservation');
   }
 
+  /** To a directory, because nobody has a store of these examples. */
+  async function whatIsExported() {
+    await ask('createConnection');
+    await ask('updateConnection', { id: id('conn') });
+    await ask('listConnections');
+    await ask('queryConnection');
+    await ask('createScheduledTask');
+    await ask('updateScheduledTask', { id: id('schedtask') });
+    await ask('listScheduledTasks');
+    const folder = await send('POST', '/connections', { name: 'Here', provider_type: 'directory' });
+    await ask('getConnection', { id: id('conn', 2) });
+    const what = { connection_id: folder.id, entity_type: 'credit_usage', interval: 'daily', job_config: {} };
+    await send('POST', '/tasks/scheduled', what);
+    await ask('getScheduledTask', { id: id('schedtask', 2) });
+    await ask('triggerScheduledTaskRun', { id: id('schedtask', 2) });
+    const workflow_id = ids.asMade(answers.get('triggerScheduledTaskRun').workflow_id);
+    const { services, scope } = world.api;
+    const how = { attempt: 1, is_last: false, clock: services.clock, timeout_ms: 60_000, settings: services.config };
+    await tryExport(services, { ...scope, workflow_id }, { ...how, signal: new AbortController().signal });
+    await ask('getTask', { id: id('task') });
+    await ask('listTasks', { query: `scheduled_task_id=${id('schedtask', 2)}` });
+    await ask('downloadTaskExport', { id: id('task') });
+    await send('POST', `/tasks/scheduled/${id('schedtask', 2)}/run`, {});
+    await ask('updateTaskStatus', { id: id('task', 2) });
+    await ask('deleteScheduledTask', { id: id('schedtask') });
+    await ask('deleteConnection', { id: id('conn') });
+    await ask('scheduleUpdateBillingPeriod');
+  }
+
   async function whatIsHeld() {
     await ask('createWallet');
     const own = id('wallet', 2);
@@ -567,6 +606,10 @@ function withFixedParts(answer: Answer, now: Date): Answer {
     .replace(
       /"presigned_url":"[^"]+"/g,
       '"presigned_url":"https://billing.example.com/v1/documents/eyJhbGciOiJIUzI1NiIs.…"',
+    )
+    .replace(
+      /"download_url":"[^"]+"/g,
+      '"download_url":"https://billing.example.com/v1/exports/files/eyJhbGciOiJIUzI1NiIs.…"',
     )
     // A control message may stand in the log twice, and moves what comes behind it.
     .replace(/("high_water":\{"0":)"\d+"/g, '$1"9"')

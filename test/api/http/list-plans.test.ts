@@ -29,6 +29,11 @@ const WALKS: Record<string, string> = {
   endpoint_status: 'an environment has fifty endpoints at most',
   is_enabled: 'yes or no',
   addon_type: 'one of two',
+  task_type: 'one of two',
+  '/tasks/scheduled entity_type': 'one of five, of a few scheduled tasks',
+  interval: 'one of four, of a few scheduled tasks',
+  enabled: 'yes or no',
+  provider_type: 'an environment has a few connections',
   active_at: 'two ends that are apart: most records are on either side of each',
   effective_date_for_update: 'one of several ends, whichever is set',
 };
@@ -61,6 +66,9 @@ const VALUES: Record<string, unknown> = {
   name_contains: 'Name 1007',
   addon_type: 'multiple_instance',
   workflow_status: 'Failed',
+  task_status: 'FAILED',
+  connection_ids: 'conn_000007a',
+  provider_type: 'directory',
   parent_subscription_ids: 'subs_000007a',
   invoicing_customer_ids: 'cust_000007a',
   parent_customer_ids: 'cust_000011a',
@@ -254,9 +262,9 @@ describe('lists of ten thousand records', function () {
 type Answer = { items?: Record_[]; environments?: Record_[] };
 
 function itemsIn(answer: Answer | Record_[]): Record_[] {
-  return Array.isArray(answer)
-    ? answer
-    : (answer.items ?? answer.environments ?? (answer as { schedules?: Record_[] }).schedules ?? []);
+  if (Array.isArray(answer)) return answer;
+  const { schedules, connections } = answer as { schedules?: Record_[]; connections?: Record_[] };
+  return answer.items ?? answer.environments ?? schedules ?? connections ?? [];
 }
 
 const idsOf = (answer: Answer) => itemsIn(answer).map((item) => item.id ?? item.workflow_id);

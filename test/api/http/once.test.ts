@@ -17,6 +17,7 @@ const SAME: Readonly<Record<string, string>> = {
   replayDeadLetters: 'an id has one effect',
   commitReservation: 'what was committed is answered, and sent under the same ids',
   releaseReservation: 'what is released is answered as it is',
+  scheduleUpdateBillingPeriod: 'nothing is done',
 };
 /** The key that they have in their body follows from the header where it states none. */
 const INNER_KEY = ['createPayment', 'refundPayment', 'topUpWallet', 'debitWallet', 'checkEntitlement'];

@@ -182,8 +182,8 @@ describe('the OpenAPI document', () => {
 
   it('has an example of each success: with every key that the answer has, and no other', () => {
     const [bodiless, json] = [routes.filter(({ success }) => success === 204), routes.filter(({ answer }) => answer)];
-    // The export is CSV, a document that is opened by its address a PDF, and the events of a proof are lines.
-    expect(bodiless.length + json.length).to.equal(routes.length - 3);
+    // Exports are files, a document that is opened by its address a PDF, and the events of a proof are lines.
+    expect(bodiless.length + json.length).to.equal(routes.length - 5);
     for (const route of json) {
       const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')][route.method];
       const { example } = operation.responses[route.success].content['application/json'];
@@ -338,6 +338,8 @@ const PREFIX_OF: Record<string, string> = {
   subscription_id: ID_PREFIX.subscription,
   subscription_line_item_id: ID_PREFIX.subscription_line_item,
   invoice_id: ID_PREFIX.invoice,
+  connection_id: ID_PREFIX.connection,
+  scheduled_task_id: ID_PREFIX.scheduled_task,
   run_id: ID_PREFIX.run,
 };
 

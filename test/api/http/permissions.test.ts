@@ -34,7 +34,7 @@ const RESERVING = [
 ];
 const PROFILE = ['getUserInfo', 'updateUser'];
 /** What nobody can have a key for yet, or needs one for, and what comes with a signature. */
-const PUBLIC = ['signUp', 'login', 'getDocument', 'receiveSandboxWebhook'];
+const PUBLIC = ['signUp', 'login', 'getDocument', 'receiveSandboxWebhook', 'getExportFile'];
 
 /** Searches and questions, which come with POST and change nothing. */
 const asks = ({ method, path }: Route) =>

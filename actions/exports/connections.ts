@@ -1,0 +1,80 @@
+/** Connections: made with credentials that are kept sealed, changed, archived (docs/rules/exports.md, "Connections"). */
+import {
+  type Connection,
+  type ConnectionSecrets,
+  checkConnection,
+  connectionSecrets,
+} from '../../core/connection/record.ts';
+import { invalid, notAllowed } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { ConnectionModel } from '../../storage/models/connection.ts';
+import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Sealing } from '../../storage/sealing.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+type Postgres = Pick<Stores, 'postgres'>;
+export type NewConnection = Pick<Connection, 'name' | 'provider_type' | 'metadata' | 'sync_config'> & {
+  readonly encrypted_secret_data: ConnectionSecrets | null;
+};
+type Made = { fields: NewConnection; has_directory: boolean; author: Author; sealing: Sealing };
+
+export async function createConnection(
+  { postgres }: Postgres,
+  scope: Scope,
+  { fields: { encrypted_secret_data, ...fields }, has_directory, author, sealing }: Made,
+): Promise<ConnectionModel> {
+  checkConnection(fields.provider_type, encrypted_secret_data);
+  if (fields.provider_type === 'directory' && !has_directory)
+    throw invalid('provider_type', 'this service has no directory for exports (EXPORT_DIRECTORY)');
+  const id = newId('connection', author.now.getTime());
+  const record = { id, ...fields, secret: sealed(encrypted_secret_data, sealing), ...createdBy(author) };
+  return ConnectionModel.add(scope, record, { database: postgres });
+}
+
+function sealed(secrets: ConnectionSecrets | null, sealing: Sealing): string {
+  return secrets?.s3 ? sealing.seal(JSON.stringify(secrets)) : '';
+}
+
+export function secretsOf({ secret }: Pick<ConnectionModel, 'secret'>, sealing: Sealing): ConnectionSecrets {
+  return secret === '' ? { s3: null } : connectionSecrets.parse(JSON.parse(sealing.open(secret)));
+}
+
+export type ConnectionChange = {
+  id: string;
+  changes: Partial<Omit<NewConnection, 'provider_type'>>;
+  author: Author;
+  sealing: Sealing;
+};
+
+export async function changeConnection(
+  { postgres }: Postgres,
+  scope: Scope,
+  { id, changes: { encrypted_secret_data, ...changes }, author, sealing }: ConnectionChange,
+): Promise<ConnectionModel> {
+  return postgres.transaction(async (database) => {
+    const connection = await ConnectionModel.fetchPublished(scope, id, { database, lock: true });
+    const secrets = encrypted_secret_data ?? null;
+    if (secrets) checkConnection(connection.provider_type, secrets);
+    const anew = secrets ? { secret: sealed(secrets, sealing) } : {};
+    return ConnectionModel.change(connection, { ...changes, ...anew }, { by: author, database });
+  });
+}
+
+/** One to which something is exported by itself is refused: its next file would have nowhere to go. */
+export async function archiveConnection(
+  { postgres }: Postgres,
+  scope: Scope,
+  { id, author }: { id: string; author: Author },
+): Promise<void> {
+  await postgres.transaction(async (database) => {
+    const connection = await ConnectionModel.fetchPublished(scope, id, { database, lock: true });
+    const [used] = await ScheduledTaskModel.in(scope, database)
+      .where({ connection_id: id, status: 'published' })
+      .select('id')
+      .limit(1);
+    if (used) throw notAllowed(`the scheduled task ${used.id} writes to it: archive that first`);
+    await ConnectionModel.change(connection, { status: 'archived', secret: '' }, { by: author, database });
+  });
+}

@@ -1,0 +1,76 @@
+/** Whereto an export goes: the destination of a connection, and what a file is called there. */
+import { notAllowed } from '../../core/error.ts';
+import { EXTENSIONS } from '../../core/export/record.ts';
+import { hasPathStyle, type JobConfig } from '../../core/scheduled-task/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Task } from '../../core/task/record.ts';
+import type { ExportDestination } from '../../integrations/export-destinations/destination.ts';
+import { directoryDestination } from '../../integrations/export-destinations/directory.ts';
+import { s3Destination } from '../../integrations/export-destinations/s3.ts';
+import type { ConnectionModel } from '../../storage/models/connection.ts';
+import { sealingWith } from '../../storage/sealing.ts';
+import { secretsOf } from './connections.ts';
+
+export type ExportSettings = {
+  readonly EXPORT_DIRECTORY?: string | undefined;
+  readonly EXPORT_ALLOW_PRIVATE_ADDRESSES: boolean;
+  readonly SECRETS_KEYS: readonly string[];
+};
+
+const FIRST_REGION = 'us-east-1';
+
+export function destinationOf(
+  connection: ConnectionModel,
+  job_config: JobConfig,
+  settings: ExportSettings,
+): ExportDestination {
+  if (connection.status !== 'published') throw notAllowed(`the connection ${connection.id} is ${connection.status}`);
+  if (connection.provider_type === 'directory') return directoryDestination(directoryIn(settings));
+  const { s3 } = secretsOf(connection, sealingWith(settings.SECRETS_KEYS));
+  if (s3 === null || job_config.bucket === null) throw notAllowed(`the connection ${connection.id} is not one to S3`);
+  return s3Destination({
+    bucket: job_config.bucket,
+    region: job_config.region ?? FIRST_REGION,
+    endpoint: job_config.endpoint_url,
+    path_style: hasPathStyle(job_config),
+    encryption: job_config.encryption,
+    credentials: {
+      access_key_id: s3.aws_access_key_id,
+      secret_access_key: s3.aws_secret_access_key,
+      session_token: s3.aws_session_token,
+    },
+    allow_private_addresses: settings.EXPORT_ALLOW_PRIVATE_ADDRESSES,
+  });
+}
+
+export function directoryIn({ EXPORT_DIRECTORY }: ExportSettings): string {
+  if (EXPORT_DIRECTORY === undefined)
+    throw notAllowed('this service has no directory for exports any more (EXPORT_DIRECTORY)');
+  return EXPORT_DIRECTORY;
+}
+
+type Named = Pick<Task, 'id' | 'entity_type' | 'range_start' | 'range_end'>;
+
+/** `prefix/invoice/20260301T000000Z_20260302T000000Z.task_….csv.gz`: whose name it is stays its name, however often it is written. */
+export function fileName(task: Named, { format, compression }: JobConfig): string {
+  const range = [task.range_start, task.range_end].map((instant) => compact(instant!)).join('_');
+  return `${range}.${task.id}.${EXTENSIONS[format]}${compression === 'gzip' ? '.gz' : ''}`;
+}
+
+/** In a directory, which all share, below that of the environment. */
+export function keyOf(
+  task: Named & Scope,
+  { provider_type }: Pick<ConnectionModel, 'provider_type'>,
+  job_config: JobConfig,
+): string {
+  const owner = provider_type === 'directory' ? [task.tenant_id, task.environment_id] : [];
+  const folder = [...owner, job_config.key_prefix, task.entity_type.toLowerCase()].filter((part) => part !== '');
+  return [...folder, fileName(task, job_config)].join('/');
+}
+
+function compact(instant: string): string {
+  return new Date(instant)
+    .toISOString()
+    .replaceAll(/[-:]/g, '')
+    .replace(/\.000Z$/, 'Z');
+}

@@ -1,0 +1,58 @@
+/**
+ * Exports whose time is over become tasks: one for each scheduled task and range, whoever and how often one looks. The ranges of a
+ * scheduled task follow each other without a gap (docs/rules/exports.md, "Scheduled exports").
+ */
+import { SYSTEM_USER } from '../../core/audit/record.ts';
+import { intervalAfter } from '../../core/scheduled-task/interval.ts';
+import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { type DueTask, dueScheduledTasks, moveOn, ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { addExport } from './scheduled-tasks.ts';
+
+type Report = { done: { exports: number }; waiting: string[]; failed: { id: string; error: unknown }[] };
+
+/** Of all scheduled tasks in one look, and of one of them: the rest in the next, so that nobody waits for who has much to catch up. */
+const TASKS_AT_ONCE = 500;
+const RANGES_AT_ONCE = 24;
+
+export async function addDueExports(
+  { postgres }: Pick<Stores, 'postgres'>,
+  { now, delay_seconds }: { now: Date; delay_seconds: number },
+): Promise<Report> {
+  const over_at = new Date(now.getTime() - delay_seconds * 1_000);
+  const report: Report = { done: { exports: 0 }, waiting: [], failed: [] };
+  for (const due of await dueScheduledTasks(postgres, over_at, TASKS_AT_ONCE)) {
+    try {
+      const added = await addRanges({ postgres }, due, { now, over_at });
+      report.done.exports += added;
+      if (added === RANGES_AT_ONCE) report.waiting.push(due.id);
+    } catch (error) {
+      report.failed.push({ id: due.id, error });
+    }
+  }
+  return report;
+}
+
+/** Whoever holds the row decides; who comes after it finds the next range. */
+function addRanges(
+  { postgres }: Pick<Stores, 'postgres'>,
+  { id, ...scope }: DueTask,
+  { now, over_at }: { now: Date; over_at: Date },
+): Promise<number> {
+  return postgres.transaction(async (database) => {
+    const scheduled = await ScheduledTaskModel.fetch(scope, id, { database, lock: true });
+    const author = { user_id: SYSTEM_USER, now };
+    let next = { start: instantOf(scheduled.next_start), end: instantOf(scheduled.next_end) };
+    let added = 0;
+    while (scheduled.enabled && scheduled.status === 'published' && next.end <= over_at.getTime()) {
+      if (added === RANGES_AT_ONCE) break;
+      const range = { start: formatMs(next.start), end: formatMs(next.end) };
+      await addExport(database, scope, { scheduled, ...range, is_scheduled: true, author });
+      next = intervalAfter(scheduled.interval, next);
+      added++;
+    }
+    if (added > 0)
+      await moveOn(database, scheduled, { next_start: formatMs(next.start), next_end: formatMs(next.end) });
+    return added;
+  });
+}

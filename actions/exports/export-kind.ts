@@ -1,0 +1,76 @@
+/** What one kind of export is made of: its columns, where its records come from, and whom they are about. */
+import type { Entity } from '../../core/access/role.ts';
+import type { Cell, Column, ColumnHead } from '../../core/export/column.ts';
+import { columnName, type MetadataEntity, type MetadataField } from '../../core/export/metadata-field.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { Turns } from '../../storage/turns.ts';
+import { type Subjects, subjectsOf } from './subjects.ts';
+
+export type ExportAsked = {
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
+  readonly now: Date;
+  readonly fields: readonly MetadataField[];
+  readonly signal: AbortSignal;
+};
+
+/** By what a record names whom it is about. */
+export type Keys<Row> = { readonly [Which in keyof Subjects]?: (row: Row) => string | null };
+
+type Parts<Row> = {
+  /** What of the environment one must be allowed to read. */
+  readonly reads: readonly Entity[];
+  readonly columns: readonly Column<Row>[];
+  readonly keys: Keys<Row>;
+  /** Some at a time; where many are kept back they would be in memory. */
+  rows(stores: Stores, scope: Scope, asked: ExportAsked): AsyncGenerator<readonly Row[]>;
+};
+
+export type ExportKind = {
+  readonly reads: readonly Entity[];
+  readonly columns: readonly ColumnHead[];
+  readonly about: readonly MetadataEntity[];
+  heads(fields: readonly MetadataField[]): readonly ColumnHead[];
+  /** The cells of each record in the order of the heads, some records at a time. */
+  cells(stores: Stores, scope: Scope, asked: ExportAsked): AsyncGenerator<readonly Cell[][]>;
+};
+
+export function exportKind<Row>({ reads, columns, keys, rows }: Parts<Row>): ExportKind {
+  const about: MetadataEntity[] = keys.wallet ? ['customer', 'wallet'] : ['customer'];
+  return {
+    reads,
+    columns,
+    about,
+    heads: (fields) => [...columns, ...fields.map((field) => ({ name: columnName(field), kind: 'text' as const }))],
+    async *cells(stores, scope, asked) {
+      const turns = new Turns(scope.tenant_id);
+      for await (const some of rows(stores, scope, asked)) {
+        const metadataCells = await metadataOf(stores, scope, { some, keys, fields: asked.fields });
+        yield some.map((row) => [...columns.map((column) => column.of(row)), ...metadataCells(row)]);
+        if (turns.isOver(some.length)) await turns.next(asked.signal);
+      }
+    },
+  };
+}
+
+const NONE: readonly Cell[] = [];
+
+async function metadataOf<Row>(
+  stores: Stores,
+  scope: Scope,
+  { some, keys, fields }: { some: readonly Row[]; keys: Keys<Row>; fields: readonly MetadataField[] },
+): Promise<(row: Row) => readonly Cell[]> {
+  if (fields.length === 0) return () => NONE;
+  const metadata = await subjectsOf(stores, scope, {
+    some,
+    keys,
+    wanted: fields.map(({ entity_type }) => entity_type),
+  });
+  return (row) =>
+    fields.map(({ entity_type, field_key }) => {
+      const pairs = metadata(entity_type, row);
+      return pairs && Object.hasOwn(pairs, field_key) ? pairs[field_key]! : null;
+    });
+}

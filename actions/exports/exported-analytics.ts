@@ -1,0 +1,83 @@
+/** Usage analytics of all published customers, as `POST /events/analytics` answers it, customer batch by customer batch. */
+import { type ExportedUsageLine, USAGE_ANALYTICS_COLUMNS } from '../../core/export/usage-analytics.ts';
+import type { Scope } from '../../core/scope.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { GroupModel } from '../../storage/models/group.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { type AnalyticsRow, usageAnalytics } from '../usage/usage-analytics.ts';
+import { type ExportAsked, exportKind } from './export-kind.ts';
+
+export const usageAnalyticsExport = exportKind<ExportedUsageLine>({
+  // It says amounts.
+  reads: ['event', 'invoice', 'customer'],
+  columns: USAGE_ANALYTICS_COLUMNS,
+  keys: { customer_id: ({ customer }) => customer?.id ?? null },
+  rows: exportedAnalytics,
+});
+
+const CUSTOMERS_PER_BATCH = 500;
+
+async function* exportedAnalytics(
+  stores: Stores,
+  scope: Scope,
+  { start_us, end_us, now, signal }: ExportAsked,
+): AsyncGenerator<readonly ExportedUsageLine[]> {
+  const whole = {
+    feature_ids: null,
+    meter_ids: null,
+    sources: null,
+    property_filters: null,
+    group_by: { source: false, properties: [] },
+  };
+  for (let after = ''; ; ) {
+    signal.throwIfAborted();
+    const customers = await CustomerModel.in(scope, stores.postgres)
+      .where('status', 'published')
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(CUSTOMERS_PER_BATCH);
+    const { rows } = await usageAnalytics(stores, scope, {
+      ...whole,
+      external_customer_ids: customers.map(({ external_id }) => external_id),
+      window_size: null,
+      billing_anchor_ms: null,
+      start_us,
+      end_us,
+      now,
+    });
+    yield await linesOf(stores, scope, { rows, customers, start_us, end_us });
+    if (customers.length < CUSTOMERS_PER_BATCH) return;
+    after = customers.at(-1)!.id;
+  }
+}
+
+type Batch = Pick<ExportAsked, 'start_us' | 'end_us'> & {
+  rows: readonly AnalyticsRow[];
+  customers: readonly CustomerModel[];
+};
+
+async function linesOf(
+  { postgres }: Stores,
+  scope: Scope,
+  { rows, customers, start_us, end_us }: Batch,
+): Promise<ExportedUsageLine[]> {
+  const groups = await GroupModel.byId(
+    scope,
+    rows.map(({ feature }) => feature?.group_id),
+    postgres,
+  );
+  const byExternalId = new Map(customers.map((customer) => [customer.external_id, customer]));
+  return rows.map(({ item, external_customer_id, meter, feature, usage, cost, event_count }) => ({
+    customer: byExternalId.get(external_customer_id) ?? null,
+    external_customer_id,
+    start_us,
+    end_us,
+    feature,
+    feature_group_name: groups.get(feature?.group_id ?? '')?.name ?? null,
+    meter,
+    event_count,
+    usage,
+    cost,
+    currency: item?.subscription.currency ?? null,
+  }));
+}

@@ -1,0 +1,72 @@
+/** What was put into wallets and taken out of them in the time, in the order in which it happened. */
+import { CREDIT_TOPUP_COLUMNS, CREDIT_USAGE_COLUMNS, type ExportedCredits } from '../../core/export/credits.ts';
+import type { Scope } from '../../core/scope.ts';
+import { formatUs, instantOf, usOf } from '../../core/time/instant.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { type MovedCredits, movedCredits } from '../../storage/models/ledger.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { type ExportAsked, type ExportKind, exportKind } from './export-kind.ts';
+
+export const creditTopupsExport = creditsExport('credit', CREDIT_TOPUP_COLUMNS);
+export const creditUsageExport = creditsExport('debit', CREDIT_USAGE_COLUMNS);
+
+type Type = WalletTransactionModel['type'];
+
+function creditsExport(type: Type, columns: typeof CREDIT_TOPUP_COLUMNS): ExportKind {
+  return exportKind<ExportedCredits>({
+    reads: ['wallet', 'customer'],
+    columns,
+    keys: {
+      customer_id: ({ transaction }) => transaction.customer_id,
+      wallet: ({ transaction }) => transaction.wallet_id,
+    },
+    rows: (stores, scope, asked) => exportedCredits(stores, scope, { ...asked, type }),
+  });
+}
+
+const PAGE = 1_000;
+
+async function* exportedCredits(
+  stores: Stores,
+  scope: Scope,
+  { start_us, end_us, signal, type }: ExportAsked & { type: Type },
+): AsyncGenerator<readonly ExportedCredits[]> {
+  const range = { from: formatUs(start_us), to: formatUs(end_us), limit: PAGE, database: stores.postgres };
+  for (let after: MovedCredits | null = null; ; ) {
+    signal.throwIfAborted();
+    const moved: MovedCredits[] = await movedCredits(scope, { ...range, after });
+    yield await recordsOf(stores, scope, { moved, type });
+    if (moved.length < PAGE) return;
+    after = moved.at(-1)!;
+  }
+}
+
+async function recordsOf(
+  { postgres }: Stores,
+  scope: Scope,
+  { moved, type }: { moved: readonly MovedCredits[]; type: Type },
+): Promise<ExportedCredits[]> {
+  const ids = moved.map(({ wallet_transaction_id }) => wallet_transaction_id);
+  const all = await WalletTransactionModel.byId(scope, ids, postgres);
+  const transactions = new Map([...all].filter(([, transaction]) => transaction.type === type));
+  const of = [...transactions.values()];
+  const customers = await CustomerModel.byId(
+    scope,
+    of.map(({ customer_id }) => customer_id),
+    postgres,
+  );
+  const wallets = await WalletModel.byId(
+    scope,
+    of.map(({ wallet_id }) => wallet_id),
+    postgres,
+  );
+  return moved.flatMap(({ wallet_transaction_id, occurred_at }) => {
+    const transaction = transactions.get(wallet_transaction_id);
+    if (!transaction) return [];
+    const customer = customers.get(transaction.customer_id) ?? null;
+    const wallet = wallets.get(transaction.wallet_id) ?? null;
+    return [{ transaction, moved_at_us: usOf(instantOf(occurred_at)), customer, wallet }];
+  });
+}

@@ -1,0 +1,42 @@
+/** The invoices that became final in the time, in the order in which they did; a void one is there with its status. */
+import { type ExportedInvoice, INVOICE_COLUMNS } from '../../core/export/invoices.ts';
+import type { Scope } from '../../core/scope.ts';
+import { formatUs } from '../../core/time/instant.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { type ExportAsked, exportKind } from './export-kind.ts';
+
+export const invoicesExport = exportKind<ExportedInvoice>({
+  reads: ['invoice', 'customer'],
+  columns: INVOICE_COLUMNS,
+  keys: { customer_id: ({ customer_id }) => customer_id },
+  rows: exportedInvoices,
+});
+
+const PAGE = 1_000;
+
+async function* exportedInvoices(
+  { postgres }: Stores,
+  scope: Scope,
+  { start_us, end_us, signal }: ExportAsked,
+): AsyncGenerator<readonly ExportedInvoice[]> {
+  for (let after: string | null = null; ; ) {
+    signal.throwIfAborted();
+    const page: InvoiceModel[] = await InvoiceModel.finalOf(scope, {
+      from: formatUs(start_us),
+      to: formatUs(end_us),
+      after,
+      limit: PAGE,
+      database: postgres,
+    });
+    const customers = await CustomerModel.byId(
+      scope,
+      page.map(({ customer_id }) => customer_id),
+      postgres,
+    );
+    yield page.map((invoice) => ({ ...invoice, customer: customers.get(invoice.customer_id) ?? null }));
+    if (page.length < PAGE) return;
+    after = page.at(-1)!.id;
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * Performs an export: writes the file, and then, holding the task, gives it its name and says so in one transaction. A try that is broken off
+ * leaves nothing that anybody sees; another one begins anew, and of two that are tried at one time the first to end counts
+ * (docs/rules/exports.md, "Whole or not there").
+ */
+import { FarthingError, notAllowed, unavailable } from '../../core/error.ts';
+import { CONTENT_TYPES } from '../../core/export/record.ts';
+import { moveTask } from '../../core/task/record.ts';
+import { type Microseconds, parseEventTime } from '../../core/time/instant.ts';
+import type { WrittenFile } from '../../integrations/export-destinations/destination.ts';
+import { ConnectionModel } from '../../storage/models/connection.ts';
+import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
+import { TaskModel } from '../../storage/models/task.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { freshness } from '../../storage/usage/usage.ts';
+import { type Attempt, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
+import { destinationOf, type ExportSettings, fileName, keyOf } from './destinations.ts';
+import { type ExportFile, exportFile } from './export-file.ts';
+import type { ExportKind } from './export-kind.ts';
+import { EXPORT_KINDS } from './kinds.ts';
+
+type Outcome = 'completed' | 'failed';
+type Performing = Attempt & { readonly settings: ExportSettings };
+
+export function tryExport(stores: Stores, place: RunPlace, how: Performing): Promise<Outcome> {
+  return tryRun(stores, place, how, () => performOnce(stores, place, how));
+}
+
+async function performOnce(stores: Stores, place: RunPlace, how: Performing): Promise<Outcome> {
+  const begun = await begin(stores, place, how);
+  if ('ended' in begun) return begun.ended;
+  const { task, scheduled, connection } = begun;
+  await checkCounted(stores, task, how);
+  const destination = destinationOf(connection, scheduled.job_config, how.settings);
+  const file = fileOf(stores, begun, how);
+  const { format, compression } = scheduled.job_config;
+  const key = keyOf(task, connection, scheduled.job_config);
+  const written = await destination.write({
+    key,
+    content_type: compression === 'gzip' ? 'application/gzip' : CONTENT_TYPES[format],
+    bytes: file.bytes,
+    signal: how.signal,
+    begun: task.upload_id,
+    onBegin: (upload_id) => keepUpload(stores, task, { upload_id, now: how.clock() }),
+  });
+  try {
+    return await finish(stores, place, { ...begun, ...how, file, written });
+  } catch (error) {
+    await written.discard();
+    throw error;
+  }
+}
+
+type Begun = { task: TaskModel; scheduled: ScheduledTaskModel; connection: ConnectionModel };
+
+/** Holds the task for a moment: it is PROCESSING then, or has ended already. */
+async function begin({ postgres }: Stores, place: RunPlace, { clock }: Attempt): Promise<Begun | { ended: Outcome }> {
+  return postgres.transaction(async (database) => {
+    const { run, ended } = await holdRun(database, place);
+    if (ended) return { ended };
+    const held = await TaskModel.fetch(place, run.entity_id, { database, lock: true });
+    const moved = held.task_status === 'PENDING' ? moveTask(held, 'PROCESSING', { now: clock() }) : {};
+    const by = { user_id: held.updated_by, now: clock() };
+    const task = await TaskModel.change(held, moved, { by, database });
+    if (task.task_status !== 'PROCESSING') throw notAllowed(`the task is ${task.task_status}`);
+    const scheduled = await ScheduledTaskModel.fetch(place, task.scheduled_task_id ?? '', { database });
+    const connection = await ConnectionModel.fetch(place, scheduled.connection_id, { database });
+    return { task, scheduled, connection };
+  });
+}
+
+/** What was accepted before the end of the range is in the file, or it is not written yet. */
+async function checkCounted(stores: Stores, { range_end, ...scope }: TaskModel, { clock }: Attempt): Promise<void> {
+  const as_of = await freshness(stores, scope, clock().getTime());
+  if (microseconds(as_of) < microseconds(range_end!))
+    throw unavailable(`what was accepted before ${range_end} (it is counted up to ${as_of})`);
+}
+
+function microseconds(instant: string): Microseconds {
+  const us = parseEventTime(instant);
+  if (typeof us !== 'number') throw new FarthingError('system_error', `${instant} is no instant`);
+  return us;
+}
+
+function fileOf(stores: Stores, { task, scheduled }: Begun, { clock, signal }: Attempt): ExportFile {
+  const kind: ExportKind = EXPORT_KINDS[scheduled.entity_type];
+  const { format, compression, export_metadata_fields: fields } = scheduled.job_config;
+  return exportFile(stores, task, kind, {
+    start_us: microseconds(task.range_start!),
+    end_us: microseconds(task.range_end!),
+    now: clock(),
+    fields,
+    format,
+    compression,
+    signal,
+  });
+}
+
+/** Whoever goes on after this process takes away what it has left. */
+async function keepUpload(
+  { postgres }: Stores,
+  { id, ...scope }: TaskModel,
+  { upload_id, now }: { upload_id: string; now: Date },
+): Promise<void> {
+  await postgres.transaction(async (database) => {
+    const task = await TaskModel.fetch(scope, id, { database, lock: true });
+    await TaskModel.change(task, { upload_id }, { by: { user_id: task.updated_by, now }, database });
+  });
+}
+
+type Finishing = Begun & Attempt & { file: ExportFile; written: WrittenFile };
+
+async function finish(
+  { postgres }: Stores,
+  place: RunPlace,
+  { task: { id }, scheduled, file, written, clock }: Finishing,
+): Promise<Outcome> {
+  const { records, size_bytes, sha256 } = file.total();
+  return postgres.transaction(async (database) => {
+    const { ended } = await holdRun(database, place);
+    const task = await TaskModel.fetch(place, id, { database, lock: true });
+    if (ended || task.task_status !== 'PROCESSING') throw notAllowed(`the task is ${task.task_status} meanwhile`);
+    // From here on it is there. Who dies before the transaction has ended leaves a whole file, which another try puts the same name on.
+    await written.commit();
+    const counts = { total_records: records, processed_records: records, successful_records: records };
+    const named = { file_url: written.url, file_name: fileName(task, scheduled.job_config), size_bytes, sha256 };
+    const done = moveTask(task, 'COMPLETED', { now: clock() });
+    const by = { user_id: task.updated_by, now: clock() };
+    await TaskModel.change(task, { ...done, ...counts, ...named, upload_id: null }, { by, database });
+    return completeRun(database, place, { result: { task_id: id, records, size_bytes, sha256 }, now: clock() });
+  });
+}

@@ -1,0 +1,156 @@
+/** Scheduled tasks: made, enabled and disabled, archived, run now (docs/rules/exports.md, "Scheduled exports"). */
+import type { Entity } from '../../core/access/role.ts';
+import { notAllowed } from '../../core/error.ts';
+import { checkMetadataFields } from '../../core/export/metadata-field.ts';
+import { checkExportRange, type ExportRange } from '../../core/export/range.ts';
+import type { ExportEntityType } from '../../core/export/record.ts';
+import { intervalAt, lastWhole } from '../../core/scheduled-task/interval.ts';
+import { checkScheduledTask, type ScheduledTask } from '../../core/scheduled-task/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { taskEntityType } from '../../core/task/record.ts';
+import { formatMs, formatUs, usOf } from '../../core/time/instant.ts';
+import { ConnectionModel } from '../../storage/models/connection.ts';
+import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
+import { TaskModel } from '../../storage/models/task.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { addRun } from '../workflows/run.ts';
+import type { ExportKind } from './export-kind.ts';
+import { EXPORT_KINDS } from './kinds.ts';
+
+type Postgres = Pick<Stores, 'postgres'>;
+export type NewScheduledTask = Pick<
+  ScheduledTask,
+  'connection_id' | 'entity_type' | 'interval' | 'enabled' | 'job_config'
+>;
+
+export const EXPORT_TASK = 'export';
+
+/** What one must be allowed to read to have it exported. */
+export function readsOf(entity_type: ExportEntityType): readonly Entity[] {
+  return EXPORT_KINDS[entity_type].reads;
+}
+
+export async function createScheduledTask(
+  { postgres }: Postgres,
+  scope: Scope,
+  { fields, author, may_be_private }: { fields: NewScheduledTask; author: Author; may_be_private: boolean },
+): Promise<ScheduledTaskModel> {
+  return postgres.transaction(async (database) => {
+    const connection = await ConnectionModel.fetchPublished(scope, fields.connection_id, { database, lock: true });
+    checkScheduledTask({ ...fields, provider_type: connection.provider_type, may_be_private });
+    const { about, columns }: ExportKind = EXPORT_KINDS[fields.entity_type];
+    checkMetadataFields(fields.job_config.export_metadata_fields, {
+      about,
+      names: columns.map(({ name }) => name),
+      field: 'job_config.export_metadata_fields',
+    });
+    const next = intervalAt(fields.interval, author.now.getTime());
+    const record = {
+      id: newId('scheduled_task', author.now.getTime()),
+      ...fields,
+      next_start: formatMs(next.start),
+      next_end: formatMs(next.end),
+      ...createdBy(author),
+    };
+    return ScheduledTaskModel.add(scope, record, { database });
+  });
+}
+
+/** What passed while it was disabled is exported when it is enabled again: its times have no gap. */
+export async function enableScheduledTask(
+  { postgres }: Postgres,
+  scope: Scope,
+  { id, enabled, author }: { id: string; enabled: boolean; author: Author },
+): Promise<ScheduledTaskModel> {
+  return postgres.transaction(async (database) => {
+    const task = await held(scope, id, database);
+    return ScheduledTaskModel.change(task, { enabled }, { by: author, database });
+  });
+}
+
+export async function archiveScheduledTask(
+  { postgres }: Postgres,
+  scope: Scope,
+  { id, author }: { id: string; author: Author },
+): Promise<void> {
+  await postgres.transaction(async (database) => {
+    const task = await held(scope, id, database);
+    await ScheduledTaskModel.change(task, { status: 'archived', enabled: false }, { by: author, database });
+  });
+}
+
+async function held(scope: Scope, id: string, database: Transaction): Promise<ScheduledTaskModel> {
+  const task = await ScheduledTaskModel.fetch(scope, id, { database, lock: true });
+  if (task.status !== 'published') throw notAllowed(`a scheduled task that is ${task.status} stays so`);
+  return task;
+}
+
+/** The last whole interval where no range is stated. */
+export async function runNow(
+  { postgres }: Postgres,
+  scope: Scope,
+  { id, range, author }: { id: string; range: ExportRange | null; author: Author },
+): Promise<TaskModel> {
+  const now_ms = author.now.getTime();
+  if (range) checkExportRange(range, usOf(now_ms));
+  return postgres.transaction(async (database) => {
+    const scheduled = await held(scope, id, database);
+    const whole = lastWhole(scheduled.interval, now_ms);
+    const [start, end] = range
+      ? [formatUs(range.start_us), formatUs(range.end_us)]
+      : [formatMs(whole.start), formatMs(whole.end)];
+    return addExport(database, scope, { scheduled, start, end, is_scheduled: false, author });
+  });
+}
+
+export type NewExport = {
+  scheduled: Pick<ScheduledTaskModel, 'id' | 'entity_type' | 'job_config'>;
+  start: string;
+  end: string;
+  is_scheduled: boolean;
+  author: Author;
+};
+
+/** The task and the job that does it, in one transaction. */
+export async function addExport(
+  database: Transaction,
+  scope: Scope,
+  { scheduled, start, end, is_scheduled, author }: NewExport,
+): Promise<TaskModel> {
+  const task = await TaskModel.add(
+    scope,
+    {
+      id: newId('task', author.now.getTime()),
+      task_type: 'EXPORT',
+      entity_type: taskEntityType(scheduled.entity_type),
+      scheduled_task_id: scheduled.id,
+      file_type: scheduled.job_config.format,
+      task_status: 'PENDING',
+      range_start: start,
+      range_end: end,
+      is_scheduled,
+      ...createdBy(author),
+    },
+    { database },
+  );
+  return queueExport(database, scope, { task, author });
+}
+
+/** A run of its own, also of one that is done again. */
+export async function queueExport(
+  database: Transaction,
+  scope: Scope,
+  { task, author }: { task: TaskModel; author: Author },
+): Promise<TaskModel> {
+  const run = await addRun(database, scope, {
+    task: EXPORT_TASK,
+    workflow_type: 'ExecuteExportWorkflow',
+    task_queue: 'export',
+    entity: 'task',
+    entity_id: task.id,
+    author,
+  });
+  return TaskModel.change(task, { workflow_id: run.id }, { by: author, database });
+}

@@ -1,0 +1,38 @@
+/** The metadata of those whom some records of an export are about, in a statement for each kind of them. */
+import type { MetadataEntity } from '../../core/export/metadata-field.ts';
+import type { Scope } from '../../core/scope.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+/** A customer by its id, or by the external id that events name; a wallet by its id. */
+export type Subjects = { customer_id: string; external_customer_id: string; wallet: string };
+
+type Metadata = Readonly<Record<string, string>> | null | undefined;
+type Asked<Row> = {
+  some: readonly Row[];
+  keys: { readonly [Which in keyof Subjects]?: (row: Row) => string | null };
+  wanted: readonly MetadataEntity[];
+};
+
+export async function subjectsOf<Row>(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { some, keys, wanted }: Asked<Row>,
+): Promise<(entity: MetadataEntity, row: Row) => Metadata> {
+  const idsOf = (keyOf: (row: Row) => string | null) => [...new Set(some.flatMap((row) => keyOf(row) ?? []))];
+  const { customer_id, external_customer_id, wallet } = keys;
+  const isWanted = (entity: MetadataEntity) => wanted.includes(entity);
+  const none: ReadonlyMap<string, { metadata?: Metadata }> = new Map();
+  const wallets = wallet && isWanted('wallet') ? await WalletModel.byId(scope, idsOf(wallet), postgres) : none;
+  if (!isWanted('customer')) return (_, row) => wallets.get(wallet?.(row) ?? '')?.metadata;
+  const byId = customer_id ? await CustomerModel.byId(scope, idsOf(customer_id), postgres) : none;
+  const named = external_customer_id ? idsOf(external_customer_id) : [];
+  const customers = named.length > 0 ? await CustomerModel.publishedBy(scope, named, postgres) : [];
+  const byExternalId = new Map(customers.map((customer) => [customer.external_id, customer]));
+  return (entity, row) => {
+    if (entity === 'wallet') return wallets.get(wallet?.(row) ?? '')?.metadata;
+    if (customer_id) return byId.get(customer_id(row) ?? '')?.metadata;
+    return byExternalId.get(external_customer_id?.(row) ?? '')?.metadata;
+  };
+}

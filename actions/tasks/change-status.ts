@@ -1,0 +1,24 @@
+/** The status of a task, moved by hand; an export that has failed is done again (docs/rules/tasks.md, "The status of a task"). */
+import { notAllowed } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { moveTask, type TaskStatus } from '../../core/task/record.ts';
+import { TaskModel } from '../../storage/models/task.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { queueExport } from '../exports/scheduled-tasks.ts';
+
+export function changeTaskStatus(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, task_status, author }: { id: string; task_status: TaskStatus; author: Author },
+): Promise<TaskModel> {
+  return postgres.transaction(async (database) => {
+    const task = await TaskModel.fetchPublished(scope, id, { database, lock: true });
+    const moved = moveTask(task, task_status, { now: author.now, why: 'it was stopped by hand' });
+    if (task.task_type === 'EXPORT' && task_status === 'COMPLETED')
+      throw notAllowed('an export is completed by its file alone');
+    const changed = await TaskModel.change(task, moved, { by: author, database });
+    if (task.task_type !== 'EXPORT' || task.task_status !== 'FAILED') return changed;
+    return queueExport(database, scope, { task: changed, author });
+  });
+}

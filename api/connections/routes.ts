@@ -1,0 +1,84 @@
+/** Connections: whereto exports are written, and with which credentials. */
+import { archiveConnection, changeConnection, createConnection } from '../../actions/exports/connections.ts';
+import { ConnectionModel } from '../../storage/models/connection.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { sealingWith } from '../../storage/sealing.ts';
+import { fetchPage } from '../http/list.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { standardRoutes } from '../http/standard-routes.ts';
+import {
+  ConnectionAnswer,
+  ConnectionFilter,
+  ConnectionListAnswer,
+  CreateConnection,
+  connectionGrammar,
+  UpdateConnection,
+} from './schema.ts';
+
+const tag = 'Connections';
+
+const connections = standardRoutes({
+  noun: 'connection',
+  tag,
+  answer: ConnectionAnswer,
+  model: ConnectionModel,
+  show: (connection) => connection,
+  list: { filter: ConnectionFilter, answer: ConnectionListAnswer, find: findConnections },
+});
+
+export const connectionRoutes: Route[] = [
+  connections.create({
+    summary: 'Create a connection',
+    description:
+      'To S3, or what speaks S3, with the credentials with which files are written there; or to the directory of the service, which takes none. The credentials are never shown.',
+    body: CreateConnection,
+    handle: ({ body }, context) =>
+      createConnection(context.services, context.scope, {
+        fields: body,
+        has_directory: context.services.config.EXPORT_DIRECTORY !== undefined,
+        author: authorOf(context),
+        sealing: sealingOf(context),
+      }),
+  }),
+  connections.list,
+  connections.search,
+  connections.read({ summary: 'Get a connection', description: 'Without its credentials; an archived one, too.' }),
+  connections.change({
+    summary: 'Update a connection',
+    description: 'Its name, its metadata, or its credentials, which the next file is written with.',
+    body: UpdateConnection,
+    handle: ({ params, body }, context) =>
+      changeConnection(context.services, context.scope, {
+        id: params.id,
+        changes: body,
+        author: authorOf(context),
+        sealing: sealingOf(context),
+      }),
+  }),
+  route({
+    method: 'delete',
+    path: '/connections/:id',
+    operation_id: 'deleteConnection',
+    summary: 'Archive a connection',
+    description: 'Its credentials are gone then. Refused while a scheduled task writes to it.',
+    tag,
+    access: 'connection:write',
+    params: idParams,
+    success: 204,
+    handle: ({ params }, context) =>
+      archiveConnection(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+  }),
+];
+
+async function findConnections(input: ConnectionFilter, { scope, services }: Context) {
+  const query = narrow(ConnectionModel.in(scope, services.postgres), [
+    ['id', input.connection_ids],
+    ['provider_type', input.provider_type],
+  ]);
+  const { items, pagination } = await fetchPage(query, input, connectionGrammar);
+  return { connections: items, ...pagination };
+}
+
+function sealingOf({ services }: Context) {
+  return sealingWith(services.config.SECRETS_KEYS);
+}

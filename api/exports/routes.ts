@@ -1,0 +1,108 @@
+/** Exports on demand: the file is the answer. */
+import { Readable } from 'node:stream';
+import { exportFile } from '../../actions/exports/export-file.ts';
+import type { ExportKind } from '../../actions/exports/export-kind.ts';
+import { EXPORT_KINDS } from '../../actions/exports/kinds.ts';
+import { requireRead } from '../../core/access/role.ts';
+import { FarthingError, invalid } from '../../core/error.ts';
+import { checkMetadataFields, METADATA_FIELDS_MAX, type MetadataField } from '../../core/export/metadata-field.ts';
+import { checkExportRange } from '../../core/export/range.ts';
+import { CONTENT_TYPES, EXTENSIONS } from '../../core/export/record.ts';
+import { usOf } from '../../core/time/instant.ts';
+import { freshness } from '../../storage/usage/usage.ts';
+import { withBounds } from '../events/asked.ts';
+import { type Context, type Route, route } from '../http/route.ts';
+import { sendStream, wantsGzip } from '../http/send-stream.ts';
+import { ExportFileQuery, exportParams } from './schema.ts';
+
+export const exportFileRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/exports/:entity_type',
+    operation_id: 'exportRecords',
+    summary: 'Records of a time as a file, as fresh as its header X-As-Of says',
+    description:
+      'Sent while it is made, however long it is: a connection that ends in order has sent the whole file. Whoever reads it must be allowed to read what is in it.',
+    tag: 'Tasks',
+    access: 'task:read',
+    params: exportParams,
+    query: ExportFileQuery,
+    success: 200,
+    file_type: 'text/csv',
+    handle: ({ params, query }, context) => {
+      const kind: ExportKind = EXPORT_KINDS[params.entity_type];
+      for (const entity of kind.reads) requireRead(context.principal, entity, `an export of ${params.entity_type}`);
+      return inTurn(context.scope.tenant_id, () => answerFile({ kind, name: params.entity_type, query }, context));
+    },
+  }),
+];
+
+type Asked = { kind: ExportKind; name: string; query: ExportFileQuery };
+
+async function answerFile({ kind, name, query }: Asked, context: Context): Promise<void> {
+  const { services, scope, now, response } = context;
+  const range = { start_us: query.start_time, end_us: query.end_time ?? usOf(now.getTime()) };
+  checkExportRange(range, usOf(now.getTime()));
+  const fields = fieldsOf(query, kind);
+  const as_of = await freshness(services, scope, now.getTime());
+  await withBounds(context, async ({ signal }) => {
+    const { format, compression } = query;
+    const { bytes } = exportFile(services, scope, kind, { ...range, now, fields, format, compression, signal });
+    response.set('X-As-Of', as_of);
+    const packed = compression === 'gzip';
+    const type = packed ? 'application/gzip' : CONTENT_TYPES[format];
+    const file = { type, name: `${name}.${EXTENSIONS[format]}${packed ? '.gz' : ''}` };
+    const zips = !packed && format === 'CSV' && wantsGzip(context);
+    await sendStream(await begun(bytes), { ...file, zips }, context);
+  });
+}
+
+/** Whatever goes wrong before the first piece is still an answer with a status. */
+async function begun(bytes: AsyncIterable<Uint8Array>): Promise<Readable> {
+  const pieces = bytes[Symbol.asyncIterator]();
+  const first = await pieces.next();
+  return Readable.from(
+    (async function* () {
+      if (first.done) return;
+      yield first.value;
+      yield* { [Symbol.asyncIterator]: () => pieces };
+    })(),
+  );
+}
+
+function fieldsOf(
+  { customer_metadata = [], wallet_metadata = [] }: ExportFileQuery,
+  kind: ExportKind,
+): MetadataField[] {
+  const named = (entity_type: 'customer' | 'wallet') => (field_key: string) =>
+    ({ entity_type, field_key, column_name: `${entity_type}.metadata.${field_key}` }) as const;
+  const fields = [...customer_metadata.map(named('customer')), ...wallet_metadata.map(named('wallet'))];
+  if (fields.length > METADATA_FIELDS_MAX)
+    throw invalid('customer_metadata', `there are ${METADATA_FIELDS_MAX} columns of metadata at most`);
+  if (wallet_metadata.length > 0 && !kind.about.includes('wallet'))
+    throw invalid('wallet_metadata', 'these records are not about a wallet');
+  checkMetadataFields(fields, {
+    about: kind.about,
+    names: kind.columns.map(({ name }) => name),
+    field: 'customer_metadata',
+  });
+  return fields;
+}
+
+/** Of each tenant in each process: a file takes as long as its reader does. */
+const AT_ONCE = 3;
+const running = new Map<string, number>();
+
+async function inTurn(tenant_id: string, work: () => Promise<void>): Promise<void> {
+  const now = running.get(tenant_id) ?? 0;
+  if (now >= AT_ONCE)
+    throw new FarthingError('too_many_requests', `${AT_ONCE} exports are sent at a time: wait until one has ended`);
+  running.set(tenant_id, now + 1);
+  try {
+    await work();
+  } finally {
+    const left = running.get(tenant_id)! - 1;
+    if (left === 0) running.delete(tenant_id);
+    else running.set(tenant_id, left);
+  }
+}

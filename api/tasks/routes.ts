@@ -1,0 +1,67 @@
+/** Tasks: which imports and exports there are, and how far each is. */
+import { changeTaskStatus } from '../../actions/tasks/change-status.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { TaskModel } from '../../storage/models/task.ts';
+import { fetchPage } from '../http/list.ts';
+import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { TaskAnswer, TaskFilter, TaskListAnswer, taskGrammar, UpdateTaskStatus } from './schema.ts';
+
+const tag = 'Tasks';
+
+export const taskRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/tasks',
+    operation_id: 'listTasks',
+    summary: 'List tasks',
+    description: 'Imports and exports, each with how far it is; newest first unless `sort` is stated.',
+    tag,
+    access: 'task:read',
+    query: TaskFilter,
+    success: 200,
+    answer: TaskListAnswer,
+    handle: ({ query }, context) => findTasks(query, context),
+  }),
+  route({
+    method: 'get',
+    path: '/tasks/:id',
+    operation_id: 'getTask',
+    summary: 'Get a task',
+    description: 'With how many records were looked at, taken over and refused, and why it failed.',
+    tag,
+    access: 'task:read',
+    params: idParams,
+    success: 200,
+    answer: TaskAnswer,
+    handle: ({ params }, { scope, services }) => TaskModel.fetch(scope, params.id, { database: services.postgres }),
+  }),
+  route({
+    method: 'put',
+    path: '/tasks/:id/status',
+    operation_id: 'updateTaskStatus',
+    summary: 'Stop a task, or say by hand how far it is',
+    description: 'A move that the status does not allow is refused; COMPLETED is final.',
+    tag,
+    access: 'task:write',
+    params: idParams,
+    body: UpdateTaskStatus,
+    success: 200,
+    answer: MessageAnswer,
+    handle: async ({ params, body }, context) => {
+      const author = authorOf(context);
+      const task = await changeTaskStatus(context.services, context.scope, { id: params.id, ...body, author });
+      return { message: `the task is ${task.task_status}` };
+    },
+  }),
+];
+
+function findTasks(input: TaskFilter, { scope, services }: Context) {
+  const query = narrow(TaskModel.in(scope, services.postgres), [
+    ['task_type', input.task_type],
+    ['entity_type', input.entity_type],
+    ['task_status', input.task_status],
+    ['scheduled_task_id', input.scheduled_task_id],
+    ['created_by', input.created_by],
+  ]);
+  return fetchPage(query, input, taskGrammar);
+}

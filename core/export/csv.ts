@@ -1,0 +1,56 @@
+/**
+ * A line of CSV as RFC 4180 has it. A text that a spreadsheet would take for a formula is made one that it does not; numbers, ids and
+ * instants stay as they are (docs/rules/exports.md, "Formulas").
+ */
+import { formatUs } from '../time/instant.ts';
+import type { Cell, ColumnHead } from './column.ts';
+
+export const LINE_END = '\r\n';
+
+export function csvHead(columns: readonly ColumnHead[]): string {
+  return columns.map(({ name }) => quoted(defused(name))).join(',') + LINE_END;
+}
+
+/** The cells in the order of the columns. */
+export function csvLine(columns: readonly ColumnHead[], cells: readonly Cell[]): string {
+  let line = '';
+  for (let at = 0; at < columns.length; at++) {
+    if (at > 0) line += ',';
+    line += csvCell(columns[at]!, cells[at]!);
+  }
+  return line + LINE_END;
+}
+
+function csvCell({ kind }: ColumnHead, cell: Cell): string {
+  if (cell === null) return '';
+  if (kind === 'instant') return formatUs(cell as number);
+  if (kind !== 'text') return String(cell);
+  const text = cell as string;
+  return PLAIN.test(text) ? text : quoted(defused(text));
+}
+
+/** Nearly every text: nothing in it is a formula, or has to be quoted. */
+const PLAIN = /^\w[\w .:/-]*$/;
+
+/**
+ * Blanks and what nobody sees (controls, byte order marks, joiners) are passed over before the first sign, as spreadsheets do. So is what
+ * stands behind another delimiter, where a spreadsheet that cuts there begins a cell: quotes do not keep it from that.
+ */
+export function defused(text: string): string {
+  const safe = OTHER_DELIMITERS.test(text) ? text.replace(INNER_FORMULA, "$1'") : text;
+  return FORMULA.test(safe) ? `'${safe}` : safe;
+}
+
+/**
+ * Where spreadsheets cut at these, what follows one would begin a cell, and could be a formula. A line ends at a lone CR or LF as
+ * well: RFC 4180 quotes them.
+ */
+export const OTHER_DELIMITERS = /[;\t|\r\n\u0085\u2028\u2029]/;
+const FORMULA = /^[\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠]|^[\t\r\n]/u;
+const INNER_FORMULA = /([;\t|\r\n\u0085\u2028\u2029])(?=[\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠])/gu;
+
+function quoted(text: string): string {
+  return MUST_BE_QUOTED.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+const MUST_BE_QUOTED = /[",;\t|\r\n\u0085\u2028\u2029]/;

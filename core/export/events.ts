@@ -1,0 +1,29 @@
+/** The columns of exported events (docs/rules/exports.md, "Events"). */
+import type { Microseconds } from '../time/instant.ts';
+import { columnsOf } from './column.ts';
+
+/** As the store gives it: of ten million each name would be read ten million times. */
+export type ExportedEvent = readonly [
+  event_id: string,
+  event_name: string,
+  external_customer_id: string,
+  customer_id: string,
+  timestamp_us: Microseconds,
+  received_at_us: Microseconds,
+  source: string,
+  /** The JSON text as it was sent. */
+  properties: string,
+];
+
+const { text, instant } = columnsOf<ExportedEvent>();
+
+export const EVENT_COLUMNS = [
+  text('event_id', ([event_id]) => event_id),
+  text('event_name', (event) => event[1]),
+  text('external_customer_id', (event) => event[2]),
+  text('customer_id', (event) => event[3]),
+  instant('timestamp', (event) => event[4]),
+  instant('received_at', (event) => event[5]),
+  text('source', (event) => event[6]),
+  text('properties', (event) => event[7]),
+];

@@ -1,0 +1,44 @@
+/** The columns of exported invoices (docs/rules/exports.md, "Invoices"). */
+import type { Invoice } from '../invoice/record.ts';
+import { instantOf, type Microseconds, usOf } from '../time/instant.ts';
+import { columnsOf } from './column.ts';
+
+export type ExportedInvoice = Invoice & {
+  readonly customer: { readonly external_id: string; readonly name: string } | null;
+};
+
+const { text, word, decimal, instant } = columnsOf<ExportedInvoice>();
+
+export function microseconds(timestamp: string | null | undefined): Microseconds | null {
+  return timestamp ? usOf(instantOf(timestamp)) : null;
+}
+
+export const INVOICE_COLUMNS = [
+  word('id', ({ id }) => id),
+  text('invoice_number', (invoice) => invoice.invoice_number ?? null),
+  word('customer_id', (invoice) => invoice.customer_id),
+  text('customer_external_id', ({ customer }) => customer?.external_id ?? null),
+  text('customer_name', ({ customer }) => customer?.name ?? null),
+  word('subscription_id', (invoice) => invoice.subscription_id ?? null),
+  word('invoice_type', (invoice) => invoice.invoice_type),
+  word('invoice_status', (invoice) => invoice.invoice_status),
+  word('payment_status', (invoice) => invoice.payment_status),
+  word('billing_reason', (invoice) => invoice.billing_reason),
+  word('currency', ({ currency }) => currency),
+  decimal('subtotal', ({ subtotal }) => subtotal),
+  decimal('total_discount', (invoice) => invoice.total_discount),
+  decimal('total_prepaid_credits_applied', (invoice) => invoice.total_prepaid_credits_applied),
+  decimal('total_tax', (invoice) => invoice.total_tax),
+  decimal('total', ({ total }) => total),
+  decimal('amount_due', (invoice) => invoice.amount_due),
+  decimal('amount_paid', (invoice) => invoice.amount_paid),
+  decimal('amount_remaining', (invoice) => invoice.amount_remaining),
+  decimal('refunded_amount', (invoice) => invoice.refunded_amount),
+  instant('period_start', (invoice) => microseconds(invoice.period_start)),
+  instant('period_end', (invoice) => microseconds(invoice.period_end)),
+  instant('due_date', (invoice) => microseconds(invoice.due_date)),
+  instant('paid_at', (invoice) => microseconds(invoice.paid_at)),
+  instant('voided_at', (invoice) => microseconds(invoice.voided_at)),
+  instant('finalized_at', (invoice) => microseconds(invoice.finalized_at)),
+  instant('created_at', (invoice) => microseconds(invoice.created_at)),
+];

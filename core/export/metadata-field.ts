@@ -1,0 +1,36 @@
+/** A column that is made of the metadata of whom a record is about (docs/rules/exports.md, "Columns of your own"). */
+import { z } from 'zod';
+import { invalid } from '../error.ts';
+import { anyCase, givenKey, optionalKey } from '../record.ts';
+
+export const METADATA_ENTITIES = ['customer', 'wallet'] as const;
+export type MetadataEntity = (typeof METADATA_ENTITIES)[number];
+
+export const metadataField = z.object({
+  entity_type: anyCase(METADATA_ENTITIES).meta({ description: 'Whose metadata it is.' }),
+  field_key: givenKey.meta({ description: 'The key in the metadata.' }),
+  column_name: optionalKey.default(null).meta({ description: 'The name of the column; that of the key when absent.' }),
+});
+export type MetadataField = z.output<typeof metadataField>;
+
+export const METADATA_FIELDS_MAX = 50;
+
+/** Refused where the records are not about such an entity, or a column would have the name of another. */
+export function checkMetadataFields(
+  fields: readonly MetadataField[],
+  { about, names, field }: { about: readonly MetadataEntity[]; names: readonly string[]; field: string },
+): void {
+  const taken = new Set(names);
+  for (const [index, { entity_type, ...rest }] of fields.entries()) {
+    const at = `${field}.${index}`;
+    if (!about.includes(entity_type))
+      throw invalid(`${at}.entity_type`, `these records are not about a ${entity_type}`, { allowed: about });
+    const name = columnName(rest);
+    if (taken.has(name)) throw invalid(`${at}.column_name`, `there is a column ${name} already`);
+    taken.add(name);
+  }
+}
+
+export function columnName({ column_name, field_key }: Pick<MetadataField, 'column_name' | 'field_key'>): string {
+  return column_name ?? field_key;
+}

@@ -1,0 +1,34 @@
+/** How long the time of each file of a scheduled task is, and where it begins: at whole multiples since 1970, in UTC. */
+import type { Milliseconds } from '../time/instant.ts';
+import type { Period } from '../time/period.ts';
+
+/** `custom` is known and not allowed. */
+export const INTERVALS = ['15MIN', '30MIN', 'hourly', 'daily', 'custom'] as const;
+export type Interval = (typeof INTERVALS)[number];
+
+const MINUTE_MS = 60_000;
+const LENGTH_MS: Readonly<Record<Interval, Milliseconds>> = {
+  '15MIN': 15 * MINUTE_MS,
+  '30MIN': 30 * MINUTE_MS,
+  hourly: 60 * MINUTE_MS,
+  daily: 1_440 * MINUTE_MS,
+  custom: 10 * MINUTE_MS,
+};
+
+/** The one in which the instant lies. */
+export function intervalAt(interval: Interval, at_ms: Milliseconds): Period {
+  const length = LENGTH_MS[interval];
+  const start = Math.floor(at_ms / length) * length;
+  return { start, end: start + length };
+}
+
+/** The one that begins where this one ends. */
+export function intervalAfter(interval: Interval, { end }: Period): Period {
+  return { start: end, end: end + LENGTH_MS[interval] };
+}
+
+/** The last one that is over. */
+export function lastWhole(interval: Interval, now_ms: Milliseconds): Period {
+  const { start } = intervalAt(interval, now_ms);
+  return { start: start - LENGTH_MS[interval], end: start };
+}

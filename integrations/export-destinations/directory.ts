@@ -1,0 +1,67 @@
+/** Files below a directory: written under another name beside it, synced, and given their own name when they are whole. */
+import { randomBytes } from 'node:crypto';
+import { createReadStream, type ReadStream } from 'node:fs';
+import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { FarthingError } from '../../core/error.ts';
+import type { ExportDestination, NewFile, WrittenFile } from './destination.ts';
+
+export function directoryDestination(root: string): ExportDestination {
+  return { write: (file) => writeBelow(root, file), linkTo: async () => null };
+}
+
+async function writeBelow(root: string, { key, bytes, signal, begun, onBegin }: NewFile): Promise<WrittenFile> {
+  const path = join(root, key);
+  if (begun !== null) await rm(partial(path, begun), { force: true });
+  const mark = randomBytes(8).toString('hex');
+  await onBegin(mark);
+  await mkdir(dirname(path), { recursive: true, mode: 0o750 });
+  const unfinished = partial(path, mark);
+  const file = await open(unfinished, 'wx', 0o640);
+  try {
+    for await (const piece of bytes) {
+      signal.throwIfAborted();
+      await file.writeFile(piece);
+    }
+    await file.sync();
+  } catch (error) {
+    await rm(unfinished, { force: true });
+    throw error;
+  } finally {
+    await file.close();
+  }
+  return {
+    url: `file:${key}`,
+    commit: async () => {
+      await rename(unfinished, path);
+      await syncDirectory(dirname(path));
+    },
+    discard: () => rm(unfinished, { force: true }),
+  };
+}
+
+function partial(path: string, mark: string): string {
+  return `${path}.${mark}.partial`;
+}
+
+/** Else the name may be gone after a loss of power, though the bytes are there. */
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+/** What is below the root under this key, and how long it is. */
+export async function readBelow(root: string, key: string): Promise<{ bytes: ReadStream; size: number }> {
+  const path = join(root, key);
+  try {
+    const { size } = await stat(path);
+    return { bytes: createReadStream(path), size };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    throw new FarthingError('not_found', 'the file is not there any more');
+  }
+}

@@ -1,0 +1,54 @@
+/** A line of CSV: what the library that is used elsewhere writes, and nothing that a spreadsheet takes for a formula. */
+import { expect } from 'chai';
+import { stringify } from 'csv-stringify/sync';
+import fc from 'fast-check';
+import type { Cell, ColumnHead } from '../../../core/export/column.ts';
+import { csvHead, csvLine, defused, OTHER_DELIMITERS } from '../../../core/export/csv.ts';
+
+const text: ColumnHead = { name: 'text', kind: 'text' };
+const lineOf = (...cells: string[]) =>
+  csvLine(
+    cells.map(() => text),
+    cells,
+  );
+
+describe('a line of CSV', () => {
+  const signs = fc.stringMatching(/^[=+@\-'",;\t|\r\n \u2028\ufeff＝a1.{}:/]{0,12}$/u);
+  const cell = fc.oneof(signs, fc.string({ unit: 'binary' }), fc.json());
+
+  it('is what csv-stringify writes of the defused texts', () => {
+    fc.assert(
+      fc.property(fc.array(cell, { minLength: 2, maxLength: 5 }), (cells) => {
+        const options = { record_delimiter: '\r\n', quoted_match: OTHER_DELIMITERS };
+        expect(lineOf(...cells)).to.equal(stringify([cells.map(defused)], options));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  for (const [given, written] of [
+    ['plain', 'plain'],
+    ['=1+1', "'=1+1"],
+    ['-5', "'-5"],
+    ['\ufeff=1', "'\ufeff=1"],
+    ['a;=1', `"a;'=1"`],
+    ['a|b', '"a|b"'],
+    ['say "hi"', '"say ""hi"""'],
+    ['＝1', "'＝1"],
+    ['', ''],
+  ] as const)
+    it(`${JSON.stringify(given)} is ${written}`, () => expect(lineOf(given)).to.equal(`${written}\r\n`));
+
+  it('defuses texts alone: a negative number stays one', () => {
+    const heads: ColumnHead[] = [
+      { name: 'amount', kind: 'decimal' },
+      { name: 'count', kind: 'integer' },
+      { name: 'at', kind: 'instant' },
+      { name: 'id', kind: 'word' },
+      { name: 'none', kind: 'text' },
+    ];
+    const cells: Cell[] = ['-5.25', -3, 1_772_323_200_000_001, 'inv_1', null];
+    expect(csvLine(heads, cells)).to.equal('-5.25,-3,2026-03-01T00:00:00.000001Z,inv_1,\r\n');
+    expect(csvHead([{ name: '=x', kind: 'text' }, text])).to.equal("'=x,text\r\n");
+  });
+});
