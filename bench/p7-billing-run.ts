@@ -32,10 +32,12 @@ export async function run(): Promise<void> {
     const single = await makeWorld(service, { customers: alone, months: 1 });
     const before = service.cpu();
     const drafts = await billing<Drafted>(service, whole, { part: 'drafts', now: ENDED });
+    const drafted = service.cpu();
     check(drafts.report.billed === customers, JSON.stringify(drafts.report));
     await markNow(service);
+    const marked = service.cpu();
     const final = await billing<Finalized>(service, whole, { part: 'final', now: RESTED });
-    const cpu = service.cpu();
+    const ended = service.cpu();
     check(final.report.finalized === customers, JSON.stringify(final.report));
     await checkNumbers(service, whole, customers);
     const copied = await copyAgain(service, whole);
@@ -47,9 +49,9 @@ export async function run(): Promise<void> {
     });
     const each = (seconds: number, count = customers) => `${fixed((seconds * 1000) / count, 2)} ms`;
     say(`  ${customers} subscriptions: drafts ${each(drafts.seconds)} each, final ${each(final.seconds)}`);
-    say(
-      `  CPU of both: service ${each(drafts.cpu_seconds + final.cpu_seconds)}, Postgres ${each(cpu.postgres - before.postgres)}`,
-    );
+    const ofPostgres = [drafted.postgres - before.postgres, ended.postgres - marked.postgres] as const;
+    say(`  CPU of the drafts: service ${each(drafts.cpu_seconds)}, Postgres ${each(ofPostgres[0])}`);
+    say(`  CPU of the final ones: service ${each(final.cpu_seconds)}, Postgres ${each(ofPostgres[1])}`);
     say(
       `  COPY of the ${copied.rows} rows of the second: ${each(copied.seconds)}; one after the other ${each(one.seconds, alone)}`,
     );

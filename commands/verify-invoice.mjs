@@ -897,16 +897,18 @@ function lessGranted(cost, { free }, stated) {
   return free === null ? least(charged, cost) : most(charged, cost);
 }
 
-/** Usage costs what it costs up to the committed amount; what is above so many times as much; what lacks is charged. */
-function committed(base, { amount, factor, trueUp }) {
-  const above = most(ZERO, base.minus(amount));
+/** Usage costs what it costs up to the committed amount, of which some was used before; what is above so many times as much; what lacks is charged. */
+function committed(base, { amount, factor, trueUp, used = ZERO }) {
+  const above = aboveOf(used.plus(base), amount).minus(aboveOf(used, amount));
   const parts = {
     utilized: base.minus(above),
     overage: above.times(factor),
-    lacking: trueUp ? most(ZERO, amount.minus(base)) : ZERO,
+    lacking: trueUp ? most(ZERO, amount.minus(used).minus(base)) : ZERO,
   };
   return { ...parts, charge: sumOf(Object.values(parts)) };
 }
+
+const aboveOf = (used, amount) => most(ZERO, used.minus(amount));
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Lines and totals.
@@ -1082,7 +1084,7 @@ const FROM = {
   reason: '~text?',
   kind: 'overage|true_up|unused_time|resumed|late_events|corrected_events|threshold_surplus?',
   less: maybe({ amount: 'decimal', quantity: 'decimal?', invoiced: '~before_period_end|by_other_invoices' }),
-  of_term: maybe({ used: 'decimal', committed: 'decimal' }),
+  of_term: maybe({ used: 'decimal', committed: 'decimal', 'since?': 'instant?', 'is_last?': 'truth?' }),
   base_amount: 'decimal?',
   window_terms: maybe({ amount: '~decimal?', time_buckets: '~any' }),
   allowances: maybe([
@@ -1276,8 +1278,8 @@ const COMPUTED = ['computed_commitment_utilized_amount', 'computed_overage_amoun
 
 /** Checks one line; `measured` is what its events come to, undefined where none were given. */
 class LineCheck {
-  constructor(entry, { index, invoice, places, measured, report }) {
-    Object.assign(this, { entry, index, invoice, places, measured, report });
+  constructor(entry, { index, invoice, places, measured, drawn, report }) {
+    Object.assign(this, { entry, index, invoice, places, measured, drawn, report });
     this.line = entry.line;
     this.from = entry.line.computed_from;
     this.kind = this.from?.kind ?? null;
@@ -1319,7 +1321,7 @@ class LineCheck {
     if (!from.less && this.kind !== 'threshold_surplus' && !CORRECTIONS.includes(this.kind))
       this.nothing('computed_from.carried_amount', from.carried_amount);
     else this.takes('what of it is carried to the next invoice', ['line.computed_from.carried_amount']);
-    if (this.kind !== 'true_up') this.nothing('computed_from.of_term', from.of_term);
+    if (this.kind !== 'true_up') this.term();
     if (isUsage) return this.usage();
     for (const field of ['meter_version', 'window_start', 'window_end', 'event_count', 'high_water', 'counted'])
       this.nothing(`computed_from.${field}`, from[field]);
@@ -1332,6 +1334,17 @@ class LineCheck {
     this.nothing('computed_from.base_amount', from.base_amount);
     if (!from.price) return this.takes('all of it: it says no price', ['line']);
     return this.fixed();
+  }
+
+  /** Only what is drawn from a commitment over several periods, or of the subscription, is of a term. */
+  term() {
+    const { line, from } = this;
+    const isDrawn = from.drawn_from === 'subscription' || Boolean(line.commitment_info?.duration);
+    if (CORRECTIONS.includes(this.kind) || !isDrawn) return this.nothing('computed_from.of_term', from.of_term);
+    if (!from.of_term) return;
+    const { used, committed: amount } = from.of_term;
+    const fields = ['used', 'since', 'is_last'].map((field) => `line.computed_from.of_term.${field}`);
+    this.takes(`that ${used} of ${amount} were used in the term before`, fields);
   }
 
   notCounted() {
@@ -1543,11 +1556,15 @@ class LineCheck {
     if (isCorrection || isSurplus) this.nothing('commitment_info', line.commitment_info);
     if (isSurplus) return this.surplus();
     const priced = this.priced(left);
-    if (priced === undefined) return;
+    if (priced === undefined) {
+      // What others draw hangs on it.
+      if (from.drawn_from === 'subscription') this.drawn.push({ line, isKnown: false });
+      return;
+    }
     const { base, charge } = priced;
     const whole = this.money(charge);
     if (isCorrection) this.correction(whole, left);
-    else if (from.drawn_from === 'subscription') this.shared(whole);
+    else if (from.drawn_from === 'subscription') this.shared(whole, left);
     else {
       const less = this.less();
       this.number('amount', textOf(this.amount.plus(less.amount)), whole);
@@ -1669,6 +1686,7 @@ class LineCheck {
           'computed_from.less',
           'computed_from.base_amount',
           'computed_from.drawn_from',
+          'computed_from.of_term',
           'computed_from.kind',
           'computed_from.billed_before',
         ].map((field) => `line.${field}`),
@@ -1758,12 +1776,16 @@ class LineCheck {
     const amount = decimal(info.amount, `${line.id}: commitment_info.amount`);
     const factor = decimal(info.overage_factor ?? '1', `${line.id}: commitment_info.overage_factor`);
     const stated = COMPUTED.map((field) => decimal(info[field], field));
-    if (info.duration) {
+    const { of_term } = this.from;
+    if (info.duration && !of_term) {
       this.takes(`what was drawn of its commitment of ${info.amount} in earlier periods of the term`);
       return sumOf(stated);
     }
-    const trueUp = info.true_up_enabled && this.invoice.billing_reason !== 'THRESHOLD_BILLING';
-    const computed = committed(base, { amount, factor, trueUp });
+    if (of_term) this.number('computed_from.of_term.committed', of_term.committed, amount);
+    const isLast = !info.duration || of_term.is_last === true;
+    const trueUp = info.true_up_enabled && isLast && this.invoice.billing_reason !== 'THRESHOLD_BILLING';
+    const used = of_term ? decimal(of_term.used, `${line.id}: what was used of its term`) : ZERO;
+    const computed = committed(base, { amount, factor, trueUp, used });
     this.takes(`the commitment of its period, ${info.amount}`);
     const parts = [computed.utilized, computed.overage, computed.lacking];
     for (const [index, field] of COMPUTED.entries())
@@ -1772,16 +1794,21 @@ class LineCheck {
   }
 
   /** Under the commitment of the subscription: a line for what lies within, and one beside it for what is above. */
-  shared(whole) {
+  shared(whole, left) {
     const { line, from } = this;
     const info = line.commitment_info;
     const isAbove = this.kind === 'overage';
     this.number('computed_from.base_amount', from.base_amount, isAbove ? ZERO : whole);
-    this.takes('how much of the commitment of the subscription was left for it', [
-      'line.amount',
-      'line.quantity',
-      'line.price_unit_amount',
-    ]);
+    const isKnown = Boolean(from.of_term?.since) && !from.less;
+    this.drawn.push({ line, isKnown, isAbove, base: whole, units: most(ZERO, left.units).rounded(18) });
+    if (isKnown) this.report.fields.add(this.path('line.price_unit_amount'));
+    else
+      this.takes('how much of the commitment of the subscription was left for it', [
+        'line.amount',
+        'line.quantity',
+        'line.price_unit_amount',
+        'line.computed_from.of_term',
+      ]);
     if (!info) return this.report.differs(line.id, 'commitment_info', 'nothing', 'the commitment of the subscription');
     const own = isAbove ? 'computed_overage_amount' : 'computed_commitment_utilized_amount';
     const { amount } = this.less();
@@ -1861,7 +1888,10 @@ class LineCheck {
       'drawn_from',
     ])
       this.nothing(`computed_from.${field}`, from[field]);
-    this.takes(`that ${from.of_term.used} of ${from.of_term.committed} were used in the term`);
+    this.takes(`that ${from.of_term.used} of ${from.of_term.committed} were used in the term`, [
+      'line.computed_from.of_term.since',
+      'line.computed_from.of_term.is_last',
+    ]);
   }
 
   priceUnit(exact) {
@@ -1897,6 +1927,111 @@ function checkOverage(lines, places, report) {
   if (periods.size === 1)
     report.number('invoice', 'overage of the commitment', textOf(overage), above.times(factor).rounded(places));
   else report.takes('invoice', 'the overage of the commitment, which is of several periods');
+}
+
+/**
+ * What is drawn from the commitment of a subscription in one term: for one billing period in the order of the lines, of a longer term each has
+ * its share of what is left. What was used of the term before is stated.
+ */
+function checkPools(drawn, lines, places, report) {
+  const pools = grouped(drawn, ({ line }) => instant(line.computed_from.of_term?.since ?? '1970-01-01T00:00:00Z'));
+  for (const those of pools.values()) {
+    if (!those.every(({ isKnown }) => isKnown)) {
+      // Beside what other invoices say of a charge.
+      for (const { line, isKnown } of those)
+        if (isKnown) takeField(lines, line, ['line.amount', 'line.quantity', 'line.computed_from.of_term'], report);
+      continue;
+    }
+    checkPool(those, places, report);
+  }
+  checkTrueUps(pools, lines, report);
+}
+
+function takeField(lines, line, fields, report) {
+  report.takes(
+    line.id,
+    'how much of the commitment of the subscription was left for it',
+    fields.map((field) => `lines[${lines.findIndex((entry) => entry.line.id === line.id)}].${field}`),
+  );
+}
+
+const termOf = ({ line }) => {
+  const { used, committed: amount } = line.computed_from.of_term;
+  return { used: decimal(used, `${line.id}: what was used`), amount: decimal(amount, `${line.id}: a commitment`) };
+};
+
+function checkPool(those, places, report) {
+  const { used, amount: whole } = termOf(those[0]);
+  for (const one of those)
+    for (const field of ['used', 'amount'])
+      if (!termOf(one)[field].equals(termOf(those[0])[field]))
+        report.differs(one.line.id, `computed_from.of_term: ${field}`, textOf(termOf(one)[field]), 'that of its term');
+  const amount = whole.rounded(places);
+  const info = those[0].line.commitment_info;
+  const first = those.filter(({ isAbove }) => !isAbove);
+  const bases = first.map(({ base }) => base);
+  const above = aboveOf(used.plus(sumOf(bases)), amount).minus(aboveOf(used, amount));
+  const within = info.duration ? partsOf(sumOf(bases).minus(above), bases, places) : inTurn(bases, { used, amount });
+  const over = bases.map((base, index) => base.minus(within[index]));
+  const factor = decimal(info.overage_factor ?? '1', 'a factor');
+  const overage = partsOf(above.times(factor).rounded(places), over, places);
+  for (const [index, one] of first.entries()) {
+    const [inside, outside] = [one.line, behind(those, one)?.line];
+    const units = one.base.isZero() ? ZERO : one.units.times(over[index]).over(one.base).rounded(18);
+    const utilized = 'computed_commitment_utilized_amount';
+    report.number(inside.id, `commitment_info.${utilized}`, inside.commitment_info[utilized], within[index]);
+    report.number(inside.id, 'quantity', inside.quantity, one.units.minus(units));
+    if (over[index].isZero() !== (outside === undefined))
+      report.differs(inside.id, 'the line beside it', outside?.id ?? 'nothing', `${textOf(over[index])} above`);
+    if (outside === undefined) continue;
+    const charged = 'computed_overage_amount';
+    report.number(outside.id, `commitment_info.${charged}`, outside.commitment_info[charged], overage[index]);
+    report.number(outside.id, 'quantity', outside.quantity, units);
+  }
+}
+
+/** What is above stands right behind. */
+function behind(those, one) {
+  const next = those[those.indexOf(one) + 1];
+  return next?.isAbove ? next : undefined;
+}
+
+function inTurn(bases, { used, amount }) {
+  let before = used;
+  return bases.map((base) => {
+    const above = aboveOf(before.plus(base), amount).minus(aboveOf(before, amount));
+    before = before.plus(base);
+    return base.minus(above);
+  });
+}
+
+/** Parts of a total in proportion, rounded; the last takes what rounding leaves. */
+function partsOf(total, weights, places) {
+  const whole = sumOf(weights);
+  const last = weights.findLastIndex((weight) => !weight.isZero());
+  let left = total;
+  return weights.map((weight, index) => {
+    if (weight.isZero()) return ZERO;
+    const part = index === last ? left : total.times(weight).over(whole).rounded(places);
+    left = left.minus(part);
+    return part;
+  });
+}
+
+/** What was used in a term is what was used of it before and what its lines on this invoice cost. */
+function checkTrueUps(pools, lines, report) {
+  const isCorrected = lines.some(({ line }) => CORRECTIONS.includes(line.computed_from?.kind));
+  if (isCorrected) return;
+  for (const { line } of lines) {
+    const { kind, of_term } = line.computed_from ?? {};
+    if (kind !== 'true_up' || !of_term?.since) continue;
+    const those = pools.get(instant(of_term.since));
+    if (!those?.every(({ isKnown }) => isKnown)) continue;
+    const { used, amount } = termOf(those[0]);
+    const drawn = sumOf(those.filter(({ isAbove }) => !isAbove).map(({ base }) => base));
+    report.number(line.id, 'computed_from.of_term.used', of_term.used, used.plus(drawn));
+    report.number(line.id, 'computed_from.of_term.committed', of_term.committed, amount);
+  }
 }
 
 /** An amount in whole minor units, in proportion: rounded down, what is left to the largest remainders, of equal ones to the last. */
@@ -2272,11 +2407,13 @@ export async function verify(proof, events = null) {
     report.differs('invoice', 'lines', 'one id', 'an id for each line');
   const usage = lines.filter(({ counted, line }) => counted !== null && line.computed_from !== null);
   const measured = events === null ? new Map() : await readEvents(usage, events, report);
+  const drawn = [];
   const parts = [
     ...lines.map((entry, index) => () => {
-      new LineCheck(entry, { index, invoice, places, measured: measured.get(entry.line.id), report }).run();
+      new LineCheck(entry, { index, invoice, places, measured: measured.get(entry.line.id), drawn, report }).run();
     }),
     () => checkOverage(lines, places, report),
+    () => checkPools(drawn, lines, places, report),
     () => checkTotals(proof, report),
   ];
   for (const [index, check] of parts.entries())

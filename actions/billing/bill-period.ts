@@ -20,6 +20,7 @@ import { openDue } from '../subscriptions/open-due.ts';
 import { scopeOf } from './billable-items.ts';
 import { type Closing, closePeriod } from './close-period.ts';
 import type { Drafted, PlansInHand } from './plans-in-hand.ts';
+import { type Planning, restingPlans } from './resting-plans.ts';
 import { type Ended, inRounds, type Watched } from './rounds.ts';
 import { billingTransaction } from './transaction.ts';
 
@@ -94,9 +95,13 @@ async function billTogether(
   const { tenant_id, environment_id } = due[0]!;
   const attributes = { tenant_id, environment_id, subscriptions: due.length };
   const hand = plans && { plans, counted: await plans.counted(stores) };
-  const billing = inSpan('subscription.bill', { attributes }, () => billPlain(stores, due, { now, hand }));
+  const planning = hand ? undefined : restingPlans(stores)?.planning(stores);
+  const billing = inSpan('subscription.bill', { attributes }, () => billPlain(stores, due, { now, hand, planning }));
+  // What was undone leaves nothing to rest.
+  billing.catch(() => planning?.end([]));
   const { outcomes, others, drafted } = await billing;
   if (hand) hand.plans.keep(drafted, hand.counted);
+  planning?.end(drafted);
   const withOutcome = (wanted: Outcome) => due.flatMap(({ id }) => (outcomes.get(id) === wanted ? [id] : []));
   const waiting = withOutcome('waiting');
   report.billed += withOutcome('billed').length;
@@ -105,15 +110,25 @@ async function billTogether(
   return { left: [...waiting, ...withOutcome('idle'), ...idle], alone: due.filter(({ id }) => others.has(id)) };
 }
 
+/** Elsewhere than in an advance. */
+type Resting = { readonly planning: Planning | undefined };
+
+type Billed = {
+  readonly outcomes: Map<string, Outcome>;
+  readonly others: Set<string>;
+  readonly drafted: readonly Drafted[];
+};
+
 /** `others`: whose turn is no mere end of a period, or which may give a number to an invoice, which is done in the order of what is due. */
 function billPlain(
   stores: Stores,
   due: readonly Due[],
-  { now, hand }: { now: Date; hand: { plans: PlansInHand; counted: string } | undefined },
-): Promise<{ outcomes: Map<string, Outcome>; others: Set<string>; drafted: readonly Drafted[] }> {
+  { now, hand, planning }: { now: Date; hand: { plans: PlansInHand; counted: string } | undefined } & Resting,
+): Promise<Billed> {
   const scope = scopeOf(due[0]!);
   const ids = due.map(({ id }) => id);
   return billingTransaction(stores, async (transaction) => {
+    await planning?.begin(transaction);
     const isSettled = await hand?.plans.settledWithin(transaction, hand.counted);
     const held = await dueOf(scope, ids, transaction);
     const changing = await SubscriptionScheduleModel.in(scope, transaction)
@@ -126,9 +141,11 @@ function billPlain(
     const plain = held.filter(isPlain);
     const drafted: Drafted[] = [];
     const onDrafted = (draft: Drafted) => void drafted.push(draft);
-    const outcomes = await sideBySide(transaction, plain, (subscription) =>
-      billHeld(stores, transaction, { subscription, now, onDrafted, is_settled: isSettled?.(subscription) ?? false }),
-    );
+    const outcomes = await sideBySide(transaction, plain, (subscription) => {
+      const subject = { subscription, now, onDrafted, is_settled: isSettled?.(subscription) ?? false };
+      const bill = () => billHeld(stores, transaction, subject);
+      return planning ? planning.of(subscription.id, bill) : bill();
+    });
     const children = await childrenAmong(scope, notIn(held, ids), transaction);
     return {
       outcomes: new Map(plain.map(({ id }, index) => [id, outcomes[index]!])),

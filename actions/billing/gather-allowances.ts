@@ -14,7 +14,7 @@ import {
   measuredGrants,
 } from '../../core/entitlement/allowance.ts';
 import { recordedAllowances } from '../../core/entitlement/allowances-text.ts';
-import { combine } from '../../core/entitlement/combine.ts';
+import { combine, type Holding } from '../../core/entitlement/combine.ts';
 import { hasGrants } from '../../core/entitlement/grant-record.ts';
 import {
   addedGrants,
@@ -30,12 +30,13 @@ import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
 import type { PriceTerms } from '../../core/pricing/charge.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { currentNotes } from '../../storage/kept/noting.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { together } from '../../storage/models/side-by-side.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
 import { finished } from '../../storage/turns.ts';
-import { type HeldSource, heldSources } from '../entitlements/entitled-features.ts';
+import { type HeldSource, holdingsOf, sourcesHeld } from '../entitlements/entitled-features.ts';
 
 /** The same of one; of several that are billed side by side at one time. */
 export async function allowancesOfOne(
@@ -45,10 +46,15 @@ export async function allowancesOfOne(
 ): Promise<ReadonlyMap<string, readonly Allowance[]>> {
   const { tenant_id, environment_id } = subscription;
   const key = `allowances ${tenant_id} ${environment_id} ${now.getTime()}`;
-  return together(database, { key, asked: subscription, isMade: true }, async (subscriptions) => {
-    const all = await allowancesOf(database, subscriptions, now);
-    return subscriptions.map(({ id }) => all.get(id) ?? new Map());
+  const granted = await together(database, { key, asked: subscription, isMade: true }, async (subscriptions) => {
+    const { allowances, made_of } = await grantedTo(database, subscriptions, now);
+    return subscriptions.map(({ id }) => ({
+      allowances: allowances.get(id) ?? new Map(),
+      made_of: made_of.get(id) ?? [],
+    }));
   });
+  currentNotes()?.madeOf?.(granted.made_of);
+  return granted.allowances;
 }
 
 /** By subscription and meter: what is in force at an instant. */
@@ -59,21 +65,44 @@ export async function allowancesOf(
   subscriptions: readonly SubscriptionModel[],
   now: Date,
 ): Promise<Allowances> {
+  return (await grantedTo(database, subscriptions, now)).allowances;
+}
+
+/** `made_of`: of each subscription the plans, add-ons and features that may grant something. */
+type Granted = { readonly allowances: Allowances; readonly made_of: ReadonlyMap<string, readonly string[]> };
+
+async function grantedTo(database: Database, subscriptions: readonly SubscriptionModel[], now: Date): Promise<Granted> {
   const [first] = subscriptions;
-  if (first === undefined) return new Map();
+  if (first === undefined) return { allowances: new Map(), made_of: new Map() };
   const scope = { tenant_id: first.tenant_id, environment_id: first.environment_id };
-  const held = await heldSources(subscriptions, undefined, { scope, database, now });
+  const reading = { scope, database, now };
+  const holdings = await holdingsOf(subscriptions, reading);
+  const held = await sourcesHeld(subscriptions, holdings, reading);
   const metered = held.filter(({ feature_type }) => feature_type === 'metered');
   const featureIds = metered.map(({ feature_id }) => feature_id);
   const features = metered.length === 0 ? new Map() : await FeatureModel.byId(scope, featureIds, database);
   const meterOf = (source: HeldSource): string => features.get(source.feature_id)?.meter_id ?? '';
-  return new Map(
+  const bySubscription = groupBy(metered, ({ subscription }) => subscription.id);
+  const allowances = new Map(
     Array.from(
-      groupBy(metered, ({ subscription }) => subscription.id),
+      bySubscription,
       ([id, sources]) =>
         [id, new Map(Array.from(groupBy(sources, meterOf), ([meter, of]) => [meter, added(of)]))] as const,
     ),
   );
+  const ofHolding = ([id, own]: [string, readonly Holding[]]) => {
+    const sources = bySubscription.get(id) ?? [];
+    return [id, [...own.map(({ entity_id }) => entity_id), ...sources.map(({ feature_id }) => feature_id)]] as const;
+  };
+  return {
+    allowances,
+    made_of: new Map(
+      Array.from(
+        groupBy(holdings, (one) => one.subscription_id),
+        ofHolding,
+      ),
+    ),
+  };
 }
 
 /** Limits of one reset period add up, also those of several features of a meter. What is not enabled makes nothing free. */

@@ -24,6 +24,7 @@ import {
 } from '../../core/billing/plan-invoice.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { currentNotes } from '../../storage/kept/noting.ts';
 import { allOf, inStep } from '../../storage/models/side-by-side.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
@@ -260,6 +261,7 @@ async function gatherOne(stores: Stores, database: Database, target: OneOfThem):
     () => gatherItems(database, subscription, { at }),
     () => measuring(stores, database, target),
   ]);
+  noteMadeOf(subscription, items);
   const asked = { subscription: billedUntil(target), items, period, reference };
   const isClosing = reference !== 'period_start';
   const isSettled = target.is_settled === true && !isCommitted(subscription, items);
@@ -283,6 +285,14 @@ async function gatherOne(stores: Stores, database: Database, target: OneOfThem):
   const { currency } = subscription;
   const is_settled = isClosing && !corrected && closed.length === 0 && all.every((one) => isClosed(one, period));
   return { question: { ...question, ...committed, currency, usage, closed }, usage_as_of_ms: asOf(), is_settled };
+}
+
+/** On a change of which record what is said of a subscription alone may be another (sql/postgres/0170-record-changes.sql). */
+function noteMadeOf({ id }: SubscriptionModel, items: readonly BillableItem[]): void {
+  currentNotes()?.madeOf?.([
+    id,
+    ...items.flatMap(({ price_record, meter }) => [price_record.id, meter?.id ?? []].flat()),
+  ]);
 }
 
 /** Whether it was looked at with the invoice of this period, where it is of usage. */

@@ -14,6 +14,7 @@ import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { currentNotes } from '../../storage/kept/noting.ts';
 import { type LineOnInvoice, linesOnInvoices } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { hasCorrectionsSince } from '../../storage/progress/corrections.ts';
@@ -49,6 +50,8 @@ export async function gatherInvoicedLines(
   { except, ...bounds }: { except?: string | undefined; since?: Milliseconds; fixed_since?: Milliseconds } = {},
 ): Promise<InvoicedLine[]> {
   const found = await linesOnInvoices(subscription, { subscription_id: subscription.id, ...bounds }, database);
+  // Those of a parent with which it was invoiced, too.
+  currentNotes()?.madeOf?.(found.flatMap(({ invoice }) => invoice.subscription_id ?? []));
   const lines = found.filter(({ line }) => line.invoice_id !== except);
   return lines.map(({ line, invoice: { invoice_status, billing_reason, customer_id } }) => {
     const service = { start: instantOf(line.period_start ?? ''), end: instantOf(line.period_end ?? '') };

@@ -4,6 +4,7 @@
  * periods and make drafts final forgets them all; what cannot be told is planned anew.
  */
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { sharedProgress } from '../../storage/progress/slices.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -25,9 +26,9 @@ type InHand = Looked & { readonly invoice: Versioned };
 /** Whether a draft and its subscription, which are held, say what the last plan of the draft would say. */
 export type SaysItsPlan = (held: {
   readonly invoice: Versioned;
-  readonly subscription: Versioned | null;
+  readonly subscription: (Versioned & Scope & Pick<SubscriptionModel, 'customer_id'>) | null;
   readonly line_items: readonly Pick<InvoiceLineItem, 'subscription_id'>[];
-}) => boolean;
+}) => boolean | Promise<boolean>;
 
 export class PlansInHand {
   /** Whether nobody else has written in the environment since the advance was asked for, nor will until the transaction ends. */

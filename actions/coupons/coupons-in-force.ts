@@ -9,6 +9,7 @@ import { groupBy } from '../../core/group-by.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { currentNotes } from '../../storage/kept/noting.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
@@ -93,6 +94,7 @@ async function attachedTo(database: Database, [own, ...others]: OfWhichInvoice['
     list.filter(({ subscription_line_item_id }) => index === 0 || subscription_line_item_id !== null),
   );
   if (associations.length === 0) return [];
+  currentNotes()?.madeOf?.(associations.map(({ coupon_id }) => coupon_id));
   const coupons = await CouponModel.byId(
     own,
     associations.map(({ coupon_id }) => coupon_id),

@@ -129,8 +129,15 @@ export async function heldSources(
   feature_ids: readonly string[] | undefined,
   reading: Reading,
 ): Promise<HeldSource[]> {
-  const { scope, database, now } = reading;
-  const holdings = await holdingsOf(subscriptions, reading);
+  return sourcesHeld(subscriptions, await holdingsOf(subscriptions, reading), { ...reading, feature_ids });
+}
+
+/** The same of what they hold: plans, add-ons and themselves. */
+export async function sourcesHeld(
+  subscriptions: readonly SubscriptionModel[],
+  holdings: readonly Holding[],
+  { scope, database, now, feature_ids }: Reading & { readonly feature_ids?: readonly string[] | undefined },
+): Promise<HeldSource[]> {
   const entityIds = [...new Set(holdings.map(({ entity_id }) => entity_id))];
   const granted = await EntitlementModel.listPublishedOf(scope, entityIds, database);
   const found = isAll(feature_ids) ? granted : granted.filter(({ feature_id }) => feature_ids.includes(feature_id));
@@ -146,7 +153,7 @@ function isAll(ids: readonly string[] | undefined): ids is undefined {
 }
 
 /** Of each subscription the plan that it had then, then its add-ons in the order in which they were attached, then itself. */
-async function holdingsOf(subscriptions: readonly SubscriptionModel[], reading: Reading): Promise<Holding[]> {
+export async function holdingsOf(subscriptions: readonly SubscriptionModel[], reading: Reading): Promise<Holding[]> {
   const { scope, database, now } = reading;
   const ids = subscriptions.map(({ id }) => id);
   const charged = await SubscriptionLineItemModel.plansAt(scope, { subscription_ids: ids, at: now }, database);

@@ -80,7 +80,7 @@ export async function computeLast(
   const held = await withWhatItSays(transaction, await holding);
   const { invoice, line_items, subscription } = held;
   const asItWas = { invoice, line_items, subscription, changes: { last_computed_at: now.toISOString() } };
-  const isAsPlanned = saysItsPlan?.(held);
+  const isAsPlanned = await saysItsPlan?.(held);
   if (!isComputed(held) || isAsPlanned) return asItWas;
   const planned = await planAnew(stores, transaction, held, now);
   if (!isComplete(planned, periodOf(invoice))) return 'waiting';

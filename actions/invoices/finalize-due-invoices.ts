@@ -12,6 +12,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import type { PlansInHand } from '../billing/plans-in-hand.ts';
+import { restingPlans } from '../billing/resting-plans.ts';
 import { type Ended, inRounds, type Turn, type Watched } from '../billing/rounds.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { computeLast } from './compute-invoice.ts';
@@ -40,6 +41,7 @@ export async function finalizeDueInvoices(
 ): Promise<FinalizationReport> {
   const report: FinalizationReport = { finalized: 0, skipped: 0, waiting: [], failed: [] };
   const last: Last = { families: new Set() };
+  if (!plans) await restingPlans(stores)?.stay(stores);
   await inRounds({
     next: (left) => dueDrafts(stores.postgres, { now, delay_seconds, left, only }),
     act: (due) => finalizeOne(stores, due, { now, report, plans }),
@@ -109,7 +111,9 @@ function finalizeAll(
 ): Promise<Outcome[]> {
   return billingTransaction(stores, async (transaction) => {
     const ended: Outcome[] = [];
-    const saysItsPlan = await plans?.within(stores, transaction);
+    const saysItsPlan = plans
+      ? await plans.within(stores, transaction)
+      : restingPlans(stores)?.within(stores, transaction);
     const drafts = await withFamilies(transaction, scope, ids);
     if (order) await behindFamilies(drafts, order);
     const parts = apart(drafts);

@@ -61,7 +61,12 @@ export async function documentOf(stores: Stores, invoice: InvoiceModel, asking: 
     lines,
     taxes: await printedTaxes(invoice, database),
     groups: await printedGroups(stores, scope, { lines, group_by: settings.group_by, ...asking }),
-    customer: { ...customer, tax_ids: (customer.tax_ids ?? []).map(({ value }) => value) },
+    customer: {
+      ...customer,
+      // It was decided when the invoice became final.
+      tax_exempt: invoice.finalized_at ? (invoice.tax_exempt ?? 'none') : customer.tax_exempt,
+      tax_ids: (customer.tax_ids ?? []).map(({ value }) => value),
+    },
     seller: await sellerOf(settings, { tenant_id, database }),
     settings,
     timezone: await timezoneOf(invoice, scope, database),

@@ -57,7 +57,10 @@ async function writePart(
   { part, customers, ...how }: { part: readonly Numbered[]; customers: Customers } & Finishing,
 ): Promise<(InvoiceModel & InvoiceWithLines)[]> {
   const by = { now: how.now };
-  const each = part.map((one) => ({ record: one.invoice, changes: finalFields(one, how) }));
+  const each = part.map((one) => {
+    const customer = customers.get(one.invoice.customer_id)!;
+    return { record: one.invoice, changes: finalFields(one, customer, how) };
+  });
   const finals = await InvoiceModel.changeEach(scope, each, { by, database: transaction });
   const finalized = finals.map((final, index) => Object.assign(final, { line_items: [...part[index]!.line_items] }));
   const records = finalized.map((final) => ({ ...final, customer: customers.get(final.customer_id) }));
@@ -67,6 +70,7 @@ async function writePart(
 
 function finalFields(
   { invoice, subscription, changes, invoice_number }: Numbered,
+  { tax_exempt }: CustomerModel,
   { due_date_days, now }: Finishing,
 ): Partial<InvoiceModel> {
   const isCredit = new Decimal(changes?.amount_due ?? invoice.amount_due).isNegative();
@@ -78,6 +82,7 @@ function finalFields(
     invoice_number,
     finalized_at: now.toISOString(),
     due_date: invoice.due_date ?? due,
+    ...(tax_exempt === 'none' ? {} : { tax_exempt }),
     ...paymentWhenFinal(payingOf(invoice, changes), now),
   };
 }

@@ -17,10 +17,14 @@ import {
 } from '../commitment/subscription.ts';
 import { Decimal, ZERO } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
+import type { ComputedFrom } from '../invoice/computed-from.ts';
 import { MAX_FRACTION_DIGITS } from '../money.ts';
-import type { Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import type { LineAmount, PlannedLine, PricedItem } from './line-amount.ts';
+
+/** What of a term was drawn before. */
+type OfTerm = NonNullable<ComputedFrom['of_term']>;
 
 type Terms = { readonly commitment: SubscriptionCommitment; readonly currency: string };
 
@@ -36,16 +40,18 @@ export function underCommitment<Item extends PricedItem>(
   currency: string,
 ): PlannedLine<Item>[] {
   const usage = lines.filter(({ item }) => item.price_type === 'USAGE');
-  const shares = new Map<PlannedLine<Item>, Shared>();
+  const shares = new Map<PlannedLine<Item>, Shared & { of_term: OfTerm }>();
   const in_order = facts.commitment.duration === null;
   for (const of of groupBy(usage, ({ service }) => termOfService(service, facts).start).values()) {
-    const pool = poolOf(termOfService(of[0].service, facts), facts);
+    const term = termOfService(of[0].service, facts);
+    const pool = poolOf(term, facts);
+    const of_term = { used: pool.used.toFixed(), committed: pool.amount.toFixed(), since: formatMs(term.start) };
     const shared = shareOut(
       of.map(({ amount }) => amount),
       pool,
       { currency, in_order },
     );
-    for (const [index, line] of of.entries()) shares.set(line, shared.shares[index]!);
+    for (const [index, line] of of.entries()) shares.set(line, { ...shared.shares[index]!, of_term });
   }
   return lines.flatMap((line) => {
     const shared = shares.get(line);
@@ -56,9 +62,10 @@ export function underCommitment<Item extends PricedItem>(
 /** The line, and a second one where a part of it is above. */
 export function sharedLines<Line extends LineAmount & { display_name: string }>(
   line: Line,
-  { within, above, overage }: Shared,
+  { within, above, overage, of_term }: Shared & { readonly of_term?: OfTerm },
   terms: Terms,
 ): Line[] {
+  const from_pool = { ...(of_term ? { of_term } : {}), drawn_from: 'subscription' as const };
   const base_amount = line.amount.toFixed();
   const info = (drawn: { utilized: Decimal; overage: Decimal }) => infoOf(terms, { ...drawn, true_up: ZERO });
   const quantity = line.amount.isZero()
@@ -69,7 +76,7 @@ export function sharedLines<Line extends LineAmount & { display_name: string }>(
     quantity: line.quantity.minus(quantity),
     amount: within,
     commitment_info: info({ utilized: within, overage: ZERO }),
-    computed_from: { ...line.computed_from, base_amount, drawn_from: 'subscription' as const },
+    computed_from: { ...line.computed_from, base_amount, ...from_pool },
   };
   if (above.isZero()) return [first];
   const reason = `overage: above the commitment of the subscription, × ${terms.commitment.overage_factor.toFixed()}`;
@@ -86,7 +93,7 @@ export function sharedLines<Line extends LineAmount & { display_name: string }>(
       base_amount: '0',
       kind: 'overage' as const,
       reason,
-      drawn_from: 'subscription' as const,
+      ...from_pool,
     },
   };
   return [first, second];
@@ -144,7 +151,7 @@ export function trueUpLines<Item extends PricedItem>(question: TrueUpQuestion<It
       commitment_info: infoOf({ commitment: facts.commitment, currency }, computed),
       computed_from: {
         kind: 'true_up',
-        of_term: { used: pool.used.toFixed(), committed: pool.amount.toFixed() },
+        of_term: { used: pool.used.toFixed(), committed: pool.amount.toFixed(), since: formatMs(term.start) },
         reason: `true_up: ${pool.used.toFixed()} of ${pool.amount.toFixed()} were used`,
         base_amount: pool.used.toFixed(),
       },

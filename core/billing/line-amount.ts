@@ -129,7 +129,7 @@ export function usageCharge(
 ): LineAmount {
   const allowed = { ...measured, ...afterAllowances(measured) };
   const asked = { measured: allowed, currency, part };
-  const { base, breakdown, charge, commitment_info, window_terms } = priced(item, window, asked);
+  const { base, breakdown, charge, commitment_info, window_terms, of_term } = priced(item, window, asked);
   return {
     quantity: shownQuantity(allowed.quantity),
     amount: roundMoney(charge, currency),
@@ -150,6 +150,7 @@ export function usageCharge(
       breakdown,
       ...(commitment_info === null ? {} : { base_amount: base.toFixed() }),
       ...(window_terms ? { window_terms } : {}),
+      ...(of_term ? { of_term } : {}),
       ...(measured.allowances?.length ? { allowances: allowancesText(measured.allowances) } : {}),
     },
   };
@@ -162,6 +163,7 @@ type Priced = {
   breakdown: Record<string, unknown>[];
   commitment_info: CommitmentInfo | null;
   window_terms?: ComputedFrom['window_terms'];
+  of_term?: ComputedFrom['of_term'];
 };
 type PricedUsage = MeasuredUsage & Pick<Allowed, 'free'>;
 type Pricing = { measured: PricedUsage; currency: string; part: CommitmentPart };
@@ -180,7 +182,12 @@ function priced(item: PricedItem, window: Period, pricing: Pricing): Priced {
     charge: charged.charge,
     breakdown,
     commitment_info: commitmentInfo({ ...commitment, true_up: is_trued_up }, { amount, charged, currency }),
+    ...(part.since === undefined ? {} : { of_term: termText({ ...part, since: part.since }, amount) }),
   };
+}
+
+function termText({ used, since, is_last }: CommitmentPart & { readonly since: Milliseconds }, committed: Decimal) {
+  return { used: used.toFixed(), committed: committed.toFixed(), since: formatMs(since), is_last };
 }
 
 /** Grants of money leave what is above them; beside units that are free the dearer of both is charged. */

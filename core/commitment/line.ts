@@ -6,6 +6,7 @@ import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
 import type { TimeBucket } from '../price/time-buckets.ts';
 import { chargeParts, type PriceTerms } from '../pricing/charge.ts';
+import type { Milliseconds } from '../time/instant.ts';
 import type { RecurringPeriod } from '../time/period.ts';
 import type { WindowGrid, WindowSize } from '../time/window.ts';
 import { applyCommitment, type Charged, type Committed } from './pool.ts';
@@ -31,6 +32,8 @@ export type CommitmentPart = {
   readonly used: Decimal;
   /** Whether what is lacking is charged now: at the end of the term, or with the last line of the period. */
   readonly is_last: boolean;
+  /** When the term began, where it is one of several periods. */
+  readonly since?: Milliseconds;
   /** Of a term; else what others have used before in the period is not committed to any more. */
   readonly is_term: boolean;
 };

@@ -103,6 +103,7 @@ export function commitmentPart(item: CommittedItem, service: Period, question: P
     used: sumOf(before.map(({ base_amount }) => base_amount)),
     is_last: Math.min(shared.end, end) <= service.end,
     is_term: shared.is_term,
+    ...(shared.is_term ? { since: shared.start } : {}),
   };
 }
 

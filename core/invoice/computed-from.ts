@@ -87,11 +87,22 @@ export const ComputedFrom = z.object({
     .meta({ description: 'What other invoices say of the charge, and this line is less; not there without.' }),
   of_term: z
     .object({
-      used: z.string().meta({ description: 'What the usage of the term came to, in units of the currency.' }),
+      used: z.string().meta({
+        description:
+          'What the usage of the term came to before this invoice, in units of the currency; of what was lacking with it.',
+      }),
       committed: z.string().meta({ description: 'What the term was committed to.' }),
+      since: timestampText.nullish().meta({
+        description: 'When the term began; not there where an earlier version computed the line.',
+      }),
+      is_last: z.boolean().nullish().meta({
+        description: 'Of a commitment of the line: whether what is lacking is charged with it; else null.',
+      }),
     })
     .nullish()
-    .meta({ description: 'Of what was lacking to a commitment: its term.' }),
+    .meta({
+      description: 'Of a commitment over several periods, or of the subscription: the term that it is drawn from.',
+    }),
   base_amount: z
     .string()
     .nullish()

@@ -40,7 +40,12 @@ function isBeyond(expression: string | null | undefined): boolean {
 
 const COMPUTED: ReadonlySet<string> = new Set(['min', 'max', 'pow', 'abs', 'floor', 'ceil', 'round', 'double']);
 
-function ofCommitment({ commitment_info: info }: InvoiceLineItem, { drawn_from }: ComputedFrom): string[] {
+function ofCommitment(
+  { commitment_info: info }: InvoiceLineItem,
+  { drawn_from, of_term, kind }: ComputedFrom,
+): string[] {
+  if (of_term?.since && kind !== 'true_up')
+    return [`that ${of_term.used} of ${of_term.committed} were used in the term before`];
   if (drawn_from === 'subscription') return ['how much of the commitment of the subscription was left for it'];
   if (!info) return [];
   if (info.is_windowed) return ['the commitment of each window, with its times of day'];

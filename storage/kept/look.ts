@@ -9,7 +9,7 @@
 
 import { forEverybody } from '../caller.ts';
 import { type SliceState, stateOf } from '../progress/slice-state.ts';
-import type { Database } from '../stores.ts';
+import type { Database, Transaction } from '../stores.ts';
 import { unnoted } from './noting.ts';
 
 export type Look = {
@@ -22,6 +22,8 @@ export type Look = {
   readonly last_change: number;
   /** In which look a record was seen to have changed, of those since `known_since`. */
   readonly changed: ReadonlyMap<string, number>;
+  /** The same without what the transactions have written that were left out (`leaveOut`). */
+  readonly changed_by_others: ReadonlyMap<string, number>;
 };
 
 /** Of more changes than these what was kept is forgotten. */
@@ -34,9 +36,13 @@ const LOOK = `
   with last as (select coalesce($1::pg_snapshot, pg_current_snapshot()) as seen)
   select s.*, c.snapshot, c.horizon, c.changed
     from (select pg_current_snapshot()::text as snapshot, (select horizon::text from record_changes_kept) as horizon,
-                 (select coalesce(json_agg(distinct r.id), '[]') from last, record_changes r
-                   where r.xid >= pg_snapshot_xmin(last.seen) and not pg_visible_in_snapshot(r.xid, last.seen)) as changed) as c
+                 (select coalesce(json_agg(json_build_array(r.id, r.xids)), '[]')
+                    from (select r.id, json_agg(r.xid::text) as xids from last, record_changes r
+                           where r.xid >= pg_snapshot_xmin(last.seen) and not pg_visible_in_snapshot(r.xid, last.seen)
+                           group by r.id) as r) as changed) as c
     left join slices s on true`;
+
+type Seen = { snapshot: string; horizon: string; changed: [id: string, xids: string[]][] };
 
 class Looks {
   #snapshot: string | null = null;
@@ -44,17 +50,20 @@ class Looks {
   #known_since = 1;
   #last_change = 0;
   readonly #changed = new Map<string, number>();
+  readonly #changed_by_others = new Map<string, number>();
+  /** Numbers of transactions. */
+  readonly #left_out = new Set<string>();
 
   async next(database: Database): Promise<Look> {
     const { rows } = await prepared(database, { name: 'look', text: LOOK, values: [this.#snapshot] });
-    const [{ snapshot, horizon, changed }] = rows as { snapshot: string; horizon: string; changed: string[] }[] as [
-      { snapshot: string; horizon: string; changed: string[] },
-    ];
+    const [{ snapshot, horizon, changed }] = rows as [Seen];
     this.#number++;
     // What came between the two may have been forgotten there.
     if (this.#snapshot !== null && BigInt(horizon) > xminOf(this.#snapshot)) this.#forget();
     this.#snapshot = snapshot;
-    for (const id of changed) this.#changed.set(id, this.#number);
+    for (const [id, xids] of changed) this.#note(id, xids);
+    // What they have changed is visible now, and is not told again.
+    for (const xid of this.#left_out) if (BigInt(xid) < xminOf(snapshot)) this.#left_out.delete(xid);
     if (changed.length > 0) this.#last_change = this.#number;
     if (this.#changed.size > CHANGES_MAX) this.#forget();
     const progress = rows.filter((row: { partition: number | null }) => row.partition !== null).map(stateOf);
@@ -64,11 +73,22 @@ class Looks {
       known_since: this.#known_since,
       last_change: this.#last_change,
       changed: this.#changed,
+      changed_by_others: this.#changed_by_others,
     };
+  }
+
+  leaveOut(xid: string): void {
+    this.#left_out.add(xid);
+  }
+
+  #note(id: string, xids: readonly string[]): void {
+    this.#changed.set(id, this.#number);
+    if (xids.some((xid) => !this.#left_out.has(xid))) this.#changed_by_others.set(id, this.#number);
   }
 
   #forget(): void {
     this.#changed.clear();
+    this.#changed_by_others.clear();
     this.#known_since = this.#number;
   }
 }
@@ -103,6 +123,10 @@ class LookDesk {
     this.#database = database;
   }
 
+  leaveOut(xid: string): void {
+    this.#looks.leaveOut(xid);
+  }
+
   ask(waiting: Waiting): void {
     this.#waiting.push(waiting);
     if (!this.#isOut) void unnoted(() => forEverybody(() => this.#work()));
@@ -133,14 +157,24 @@ const desks = new WeakMap<Database, LookDesk>();
 
 /** The next one, of `database`, the pool of the process. `seen` and `failed` do not throw. */
 export function whenLooked(database: Database, waiting: Waiting): void {
+  deskOf(database).ask(waiting);
+}
+
+function deskOf(database: Database): LookDesk {
   let desk = desks.get(database);
   if (desk === undefined) desks.set(database, (desk = new LookDesk(database)));
-  desk.ask(waiting);
+  return desk;
 }
 
 /** The same for who waits for it. */
 export function nextLook(database: Database): Promise<Look> {
   return new Promise((seen, failed) => whenLooked(database, { seen, failed }));
+}
+
+/** What this transaction writes is no change to whoever asks for changes by others; to be said before it is committed. */
+export async function leaveOut(database: Database, transaction: Transaction): Promise<void> {
+  const { rows } = await transaction.raw('select pg_current_xact_id()::text as xid');
+  deskOf(database).leaveOut(rows[0].xid);
 }
 
 /** Forgets the changes that were there when this was done the last time. Answers how many. */

@@ -11,6 +11,8 @@ import type { UsageAsked } from '../usage/usage-asked.ts';
 export type Notes = {
   /** A row of Postgres that was read. */
   row(row: Readonly<Record<string, unknown>>): void;
+  /** Records that it was made of, where the rows were read for several at one time. */
+  madeOf?(ids: Iterable<string>): void;
   /** Before usage is read. */
   asking(tenant_id: string, environment_id: string, asked: UsageAsked): void;
   /** What was read of it. */

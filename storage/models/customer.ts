@@ -4,6 +4,7 @@ import { notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
+import { together } from './side-by-side.ts';
 
 export interface CustomerModel extends Customer {}
 
@@ -50,4 +51,20 @@ export class CustomerModel extends ScopedModel {
     const customers = await CustomerModel.in(scope, database).select('id').where('external_id', external_id);
     return customers.map(({ id }) => id);
   }
+}
+
+/** By which events know a customer; undefined of nobody. Of several who ask side by side in one statement. */
+export function nameInEvents(
+  { tenant_id, environment_id }: Scope,
+  customer_id: string,
+  database: Database,
+): Promise<string | undefined> {
+  const key = `names in events ${tenant_id} ${environment_id}`;
+  return together(database, { key, asked: customer_id }, async (ids) => {
+    const found = await CustomerModel.in({ tenant_id, environment_id }, database)
+      .whereIn('id', [...ids])
+      .select('id', 'external_id');
+    const names = new Map(found.map(({ id, external_id }) => [id, external_id]));
+    return ids.map((id) => names.get(id));
+  });
 }

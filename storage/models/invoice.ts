@@ -8,6 +8,8 @@ import { together } from './side-by-side.ts';
 export interface InvoiceModel extends Invoice {
   /** What of `amount_paid` somebody has said, and no payment. */
   paid_by_hand: string;
+  /** By which exemption of its customer it was not taxed when it became final; null without one. */
+  tax_exempt: 'exempt' | 'reverse' | null;
 }
 
 export class InvoiceModel extends ScopedModel {

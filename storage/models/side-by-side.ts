@@ -135,7 +135,8 @@ export async function together<One, Answer>(
   { key, asked, isMade = false }: AskedTogether<One>,
   answerAll: (asked: readonly One[]) => Promise<readonly Answer[]>,
 ): Promise<Answer> {
-  const notes = currentNotes();
+  // Who is told what it is made of needs no rows for that.
+  const notes = currentNotes()?.madeOf === undefined ? currentNotes() : undefined;
   if (!isSideBySide(database) || (isMade && notes !== undefined)) {
     const [answer] = await answerAll([asked]);
     return answer!;

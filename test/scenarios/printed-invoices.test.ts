@@ -68,4 +68,31 @@ describe('printed invoices', () => {
     });
     expect(Buffer.from(await answer.arrayBuffer()).equals(bytes)).to.equal(true);
   });
+
+  it('say the reverse charge by what the customer was when they became final', async () => {
+    const reverse = 'Reverse charge: the recipient of the service owes the tax.';
+    const exempt = (tax_exempt: string) =>
+      world.api.request('PUT', `/customers/${world.id('customer globex')}`, { body: { tax_exempt } });
+    const notes = async () => (await documentFor('globex')).notes;
+    await world.on('2026-03-01', () => world.subscribe('globex', 'Pro'));
+    await world.use('globex', 'calls', 10);
+    await world.on('2026-04-01');
+    expect(await notes()).to.deep.equal([]);
+    await exempt('reverse');
+    expect(await notes()).to.deep.equal([reverse]);
+    await world.finalize();
+    await exempt('none');
+    expect(await notes()).to.deep.equal([reverse]);
+    const [{ id }] = await world.invoices('globex');
+    await world.post(`/invoices/${id}/void`, {});
+    expect(await notes()).to.deep.equal([reverse]);
+    await world.on('2026-04-02', () => world.use('globex', 'calls', 10));
+    await world.on('2026-05-01');
+    await world.finalize();
+    await exempt('reverse');
+    const [, later] = await world.invoices('globex');
+    const { services, scope } = world.api;
+    const second = await InvoiceModel.fetch(scope, later.id, { database: services.postgres });
+    expect(invoiceDocument(await documentOf(services, second, { now: world.now })).notes).to.deep.equal([]);
+  });
 });

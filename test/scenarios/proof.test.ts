@@ -202,6 +202,78 @@ describe('scenario: the proof of an invoice', () => {
     expect(await totals(whole)).to.deep.equal(['160.75', '100']);
   });
 
+  it('computes what is left of a commitment over several periods, and how lines share that of a subscription', async () => {
+    const [own, whole, monthly] = [newName(), newName(), newName()];
+    await world.on('2026-01-01');
+    const { items } = await world.get(`/prices?limit=1000`);
+    const price = items.find(({ display_name, amount }: Answer) => display_name === 'calls' && amount === '1');
+    const terms = { commitment_amount: '100', overage_factor: '1.5', enable_true_up: true };
+    const quarter = { ...terms, commitment_duration: 'QUARTERLY' };
+    await world.plan('Two', [
+      usage('calls', '1', { display_name: 'one' }),
+      usage('calls', '0.37', { display_name: 'other' }),
+    ]);
+    await world.subscribe(own, 'Calls', { line_item_commitments: { [price.id]: quarter } });
+    await world.subscribe(whole, 'Two', quarter);
+    await world.subscribe(monthly, 'Two', terms);
+    const months: [string, string[]][] = [
+      ['2026-02-01', ['60.5', '33.3', '70']],
+      ['2026-03-01', ['60.5', '66.6', '100.1']],
+      ['2026-04-01', ['5', '7', '3']],
+      ['2026-05-01', ['1', '11', '0']],
+    ];
+    for (const [next, used] of months) {
+      for (const [index, name] of [own, whole, monthly].entries()) await world.use(name, 'calls', used[index]!);
+      await world.on(next);
+      await world.finalize();
+    }
+    const told = async (name: string) => {
+      const answers = await agrees(name);
+      return Promise.all(
+        answers.map(async (one) => {
+          const { stated } = await check(one);
+          const left = stated.filter(({ what }) => what.includes('left for it') || what.includes('earlier periods'));
+          return [one.proof.invoice.total, left.length];
+        }),
+      );
+    };
+    expect(await told(own)).to.deep.equal([
+      ['60.5', 0],
+      ['71', 0],
+      ['7.5', 0],
+      ['1', 0],
+    ]);
+    expect((await told(whole)).map(([, left]) => left)).to.deep.equal([0, 0, 0, 0]);
+    expect((await told(monthly)).map(([, left]) => left)).to.deep.equal([0, 0, 0, 0]);
+
+    const [, second] = await agrees(whole);
+    const overages = second!.proof.lines.filter(({ line }: Answer) => line.computed_from.kind === 'overage');
+    expect(overages).to.have.length(2);
+    const lacking = (await agrees(monthly)).at(-1)!;
+    expect(lacking.proof.lines.at(-1).line.computed_from.of_term).to.include({ used: '0', committed: '100' });
+    const cent = (line: Answer, sign: string) => {
+      const field = line.computed_from.kind === 'overage' ? 'overage' : 'commitment_utilized';
+      line.amount = plus(line.amount, `${sign}0.01`);
+      const info = line.commitment_info;
+      info[`computed_${field}_amount`] = plus(info[`computed_${field}_amount`], `${sign}0.01`);
+    };
+    // From one line to the other the sums stay.
+    const moved = structuredClone(second!.proof);
+    const inside = moved.lines.filter(({ line }: Answer) => line.computed_from.kind !== 'overage');
+    cent(inside[0].line, '');
+    cent(inside[1].line, '-');
+    expect((await check({ ...second!, proof: moved })).differences.length).to.be.above(0);
+    const used = structuredClone(second!.proof);
+    for (const { line } of used.lines) line.computed_from.of_term.used = '0';
+    expect((await check({ ...second!, proof: used })).differences.length).to.be.above(0);
+    const trueUp = structuredClone(lacking.proof);
+    const { line } = trueUp.lines.at(-1);
+    line.computed_from.of_term.used = line.computed_from.base_amount = '1';
+    expect((await check({ ...lacking, proof: trueUp })).differences.map(({ field }) => field)).to.include(
+      'computed_from.of_term.used',
+    );
+  });
+
   it('with coupons, taxes and what is given back with both agrees; what was changed of any of them is found out', async () => {
     const name = newName();
     const coupon = (coupon_code: string, fields: Answer) =>

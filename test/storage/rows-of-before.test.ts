@@ -172,4 +172,22 @@ describe('rows from before a migration', () => {
     });
     expect(await audited()).to.deep.equal(['invoice_paid_differs lost says 10, and 40 came in by its payments']);
   });
+
+  it('0220: a final invoice of who is exempt now was that then, and drafts are nothing', async () => {
+    await before('0220');
+    const customer = (id: string, tax_exempt: string) =>
+      put('customers', { id, external_id: id, name: id, timezone: 'UTC', tax_exempt });
+    for (const one of ['none', 'exempt', 'reverse']) await customer(one, one);
+    const finalized_at = '2026-02-01T00:00:00Z';
+    for (const one of ['none', 'exempt', 'reverse']) await invoice(`of ${one}`, { customer_id: one, finalized_at });
+    await invoice('draft', { customer_id: 'reverse', invoice_status: 'DRAFT', finalized_at: null });
+    await migratePostgres(database.postgres);
+    const rows = await database.postgres('invoices').select('id', 'tax_exempt');
+    expect(Object.fromEntries(rows.map(({ id, tax_exempt }) => [id, tax_exempt]))).to.deep.equal({
+      draft: null,
+      'of exempt': 'exempt',
+      'of none': null,
+      'of reverse': 'reverse',
+    });
+  });
 });

@@ -15,6 +15,7 @@ const OTHERWISE: Record<string, string> = {
   log_records: 'how far the log is',
   log_partitions: 'how far the log is',
   log_segments: 'how far the log is',
+  log_consumers: 'who reads the log',
   event_corrections: 'a correction is told as a rebuild of its rows',
   meter_barriers: 'a version that stops tells it, and nothing is kept of it after that',
   credit_note_line_items: 'they are written with their credit note',

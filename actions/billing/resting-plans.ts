@@ -1,0 +1,185 @@
+/**
+ * Drafts that rest in the process that has planned them, with what they were planned from: where nothing of it has changed when they
+ * become final, a second plan would say the same, and is not made (docs/decisions/0032-resting-plans.md). Records are known to have changed by a
+ * look that is taken behind the locks on the draft and its subscription, usage by the memory of usage. What cannot be told is planned anew.
+ */
+import type { Scope } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
+import { type Look, leaveOut, nextLook } from '../../storage/kept/look.ts';
+import { type Notes, notedBy } from '../../storage/kept/noting.ts';
+import { sharedId } from '../../storage/kept/shared-value.ts';
+import { nameInEvents } from '../../storage/models/customer.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { Subject, Watcher } from '../../storage/usage/running-usage.ts';
+import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
+import type { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import type { Drafted, SaysItsPlan } from './plans-in-hand.ts';
+
+/** So many rest; those that have rested longest are planned again. */
+const RESTING_MAX = 50_000;
+
+type Watched = {
+  readonly meter_id: string;
+  readonly customer: string;
+  readonly subject: Subject;
+  /** What happens then or later was not asked for. */
+  end_us: Microseconds;
+};
+
+/** What one draft is planned from, noted while it is. */
+class MadeOf implements Notes, Watcher {
+  readonly #memory: UsageMemory;
+  records: Iterable<string> = new Set<string>();
+  readonly watched: Watched[] = [];
+  /** Other usage has come, or nothing is known of it any more. */
+  is_other = false;
+
+  constructor(memory: UsageMemory) {
+    this.#memory = memory;
+  }
+
+  madeOf(ids: Iterable<string>): void {
+    for (const id of ids) (this.records as Set<string>).add(sharedId(id));
+  }
+
+  asking(_tenant_id: string, _environment_id: string, { meter, external_customer_ids, end_us }: UsageAsked): void {
+    if (external_customer_ids === null) this.is_other = true;
+    for (const customer of external_customer_ids ?? []) {
+      const known = this.watched.find((one) => one.meter_id === meter.id && one.customer === customer);
+      if (known) known.end_us = Math.max(known.end_us, end_us);
+      else {
+        const subject = this.#memory.running.watch(this, meter.id, customer);
+        this.watched.push({ meter_id: meter.id, customer, subject, end_us });
+      }
+    }
+  }
+
+  row(): void {}
+  read(): void {}
+
+  /** Who is billed for one month goes on using in the next. */
+  came(subject: Subject, first_us: Microseconds): void {
+    if (this.watched.some((one) => one.subject === subject && first_us < one.end_us)) this.is_other = true;
+  }
+
+  forget(): void {
+    this.is_other = true;
+  }
+
+  end(): void {
+    for (const one of this.watched) this.#memory.running.leave(this, one);
+  }
+}
+
+type Resting = {
+  readonly made_of: MadeOf;
+  /** The last look before it was planned. */
+  readonly look: number;
+  readonly version: number;
+  readonly subscription: Drafted['subscription'];
+};
+
+/** Drafts that are planned in one transaction. */
+export type Planning = {
+  /** Before anything is read. What the transaction itself writes changes nothing for its drafts. */
+  begin(transaction: Transaction): Promise<void>;
+  /** Notes what is read for the draft of this subscription. */
+  of<Made>(subscription_id: string, plan: () => Made): Made;
+  /** When they are committed, or not. */
+  end(drafted: readonly Drafted[]): void;
+};
+
+const memories = new WeakMap<UsageMemory, RestingPlans>();
+
+/** Of a process that sees what usage arrives. */
+export function restingPlans({ usage_memory }: Stores): RestingPlans | undefined {
+  if (usage_memory === undefined) return undefined;
+  let own = memories.get(usage_memory);
+  if (own === undefined) memories.set(usage_memory, (own = new RestingPlans(usage_memory)));
+  return own;
+}
+
+class RestingPlans {
+  readonly #memory: UsageMemory;
+  /** By the id of the draft; those that were planned last come last. */
+  readonly #drafts = new Map<string, Resting>();
+
+  constructor(memory: UsageMemory) {
+    this.#memory = memory;
+  }
+
+  planning(stores: Stores): Planning {
+    let look = Number.NEGATIVE_INFINITY;
+    const noted = new Map<string, MadeOf>();
+    return {
+      begin: async (transaction) => {
+        await leaveOut(stores.postgres, transaction);
+        look = (await this.#look(stores)).number;
+      },
+      of: (subscription_id, plan) => {
+        const made_of = new MadeOf(this.#memory);
+        noted.set(subscription_id, made_of);
+        return notedBy(made_of, plan);
+      },
+      end: (drafted) => {
+        for (const one of drafted)
+          if (this.#keep(one, look, noted.get(one.subscription.id)!)) noted.delete(one.subscription.id);
+        for (const made_of of noted.values()) made_of.end();
+      },
+    };
+  }
+
+  /** Whether it rests with what it was planned from: one beside which nothing else is open or to be corrected. */
+  #keep({ invoice, subscription, is_settled }: Drafted, look: number, made_of: MadeOf): boolean {
+    if (!is_settled || invoice.invoice_status !== 'DRAFT' || made_of.is_other) return false;
+    made_of.records = [...made_of.records];
+    const { id, version } = subscription;
+    this.#drafts.set(invoice.id, { made_of, look, version: invoice.version, subscription: { id, version } });
+    if (this.#drafts.size > RESTING_MAX) this.#take(this.#drafts.keys().next().value!);
+    return true;
+  }
+
+  #take(invoice_id: string): Resting | undefined {
+    const resting = this.#drafts.get(invoice_id);
+    this.#drafts.delete(invoice_id);
+    resting?.made_of.end();
+    return resting;
+  }
+
+  /** The memory of usage goes on listening while something rests. */
+  async stay(stores: Stores): Promise<void> {
+    if (this.#drafts.size > 0) await this.#look(stores);
+  }
+
+  async #look({ postgres }: Stores): Promise<Look> {
+    const look = await nextLook(postgres);
+    this.#memory.follow(look.progress);
+    return look;
+  }
+
+  /** For drafts that become final in this transaction, which holds each and its subscription when it asks. Each is asked of once. */
+  within(stores: Stores, transaction: Transaction): SaysItsPlan {
+    return async ({ invoice, subscription, line_items }) => {
+      const resting = this.#drafts.get(invoice.id);
+      if (resting === undefined || subscription === null) return false;
+      const look = await this.#look(stores);
+      this.#take(invoice.id);
+      if (invoice.version !== resting.version || subscription.version !== resting.subscription.version) return false;
+      if (line_items.some(({ subscription_id }) => subscription_id !== subscription.id)) return false;
+      if (resting.made_of.is_other || resting.look < look.known_since) return false;
+      for (const id of resting.made_of.records) if ((look.changed_by_others.get(id) ?? 0) > resting.look) return false;
+      return isSameCustomer(transaction, subscription, resting.made_of.watched);
+    };
+  }
+}
+
+/** Whose name is another one counts what others have sent. */
+async function isSameCustomer(
+  transaction: Transaction,
+  subscription: Scope & { readonly customer_id: string },
+  watched: readonly Watched[],
+): Promise<boolean> {
+  if (watched.length === 0) return true;
+  const name = await nameInEvents(subscription, subscription.customer_id, transaction);
+  return watched.every(({ customer }) => customer === name);
+}

@@ -1,0 +1,272 @@
+/**
+ * Drafts that become final without a second plan because nothing of what they were planned from has changed while they rested, and what
+ * makes them be planned again (docs/decisions/0032-resting-plans.md).
+ */
+import { expect } from 'chai';
+import { billDuePeriods } from '../../actions/billing/bill-period.ts';
+import { planFromStores } from '../../actions/billing/gather-billing.ts';
+import { finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
+import { purgeRecordChanges } from '../../storage/kept/look.ts';
+import { notedBy } from '../../storage/kept/noting.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
+import type { Database } from '../../storage/stores.ts';
+import { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { until } from '../support/until.ts';
+import { fixed, startWorld, usage, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+const HOUR_MS = 3_600_000;
+const BOTH = ['acme', 'bravo'];
+/** Which ids tell a change (storage/kept/kept-answer.ts). */
+const TOLD = /^(cust|subs|plan|price|meter|feat|addon|coupon|group|env)_[0-9A-Z]{26}$/;
+
+describe('scenario: resting plans', () => {
+  let world: World;
+  let memory: UsageMemory;
+  let other: ReturnType<typeof connectPostgres>;
+  let coupon_id: string;
+  let feature_id: string;
+  let plan_id: string;
+  let nth = 0;
+  let planned: string[] = [];
+  const note = ({ sql, bindings }: { sql: string; bindings: unknown[] }) => {
+    // What stands on earlier invoices is read with each plan.
+    if (!sql.includes('select "id", "subscription_id", "price_type" from')) return;
+    for (const ids of bindings) if (Array.isArray(ids)) planned.push(...(ids as string[]));
+  };
+
+  before(async () => {
+    memory = new UsageMemory();
+    world = await startWorld({ now: '2031-01-01T00:00:00Z', usage_memory: memory });
+    other = connectPostgres(urlOf(world.api.services.postgres));
+    await world.meter('calls');
+    await world.meter('other');
+    const coupon = { name: 'A tenth', cadence: 'forever', type: 'percentage', percentage_off: '10' };
+    coupon_id = (await world.post('/coupons', coupon)).id;
+    world.api.services.postgres.on('query', note);
+  });
+  after(async () => {
+    await other.destroy();
+    await world.stop();
+  });
+
+  const START = Date.UTC(2031, 1, 1);
+  const services = () => world.api.services;
+  const scope = () => world.api.scope;
+  const at = (day: number) => new Date(Date.UTC(2031, 0, day)).toISOString();
+  /** Of this test. */
+  const named = (customer: string) => `${customer} ${nth}`;
+  const id = (customer: string) => world.id(`subscription ${named(customer)}`);
+  const table = (name: string, of: string) =>
+    services()
+      .postgres(name)
+      .where({ ...scope(), id: of });
+
+  /** The month ends for both, with five calls each at 1, two of them free: 13 with the next month's 10. */
+  async function drafted(): Promise<void> {
+    nth++;
+    world.at('2031-01-01T00:00:00Z');
+    const plan = named('Pro');
+    await world.plan(plan, [usage('calls', '1'), fixed('10', { invoice_cadence: 'ADVANCE' })]);
+    plan_id = world.id(`plan ${plan}`);
+    const feature = { name: plan, lookup_key: plan, type: 'metered', meter_id: world.id('meter calls') };
+    feature_id = (await world.post('/features', feature)).id;
+    await world.post('/entitlements', { plan_id, feature_id, feature_type: 'metered', usage_limit: 2 });
+    for (const customer of BOTH) {
+      await world.subscribe(named(customer), plan);
+      await world.send([world.event(named(customer), 'calls', { n: 5, at: at(10), event_id: named(customer) })]);
+    }
+    await billed();
+  }
+
+  async function billed(): Promise<void> {
+    world.at(new Date(START).toISOString());
+    await world.settle();
+    const report = await billDuePeriods(services(), world.now, { only: scope() });
+    expect([report.billed, report.failed, report.waiting]).to.deep.equal([2, [], []]);
+  }
+
+  /** They have rested; answers whose draft was planned for it, and what both come to. */
+  async function final(): Promise<[string[], string[]]> {
+    planned = [];
+    world.at(new Date(START + 2 * HOUR_MS).toISOString());
+    const report = await finalizeDueInvoices(services(), { now: world.now, delay_seconds: 7200, only: scope() });
+    expect([report.finalized, report.failed, report.waiting]).to.deep.equal([2, [], []]);
+    const again = BOTH.filter((customer) => planned.includes(id(customer)));
+    return [again, await Promise.all(BOTH.map(async (customer) => (await last(customer)).total))];
+  }
+
+  async function last(customer: string): Promise<Answer> {
+    return (await world.invoices(named(customer))).at(-1);
+  }
+
+  const priced = (amount: string, database: Database = services().postgres) =>
+    database('prices').where({ entity_id: plan_id, type: 'USAGE' }).update({ amount });
+
+  const nothing: [string, () => Promise<unknown>][] = [
+    ['nothing happens', async () => {}],
+    ['somebody else uses', () => world.use('charlie', 'calls', 3, { at: at(12) })],
+    ['the next month is used', () => world.use(named('acme'), 'calls', 3)],
+    ['something is used that nothing is charged for', () => world.use(named('acme'), 'other', 3, { at: at(12) })],
+    ['a wallet is made', () => world.post('/wallets', { external_customer_id: named('acme'), currency: 'eur' })],
+    [
+      'a customer is called otherwise',
+      () => table('customers', world.id(`customer ${named('acme')}`)).update({ name: 'A' }),
+    ],
+    [
+      'a price of another plan changes',
+      () => services().postgres('prices').whereNot({ entity_id: plan_id }).update({ description: '' }),
+    ],
+  ];
+
+  for (const [what, happens] of nothing)
+    it(`are not planned again when ${what}`, async () => {
+      await drafted();
+      await happens();
+      await world.settle();
+      expect(await final()).to.deep.equal([[], ['13', '13']]);
+      const { last_computed_at, finalized_at } = await last('acme');
+      expect(last_computed_at).to.equal(finalized_at);
+    });
+
+  const isVoid = async () => {
+    const path = `/events/${encodeURIComponent(named('acme'))}`;
+    const answer = await world.api.request('POST', `${path}/void`, { body: { reason: 'wrong' } });
+    expect(answer.status, answer.text).to.equal(202);
+    await until('the event is void', async () =>
+      (await world.get(`${path}/corrections`)).items.every(({ state }: Answer) => state === 'applied'),
+    );
+  };
+  const edited = async () => {
+    const draft = await last('acme');
+    const lines = draft.line_items.map(({ subscription_line_item_id, period_start, period_end }: Answer) => ({
+      subscription_line_item_id,
+      period_start,
+      period_end,
+      amount: '3',
+      quantity: '1',
+    }));
+    const path = `/invoices/${draft.id}/compute?sync=true`;
+    const answer = await world.api.request('POST', path, { body: { line_items: lines } });
+    expect(answer.status, answer.text).to.equal(200);
+  };
+  const called = (external_id: string) =>
+    table('customers', world.id(`customer ${named('acme')}`)).update({ external_id });
+
+  const changes: [string, () => Promise<unknown>, string[], string[]][] = [
+    ['an event comes late', () => world.use(named('acme'), 'calls', 7, { at: at(20) }), ['acme'], ['20', '13']],
+    ['a price changes', () => priced('2'), BOTH, ['16', '16']],
+    [
+      'more is free',
+      () => services().postgres('entitlements').where({ entity_id: plan_id }).update({ usage_limit: '4' }),
+      BOTH,
+      ['11', '11'],
+    ],
+    [
+      'what is free is of another meter',
+      () => table('features', feature_id).update({ meter_id: world.id('meter other') }),
+      BOTH,
+      ['15', '15'],
+    ],
+    ['a customer has another name in events', () => called('nobody'), ['acme'], ['10', '13']],
+    [
+      'there is a coupon',
+      () =>
+        services()
+          .postgres('coupon_associations')
+          .insert({
+            ...scope(),
+            id: `of ${nth}`,
+            coupon_id,
+            subscription_id: id('acme'),
+            start_date: at(1),
+          }),
+      ['acme'],
+      ['11.7', '13'],
+    ],
+    ['everything that was used is forgotten', async () => memory.running.forget(), BOTH, ['13', '13']],
+    [
+      'nobody knows which records have changed',
+      async () => {
+        await priced('2');
+        await purgeRecordChanges(services().postgres);
+        await purgeRecordChanges(services().postgres);
+      },
+      BOTH,
+      ['16', '16'],
+    ],
+  ];
+
+  for (const [what, happens, whose, totals] of changes)
+    it(`are planned again when ${what}`, async () => {
+      await drafted();
+      await happens();
+      await world.settle();
+      expect(await final()).to.deep.equal([whose, totals]);
+    });
+
+  it('that were edited say what was agreed on', async () => {
+    await drafted();
+    await edited();
+    expect((await final())[1]).to.deep.equal(['6', '13']);
+  });
+
+  it('are planned again with a change that began before they were planned, and was there after', async () => {
+    const changing = await other.transaction();
+    try {
+      await changing('customers').where(scope()).forUpdate().select('id');
+      const begin = async () => {
+        await drafted();
+        await priced('2', changing);
+        await changing.commit();
+      };
+      await changing.raw('select pg_current_xact_id()');
+      await begin();
+      expect(await final()).to.deep.equal([BOTH, ['16', '16']]);
+    } finally {
+      if (!changing.isCompleted()) await changing.rollback();
+    }
+  });
+
+  it('note every record that is read for them', async () => {
+    await drafted();
+    const acme = await SubscriptionModel.fetch(scope(), id('acme'), { database: other });
+    const [read, made_of] = [new Set<string>(), new Set<string>()];
+    const notes = {
+      row(row: Record<string, unknown>) {
+        // What it is itself, and on whose behalf it tells its changes.
+        for (const name of ['id', 'subscription_id', 'entity_id'])
+          if (TOLD.test(String(row[name]))) read.add(String(row[name]));
+      },
+      madeOf(ids: Iterable<string>) {
+        for (const one of ids) made_of.add(one);
+      },
+      asking() {},
+      read() {},
+    };
+    const association = { ...scope(), id: `of ${nth}`, coupon_id, subscription_id: acme.id, start_date: at(1) };
+    await services().postgres('coupon_associations').insert(association);
+    const period = { start: Date.parse(at(1)), end: START };
+    const target = { subscription: acme, period, reference: 'period_end', now: world.now } as const;
+    await services().postgres.transaction((transaction) =>
+      notedBy(notes, () => planFromStores(services(), transaction, target)),
+    );
+    // Of the customer only its name in events is read, and looked at by itself.
+    const others = [world.id(`customer ${named('acme')}`)];
+    expect([...read].filter((one) => !made_of.has(one) && !others.includes(one))).to.deep.equal([]);
+    const kinds = new Set([...made_of].map((one) => one.slice(0, one.indexOf('_'))));
+    expect([...kinds].sort()).to.deep.equal(['coupon', 'feat', 'meter', 'plan', 'price', 'subs']);
+    await final();
+  });
+
+  it('are planned again when an event is void, as are those of the environment until it is behind them', async () => {
+    await drafted();
+    await isVoid();
+    expect(await final()).to.deep.equal([['acme'], ['10', '13']]);
+    await drafted();
+    expect(await final()).to.deep.equal([BOTH, ['13', '13']]);
+  });
+}).timeout(240_000);
