@@ -7,19 +7,16 @@ import { type FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import { RECEIVED } from '../../core/payment/moves.ts';
 import type { Author } from '../../core/stamp.ts';
-import { usableCredits } from '../../core/wallet/lots.ts';
 import { creditsOf, payableMoney } from '../../core/wallet/rates.ts';
 import { paidTypes, paysFor } from '../../core/wallet/real-time.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
-import { heldNow, poolOf } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
-import { lotOf, lotsOf } from '../../storage/models/wallet-transaction.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { holdWallet } from './hold-wallet.ts';
 import { moveCredits } from './move-credits.ts';
 import { isPurchase } from './pending-credits.ts';
-import { referenceOf } from './prepaid-wallets.ts';
+import { creditsBesideHeld, referenceOf } from './prepaid-wallets.ts';
 
 /** The one that is stated, or the customer's own; refused where it cannot pay so much. */
 export async function walletToPay(
@@ -70,10 +67,7 @@ async function payable(
   { wallet, now }: { wallet: WalletModel; now: Date },
 ): Promise<Decimal> {
   if (await isPurchase(database, invoice)) return new Decimal(0);
-  const lots = (await lotsOf(wallet, database)).map(lotOf);
-  // What is held was promised to somebody.
-  const { held } = await heldNow(database, poolOf(wallet), now);
-  const usable = Decimal.max(0, usableCredits(lots, referenceOf(invoice, now)).minus(held));
+  const usable = await creditsBesideHeld(database, wallet, { at_ms: referenceOf(invoice, now), now });
   const money = payableMoney(usable, wallet.conversion_rate, invoice.currency);
   return Decimal.min(money, await shareOf(database, invoice, wallet), invoice.amount_remaining);
 }

@@ -9,9 +9,10 @@ import type { Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
-import { usableCredits } from '../../core/wallet/lots.ts';
+import { expiriesOf, freeCredits } from '../../core/wallet/promises.ts';
 import { creditsOf, payableMoney } from '../../core/wallet/rates.ts';
 import { paidTypes, paysFor } from '../../core/wallet/real-time.ts';
+import { poolOf, promisedIn } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { lotOf, lotsOf } from '../../storage/models/wallet-transaction.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
@@ -49,7 +50,7 @@ export async function prepaidOfPreview(
   { at_ms, ...payer }: Payer & { at_ms: Milliseconds },
 ): Promise<PrepaidWallet[]> {
   const found = (await prepaidWallets(scope, [payer.customer_id], database)) as WalletModel[];
-  return (await paying(database, found, { ...payer, at_ms })).map(({ prepaid }) => prepaid);
+  return (await paying(database, found, { ...payer, at_ms, now: new Date(at_ms) })).map(({ prepaid }) => prepaid);
 }
 
 /** Of one invoice, as the wallets are now. What buys credits is not paid with them. */
@@ -62,7 +63,7 @@ export async function walletsFor(
   if (ids.length === 0 || invoice.invoice_type === 'CREDIT') return [];
   if (invoice.invoice_type === 'ONE_OFF' && (await isPurchase(transaction, invoice))) return [];
   const wallets = [...(await WalletModel.byId(invoice, ids, transaction)).values()];
-  return paying(transaction, wallets, { ...invoice, at_ms: referenceOf(invoice, now) });
+  return paying(transaction, wallets, { ...invoice, at_ms: referenceOf(invoice, now), now });
 }
 
 /** Credits that had expired at the end of the period do not pay for it. */
@@ -73,12 +74,12 @@ export function referenceOf({ period_end }: Pick<Invoice, 'period_end'>, now: Da
 async function paying(
   database: Database,
   wallets: readonly WalletModel[],
-  { currency, at_ms }: { currency: string; at_ms: Milliseconds },
+  { currency, at_ms, now }: { currency: string; at_ms: Milliseconds; now: Date },
 ): Promise<PayingWallet[]> {
   const found: (PayingWallet & { readonly rank: number })[] = [];
   for (const wallet of wallets.filter((one) => one.currency === currency)) {
-    const lots = (await lotsOf(wallet, database)).map(lotOf);
-    const balance = payableMoney(usableCredits(lots, at_ms), wallet.conversion_rate, currency);
+    const usable = await creditsBesideHeld(database, wallet, { at_ms, now });
+    const balance = payableMoney(usable, wallet.conversion_rate, currency);
     if (balance.lte(0)) continue;
     const types = paidTypes(wallet.config, wallet.wallet_type);
     found.push({ wallet, prepaid: { balance, pays: (type) => paysFor(types, type) }, rank: rankOf(types) });
@@ -87,6 +88,17 @@ async function paying(
     (a, b) =>
       a.rank - b.rank || b.prepaid.balance.comparedTo(a.prepaid.balance) || (a.wallet.id < b.wallet.id ? -1 : 1),
   );
+}
+
+/** What can be used of it, less what is held for others. */
+export async function creditsBesideHeld(
+  database: Database,
+  wallet: WalletModel,
+  { at_ms, now }: { at_ms: Milliseconds; now: Date },
+): Promise<Decimal> {
+  const lots = (await lotsOf(wallet, database)).map(lotOf);
+  const promised = await promisedIn(database, poolOf(wallet), { now, expiries: expiriesOf(lots) });
+  return freeCredits(lots, at_ms, promised);
 }
 
 /** Those for one kind of price before those for all. */

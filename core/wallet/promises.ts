@@ -2,12 +2,15 @@
  * Whether a wallet can keep what is held of it (docs/rules/reservations.md, "Credits"): credits are used in their order, so that whoever comes first may take those
  * that last, and leave those that are gone before a longer hold ends.
  */
-import { type Decimal, sumOf } from '../decimal.ts';
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { type Lot, lotsAfter, takeFrom, usableCredits } from './lots.ts';
+import { CREDIT_DECIMALS } from './rates.ts';
 
 /** So many credits, to be used until then at the latest; less than 0 is what is promised no more. */
 export type Promised = { readonly until: Milliseconds; readonly credits: Decimal };
+
+const LEAST_CREDIT = new Decimal(10).pow(-CREDIT_DECIMALS);
 
 /** Whoever of them comes first, and however late: those that end sooner take theirs at their end, when the fewest lots are left to take them from. */
 export function keepsPromises(lots: readonly Lot[], promised: readonly Promised[]): boolean {
@@ -20,6 +23,22 @@ export function keepsPromises(lots: readonly Lot[], promised: readonly Promised[
     all = all.minus(credits);
   }
   return true;
+}
+
+/** How many credits can be used without what is held: all beside it, or what the order of use leaves of that to a hold that outlives the others. */
+export function freeCredits(lots: readonly Lot[], at_ms: Milliseconds, promised: readonly Promised[]): Decimal {
+  const held = sumOf(promised.map(({ credits }) => credits));
+  const beside = Decimal.max(ZERO, usableCredits(lots, at_ms).minus(held));
+  const isKept = (credits: Decimal) => keepsPromises(lotsAfter(lots, takeFrom(lots, credits, at_ms).parts), promised);
+  if (held.isZero() || isKept(beside)) return beside;
+  // Who takes less breaks no promise the more, so the most that can be taken is found by halves.
+  let [free, tooMuch] = [ZERO, beside];
+  while (tooMuch.minus(free).gt(LEAST_CREDIT)) {
+    const half = free.plus(tooMuch).dividedBy(2).toDecimalPlaces(CREDIT_DECIMALS, Decimal.ROUND_UP);
+    if (isKept(half)) free = half;
+    else tooMuch = half;
+  }
+  return free;
 }
 
 /** Those that the same lots are good for, as one; the first to end comes first. */

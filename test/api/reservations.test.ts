@@ -425,6 +425,28 @@ describe('reservations', () => {
     expect(await world.get(`/wallets/${id}`)).to.deep.include({ credit_balance: '0', credits_owed: '0' });
   });
 
+  it('credits: an invoice that becomes final uses what is beside what is held, as its preview says', async () => {
+    await world.customer('billed');
+    const wallet = { external_customer_id: 'billed', currency: 'usd', initial_credits_to_load: '50' };
+    const { id, customer_id } = await post('/wallets', { ...wallet, config: { allowed_price_types: ['ALL'] } });
+    const held = await post('/entitlements/check', { customer_id, wallet_id: id, credits: '30', hold: {} });
+    const amounts = { amount_due: '40', total: '40', subtotal: '40' };
+    const invoice = await post('/invoices', {
+      customer_id,
+      currency: 'usd',
+      invoice_type: 'ONE_OFF',
+      ...amounts,
+      line_items: [{ display_name: 'work', amount: '40', quantity: '1' }],
+    });
+    await post(`/invoices/${invoice.id}/finalize`, {});
+    expect(await world.get(`/invoices/${invoice.id}`)).to.deep.include({
+      total_prepaid_credits_applied: '20',
+      amount_remaining: '20',
+    });
+    await commit(held.reservation.id);
+    expect(await world.get(`/wallets/${id}`)).to.deep.include({ credit_balance: '0', credits_owed: '0' });
+  });
+
   it('credits: what can be spent is what is there, less what was used, less what is held', async () => {
     await world.customer('purse');
     const wallet = await post('/wallets', {

@@ -1,8 +1,10 @@
 /** Whether what is held of a wallet can be kept, whoever uses theirs first (docs/rules/reservations.md, "Credits"). */
 import { expect } from 'chai';
+import fc from 'fast-check';
 import { Decimal } from '../../../core/decimal.ts';
-import type { Lot } from '../../../core/wallet/lots.ts';
-import { keepsPromises } from '../../../core/wallet/promises.ts';
+import { type Lot, lotsAfter, takeFrom, usableCredits } from '../../../core/wallet/lots.ts';
+import { freeCredits, keepsPromises } from '../../../core/wallet/promises.ts';
+import { samples } from '../../support/samples.ts';
 
 const lot = (id: string, available: string, { priority = null, expiry_ms = null }: Partial<Lot> = {}): Lot => ({
   id,
@@ -64,4 +66,38 @@ describe('what a wallet has promised', () => {
       const all = promised.map(([until, credits]) => ({ until, credits: new Decimal(String(credits)) }));
       expect(keepsPromises(lots, all)).to.equal(is);
     });
+});
+
+describe('what can be used of a wallet beside what it has promised', () => {
+  const promise = (until: number, credits: number) => ({ until, credits: new Decimal(String(credits)) });
+  const lasting = lot('lasting', '50', { priority: 1 });
+  const last = lot('last', '50', { priority: 2, expiry_ms: 10 });
+  for (const [name, promised, free] of [
+    ['nothing promised: all', [], '100'],
+    ['the rest', [promise(1, 30)], '70'],
+    ['what the order of use leaves of it', [promise(60, 30)], '20'],
+    ['nothing where the promise is broken', [promise(60, 70)], '0'],
+    ['more was promised than there is', [promise(1, 120)], '0'],
+  ] as const)
+    it(name, () => expect(freeCredits([lasting, last], 1, promised).toFixed()).to.equal(free));
+
+  it('is the most that keeps them', () => {
+    const few = fc.nat(6);
+    const anyLot = fc.record({ available: few, priority: fc.option(fc.nat(2)), expiry_ms: fc.option(fc.nat(8)) });
+    const anyPromise = fc.record({ until: fc.nat(9), credits: few });
+    fc.assert(
+      fc.property(fc.array(anyLot, { maxLength: 4 }), fc.array(anyPromise, { maxLength: 3 }), (drawn, promises) => {
+        const lots = drawn.map(({ available, ...terms }, index) => lot(`lot ${index}`, String(available), terms));
+        const promised = promises.map(({ until, credits }) => promise(until, credits));
+        const free = freeCredits(lots, 0, promised);
+        const keeps = (credits: Decimal) => keepsPromises(lotsAfter(lots, takeFrom(lots, credits, 0).parts), promised);
+        const held = promises.reduce((sum, { credits }) => sum + credits, 0);
+        const usable = usableCredits(lots, 0);
+        const whole = Array.from({ length: 30 }, (_, credits) => new Decimal(String(credits)));
+        const most = whole.filter((credits) => credits.plus(String(held)).lte(usable) && keeps(credits)).pop();
+        expect(free.toFixed()).to.equal((most ?? new Decimal(0)).toFixed());
+      }),
+      { numRuns: samples(1000) },
+    );
+  });
 });
