@@ -100,7 +100,8 @@ async function answerOnce(postgres: Database, asked: readonly Asked[]): Promise<
 /** What is held is held: only a question is asked again for its numbers. */
 function triesFor(op: Op, outcome: Answer<unknown>): number {
   if (outcome.kind === 'refused') return outcome.is_doubtful ? TRIES : 0;
-  if (outcome.kind !== 'told' || !outcome.verdict.is_doubtful) return 0;
+  if (outcome.kind !== 'told') return 0;
+  if (!outcome.verdict.is_doubtful) return outcome.verdict.is_unclear ? TRIES_FOR_NUMBERS : 0;
   if (!outcome.verdict.allowed) return TRIES;
   return op.kind === 'check' && op.hold === null ? TRIES_FOR_NUMBERS : 0;
 }

@@ -52,6 +52,8 @@ export type Verdict = {
   readonly reason: Reason;
   /** Of one that is not allowed: whether it would be if nothing were in doubt. Else whether its numbers are: it is worth looking again. */
   readonly is_doubtful: boolean;
+  /** Of one that is not allowed either way: whether its numbers are in doubt. */
+  readonly is_unclear?: boolean;
 };
 
 type Asked = { readonly quantity: Decimal; readonly held: Decimal; readonly when_in_doubt: 'deny' | 'allow' };
@@ -66,7 +68,7 @@ export function verdictOf(room: Room, { quantity, held, when_in_doubt }: Asked):
   const hard = over.filter(({ is_soft_limit }) => !is_soft_limit);
   if (hard.length === 0) return { ...said(true, 'over_soft_limit'), is_doubtful: isUnclear };
   const certain = hard.filter((limit) => isOver(limit, held.plus(quantity), limit.doubtful));
-  return { ...said(false, 'limit_reached'), is_doubtful: certain.length === 0 };
+  return { ...said(false, 'limit_reached'), is_doubtful: certain.length === 0, is_unclear: isUnclear };
 }
 
 function said(allowed: boolean, reason: Reason): Verdict {

@@ -31,7 +31,7 @@ import { operationsAsked } from '../support/samples.ts';
 // Answers of every shape.
 type Answer = any;
 
-const OPERATIONS = operationsAsked(10_000);
+const OPERATIONS = operationsAsked(5_000);
 const AT_ONCE = 60;
 const COLD = 60;
 const PURCHASES = 50;

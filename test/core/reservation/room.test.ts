@@ -53,7 +53,7 @@ describe('what there is room for', () => {
   for (const [what, room, quantity, held, [allowed, reason, is_doubtful]] of rows)
     it(what, () => {
       const asked = { quantity: new Decimal(quantity), held: new Decimal(held), when_in_doubt: 'deny' as const };
-      expect(verdictOf(room, asked)).to.deep.equal({ allowed, reason, is_doubtful });
+      expect(verdictOf(room, asked)).to.deep.include({ allowed, reason, is_doubtful });
     });
 
   it('where it is not known the setting says', () => {
