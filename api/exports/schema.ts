@@ -7,7 +7,9 @@ import { instantUs, requiredInstantUs } from '../events/asked.ts';
 import { textList } from '../http/list.ts';
 
 export const exportParams = z.object({
-  entity_type: z.enum(wordsOf(EXPORT_KINDS)).meta({ description: 'What the records of the file are.' }),
+  entity_type: z
+    .enum(wordsOf(EXPORT_KINDS))
+    .meta({ description: 'What the records of the file are.', example: 'events' }),
 });
 
 export const ExportFileQuery = z.object({

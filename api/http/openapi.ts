@@ -163,11 +163,16 @@ function bodyOf(route: Route, body: NonNullable<Route['body']>) {
   };
 }
 
-function fileOf(kinds: readonly string[]) {
-  return { required: true, content: Object.fromEntries(kinds.map((kind) => [kind, { schema: FILE }])) };
+function fileOf(examples: NonNullable<Route['takes_file']>) {
+  const shown = Object.entries(examples).map(([kind, example]) => [
+    kind,
+    { schema: typeof example === 'string' ? FILE : RECORDS, example },
+  ]);
+  return { required: true, content: Object.fromEntries(shown) };
 }
 
 const FILE = { type: 'string', format: 'binary' } as const;
+const RECORDS = { type: 'array', items: { type: 'object' } } as const;
 
 function successOf(route: Route, answered: unknown) {
   const file = route.file_type === undefined ? {} : { [route.file_type]: { schema: FILE } };

@@ -77,8 +77,8 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   also_takes?: Readonly<Record<string, { schema: Shape; example: unknown }>>;
   /** The route takes the bytes as they came (inflated): `context.request.body` is a Buffer of up to 32 MiB. */
   raw_body?: boolean;
-  /** The body is a file of one of these kinds, taken as it came (raw_body); its shape is its own affair. */
-  takes_file?: readonly string[];
+  /** The body is a file of one of these kinds, each with an example for the documentation; taken as it came (raw_body), its shape its own affair. */
+  takes_file?: Readonly<Record<string, string | readonly object[]>>;
   /** Of a public route: each request carries a signature, and is answered 401 without. */
   signed?: boolean;
   /** The answer shows a secret: kept for a repeated request only sealed with the caller's own key. */

@@ -17,6 +17,12 @@ const tag = 'Tasks';
 /** Answered under the id that follows from the key and the bytes. */
 const once = 'same';
 
+const UPLOADED = {
+  'text/csv': 'external_id,name\nacme,Acme Inc.\n',
+  'application/json': [{ external_id: 'acme', name: 'Acme Inc.' }],
+  'application/x-ndjson': '{"external_id":"acme","name":"Acme Inc."}\n',
+};
+
 export const importRoutes: Route[] = [
   route({
     method: 'post',
@@ -47,7 +53,7 @@ export const importRoutes: Route[] = [
     tag,
     access: 'task:write',
     query: UploadQuery,
-    takes_file: ['text/csv', 'application/json', 'application/x-ndjson'],
+    takes_file: UPLOADED,
     raw_body: true,
     success: 202,
     answer: TaskAnswer,

@@ -37,7 +37,11 @@ export const CreateTask = z
     },
   });
 
-export const UploadQuery = z.object({ entity_type: imported, file_type: importedType, file_name });
+export const UploadQuery = z.object({
+  entity_type: imported.meta({ ...imported.meta(), example: 'CUSTOMERS' }),
+  file_type: importedType.meta({ ...importedType.meta(), example: 'JSON' }),
+  file_name,
+});
 
 export const TaskFilter = listShape({
   task_type: task_type.optional().meta({ description: 'Imports or exports alone.' }),
