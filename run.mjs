@@ -40,11 +40,18 @@ const SCRIPTS = {
   bench: { file: 'bench/main.ts', stores: true, dev: true },
 };
 
-// The tests against a real Kafka need Java and Maven, so they are asked for by name.
+// The tests against a real Kafka need Java and Maven, and those with a spreadsheet LibreOffice, so they are asked for by name.
 // Those that kill processes and break stores, or want the machine to themselves, take many minutes: `npm test -- test/chaos`,
 // `npm test -- test/faults`. Those that start the commands as a user does, each with stores of its own, take some:
 // `npm test -- test/start test/commands`.
-const APART = ['test/kafka/**', 'test/chaos/**', 'test/faults/**', 'test/start/**', 'test/commands/**'];
+const APART = [
+  'test/kafka/**',
+  'test/chaos/**',
+  'test/faults/**',
+  'test/start/**',
+  'test/commands/**',
+  'test/spreadsheet/**',
+];
 const TESTS = ['test', ...APART.flatMap((pattern) => ['--ignore', pattern])];
 // What a customer sees: rules, worked examples, the API and whole stories; no process is killed and no store broken.
 // It is asked while one works, so those are left to `npm test` that fill lists with 10,000 records, ask every route for each of
