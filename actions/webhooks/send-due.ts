@@ -52,11 +52,13 @@ class Run {
 
   async toItsEnd(): Promise<SendReport> {
     for (;;) {
+      // What is delivered while it is looked may have been what the next of its record waits for: then it is looked once more.
+      const wereInHand = this.#inHand.size;
       const taken = await this.#takeMore();
       for (const delivery of taken) await this.#begin(delivery);
       if (taken.length > 0) continue;
-      if (this.#inHand.size === 0) break;
-      await Promise.race([...this.#inHand.keys(), wait(LOOK_AGAIN_MS)]);
+      if (wereInHand === 0) break;
+      if (this.#inHand.size > 0) await Promise.race([...this.#inHand.keys(), wait(LOOK_AGAIN_MS)]);
     }
     // What could not be written down is not lost: its lease ends, and it is sent again.
     if (this.#failure !== undefined) throw this.#failure;
