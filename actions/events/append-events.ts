@@ -18,6 +18,20 @@ export type MakeId = (index: number) => string;
 
 type Incoming = { body: Buffer; events: readonly IncomingEvent[]; contiguous: boolean; now: Date; makeId?: MakeId };
 
+/** Events that did not come in one body, as if they had. */
+export function asOneBody(
+  each: readonly { readonly bytes: Buffer; readonly event_id: string | undefined }[],
+): Pick<Incoming, 'body' | 'events' | 'contiguous'> {
+  let end = -1;
+  const events = each.map(({ bytes, event_id }) => {
+    const start = end + 1;
+    end = start + bytes.length;
+    return { span: { start, end }, event_id };
+  });
+  const body = Buffer.concat(each.flatMap(({ bytes }, index) => (index === 0 ? [bytes] : [COMMA, bytes])));
+  return { body, events, contiguous: true };
+}
+
 /** Appends and answers the ids of the events in order, the made ones included. `contiguous`: nothing else stands between them. */
 export async function appendEvents(log: EventLog, scope: Scope, incoming: Incoming): Promise<string[]> {
   const placed = await placeEvents(log, scope, incoming);

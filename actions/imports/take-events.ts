@@ -3,7 +3,6 @@
  * that follows from the task and the row, so that who takes the import over appends the same events again and nothing counts twice.
  */
 import { createHash } from 'node:crypto';
-import { reservationIn } from '../../core/event/accept.ts';
 import { timedEvent } from '../../core/event/timed.ts';
 import { formatId } from '../../core/id.ts';
 import { type EventRow, eventOfRow } from '../../core/import/event-row.ts';
@@ -11,9 +10,9 @@ import type { RowFault } from '../../core/import/row.ts';
 import type { Scope } from '../../core/scope.ts';
 import { clockOf } from '../../storage/environment-clock.ts';
 import { untilOthersHaveRoom } from '../../storage/log/room.ts';
-import { uncommittedOf } from '../../storage/models/reservation.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { appendEvents } from '../events/append-events.ts';
+import { appendEvents, asOneBody } from '../events/append-events.ts';
+import { reservedIds } from '../events/reserved-ids.ts';
 import type { FileRow } from './rows.ts';
 import { faultOfRow } from './take-records.ts';
 
@@ -38,16 +37,9 @@ export async function takeEvents(
   if (good.length > 0) {
     await untilOthersHaveRoom(stores.log, signal);
     const clock = await clockOf(stores.postgres, scope);
-    const parts = good.map(({ text }) => bytesOf(text, clock?.now));
-    let end = -1;
-    const events = good.map(({ event_id }, index) => {
-      const start = end + 1;
-      end = start + parts[index]!.length;
-      return { span: { start, end }, event_id };
-    });
-    const body = Buffer.concat(parts.flatMap((part, index) => (index === 0 ? [part] : [COMMA, part])));
+    const events = good.map(({ text, event_id }) => ({ bytes: bytesOf(text, clock?.now), event_id }));
     const makeId = (index: number) => idOfRow(task_id, good[index]!.number);
-    await appendEvents(stores.log, scope, { body, events, contiguous: true, now, makeId });
+    await appendEvents(stores.log, scope, { ...asOneBody(events), now, makeId });
   }
   return read.map((row) => ('text' in row ? undefined : row.fault));
 }
@@ -63,18 +55,16 @@ function readRow(row: FileRow): Read {
   }
 }
 
-/** The id of a reservation becomes an event by its commit alone (docs/rules/reservations.md, "The event"). */
 async function withoutReserved({ postgres }: Stores, scope: Scope, rows: readonly Read[]): Promise<readonly Read[]> {
-  const named = rows.map((row) => ('text' in row ? reservationIn(row.event_id) : undefined));
-  const ids = named.flatMap((id) => id ?? []);
-  if (ids.length === 0) return rows;
-  const open = await uncommittedOf(scope, ids, postgres);
-  const message = 'event_id: is the id of a reservation, which becomes an event by its commit';
-  const fault = { field: 'event_id', code: 'validation_error', message };
-  return rows.map((row, index) => (open.has(named[index] ?? '') ? { fault } : row));
+  const ids = rows.map((row) => ('text' in row ? row.event_id : undefined));
+  const reserved = await reservedIds(postgres, scope, ids);
+  return rows.map((row, index) => {
+    const found = reserved.get(index);
+    if (found === undefined) return row;
+    const { field, why } = found;
+    return { fault: { field, code: 'validation_error', message: `${field}: ${why}` } };
+  });
 }
-
-const COMMA = Buffer.from(',');
 
 /** Where the environment has a clock of its own, an event without a time happened when that says. */
 function bytesOf(text: string, now: Date | undefined): Buffer {

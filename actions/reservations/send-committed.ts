@@ -10,7 +10,7 @@ import { type Scope, scopeKey } from '../../core/scope.ts';
 import { noteSent, type PlacedEvents, type ReservationModel, receivedNow } from '../../storage/models/reservation.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { TogetherByKey } from '../../storage/together.ts';
-import { type PlacedEvent, placeEvents } from '../events/append-events.ts';
+import { asOneBody, type PlacedEvent, placeEvents } from '../events/append-events.ts';
 
 const AT_ONCE_MAX = 500;
 const BYTES_MAX = 1024 * 1024;
@@ -54,11 +54,13 @@ async function sendGroup(stores: Stores, reservations: readonly ReservationModel
   const now = await receivedNow(stores.postgres);
   const placed: (PlacedEvent & OneEvent)[] = [];
   for (const some of inGroups(events, { max: BYTES_MAX, bytesOf: ({ text }) => text.length })) {
-    const places = await placeEvents(stores.log, scope, { ...bodyOf(some), now });
+    const places = await placeEvents(stores.log, scope, { ...asOneBody(some.map(asBytes)), now });
     placed.push(...some.map((event, index) => ({ ...event, ...places[index]! })));
   }
   await stores.postgres.transaction((transaction) => noteSent(transaction, scope, partsOf(placed)));
 }
+
+const asBytes = ({ id, text }: OneEvent) => ({ bytes: Buffer.from(text), event_id: id });
 
 function idAt({ id }: ReservationModel, index: number): string {
   return index === 0 ? id : `${id}:${index + 1}`;
@@ -78,20 +80,6 @@ function inGroups<One>(all: readonly One[], { max, bytesOf }: { max: number; byt
     bytes += more;
   }
   return groups;
-}
-
-/** As if they had come in one body. */
-function bodyOf(events: readonly OneEvent[]) {
-  const texts = events.map(({ text }) => Buffer.from(text));
-  let at = 1;
-  const spans = texts.map(({ length }) => {
-    const span = { start: at, end: at + length };
-    at = span.end + 1;
-    return span;
-  });
-  const body = Buffer.from(`[${texts.join(',')}]`);
-  const named = events.map(({ id }, index) => ({ span: spans[index]!, event_id: id }));
-  return { body, events: named, contiguous: true };
 }
 
 /** How many units of each reservation stand in which partition, by the last of its places there. */

@@ -1,13 +1,13 @@
 /** POST /events, /events/bulk, /events/raw/bulk: 202 only when the events are durable in the log. */
 
 import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/events/append-events.ts';
+import { reservedIds } from '../../actions/events/reserved-ids.ts';
 import { invalid } from '../../core/error.ts';
-import { bulkFault, eventsOf, faultOfEvent, faultOfKeys, reservationIn } from '../../core/event/accept.ts';
+import { bulkFault, eventsOf, faultOfEvent, faultOfKeys } from '../../core/event/accept.ts';
 import { checkBulk, type EventRules } from '../../core/event/check-body.ts';
 import { timedEvent } from '../../core/event/timed.ts';
 import { elementSpansUnder, type Span } from '../../core/metering/event-text.ts';
 import { fieldPath } from '../../core/shaped.ts';
-import { uncommittedOf } from '../../storage/models/reservation.ts';
 import { type Body, bodyOf } from '../http/body-text.ts';
 import { checkKeys, refusedKeys, whyRefused } from '../http/ignored-keys.ts';
 import { type Context, type Route, route } from '../http/route.ts';
@@ -158,16 +158,9 @@ function faultsOfKeys(body: Body, context: Context): Map<number, Omit<Fault, 'in
 }
 
 /** Those under the id of a reservation that is not committed yet, by the index of the event. */
-async function faultsOfReserved(
-  events: readonly unknown[],
-  { services, scope }: Context,
-): Promise<Map<number, Omit<Fault, 'index'>>> {
-  const named = events.map((event) => (isObject(event) ? reservationIn(event['event_id']) : undefined));
-  const ids = named.flatMap((id) => id ?? []);
-  if (ids.length === 0) return new Map();
-  const open = await uncommittedOf(scope, ids, services.postgres);
-  const why = 'is the id of a reservation, which becomes an event by its commit';
-  return new Map(named.flatMap((id, index) => (id && open.has(id) ? [[index, { field: 'event_id', why }]] : [])));
+function faultsOfReserved(events: readonly unknown[], { services, scope }: Context) {
+  const ids = events.map((event) => (isObject(event) ? event['event_id'] : undefined));
+  return reservedIds(services.postgres, scope, ids);
 }
 
 type Check = (event: unknown, index: number) => Omit<Fault, 'index'> | undefined;

@@ -1,6 +1,6 @@
 /** POST /otlp/v1/metrics: metrics of OpenTelemetry are taken as events (docs/rules/opentelemetry.md). */
 import { createHash } from 'node:crypto';
-import { appendEvents, type IncomingEvent } from '../../actions/events/append-events.ts';
+import { appendEvents, asOneBody } from '../../actions/events/append-events.ts';
 import { invalid } from '../../core/error.ts';
 import { EVENTS_PER_REQUEST_MAX, faultOfEvent } from '../../core/event/accept.ts';
 import { eventsOfMetrics, OtlpMetrics, type PointEvent, type PointFault } from '../../core/event/otlp-metrics.ts';
@@ -65,18 +65,9 @@ async function append(context: Context, events: readonly PointEvent[]): Promise<
   fairShareOf(services).admit(scope, { events: events.length, bytes: request.body.length }, now.getTime());
   for (let from = 0; from < events.length; from += EVENTS_PER_REQUEST_MAX) {
     const some = events.slice(from, from + EVENTS_PER_REQUEST_MAX).map(asBytes);
-    let end = 0;
-    const incoming: IncomingEvent[] = some.map(({ bytes, event_id }) => {
-      const start = end === 0 ? 0 : end + 1;
-      end = start + bytes.length;
-      return { span: { start, end }, event_id };
-    });
-    const body = Buffer.concat(some.flatMap(({ bytes }, index) => (index === 0 ? [bytes] : [COMMA, bytes])));
-    await appendEvents(services.log, scope, { body, events: incoming, contiguous: true, now });
+    await appendEvents(services.log, scope, { ...asOneBody(some), now });
   }
 }
-
-const COMMA = Buffer.from(',');
 
 function asBytes({ identity, fields, properties }: PointEvent): { bytes: Buffer; event_id: string } {
   const event_id = `otlp_${createHash('sha256').update(identity).digest('hex').slice(0, 40)}`;

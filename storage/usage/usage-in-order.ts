@@ -5,9 +5,9 @@
 import { Decimal } from '../../core/decimal.ts';
 import { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import { msOf, usOf } from '../../core/time/instant.ts';
+import { msOf } from '../../core/time/instant.ts';
 import type { Stores } from '../stores.ts';
-import { askUsage, type UsageAnswer, type UsageQuestion } from './usage.ts';
+import { askedBy, askUsage, type UsageAnswer, type UsageQuestion } from './usage.ts';
 
 export type UsageInOrder = Pick<UsageAnswer, 'as_of' | 'high_water' | 'meter_version'> & {
   readonly usage: OrderedUsage;
@@ -17,15 +17,8 @@ export type UsageInOrder = Pick<UsageAnswer, 'as_of' | 'high_water' | 'meter_ver
 
 export async function readUsageInOrder(stores: Stores, scope: Scope, question: UsageQuestion): Promise<UsageInOrder> {
   const { usage, as_of, high_water, meter_version } = await askUsage(stores, scope, {
-    meter: question.meter,
-    external_customer_ids: question.external_customer_ids,
-    clipped: question.clipped,
-    start_us: usOf(question.start_ms),
-    end_us: usOf(question.end_ms),
-    timezone: question.timezone,
-    billing_anchor_ms: question.billing_anchor_ms,
+    ...askedBy(question),
     key_of: ({ timestamp_us }) => String(msOf(timestamp_us)),
-    ...(question.now_ms === undefined ? {} : { now_ms: question.now_ms }),
   });
   const instants = usage
     .map(({ key, total }) => ({ at: Number(key), used: new Decimal(total.value), event_count: total.event_count }))

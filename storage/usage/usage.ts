@@ -262,17 +262,14 @@ export type UsageAnswer = {
   readonly meter_version: number;
 };
 
+/** The question to the microsecond. */
+export function askedBy({ start_ms, end_ms, now_ms, ...question }: UsageQuestion) {
+  const now = now_ms === undefined ? {} : { now_ms };
+  return { ...question, start_us: usOf(start_ms), end_us: usOf(end_ms), ...now };
+}
+
 export async function readUsage(stores: Stores, scope: Scope, question: UsageQuestion): Promise<UsageAnswer> {
-  const report = await askUsage(stores, scope, {
-    meter: question.meter,
-    external_customer_ids: question.external_customer_ids,
-    clipped: question.clipped,
-    start_us: usOf(question.start_ms),
-    end_us: usOf(question.end_ms),
-    timezone: question.timezone,
-    billing_anchor_ms: question.billing_anchor_ms,
-    ...(question.now_ms === undefined ? {} : { now_ms: question.now_ms }),
-  });
+  const report = await askUsage(stores, scope, askedBy(question));
   const { total } = report.usage[0]!;
   const { as_of, high_water, meter_version } = report;
   return {

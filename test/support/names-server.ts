@@ -1,4 +1,4 @@
-/** A server of names that gives every name the address that it is told. */
+/** A server of names that gives every name the address that it is told, or answers nothing. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -6,16 +6,27 @@ import type { AddressInfo } from 'node:net';
 const TYPE_A = 1;
 const HEADER_BYTES = 12;
 
-export type NamesServer = { readonly address: string; answer(address: string): void; stop(): void };
+export type NamesServer = {
+  readonly address: string;
+  /** The first parts of the names that it was asked for. */
+  readonly asked: ReadonlySet<string>;
+  answer(address: string | undefined): void;
+  stop(): void;
+};
 
 export async function startNamesServer(): Promise<NamesServer> {
-  let told = '';
+  let told: string | undefined;
+  const asked = new Set<string>();
   const socket = createSocket('udp4');
-  socket.on('message', (query, { port, address }) => socket.send(answerTo(query, told), port, address));
+  socket.on('message', (query, { port, address }) => {
+    asked.add(query.subarray(HEADER_BYTES + 1, HEADER_BYTES + 1 + query[HEADER_BYTES]!).toString());
+    if (told) socket.send(answerTo(query, told), port, address);
+  });
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');
   return {
     address: `127.0.0.1:${(socket.address() as AddressInfo).port}`,
+    asked,
     answer: (address) => {
       told = address;
     },

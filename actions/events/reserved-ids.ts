@@ -1,0 +1,25 @@
+/** Ids of reservations, which become events by their commit alone (docs/rules/reservations.md, "The event"). */
+import { reservationIn } from '../../core/event/accept.ts';
+import type { Scope } from '../../core/scope.ts';
+import { uncommittedOf } from '../../storage/models/reservation.ts';
+import type { Database } from '../../storage/stores.ts';
+
+export type ReservedId = { readonly field: 'event_id'; readonly why: string };
+
+const RESERVED: ReservedId = {
+  field: 'event_id',
+  why: 'is the id of a reservation, which becomes an event by its commit',
+};
+
+/** What is wrong with events under ids of reservations that are not committed yet, by their place among these ids. */
+export async function reservedIds(
+  database: Database,
+  scope: Scope,
+  event_ids: readonly unknown[],
+): Promise<Map<number, ReservedId>> {
+  const named = event_ids.map(reservationIn);
+  const ids = named.flatMap((id) => id ?? []);
+  if (ids.length === 0) return new Map();
+  const open = await uncommittedOf(scope, ids, database);
+  return new Map(named.flatMap((id, index) => (id && open.has(id) ? [[index, RESERVED]] : [])));
+}
