@@ -297,6 +297,7 @@ describe('scenario: granted bit by bit', () => {
     // From 05:00 to 10:00 it is 70, until 15:00 95, and nothing is above: 35 less than were charged.
     for (const name of ['Rolling', 'Additive'])
       await world.send([world.event(name, 'calls', { n: 10, at: at('01-10T05:00') })]);
+    await world.settle();
     const [of_plan] = entitlements.Rolling!;
     const changed = { grant_quota: '1' };
     expect((await world.api.request('PUT', `/entitlements/${of_plan.id}`, { body: changed })).status).to.equal(200);
