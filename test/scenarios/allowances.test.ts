@@ -161,4 +161,32 @@ describe('scenario: free units', () => {
       ['2', '6'],
     ]);
   });
+
+  it('what comes late before a line took the place of another has used units that were free to it', async () => {
+    await world.plan('Once', [usage('calls', '1', { display_name: 'calls' })]);
+    const limit = { usage_limit: 50, usage_reset_period: 'NEVER', entity_id: world.id('plan Once') };
+    const [{ feature_id }] = (await world.get(`/entitlements?plan_ids=${world.id('plan Never')}`)).items;
+    await world.post('/entitlements', { ...limit, entity_type: 'PLAN', feature_id, feature_type: 'metered' });
+    await world.on('2026-05-01', () => world.subscribe('Changed', 'Once'));
+    await world.on('2026-06-01');
+    const [{ id }] = (await world.subscription('Changed')).line_items;
+    const body = { amount: '2', effective_from: at('06-01') };
+    const changed = await world.api.request('PUT', `/subscriptions/lineitems/${id}`, { body });
+    expect(changed.status, changed.text).to.equal(200);
+    await world.send(['05-10', '06-10', '07-10'].map((day) => world.event('Changed', 'calls', { n: 20, at: at(day) })));
+    await world.on('2026-08-01');
+    await world.finalize();
+    await world.send([world.event('Changed', 'calls', { n: 15, at: at('05-11') })]);
+    await world.on('2026-09-01');
+    const lines = (await world.invoices('Changed')).flatMap(({ line_items }) => line_items);
+    const said = lines.map(({ display_name, quantity, amount }: Answer) => `${display_name}: ${quantity} = ${amount}`);
+    expect(said).to.deep.equal([
+      'calls: 0 = 0',
+      'calls: 0 = 0',
+      'calls: 10 = 20',
+      'calls: 0 = 0',
+      'calls (late events): 10 = 20',
+      'calls (late events): 5 = 10',
+    ]);
+  });
 });
