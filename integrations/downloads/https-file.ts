@@ -5,10 +5,9 @@
  */
 import http from 'node:http';
 import https from 'node:https';
-import type { LookupFunction } from 'node:net';
-import { useAgent } from 'request-filtering-agent';
 import { FarthingError, invalid, unavailable } from '../../core/error.ts';
 import { checkFileUrl } from '../../core/import/file-url.ts';
+import { guardedAgent, isRefusal } from '../guarded-agent.ts';
 import { type NameServers, resolverLookup } from '../lookup.ts';
 
 export type DownloadOptions = {
@@ -71,10 +70,10 @@ function refusedBy(status: number): FarthingError {
 
 function asked(url: URL, options: DownloadOptions): Promise<http.IncomingMessage> {
   const { allowed_addresses, silence_ms = SILENCE_MS, name_servers, signal } = options;
-  const lookup: LookupFunction = resolverLookup(name_servers);
+  const lookup = resolverLookup(name_servers);
   return new Promise((resolve, reject) => {
     const request = (url.protocol === 'https:' ? https : http).request(url, {
-      agent: useAgent(url.href, { allowIPAddressList: [...allowed_addresses], keepAlive: false }),
+      agent: guardedAgent(url.protocol, { allowed_addresses, lookup }),
       headers: {
         accept: 'text/csv, application/json, */*',
         'accept-encoding': 'identity',
@@ -82,7 +81,6 @@ function asked(url: URL, options: DownloadOptions): Promise<http.IncomingMessage
       },
       timeout: silence_ms,
       signal,
-      lookup,
     });
     request.on('timeout', () => request.destroy(new Error(SILENT)));
     request.on('response', resolve);
@@ -93,14 +91,12 @@ function asked(url: URL, options: DownloadOptions): Promise<http.IncomingMessage
 }
 
 const SILENT = 'nothing came for too long';
-/** What the agent says of an address that it does not connect to. */
-const REFUSED = /^DNS lookup .* is not allowed|is not allowed\. Because/;
 
 /** Who named the URL learns nothing of what is behind private addresses: each of them is refused in the same words. */
 function asFault(error: unknown): unknown {
   if (error instanceof FarthingError || !(error instanceof Error)) return error;
   if (error.name === 'AbortError' || error.name === 'TimeoutError') return error;
-  if (REFUSED.test(error.message)) return invalid(FIELD, 'leads to an address that is not public');
+  if (isRefusal(error)) return invalid(FIELD, 'leads to an address that is not public');
   if (['ENOTFOUND', 'ENODATA'].includes((error as NodeJS.ErrnoException).code ?? ''))
     return invalid(FIELD, 'names a host that is not there');
   return unavailable('the file', error);

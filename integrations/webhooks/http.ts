@@ -6,8 +6,8 @@
 import http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
-import { useAgent } from 'request-filtering-agent';
 import { Webhook } from 'standardwebhooks';
+import { guardedAgent, isRefusal } from '../guarded-agent.ts';
 import { type NameServers, resolverLookup } from '../lookup.ts';
 import type { Message, Outcome, Target, WebhookBackend } from './backend.ts';
 
@@ -51,7 +51,7 @@ async function post(
     const { href: url, protocol } = new URL(target.url);
     const request = (protocol === 'https:' ? https : http).request(url, {
       method: 'POST',
-      agent: useAgent(url, { allowPrivateIPAddress: allow_private_addresses, keepAlive: false }),
+      agent: allow_private_addresses ? false : guardedAgent(protocol, { lookup }),
       headers: {
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
@@ -59,7 +59,6 @@ async function post(
         ...signatureOf(id, body, target.secrets),
       },
       signal,
-      ...(lookup ? { lookup } : {}),
     });
     const response = await answered(request, { body, signal });
     const response_body = await beginningOf(response);
@@ -124,5 +123,5 @@ function reasonOf(error: unknown, timeout_ms: number): Pick<Outcome, 'error' | '
 
 /** The resolver's own, or the refusal by the agent, which has no code. */
 function isOfAddress(error: Error & { syscall?: unknown }): boolean {
-  return /^(getaddrinfo|query)/.test(String(error.syscall)) || error.message.startsWith('DNS lookup ');
+  return /^(getaddrinfo|query)/.test(String(error.syscall)) || isRefusal(error);
 }

@@ -73,6 +73,9 @@ describe('a file behind a URL', () => {
     '[fc00::1]',
     '[fd00:ec2::254]',
     '[fe80::1]',
+    '[::127.0.0.1]',
+    '[::7f00:1]',
+    '[fec0::1]',
     'localhost',
   ];
   for (const host of PRIVATE)

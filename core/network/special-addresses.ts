@@ -1,0 +1,95 @@
+/**
+ * Addresses to which nothing that a tenant names is connected: those that are not of the public internet (RFC 6890 and the registries of IANA
+ * that it began), and those in which another address stands that might not be.
+ */
+const SPECIAL = [
+  // Version 4: this network, private ones, between a provider and its customers, this machine, this link.
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.168.0.0/16',
+  // Of protocols, of documents, of relays and sinks, of measurements; for many, and for later.
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.31.196.0/24',
+  '192.52.193.0/24',
+  '192.88.99.0/24',
+  '192.175.48.0/24',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/4',
+  '240.0.0.0/4',
+  // Version 6: nothing, this machine and what was compatible with version 4; what is mapped and translated from it.
+  '::/96',
+  '::ffff:0:0/96',
+  '::ffff:0:0:0/96',
+  '64:ff9b::/96',
+  '64:ff9b:1::/48',
+  '2002::/16',
+  // Sinks, protocols (Teredo and measurements among them), documents, routing by segments.
+  '100::/64',
+  '2001::/23',
+  '2001:db8::/32',
+  '2620:4f:8000::/48',
+  '3fff::/20',
+  '5f00::/16',
+  // Private ones, this link, this site, for many.
+  'fc00::/7',
+  'fe80::/10',
+  'fec0::/10',
+  'ff00::/8',
+] as const;
+
+type Address = { readonly bits: 32 | 128; readonly value: bigint };
+
+/** Whether it is an address at all (without brackets, in the form that a URL or a resolver gives it), and a special one that is not allowed. */
+export function isSpecialAddress(text: string, allowed: readonly string[] = []): boolean {
+  const address = addressOf(text);
+  const isIn = (ranges: readonly string[]) => ranges.some((range) => isWithin(range, address!));
+  return address !== null && isIn(SPECIAL) && !isIn(allowed);
+}
+
+/** An address alone is a range, too. */
+function isWithin(range: string, address: Address): boolean {
+  const [text = '', length] = range.split('/');
+  const first = addressOf(text);
+  if (first === null || first.bits !== address.bits) return false;
+  const rest = BigInt(first.bits - Number(length ?? first.bits));
+  return address.value >> rest === first.value >> rest;
+}
+
+/** Null of what is a name. */
+function addressOf(text: string): Address | null {
+  const [plain = ''] = text.split('%');
+  if (/^\d+(\.\d+){3}$/.test(plain)) return { bits: 32, value: together(plain.split('.').map(Number), 8n) };
+  return plain.includes(':') ? { bits: 128, value: together(groupsOf(plain), 16n) } : null;
+}
+
+function together(parts: readonly number[], bits: bigint): bigint {
+  return parts.reduce((sum, part) => (sum << bits) | BigInt(part), 0n);
+}
+
+/** The eight groups; `::` stands for as many as are missing, and the last two may be written as an address of version 4. */
+function groupsOf(text: string): number[] {
+  const [before = [], after] = text.split('::').map((side) => side.split(':').flatMap(groupOf));
+  if (after === undefined) return before;
+  const missing = Math.max(0, 8 - before.length - after.length);
+  return [...before, ...Array.from({ length: missing }, () => 0), ...after];
+}
+
+function groupOf(part: string): number[] {
+  if (part === '') return [];
+  if (!part.includes('.')) return [Number.parseInt(part, 16) || 0];
+  const [a = 0, b = 0, c = 0, d = 0] = part.split('.').map(Number);
+  return [a * 256 + b, c * 256 + d];
+}
+
+/** Whether the host of a URL is such an address, or a name of this machine. What another name leads to shows when it is connected to. */
+export function isSpecialHost(hostname: string): boolean {
+  const plain = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+  return isSpecialAddress(plain) || /(?:^|\.)localhost$/i.test(plain);
+}
