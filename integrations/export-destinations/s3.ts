@@ -1,73 +1,137 @@
 /**
- * Files in S3, and in whatever speaks S3: an upload in parts, which nobody sees before it is completed. The library is loaded when it is
- * used. It connects to no private address, unless that is allowed: who names an endpoint is a tenant, and none of ours.
+ * Files in S3, and in whatever speaks S3: an upload in parts, which nobody sees before it is completed. It connects to no private address,
+ * unless that is allowed: who names an endpoint is a tenant, and none of ours.
  */
-import { Agent as HttpAgent } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
-import type { S3Client } from '@aws-sdk/client-s3';
-import { RequestFilteringHttpAgent, RequestFilteringHttpsAgent } from 'request-filtering-agent';
-import { FarthingError, notAllowed, unavailable } from '../../core/error.ts';
+import { createHash, randomBytes } from 'node:crypto';
+import type { HeadObjectCommandOutput, S3Client } from '@aws-sdk/client-s3';
+import { unavailable } from '../../core/error.ts';
 import type { ExportDestination, NewFile, WrittenFile } from './destination.ts';
-
-export type S3Options = {
-  readonly bucket: string;
-  readonly region: string;
-  readonly endpoint: string | null;
-  readonly path_style: boolean;
-  readonly encryption: 'AES256' | 'aws:kms' | 'aws:kms:dsse' | null;
-  readonly credentials: { access_key_id: string; secret_access_key: string; session_token: string | null };
-  readonly allow_private_addresses: boolean;
-};
+import { clientOf, library, S3_TIMES, type S3Failure, type S3Options, type S3Times, within } from './s3-client.ts';
 
 /** A part is held in memory until it is sent; S3 takes 10,000 of them, and none below 5 MiB but the last. */
 const PART_BYTES = 8 * 1024 * 1024;
 
 export function s3Destination(options: S3Options): ExportDestination {
   return {
-    write: (file) => inWords(() => writeInParts(options, file)),
-    linkTo: (key, seconds) => inWords(() => presigned(options, key, seconds)),
+    write: (file) => writeInParts(options, file),
+    linkTo: (key, seconds) => presigned(options, key, seconds),
   };
 }
 
+type Part = { readonly ETag: string | undefined; readonly PartNumber: number };
+/** What was sent, and under which mark: by it the object is known when it is there. */
+type Upload = {
+  readonly UploadId: string;
+  readonly mark: string;
+  readonly parts: readonly Part[];
+  readonly size: number;
+};
+
 async function writeInParts(options: S3Options, file: NewFile): Promise<WrittenFile> {
-  const {
-    AbortMultipartUploadCommand,
-    CompleteMultipartUploadCommand,
-    CreateMultipartUploadCommand,
-    UploadPartCommand,
-  } = await library();
-  const client = await clientOf(options);
-  const at = { Bucket: options.bucket, Key: file.key };
-  const abort = async (UploadId: string) => {
-    await client.send(new AbortMultipartUploadCommand({ ...at, UploadId })).catch(unlessGone);
-  };
-  if (file.begun !== null) await abort(file.begun);
-  const encryption = options.encryption === null ? {} : { ServerSideEncryption: options.encryption };
-  const { UploadId } = await client.send(
-    new CreateMultipartUploadCommand({ ...at, ContentType: file.content_type, ...encryption }),
-  );
-  if (UploadId === undefined) throw unavailable('S3 (it gave an upload no id)');
+  const store = new ObjectOfS3(options, file.key, { client: await clientOf(options), s3: await library() });
+  if (file.begun !== null) await store.abort(file.begun);
+  const mark = randomBytes(16).toString('hex');
+  const UploadId = await store.begin(file, mark);
   await file.onBegin(UploadId);
-  const parts: { ETag: string | undefined; PartNumber: number }[] = [];
+  const parts: Part[] = [];
+  let size = 0;
   try {
     for await (const Body of partsOf(file.bytes)) {
-      const PartNumber = parts.length + 1;
-      const sent = new UploadPartCommand({ ...at, UploadId, PartNumber, Body });
-      const { ETag } = await client.send(sent, { abortSignal: file.signal });
-      parts.push({ ETag, PartNumber });
+      parts.push(await store.send({ UploadId, PartNumber: parts.length + 1, Body, signal: file.signal }));
+      size += Body.length;
     }
   } catch (error) {
-    await abort(UploadId).catch(() => undefined);
+    await store.abort(UploadId).catch(() => undefined);
     throw error;
   }
   return {
     url: `s3://${options.bucket}/${file.key}`,
-    commit: () =>
-      inWords(async () => {
-        await client.send(new CompleteMultipartUploadCommand({ ...at, UploadId, MultipartUpload: { Parts: parts } }));
-      }),
-    discard: () => abort(UploadId),
+    commit: () => store.complete({ UploadId, mark, parts, size }),
+    discard: () => store.abort(UploadId),
   };
+}
+
+type Sending = Pick<Upload, 'UploadId'> & { PartNumber: number; Body: Buffer; signal: AbortSignal };
+
+/** One object, and the questions about it. */
+class ObjectOfS3 {
+  readonly #options: S3Options;
+  readonly #times: S3Times;
+  readonly #client: S3Client;
+  readonly #library: Awaited<ReturnType<typeof library>>;
+  readonly #at: { readonly Bucket: string; readonly Key: string };
+
+  constructor(options: S3Options, Key: string, known: { client: S3Client; s3: Awaited<ReturnType<typeof library>> }) {
+    this.#options = options;
+    this.#times = options.times ?? S3_TIMES;
+    this.#client = known.client;
+    this.#library = known.s3;
+    this.#at = { Bucket: options.bucket, Key };
+  }
+
+  async begin({ content_type, signal }: NewFile, mark: string): Promise<string> {
+    const { encryption } = this.#options;
+    const created = new this.#library.CreateMultipartUploadCommand({
+      ...this.#at,
+      ContentType: content_type,
+      Metadata: { [MARK]: mark },
+      ...(encryption === null ? {} : { ServerSideEncryption: encryption }),
+    });
+    const ask = (abortSignal: AbortSignal) => this.#client.send(created, { abortSignal });
+    const { UploadId } = await within({ ms: this.#times.plain, signal, ask });
+    if (UploadId === undefined) throw unavailable('S3 (it gave an upload no id)');
+    return UploadId;
+  }
+
+  async send({ signal, ...sent }: Sending): Promise<Part> {
+    const part = new this.#library.UploadPartCommand({ ...this.#at, ...sent });
+    const ask = (abortSignal: AbortSignal) => this.#client.send(part, { abortSignal });
+    const { ETag } = await within({ ms: this.#times.part, signal, ask });
+    return { ETag, PartNumber: sent.PartNumber };
+  }
+
+  /** It may have been completed though the answer says otherwise, or never came: then asking again finds no upload any more. */
+  async complete(upload: Upload): Promise<void> {
+    const { UploadId, parts } = upload;
+    const MultipartUpload = { Parts: [...parts] };
+    const asked = new this.#library.CompleteMultipartUploadCommand({ ...this.#at, UploadId, MultipartUpload });
+    const ask = (abortSignal: AbortSignal) => this.#client.send(asked, { abortSignal });
+    try {
+      await within({ ms: this.#times.complete, ask });
+    } catch (error) {
+      const found = await this.#look().catch(() => null);
+      if (found === null || !isOf(upload, found)) throw error;
+    }
+  }
+
+  #look(): Promise<HeadObjectCommandOutput> {
+    const asked = new this.#library.HeadObjectCommand(this.#at);
+    return within({ ms: this.#times.plain, ask: (abortSignal) => this.#client.send(asked, { abortSignal }) });
+  }
+
+  /** No signal ends it: nothing is to be left. */
+  async abort(UploadId: string): Promise<void> {
+    const asked = new this.#library.AbortMultipartUploadCommand({ ...this.#at, UploadId });
+    const ask = (abortSignal: AbortSignal) => this.#client.send(asked, { abortSignal }).catch(unlessGone);
+    await within<unknown>({ ms: this.#times.plain, ask });
+  }
+}
+
+const MARK = 'farthing-upload';
+
+/** Of this upload by its mark, or, in a store that keeps none, of the same bytes by the sum that S3 gives uploads in parts. */
+function isOf({ mark, parts, size }: Upload, { ContentLength, ETag, Metadata }: HeadObjectCommandOutput): boolean {
+  if (ContentLength !== size) return false;
+  return Metadata?.[MARK] === mark || (ETag !== undefined && plain(ETag) === sumOf(parts));
+}
+
+function sumOf(parts: readonly Part[]): string {
+  const sums = parts.map(({ ETag = '' }) => Buffer.from(plain(ETag), 'hex'));
+  return `${createHash('md5').update(Buffer.concat(sums)).digest('hex')}-${parts.length}`;
+}
+
+function plain(ETag: string): string {
+  return ETag.replaceAll('"', '');
 }
 
 /** Pieces put together until they are as long as a part. */
@@ -91,56 +155,6 @@ async function presigned(options: S3Options, key: string, seconds: number): Prom
   return getSignedUrl(await clientOf(options), asked, { expiresIn: seconds });
 }
 
-async function library() {
-  try {
-    return await import('@aws-sdk/client-s3');
-  } catch (error) {
-    throw new FarthingError('system_error', 'the library for S3 is not installed (@aws-sdk/client-s3)', {
-      cause: error,
-    });
-  }
-}
-
-const TIMEOUTS = { connectionTimeout: 10_000, requestTimeout: 300_000 };
-
-async function clientOf(options: S3Options): Promise<S3Client> {
-  const { S3Client } = await library();
-  const { access_key_id, secret_access_key, session_token } = options.credentials;
-  const session = session_token === null ? {} : { sessionToken: session_token };
-  return new S3Client({
-    region: options.region,
-    forcePathStyle: options.path_style,
-    credentials: { accessKeyId: access_key_id, secretAccessKey: secret_access_key, ...session },
-    ...(options.endpoint === null ? {} : { endpoint: options.endpoint }),
-    // Not all that speaks S3 knows the newer checksums.
-    requestChecksumCalculation: 'WHEN_REQUIRED',
-    responseChecksumValidation: 'WHEN_REQUIRED',
-    maxAttempts: 3,
-    requestHandler: { ...TIMEOUTS, ...agentsFor(options) },
-  });
-}
-
-function agentsFor({ allow_private_addresses }: S3Options) {
-  if (allow_private_addresses) return { httpAgent: new HttpAgent(), httpsAgent: new HttpsAgent() };
-  return { httpAgent: new RequestFilteringHttpAgent(), httpsAgent: new RequestFilteringHttpsAgent() };
-}
-
-type S3Failure = { name?: string; message?: string; $metadata?: { httpStatusCode?: number } };
-
 function unlessGone(error: S3Failure): void {
   if (error.name !== 'NoSuchUpload' && error.$metadata?.httpStatusCode !== 404) throw error;
-}
-
-/** What S3 refuses it refuses again: the bucket, the credentials, what they may do. The rest may pass. */
-async function inWords<Result>(work: () => Promise<Result>): Promise<Result> {
-  try {
-    return await work();
-  } catch (error) {
-    const { name = 'Error', $metadata } = error as S3Failure;
-    const status = $metadata?.httpStatusCode;
-    if (status === undefined || error instanceof FarthingError) throw error;
-    if (status >= 400 && status < 500 && status !== 408 && status !== 429)
-      throw notAllowed(`S3 refused it: ${name} (${status})`);
-    throw unavailable(`S3 (${name}, ${status})`);
-  }
 }
