@@ -4,6 +4,7 @@ import type { ProviderType } from '../connection/record.ts';
 import { invalid } from '../error.ts';
 import { METADATA_FIELDS_MAX, metadataField } from '../export/metadata-field.ts';
 import { compression, EXPORT_ENTITY_TYPES, exportFormat } from '../export/record.ts';
+import { isSpecialHost } from '../network/special-addresses.ts';
 import { anyCase, baseFields, orDefault, orNull } from '../record.ts';
 import { INTERVALS } from './interval.ts';
 
@@ -70,10 +71,20 @@ export function checkScheduledTask({ interval, job_config, provider_type, may_be
   const { bucket, endpoint_url, use_path_style, virtual_host_style } = job_config;
   if (provider_type === 'directory') return refuseOfS3(job_config);
   if (bucket === null) throw invalid('job_config.bucket', 'is required');
-  if (endpoint_url !== null && !may_be_private && !endpoint_url.toLowerCase().startsWith('https:'))
-    throw invalid('job_config.endpoint_url', 'must be an https URL');
+  if (endpoint_url !== null) checkEndpoint(endpoint_url, may_be_private);
   if (use_path_style !== null && use_path_style === virtual_host_style)
     throw invalid('job_config.virtual_host_style', 'is the opposite of use_path_style');
+}
+
+/** An address alone, of a host whose own address is public; where a name leads is seen when it is connected to. Nothing of it is said again. */
+function checkEndpoint(endpoint_url: string, may_be_private: boolean): void {
+  const field = 'job_config.endpoint_url';
+  const { protocol, hostname, username, password, pathname, search, hash } = new URL(endpoint_url);
+  if (protocol !== 'https:' && !may_be_private) throw invalid(field, 'must be an https URL');
+  if (username !== '' || password !== '') throw invalid(field, 'must not hold a user or a password');
+  if (pathname !== '/' || search !== '' || hash !== '')
+    throw invalid(field, 'must be a host alone, without a path, a query or a fragment');
+  if (isSpecialHost(hostname) && !may_be_private) throw invalid(field, 'must be of a host with a public address');
 }
 
 const OF_S3 = ['bucket', 'region', 'encryption', 'endpoint_url', 'use_path_style', 'virtual_host_style'] as const;

@@ -257,6 +257,10 @@ describe('scheduled exports', () => {
       [{ entity_type: 'nothing' }, 'entity_type'],
       [{ connection_id: store.id }, 'job_config.bucket'],
       [{ job_config: { bucket: 'exports' } }, 'job_config.bucket'],
+      [
+        { ...to_store, job_config: { bucket: 'exports', endpoint_url: endpoint_url.replace('//', '//user:S3RVER@') } },
+        'job_config.endpoint_url',
+      ],
       [{ job_config: { key_prefix: '../other' } }, 'job_config.key_prefix'],
       [{ job_config: { key_prefix: 'a/./b' } }, 'job_config.key_prefix'],
       [
@@ -274,7 +278,9 @@ describe('scheduled exports', () => {
     ];
     for (const [fields, field] of cases) {
       const body = { connection_id: folder.id, entity_type: 'events', interval: 'hourly', job_config: {}, ...fields };
-      expect((await refusal('POST', '/tasks/scheduled', body)).details.field, JSON.stringify(fields)).to.equal(field);
+      const refused = await refusal('POST', '/tasks/scheduled', body);
+      expect(refused.details.field, JSON.stringify(fields)).to.equal(field);
+      expect(JSON.stringify(refused)).to.not.include('S3RVER');
     }
     for (const provider_type of ['stripe', 's3'])
       expect((await refusal('POST', '/connections', { name: 'x', provider_type })).details.field).to.be.oneOf([
@@ -314,6 +320,25 @@ describe('the directory of exports', () => {
       });
       expect(answer.status).to.equal(400);
       expect(answer.body.message).to.match(/EXPORT_DIRECTORY/);
+    } finally {
+      await world.stop();
+    }
+  });
+});
+
+describe('an endpoint of S3', () => {
+  it('at a private address is refused by name, without the setting that lets it pass', async () => {
+    const world = await startWorld();
+    try {
+      const store = await world.post('/connections', {
+        name: 'Store',
+        provider_type: 's3',
+        encrypted_secret_data: { s3: KEYS },
+      });
+      const job_config = { bucket: 'exports', endpoint_url: 'https://169.254.169.254' };
+      const body = { connection_id: store.id, entity_type: 'events', interval: 'hourly', job_config };
+      const answer = await world.api.request('POST', '/tasks/scheduled', { body });
+      expect([answer.status, answer.body.details.field]).to.deep.equal([400, 'job_config.endpoint_url']);
     } finally {
       await world.stop();
     }
