@@ -5,7 +5,6 @@
 import type { PricedItem } from '../../core/billing/line-amount.ts';
 import { byId } from '../../core/by-id.ts';
 import { Decimal } from '../../core/decimal.ts';
-import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Member } from '../../core/subscription/members.ts';
 import { instantOf, type Microseconds, msOf, usOf } from '../../core/time/instant.ts';
@@ -72,33 +71,6 @@ export async function gatherAnalyticsItems(database: Database, scope: Scope, ask
           },
         ];
   });
-}
-
-/** By customer, the meters that are billed of them by the subscription of another, in which they take part: also those without a feature. */
-export async function billedElsewhere(
-  database: Database,
-  scope: Scope,
-  customers: readonly CustomerModel[],
-): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
-  const heirs = await SubscriptionModel.in(scope, database)
-    .select('customer_id', 'parent_subscription_id')
-    .whereIn('customer_id', ids(customers))
-    .where({ subscription_type: 'INHERITED', status: 'published' });
-  if (heirs.length === 0) return new Map();
-  const lines = await SubscriptionLineItemModel.in(scope, database)
-    .select('subscription_id', 'meter_id')
-    .whereIn('subscription_id', [...new Set(heirs.map(({ parent_subscription_id: id }) => id ?? ''))])
-    .where({ status: 'published', price_type: 'USAGE' });
-  const meters = groupBy(lines, ({ subscription_id }) => subscription_id);
-  const metersOf = (parent: string | null | undefined) =>
-    (meters.get(parent ?? '') ?? []).flatMap(({ meter_id }) => meter_id ?? []);
-  return new Map(
-    Array.from(
-      groupBy(heirs, ({ customer_id }) => customer_id),
-      ([id, of]) =>
-        [id, new Set(of.flatMap(({ parent_subscription_id }) => metersOf(parent_subscription_id)))] as const,
-    ),
-  );
 }
 
 function subscriptionsOf(database: Database, scope: Scope, customers: readonly CustomerModel[] | null) {

@@ -27,7 +27,7 @@ import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
 import { customersAsked } from '../billing/members.ts';
 import { type AskedIds, askedRecords } from './analytics-asked.ts';
 import { costsOf, type TimesOfDay } from './analytics-costs.ts';
-import { type AnalyticsItem, billedElsewhere, gatherAnalyticsItems } from './analytics-items.ts';
+import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 
 export type AnalyticsAsked = AskedIds & {
   readonly sources: readonly string[] | null;
@@ -89,7 +89,7 @@ export async function usageAnalytics(stores: Stores, scope: Scope, asked: Analyt
     asked,
     subjects: [
       ...all.filter((item) => isAsked(item.meter)).map(subjectOf),
-      ...(await unbilled(stores, scope, { asked, customers, features, items: all, isAsked })),
+      ...(await unbilled(stores, scope, { asked, customers, items: all, isAsked })),
     ],
   });
   const rows: AnalyticsRow[] = [];
@@ -139,31 +139,30 @@ function subjectOf(item: AnalyticsItem): Subject {
 type Unbilled = {
   asked: AnalyticsAsked;
   customers: readonly CustomerModel[] | null;
-  features: ReadonlyMap<string, FeatureModel>;
   items: readonly AnalyticsItem[];
   isAsked: (meter: { id: string }) => boolean;
 };
 
-/** Meters of the customers' events that none of their line items bills; of all customers at once nobody can read them. */
+/**
+ * Meters of the customers' events that none of their line items bills, with a feature or without; of all customers at once nobody can read them.
+ * Which events there are is asked before customers are put beside meters: an environment may have a thousand of each.
+ */
 async function unbilled(
   stores: Stores,
   scope: Scope,
-  { asked, customers, features, items, isAsked }: Unbilled,
+  { asked, customers, items, isAsked }: Unbilled,
 ): Promise<Subject[]> {
   if (customers === null) return [];
-  const { start_us, end_us } = asked;
   const billed = new Set(items.map((item) => `${item.external_customer_id}/${item.meter.id}`));
-  const elsewhere = await billedElsewhere(stores.postgres, scope, customers);
-  const isShown = (customer: CustomerModel, meter_id: string) =>
-    asked.meter_ids !== null || features.has(meter_id) || elsewhere.get(customer.id)?.has(meter_id);
-  const withoutItem = (meter_id: string) =>
-    customers.filter((customer) => !billed.has(`${customer.external_id}/${meter_id}`) && isShown(customer, meter_id));
-  const known = new Set([...features.keys(), ...[...elsewhere.values()].flatMap((meters) => [...meters])]);
-  const ids = (asked.meter_ids ?? [...known]).filter((id) => withoutItem(id).length > 0);
-  if (ids.length === 0) return [];
-  const shown = await MeterModel.in(scope, stores.postgres).where('status', 'published').whereIn('id', ids);
-  const left = shown.filter(isAsked).flatMap((meter) =>
-    withoutItem(meter.id).map(({ external_id, timezone }) => ({
+  const withoutItem = (meter: MeterModel) =>
+    customers.filter(({ external_id }) => !billed.has(`${external_id}/${meter.id}`));
+  const published = await MeterModel.in(scope, stores.postgres).where('status', 'published');
+  const meters = published.filter((meter) => isAsked(meter) && withoutItem(meter).length > 0);
+  const names = await namesToMeasure(stores, scope, { asked, customers, count: meters.length });
+  const seen = names === null ? meters : meters.filter(({ event_name }) => names.has(event_name));
+  const { start_us, end_us } = asked;
+  return seen.flatMap((meter) =>
+    withoutItem(meter).map(({ external_id, timezone }) => ({
       item: null,
       meter,
       external_customer_id: external_id,
@@ -175,8 +174,6 @@ async function unbilled(
       anchor_ms: null,
     })),
   );
-  const names = await namesToMeasure(stores, scope, { asked, left });
-  return names === null ? left : left.filter(({ meter }) => names.has(meter.event_name));
 }
 
 /** More meters than these are asked for only where there are events of their name; a few are measured, and have rows or not. */
@@ -186,13 +183,17 @@ const MEASURED_UNSEEN_MAX = 20;
 async function namesToMeasure(
   stores: Stores,
   scope: Scope,
-  { asked, left }: { asked: AnalyticsAsked; left: readonly Subject[] },
+  { asked, customers, count }: { asked: AnalyticsAsked; customers: readonly CustomerModel[]; count: number },
 ): Promise<ReadonlySet<string> | null> {
-  const count = new Set(left.map(({ meter }) => meter.id)).size;
   if (count === 0 || (count <= MEASURED_UNSEEN_MAX && isSmall(asked))) return null;
-  const customers = [...new Set(left.map(({ external_customer_id }) => external_customer_id))];
   const { start_us, end_us } = asked;
-  const names = await eventNamesOf.ask(stores.clickhouse, { ...pick(scope), customers, start_us, end_us });
+  const external_ids = customers.map(({ external_id }) => external_id);
+  const names = await eventNamesOf.ask(stores.clickhouse, {
+    ...pick(scope),
+    customers: external_ids,
+    start_us,
+    end_us,
+  });
   return new Set(names.map(({ event_name }) => event_name));
 }
 
