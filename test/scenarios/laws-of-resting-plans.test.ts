@@ -121,7 +121,7 @@ describe('laws of resting plans', function () {
   }
 
   it('what becomes final says what a plan would say, whatever has happened while the draft rested', async () => {
-    const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+    const seed = Math.floor(Math.random() * 2 ** 31);
     for (const one of fc.sample(months(restless.deeds), { numRuns: samples(14), seed }))
       await live(one).catch((error) => {
         throw new Error(`seed ${seed}: ${JSON.stringify(one)}`, { cause: error });
