@@ -8,12 +8,13 @@ import type { Knex } from 'knex';
 import { readAddresses } from '../../storage/embedded/addresses.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import { type ServiceProcess, startServiceProcess, temporaryDirectory } from '../support/service.ts';
+import { isSettled } from '../support/settled.ts';
 import { until } from '../support/until.ts';
 
 const SENDERS = 40;
 /** More than are kept in the log behind what was committed, and than a service reads at once that was started with `FEW`. */
 const LONG = 1_400;
-/** In two parts, one of them is that long: the first may have been read before the others were sent. */
+/** All of them are there before the slice is cut, and a batch of the log holds no more than two thousand. */
 const EVENTS = 3_000;
 const FEW = { SLICE_EVENTS_MAX: '300' };
 /** A lease of who was killed runs out first, and the machine may be busy. */
@@ -37,7 +38,6 @@ describe('kill -9, and once more while the unfinished slice is in hand', functio
     service = await startServiceProcess(settings);
     const meter = { name: 'calls', event_name: 'call', aggregation: { type: 'COUNT' }, reset_usage: 'BILLING_PERIOD' };
     const { body } = await service.request('POST', '/meters', { body: meter });
-    await settled(service);
     await killInALongSlice(service, DATA_DIR);
     // What is read at once is now less than the slice.
     service = await startServiceProcess({ ...settings, ...FEW });
@@ -56,6 +56,7 @@ async function killInALongSlice(service: ServiceProcess, dataDir: string): Promi
   const postgres = connectPostgres(readAddresses(dataDir)!.postgres_url);
   const clickhouse = service.store('clickhouse');
   const letGo = await holdFinishOfLongSlices(postgres);
+  const letMessagesCome = await holdMessages(service, postgres);
   process.kill(clickhouse, 'SIGSTOP');
   await sendOne(service, 0);
   await until('a slice of one', () => hasSliceOf(postgres, 1));
@@ -64,6 +65,7 @@ async function killInALongSlice(service: ServiceProcess, dataDir: string): Promi
     while (sent < EVENTS) await sendOne(service, ++sent);
   };
   await Promise.all(Array.from({ length: SENDERS }, sender));
+  await letMessagesCome();
   process.kill(clickhouse, 'SIGCONT');
   try {
     await until('a long slice', () => hasSliceOf(postgres, LONG), PATIENCE_MS);
@@ -73,6 +75,27 @@ async function killInALongSlice(service: ServiceProcess, dataDir: string): Promi
     await letGo();
     await postgres.destroy();
   }
+}
+
+/**
+ * A control message is a slice of its own: one that comes while events are sent, as that for daily rollups soon after a start, cuts
+ * what is read at once in two, each of them short. So all that are wanted have come, and none can.
+ */
+async function holdMessages(service: ServiceProcess, postgres: Knex): Promise<() => Promise<void>> {
+  const transaction = await until(
+    'every message has come through the log',
+    async () => {
+      const held = await postgres.transaction();
+      await held.raw('lock table log_outbox in exclusive mode');
+      if (await isSettled(held, () => hasCaughtUp(service))) return held;
+      await held.rollback();
+      return null;
+    },
+    PATIENCE_MS,
+  );
+  return async () => {
+    await transaction.rollback();
+  };
 }
 
 /** Otherwise a fast machine is done with the slice between two looks at it. */
@@ -127,14 +150,12 @@ async function sendOne(service: ServiceProcess, number: number): Promise<void> {
   expect(answer.status, answer.text).to.equal(202);
 }
 
-/** Everything that was accepted has had its effect, and every meter has seen its past. */
+/** Everything that was accepted has had its effect. */
 async function settled(service: ServiceProcess): Promise<void> {
-  await until(
-    'the pipeline has caught up',
-    async () => {
-      const { status, body } = await service.request('GET', '/events/monitoring');
-      return status === 200 && body.consumption_lag === 0 && body.post_processing_lag === 0;
-    },
-    PATIENCE_MS,
-  );
+  await until('the pipeline has caught up', () => hasCaughtUp(service), PATIENCE_MS);
+}
+
+async function hasCaughtUp(service: ServiceProcess): Promise<boolean> {
+  const { status, body } = await service.request('GET', '/events/monitoring');
+  return status === 200 && body.consumption_lag === 0 && body.post_processing_lag === 0;
 }
