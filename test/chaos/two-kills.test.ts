@@ -43,6 +43,7 @@ describe('kill -9, and once more while the unfinished slice is in hand', functio
     service = await startServiceProcess({ ...settings, ...FEW });
     await killWhenItIsInHand(service, DATA_DIR);
     service = await startServiceProcess({ ...settings, ...FEW });
+    await letItPlan(DATA_DIR);
     await settled(service);
     const question = { meter_id: body.id, start_time: '2026-03-01T00:00:00Z', end_time: '2026-03-02T00:00:00Z' };
     const usage = await service.request('POST', '/events/usage/meter', { body: question });
@@ -98,12 +99,18 @@ async function holdMessages(service: ServiceProcess, postgres: Knex): Promise<()
   };
 }
 
-/** Otherwise a fast machine is done with the slice between two looks at it. */
+/** Otherwise a fast machine is done with the slice between two looks at it. Until it is told, it is not planned again either. */
 async function holdFinishOfLongSlices(postgres: Knex): Promise<() => Promise<void>> {
   await postgres.raw(`create function wait_to_finish() returns trigger language plpgsql as
     'begin perform pg_advisory_xact_lock_shared(${HELD}); return new; end'`);
   await postgres.raw(`create trigger wait_to_finish before update on slices for each row
     when (new.slice_to is null and old.slice_to - old.slice_from >= ${LONG}) execute function wait_to_finish()`);
+  await postgres.raw(`create table let_it_plan ()`);
+  await postgres.raw(`create function wait_to_plan() returns trigger language plpgsql as
+    'begin while not exists (select from let_it_plan) loop perform pg_sleep(0.02); end loop; return new; end'`);
+  await postgres.raw(`create trigger wait_to_plan before update on slices for each row
+    when (new.epoch = old.epoch and new.phase = old.phase and new.slice_from = old.slice_from
+          and new.slice_to - old.slice_from >= ${LONG}) execute function wait_to_plan()`);
   const transaction = await postgres.transaction();
   await transaction.raw(`select pg_advisory_xact_lock(${HELD})`);
   return async () => {
@@ -114,24 +121,26 @@ async function holdFinishOfLongSlices(postgres: Knex): Promise<() => Promise<voi
 /** The worker has the partition, and waits to plan what it has read of the slice: all of it. */
 async function killWhenItIsInHand(service: ServiceProcess, dataDir: string): Promise<void> {
   const postgres = connectPostgres(readAddresses(dataDir)!.postgres_url);
-  const transaction = await postgres.transaction();
-  const { rows } = await transaction.raw(`select phase from slices where partition = 0 for update`);
-  expect(rows[0].phase, 'the slice is not finished yet').to.not.equal('idle');
   const waitsToPlan = async () => {
     const waiting = await postgres.raw(
       `select from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock' and query like '%update slices%'`,
+        where datname = current_database() and wait_event = 'PgSleep' and query like '%update slices%'`,
     );
-    return waiting.rows.length > 0;
+    return waiting.rows.length > 0 && (await hasSliceOf(postgres, LONG));
   };
   try {
     await until('it waits to plan the slice', waitsToPlan, PATIENCE_MS);
   } finally {
     service.child.kill('SIGKILL');
     await service.ended;
-    await transaction.rollback().catch(() => {}); // Its Postgres has ended, too.
     await postgres.destroy();
   }
+}
+
+async function letItPlan(dataDir: string): Promise<void> {
+  const postgres = connectPostgres(readAddresses(dataDir)!.postgres_url);
+  await postgres.raw('insert into let_it_plan default values');
+  await postgres.destroy();
 }
 
 async function hasSliceOf(postgres: Knex, records: number): Promise<boolean> {
