@@ -197,19 +197,33 @@ function lessGranted(cost: Decimal, { allowances, free }: PricedUsage): Decimal 
   return free === null ? Decimal.min(above, cost) : Decimal.max(above, cost);
 }
 
-function pricedByWindow(item: PricedItem, range: Period, { measured, currency }: Pricing): Priced {
+/** What each time of day of its windowed commitment comes to in a usage charge: together the charge before it is rounded. */
+export function timesOfDay(
+  item: PricedItem,
+  window: Period,
+  { measured }: { measured: MeasuredUsage },
+): WindowedCharge['by_time'] {
+  return windowedOf(item, window, { ...measured, ...afterAllowances(measured) }).by_time;
+}
+
+function windowedOf(item: PricedItem, range: Period, { buckets, bucket_starts, as_of }: MeasuredUsage): WindowedCharge {
   const { commitment, price } = item;
-  const { buckets, bucket_starts, as_of } = measured;
   if (!commitment?.windows || !buckets || bucket_starts?.length !== buckets.length)
     throw new FarthingError('system_error', `the windows of line item ${item.id} were not read`);
   const used = buckets.map((values, index) => ({ at: bucket_starts[index]!, values }));
-  const charged = windowedCharge({
+  return windowedCharge({
     commitment: { ...commitment, windows: commitment.windows },
     price,
     range,
     over_until: instantOf(as_of),
     used,
   });
+}
+
+function pricedByWindow(item: PricedItem, range: Period, { measured, currency }: Pricing): Priced {
+  const charged = windowedOf(item, range, measured);
+  const { price } = item;
+  const commitment = item.commitment!;
   const amount = commitment.value === null ? ZERO : committedAmount(commitment.type, commitment.value, price);
   return {
     base: charged.base,
