@@ -132,6 +132,46 @@ describe('scheduled files: each record in one', () => {
     expect(files.slice(2).map((ids) => ids.toSorted())).to.deep.equal([['ahead', 'very-late'], []]);
   });
 
+  it('files from before there were cuts: what they have is in none that follows, and what comes late is', async () => {
+    world.at('2026-02-01T10:20:00Z');
+    const scheduled = await schedule('events');
+    await send(event('of-before', '2026-02-01T10:05:00Z'));
+    await due('2026-02-01T11:00:30Z');
+    expect(await filesOf(scheduled, 1)).to.deep.equal([['of-before']]);
+    await world.api.services.postgres('tasks').update({ cut_number: null, cut_offsets: null });
+    await send(event('of-then', '2026-02-01T11:05:00Z'));
+    await due('2026-02-01T12:00:30Z');
+    expect((await filesOf(scheduled, 2))[1]).to.deep.equal(['of-then']);
+    await send(event('late-of-before', '2026-02-01T10:06:00Z'));
+    await due('2026-02-01T13:00:30Z');
+    expect((await filesOf(scheduled, 3))[2]).to.deep.equal(['late-of-before']);
+  });
+
+  it('a file that is tried again has the same records, and what came since is in the next', async () => {
+    world.at('2026-02-02T10:20:00Z');
+    const scheduled = await schedule('events');
+    await send(event('at-first', '2026-02-02T10:05:00Z'));
+    await due('2026-02-02T11:00:30Z');
+    await filesOf(scheduled, 1);
+    const { scope } = world.api;
+    const back = { task_status: 'FAILED', completed_at: null, failed_at: '2026-02-02T11:01:00Z' };
+    // Its status moves forwards alone: that it had failed is said behind the back of the database's rules.
+    await world.api.services.postgres.transaction(async (database) => {
+      await database.raw('set local session_replication_role = replica');
+      await database('tasks')
+        .where({ ...scope, scheduled_task_id: scheduled.id })
+        .update(back);
+    });
+    await send(event('since', '2026-02-02T10:06:00Z'));
+    const [task] = await tasksOf(scheduled);
+    const answer = await world.api.request('PUT', `/tasks/${task.id}/status`, { body: { task_status: 'PROCESSING' } });
+    expect(answer.status, answer.text).to.equal(200);
+    await until('the second try', async () => (await tasksOf(scheduled))[0].task_status === 'COMPLETED');
+    expect(await filesOf(scheduled, 1)).to.deep.equal([['at-first']]);
+    await due('2026-02-02T12:00:30Z');
+    expect(await filesOf(scheduled, 2)).to.deep.equal([['at-first'], ['since']]);
+  });
+
   it('an event that is corrected is in the file of what was sent, once, wherever the correction puts it', async () => {
     world.at('2026-03-02T10:20:00Z');
     const scheduled = await schedule('events');
