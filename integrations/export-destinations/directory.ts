@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { createReadStream, type ReadStream } from 'node:fs';
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { FarthingError } from '../../core/error.ts';
+import { FarthingError, unavailable } from '../../core/error.ts';
 import type { ExportDestination, NewFile, WrittenFile } from './destination.ts';
 
 export function directoryDestination(root: string): ExportDestination {
@@ -12,18 +12,18 @@ export function directoryDestination(root: string): ExportDestination {
 
 async function writeBelow(root: string, { key, bytes, signal, begun, onBegin }: NewFile): Promise<WrittenFile> {
   const path = join(root, key);
-  if (begun !== null) await rm(partial(path, begun), { force: true });
+  if (begun !== null) await onDisk(rm(partial(path, begun), { force: true }));
   const mark = randomBytes(8).toString('hex');
   await onBegin(mark);
-  await mkdir(dirname(path), { recursive: true, mode: 0o750 });
+  await onDisk(mkdir(dirname(path), { recursive: true, mode: 0o750 }));
   const unfinished = partial(path, mark);
-  const file = await open(unfinished, 'wx', 0o640);
+  const file = await onDisk(open(unfinished, 'wx', 0o640));
   try {
     for await (const piece of bytes) {
       signal.throwIfAborted();
-      await file.writeFile(piece);
+      await onDisk(file.writeFile(piece));
     }
-    await file.sync();
+    await onDisk(file.sync());
   } catch (error) {
     await rm(unfinished, { force: true });
     throw error;
@@ -33,11 +33,20 @@ async function writeBelow(root: string, { key, bytes, signal, begun, onBegin }: 
   return {
     url: `file:${key}`,
     commit: async () => {
-      await rename(unfinished, path);
-      await syncDirectory(dirname(path));
+      await onDisk(rename(unfinished, path));
+      await onDisk(syncDirectory(dirname(path)));
     },
     discard: () => rm(unfinished, { force: true }),
   };
+}
+
+/** What the disk says in its own words (ENOSPC, EROFS, EACCES): whoever looks after the service can mend it, and it is tried again until then. */
+async function onDisk<Result>(work: Promise<Result>): Promise<Result> {
+  try {
+    return await work;
+  } catch (error) {
+    throw unavailable(`the directory for exports (${(error as NodeJS.ErrnoException).code})`, error);
+  }
 }
 
 function partial(path: string, mark: string): string {

@@ -238,6 +238,24 @@ describe('scheduled exports', () => {
     );
   });
 
+  it('an address of a file is good for a quarter of an hour, and no longer', async () => {
+    const now = world.api.services.clock();
+    const tasks: Answer[] = (await world.get('/tasks?task_status=COMPLETED&limit=1000')).items;
+    const ofDirectory = tasks.find(({ file_url }) => file_url.startsWith('file:'));
+    const { download_url } = await world.get(`/tasks/${ofDirectory.id}/download`);
+    const after = async (minutes: number) => {
+      world.at(new Date(now.getTime() + minutes * 60_000).toISOString());
+      const answer = await fetch(download_url);
+      await answer.arrayBuffer();
+      return answer.status;
+    };
+    expect([await after(14), await after(16)]).to.deep.equal([200, 404]);
+    world.at(now.toISOString());
+    const ofStore = tasks.find(({ file_url }) => file_url.startsWith('s3:'));
+    const { download_url: signed } = await world.get(`/tasks/${ofStore.id}/download`);
+    expect(new URL(signed).searchParams.get('X-Amz-Expires')).to.equal('900');
+  });
+
   it('credentials are sealed, and in no answer and no entry of the audit log', async () => {
     const [{ secret }] = await world.api.services.postgres('connections').where({ id: store.id }).select('secret');
     expect(secret).to.match(/^sealed:/);
