@@ -91,9 +91,9 @@ describe('a store that speaks S3', () => {
 
   before(async () => {
     names = await startNamesServer();
-    server = createServer(async (request, response) => {
+    server = createServer((request, response) => {
       response.on('error', () => {});
-      store.answer(request, await buffer(request), response);
+      void buffer(request).then((body) => store.answer(request, body, response));
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
