@@ -109,8 +109,8 @@ function xminOf(snapshot: string): bigint {
   return BigInt(snapshot.split(':')[0]!);
 }
 
-/** Who has asked for a look: told of it in its own turn, without a promise for each of thousands in a second. */
-type Waiting = { seen(look: Look): void; failed(error: unknown): void };
+/** Who has asked for a look: told of it in its own turn, without a promise for each of thousands in a second. Null where it failed. */
+type Waiting = (look: Look | null, error?: unknown) => void;
 
 /** One look at a time: who asks while it is out is told of the next one, so that each begins after all whom it answers have asked. */
 class LookDesk {
@@ -140,12 +140,14 @@ class LookDesk {
       const began = performance.now();
       const asked = this.#waiting;
       this.#waiting = [];
+      let look: Look | null = null;
+      let failure: unknown;
       try {
-        const look = await this.#looks.next(this.#database);
-        for (const { seen } of asked) seen(look);
+        look = await this.#looks.next(this.#database);
       } catch (error) {
-        for (const { failed } of asked) failed(error);
+        failure = error;
       }
+      for (const told of asked) told(look, failure);
       const isQuick = performance.now() - began < QUICK_MS;
       if (this.#waiting.length > 0 && !isQuick) await new Promise((resolve) => setTimeout(resolve, REST_MS));
     }
@@ -155,7 +157,7 @@ class LookDesk {
 
 const desks = new WeakMap<Database, LookDesk>();
 
-/** The next one, of `database`, the pool of the process. `seen` and `failed` do not throw. */
+/** The next one, of `database`, the pool of the process. `waiting` does not throw. */
 export function whenLooked(database: Database, waiting: Waiting): void {
   deskOf(database).ask(waiting);
 }
@@ -168,7 +170,9 @@ function deskOf(database: Database): LookDesk {
 
 /** The same for who waits for it. */
 export function nextLook(database: Database): Promise<Look> {
-  return new Promise((seen, failed) => whenLooked(database, { seen, failed }));
+  return new Promise((seen, failed) =>
+    whenLooked(database, (look, error) => (look === null ? failed(error) : seen(look))),
+  );
 }
 
 /** What this transaction writes is no change to whoever asks for changes by others; to be said before it is committed. */
