@@ -37,7 +37,12 @@ export async function startService(
 ): Promise<EmbeddedService> {
   const child = fork(fileURLToPath(new URL('./serve.ts', import.meta.url)), [JSON.stringify({ part, dir, settings })], {
     execPath: NODE,
-    execArgv: [...NODE_FLAGS, '--expose-gc', ...profiling()],
+    execArgv: [
+      ...NODE_FLAGS,
+      '--expose-gc',
+      ...(process.env['SVCFLAGS'] ?? '').split(' ').filter(Boolean),
+      ...profiling(),
+    ],
     serialization: 'advanced',
   });
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
