@@ -37,12 +37,7 @@ export async function startService(
 ): Promise<EmbeddedService> {
   const child = fork(fileURLToPath(new URL('./serve.ts', import.meta.url)), [JSON.stringify({ part, dir, settings })], {
     execPath: NODE,
-    execArgv: [
-      ...NODE_FLAGS,
-      '--expose-gc',
-      ...(process.env['SVCFLAGS'] ?? '').split(' ').filter(Boolean),
-      ...profiling(),
-    ],
+    execArgv: [...NODE_FLAGS, '--expose-gc', ...profiling()],
     serialization: 'advanced',
   });
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
