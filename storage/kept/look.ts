@@ -31,6 +31,8 @@ const CHANGES_MAX = 500_000;
 /** A look that takes longer is that of a busy database, and of a machine on which each one that comes too soon makes the others later. */
 const QUICK_MS = 2;
 const REST_MS = 1;
+/** Where so many are to be told, the next look begins before: the store is at work on it while they are answered. */
+const MANY = 8;
 
 const LOOK = `
   with last as (select coalesce($1::pg_snapshot, pg_current_snapshot()) as seen)
@@ -54,8 +56,9 @@ class Looks {
   /** Numbers of transactions. */
   readonly #left_out = new Set<string>();
 
-  async next(database: Database): Promise<Look> {
-    const { rows } = await prepared(database, { name: 'look', text: LOOK, values: [this.#snapshot] });
+  async next(connection: Connection): Promise<Look> {
+    // Prepared: to plan it costs more than to answer it.
+    const { rows } = await connection.query({ name: 'look', text: LOOK, values: [this.#snapshot] });
     const [{ snapshot, horizon, changed }] = rows as [Seen];
     this.#number++;
     // What came between the two may have been forgotten there.
@@ -66,7 +69,9 @@ class Looks {
     for (const xid of this.#left_out) if (BigInt(xid) < xminOf(snapshot)) this.#left_out.delete(xid);
     if (changed.length > 0) this.#last_change = this.#number;
     if (this.#changed.size > CHANGES_MAX) this.#forget();
-    const progress = rows.filter((row: { partition: number | null }) => row.partition !== null).map(stateOf);
+    const progress = (rows as Parameters<typeof stateOf>[0][])
+      .filter(({ partition }) => partition !== null)
+      .map(stateOf);
     return {
       number: this.#number,
       progress,
@@ -93,17 +98,8 @@ class Looks {
   }
 }
 
-type Prepared = { readonly name: string; readonly text: string; readonly values: readonly unknown[] };
-
-/** Each connection plans it once: to plan it costs more than to answer it. */
-async function prepared({ client }: Database, statement: Prepared) {
-  const connection = await client.acquireConnection();
-  try {
-    return await connection.query(statement);
-  } finally {
-    await client.releaseConnection(connection);
-  }
-}
+type Prepared = { name: string; text: string; values: unknown[] };
+type Connection = { query(statement: Prepared): Promise<{ rows: unknown[] }> };
 
 function xminOf(snapshot: string): bigint {
   return BigInt(snapshot.split(':')[0]!);
@@ -112,12 +108,23 @@ function xminOf(snapshot: string): bigint {
 /** Who has asked for a look: told of it in its own turn, without a promise for each of thousands in a second. Null where it failed. */
 type Waiting = (look: Look | null, error?: unknown) => void;
 
+/** A look that is out, and who is told of it. */
+type Going = {
+  readonly asked: readonly Waiting[];
+  readonly began_ms: number;
+  readonly seen: Promise<{ readonly look: Look | null; readonly failure?: unknown }>;
+  /** What was done meanwhile, so that its answer waited. */
+  busy_ms: number;
+};
+
 /** One look at a time: who asks while it is out is told of the next one, so that each begins after all whom it answers have asked. */
 class LookDesk {
   readonly #database: Database;
   readonly #looks = new Looks();
   #waiting: Waiting[] = [];
   #isOut = false;
+  /** While anybody waits: to ask the pool for each look costs as much as to answer a read. */
+  #connection: Connection | null = null;
 
   constructor(database: Database) {
     this.#database = database;
@@ -134,24 +141,57 @@ class LookDesk {
 
   async #work(): Promise<void> {
     this.#isOut = true;
-    while (this.#waiting.length > 0) {
-      // Who is about to ask in this round of the event loop is taken along.
-      await new Promise((resolve) => setImmediate(resolve));
-      const began = performance.now();
-      const asked = this.#waiting;
-      this.#waiting = [];
-      let look: Look | null = null;
-      let failure: unknown;
-      try {
-        look = await this.#looks.next(this.#database);
-      } catch (error) {
-        failure = error;
+    for (let next: Going | null = null; next !== null || this.#waiting.length > 0; ) {
+      const going: Going = next ?? (await this.#begun());
+      const { look, failure } = await going.seen;
+      const isQuick = performance.now() - going.began_ms - going.busy_ms < QUICK_MS;
+      if (look === null) await this.#leave();
+      next = null;
+      if (look !== null && isQuick && going.asked.length >= MANY && this.#waiting.length > 0) {
+        next = this.#begin(this.#connection!);
+        // The driver sends it at the end of this turn.
+        await new Promise<void>((resolve) => process.nextTick(resolve));
       }
-      for (const told of asked) told(look, failure);
-      const isQuick = performance.now() - began < QUICK_MS;
-      if (this.#waiting.length > 0 && !isQuick) await new Promise((resolve) => setTimeout(resolve, REST_MS));
+      const told_ms = performance.now();
+      for (const told of going.asked) told(look, failure);
+      if (next !== null) next.busy_ms = performance.now() - told_ms;
+      else if (this.#waiting.length > 0 && !isQuick) await new Promise((resolve) => setTimeout(resolve, REST_MS));
     }
+    await this.#leave();
     this.#isOut = false;
+    // Who has asked while the connection was given back.
+    if (this.#waiting.length > 0) return this.#work();
+  }
+
+  async #begun(): Promise<Going> {
+    try {
+      this.#connection ??= (await this.#database.client.acquireConnection()) as Connection;
+    } catch (failure) {
+      return { ...this.#taken(), seen: Promise.resolve({ look: null, failure }) };
+    }
+    // Who is about to ask in this round of the event loop is taken along.
+    await new Promise((resolve) => setImmediate(resolve));
+    return this.#begin(this.#connection);
+  }
+
+  #begin(connection: Connection): Going {
+    const seen = this.#looks.next(connection).then(
+      (look) => ({ look }),
+      (failure: unknown) => ({ look: null, failure }),
+    );
+    return { ...this.#taken(), seen };
+  }
+
+  #taken() {
+    const asked = this.#waiting;
+    this.#waiting = [];
+    return { asked, began_ms: performance.now(), busy_ms: 0 };
+  }
+
+  async #leave(): Promise<void> {
+    const connection = this.#connection;
+    this.#connection = null;
+    if (connection !== null) await this.#database.client.releaseConnection(connection);
   }
 }
 
