@@ -31,8 +31,6 @@ const CHANGES_MAX = 500_000;
 /** A look that takes longer is that of a busy database, and of a machine on which each one that comes too soon makes the others later. */
 const QUICK_MS = 2;
 const REST_MS = 1;
-/** Where so many are to be told, the next look begins before: the store is at work on it while they are answered. */
-const MANY = 8;
 
 const LOOK = `
   with last as (select coalesce($1::pg_snapshot, pg_current_snapshot()) as seen)
@@ -108,15 +106,6 @@ function xminOf(snapshot: string): bigint {
 /** Who has asked for a look: told of it in its own turn, without a promise for each of thousands in a second. Null where it failed. */
 type Waiting = (look: Look | null, error?: unknown) => void;
 
-/** A look that is out, and who is told of it. */
-type Going = {
-  readonly asked: readonly Waiting[];
-  readonly began_ms: number;
-  readonly seen: Promise<{ readonly look: Look | null; readonly failure?: unknown }>;
-  /** What was done meanwhile, so that its answer waited. */
-  busy_ms: number;
-};
-
 /** One look at a time: who asks while it is out is told of the next one, so that each begins after all whom it answers have asked. */
 class LookDesk {
   readonly #database: Database;
@@ -141,51 +130,29 @@ class LookDesk {
 
   async #work(): Promise<void> {
     this.#isOut = true;
-    for (let next: Going | null = null; next !== null || this.#waiting.length > 0; ) {
-      const going: Going = next ?? (await this.#begun());
-      const { look, failure } = await going.seen;
-      const isQuick = performance.now() - going.began_ms - going.busy_ms < QUICK_MS;
-      if (look === null) await this.#leave();
-      next = null;
-      if (look !== null && isQuick && going.asked.length >= MANY && this.#waiting.length > 0) {
-        next = this.#begin(this.#connection!);
-        // The driver sends it at the end of this turn.
-        await new Promise<void>((resolve) => process.nextTick(resolve));
+    while (this.#waiting.length > 0) {
+      // Who is about to ask in this round of the event loop is taken along.
+      await new Promise((resolve) => setImmediate(resolve));
+      const began = performance.now();
+      const asked = this.#waiting;
+      this.#waiting = [];
+      let look: Look | null = null;
+      let failure: unknown;
+      try {
+        this.#connection ??= (await this.#database.client.acquireConnection()) as Connection;
+        look = await this.#looks.next(this.#connection);
+      } catch (error) {
+        failure = error;
+        await this.#leave();
       }
-      const told_ms = performance.now();
-      for (const told of going.asked) told(look, failure);
-      if (next !== null) next.busy_ms = performance.now() - told_ms;
-      else if (this.#waiting.length > 0 && !isQuick) await new Promise((resolve) => setTimeout(resolve, REST_MS));
+      for (const told of asked) told(look, failure);
+      const isQuick = performance.now() - began < QUICK_MS;
+      if (this.#waiting.length > 0 && !isQuick) await new Promise((resolve) => setTimeout(resolve, REST_MS));
     }
     await this.#leave();
     this.#isOut = false;
     // Who has asked while the connection was given back.
     if (this.#waiting.length > 0) return this.#work();
-  }
-
-  async #begun(): Promise<Going> {
-    try {
-      this.#connection ??= (await this.#database.client.acquireConnection()) as Connection;
-    } catch (failure) {
-      return { ...this.#taken(), seen: Promise.resolve({ look: null, failure }) };
-    }
-    // Who is about to ask in this round of the event loop is taken along.
-    await new Promise((resolve) => setImmediate(resolve));
-    return this.#begin(this.#connection);
-  }
-
-  #begin(connection: Connection): Going {
-    const seen = this.#looks.next(connection).then(
-      (look) => ({ look }),
-      (failure: unknown) => ({ look: null, failure }),
-    );
-    return { ...this.#taken(), seen };
-  }
-
-  #taken() {
-    const asked = this.#waiting;
-    this.#waiting = [];
-    return { asked, began_ms: performance.now(), busy_ms: 0 };
   }
 
   async #leave(): Promise<void> {
