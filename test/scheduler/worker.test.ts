@@ -7,6 +7,7 @@ import { startScheduler } from '../../scheduler/main.ts';
 import { migratePostgres } from '../../sql/migrate.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import type { Transaction } from '../../storage/stores.ts';
+import { startFilesServer } from '../support/files-server.ts';
 import { QUICK, startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
@@ -16,7 +17,7 @@ describe('the job worker', () => {
   let stops: (() => Promise<unknown>)[];
 
   before(async () => {
-    world = await startWorld();
+    world = await startWorld({ config: { IMPORT_ALLOWED_ADDRESSES: '127.0.0.1' } });
     await world.meter('calls');
     await world.plan('Calls', [usage('calls', '2')]);
   });
@@ -76,6 +77,28 @@ describe('the job worker', () => {
     expect(await register.getSingleMetricAsString('farthing_jobs_total')).to.match(
       /farthing_jobs_total\{task="compute-invoice",outcome="completed"\} [1-9]/,
     );
+  });
+
+  it('computes while more tenants than there are places have files that do not come', async () => {
+    const { id } = await draft('beside files', 7);
+    const files = await startFilesServer();
+    stops.push(() => files.stop());
+    files.serve('/slow.csv', (response) => void response.writeHead(200, { 'content-length': '500' }).write('x'));
+    const asked = {
+      task_type: 'IMPORT',
+      entity_type: 'CUSTOMERS',
+      file_type: 'CSV',
+      file_url: `${files.url}/slow.csv`,
+    };
+    for (let tenant = 0; tenant < 5; tenant++) {
+      const { key } = await world.api.otherTenant();
+      const answer = await world.api.request('POST', '/tasks', { body: asked, key });
+      expect(answer.status, answer.text).to.equal(202);
+    }
+    schedule();
+    await until('the places for files are taken', async () => files.asked.length >= 4);
+    expect(await ended(await compute(id))).to.include({ status: 'Completed', attempt: 1 });
+    expect(files.asked).to.have.length(4);
   });
 
   it('tries again what may pass, and says why it failed', async () => {
