@@ -2,10 +2,11 @@
  * All events of a time as they count now, for an export: in one statement, so that an event which is corrected meanwhile is there
  * once, as it was or as it is. As sent they come in the order of the table (by customer, name and time), which needs no memory.
  */
+import { z } from 'zod';
 import type { ExportedEvent } from '../../core/export/events.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
-import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, clickhouseFailure, question, streamedRows } from '../clickhouse/clickhouse.ts';
 
 export type EventsOfTime = Scope & {
   readonly start_us: Microseconds;
@@ -29,14 +30,24 @@ const QUERY = `
        and (event_id, sequence) in (select event_id, max(sequence) from event_corrections where ${SCOPE} group by event_id)
      limit 1 by event_id)`;
 
+const longestEvent = question({
+  name: 'the longest event of a time',
+  sql: `select toUInt32(max(length(properties))) as bytes from events where ${WANTED}`,
+  params: z.object({ tenant_id: z.string(), environment_id: z.string(), start_us: z.number(), end_us: z.number() }),
+  row: z.object({ bytes: z.number() }),
+});
+
 /** Some rows at a time, as they come. */
 export async function* eventsOfTime(
   clickhouse: ClickHouseClient,
   { tenant_id, environment_id, start_us, end_us, signal }: EventsOfTime,
 ): AsyncGenerator<readonly ExportedEvent[]> {
   const query_params = { tenant_id, environment_id, start_us, end_us };
-  const asked = { query: QUERY, query_params, settings: FEW_STREAMS, ...(signal ? { abort_signal: signal } : {}) };
+  const calledOff = signal ? { abort_signal: signal } : {};
   try {
+    const [longest] = await longestEvent.ask(clickhouse, query_params, { ...calledOff, settings: FEW_STREAMS });
+    const settings = { ...FEW_STREAMS, max_block_size: String(rowsPerBlock(longest!.bytes)) };
+    const asked = { query: QUERY, query_params, settings, ...calledOff };
     yield* streamedRows<ExportedEvent>(clickhouse, asked);
   } catch (error) {
     signal?.throwIfAborted();
@@ -45,4 +56,15 @@ export async function* eventsOfTime(
 }
 
 /** Blocks that are read beside each other are in memory beside each other; others want the cores, too. */
-const FEW_STREAMS = { max_threads: 2, max_block_size: '8192' } as const;
+const FEW_STREAMS = { max_threads: 2 } as const;
+
+const ROWS_PER_BLOCK = 8_192;
+const BYTES_PER_BLOCK = 4 * 1_048_576;
+
+/**
+ * Where parts are merged into the order of the table the store makes blocks by their rows, whatever their bytes: with the longest event
+ * in each row they are still bounded, and there is one of each part.
+ */
+function rowsPerBlock(longest_bytes: number): number {
+  return Math.max(1, Math.min(ROWS_PER_BLOCK, Math.floor(BYTES_PER_BLOCK / Math.max(1, longest_bytes))));
+}
