@@ -4,10 +4,10 @@ import { eventsOfTime } from '../../../storage/events/exported-events.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 
 const PARTS = 3;
-const EVENTS_PER_PART = 150;
+const EVENTS_PER_PART = 250;
 const EVENT_BYTES = 500_000;
 /** Less than the bytes of all of them. */
-const MEMORY_BYTES = 150_000_000;
+const MEMORY_BYTES = 250_000_000;
 
 describe('exported events', () => {
   let database: FreshDatabase;
