@@ -17,7 +17,7 @@ import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type Attempt, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
 import { importedOf } from './import-later.ts';
-import { type FileRow, rowsOf } from './rows.ts';
+import { type FileRow, lengthOf, rowsOf } from './rows.ts';
 import { takeEvents } from './take-events.ts';
 import { makeRecord, RECORDS } from './take-records.ts';
 
@@ -119,11 +119,13 @@ async function fetchFile(task: TaskModel, { stores, place, settings, clock, sign
 }
 
 const BATCH_ROWS = 1_000;
+/** In characters: none is more than six bytes, escaped, and an entry of the log is 8 MiB at most. One row may have as many. */
+const BATCH_LENGTH = 1_048_576;
 
 /** Those behind the first `done`. What breaks the file is thrown behind the rows before it. */
 async function* batches(rows: AsyncGenerator<FileRow>, done: number): AsyncGenerator<FileRow[]> {
   let batch: FileRow[] = [];
-  let seen = 0;
+  let [seen, length] = [0, 0];
   let broken: { error: unknown } | null = null;
   const next = async () => {
     try {
@@ -136,10 +138,14 @@ async function* batches(rows: AsyncGenerator<FileRow>, done: number): AsyncGener
   try {
     for (let row = await next(); !row.done; row = await next()) {
       if (++seen <= done) continue;
+      const its = lengthOf(row.value);
+      if (batch.length === BATCH_ROWS || (batch.length > 0 && length + its > BATCH_LENGTH)) {
+        yield batch;
+        batch = [];
+        length = 0;
+      }
       batch.push(row.value);
-      if (batch.length < BATCH_ROWS) continue;
-      yield batch;
-      batch = [];
+      length += its;
     }
     if (batch.length > 0) yield batch;
     if (broken !== null) throw (broken as { error: unknown }).error;

@@ -1,6 +1,7 @@
 /** Imports: uploaded files of each kind, what becomes of their rows, and what is said of those that were refused. docs/rules/imports.md. */
 import { expect } from 'chai';
 import { tryImport } from '../../actions/imports/run-import.ts';
+import { MESSAGE_BYTES_MAX } from '../../storage/log/kafka/appender.ts';
 import { type FilesServer, startFilesServer } from '../support/files-server.ts';
 import { startWorld, type World } from '../support/world.ts';
 
@@ -128,6 +129,48 @@ describe('imports', () => {
       expect(counts(await taskOf(answer.body))).to.deep.equal(['COMPLETED', 2_500, 2_500, 2_500, 0]);
       expect(await usageOf('once')).to.equal('2500');
     });
+
+    for (const [what, sign, type, count] of [
+      ['JSON', 'x', 'JSON', 10],
+      ['CSV of signs that take six bytes each', '\u0001', 'CSV', 3],
+    ] as const)
+      it(`rows of much text go into the log in pieces that it takes: ${what}`, async () => {
+        const text = sign.repeat(900_000);
+        const customer = `large-${type}`;
+        const row = (id: number) => ({
+          event_id: `${customer}-${id}`,
+          event_name: 'calls',
+          external_customer_id: customer,
+          properties: { n: 1, text },
+        });
+        const rows = Array.from({ length: count }, (_, id) => row(id));
+        const file =
+          type === 'JSON'
+            ? rows.map((one) => JSON.stringify(one)).join('\n')
+            : `event_id,event_name,external_customer_id,properties.n,properties.text\n${rows
+                .map(({ event_id }) => `${event_id},calls,${customer},1,"${text}"`)
+                .join('\n')}`;
+        const answer = await upload(file, { entity: 'EVENTS', type });
+        const lengths: number[] = [];
+        const { services, scope } = world.api;
+        const log = new Proxy(services.log, {
+          get: (target, name) => {
+            const value = Reflect.get(target, name);
+            if (typeof value !== 'function') return value;
+            return (...given: unknown[]) => {
+              if (name === 'append') lengths.push(...(given[0] as { body: Buffer }[]).map(({ body }) => body.length));
+              return value.apply(target, given);
+            };
+          },
+        });
+        const signal = AbortSignal.timeout(60_000);
+        const how = { attempt: 1, is_last: false, clock: services.clock, signal, timeout_ms: 60_000 };
+        const place = { ...scope, workflow_id: answer.body.workflow_id };
+        await tryImport({ ...services, log }, place, { ...how, settings: services.config });
+        expect(counts(await taskOf(answer.body))).to.deep.equal(['COMPLETED', count, count, count, 0]);
+        expect(Math.max(...lengths)).to.be.below(MESSAGE_BYTES_MAX);
+        expect(await usageOf(customer)).to.equal(String(count));
+      });
 
     it('properties as JSON in a cell, as exports write them', async () => {
       const file =
