@@ -8,17 +8,26 @@ import { EVENT_COLUMNS } from '../../core/import/event-row.ts';
 import type { RowFault } from '../../core/import/row.ts';
 import { moveTask } from '../../core/task/record.ts';
 import { downloadFile } from '../../integrations/downloads/https-file.ts';
+import { bounded } from '../../storage/bounded.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
 import { clockFor } from '../../storage/environment-clock.ts';
 import { addFaults, readFaults } from '../../storage/imports/faults.ts';
-import { forgetFile, keepFile, keptFile, readChunks, writeChunks } from '../../storage/imports/files.ts';
+import {
+  forgetFile,
+  type KeptFile,
+  keepFile,
+  keptFile,
+  readChunks,
+  useFile,
+  writeChunks,
+} from '../../storage/imports/files.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type Attempt, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
 import { importedOf } from './import-later.ts';
 import { type FileRow, lengthOf, rowsOf } from './rows.ts';
-import { takeEvents } from './take-events.ts';
+import { readEvents, takeEvents } from './take-events.ts';
 import { makeRecord, RECORDS } from './take-records.ts';
 
 export type ImportSettings = {
@@ -54,8 +63,8 @@ export function tryImport(
 async function importFile(importing: Importing): Promise<'completed'> {
   const { stores, place, task_id, signal } = importing;
   const task = await begin(importing);
-  const file_id = (await keptFile(place, task_id, stores.postgres)) ?? (await fetchFile(task, importing));
-  const pieces = readChunks({ ...place, task_id, file_id }, stores.postgres);
+  const file = (await keptFile(place, task_id, stores.postgres)) ?? (await fetchFile(task, importing));
+  const pieces = readChunks(file, stores.postgres);
   const entity_type = importedOf(task);
   const known = entity_type === 'EVENTS' ? EVENT_COLUMNS : Object.keys(RECORDS[entity_type].shape.shape);
   const file_type = task.file_type === 'CSV' ? 'CSV' : 'JSON';
@@ -76,6 +85,7 @@ async function importFile(importing: Importing): Promise<'completed'> {
 async function begin({ stores, place, task_id, clock }: Importing): Promise<TaskModel> {
   return stores.postgres.transaction(async (database) => {
     const task = await TaskModel.fetch(place, task_id, { database, lock: true });
+    await useFile(place, task_id, database);
     if (task.task_status === 'PROCESSING') return task;
     if (task.task_status !== 'PENDING') throw isStopped(task);
     const now = clock();
@@ -88,7 +98,7 @@ const isStopped = ({ task_status }: TaskModel) =>
   notAllowed(`the task is ${task_status}: somebody has moved it by hand`);
 
 /** One of its own for each try; what was begun and not finished is never read. */
-async function fetchFile(task: TaskModel, { stores, place, settings, clock, signal }: Importing): Promise<string> {
+async function fetchFile(task: TaskModel, { stores, place, settings, clock, signal }: Importing): Promise<KeptFile> {
   if (task.file_url === '') throw invalid('file', 'is not kept any more: upload it again');
   const file_id = newId('run', clock().getTime());
   const hash = createHash('sha256');
@@ -156,13 +166,24 @@ async function* batches(rows: AsyncGenerator<FileRow>, done: number): AsyncGener
 
 type Batch = { readonly task: TaskModel; readonly rows: readonly FileRow[]; readonly before: number };
 
-/** The log has them before it is written that they are done: again they are the same events. */
+/** The task is held so long at most while the log takes a batch. */
+const APPEND_MS = 60_000;
+
+/**
+ * The log has them before it is written that they are done: again they are the same events. The task is held meanwhile, so that nothing is
+ * appended of one that was stopped, or that somebody else goes on with.
+ */
 async function importEvents({ task, rows, before }: Batch, importing: Importing): Promise<void> {
   const { stores, place, clock, signal } = importing;
-  const faults = await takeEvents(stores, place, { task_id: task.id, rows, before, now: clock(), signal });
-  await stores.postgres.transaction(async (database) => {
-    const held = await hold(database, importing, before);
-    await note(database, importing, { task: held, faults });
+  const read = await readEvents(stores, place, { rows, signal });
+  await stores.postgres.transaction(async (transaction) => {
+    const held = await hold(transaction, importing, before);
+    const batch = { task_id: task.id, read, before, now: clock() };
+    await bounded({ postgres: stores.postgres, transaction }, { signal, timeout_ms: APPEND_MS }, () =>
+      takeEvents(stores, place, batch),
+    );
+    const faults = read.map((row) => ('text' in row ? undefined : row.fault));
+    await note(transaction, importing, { task: held, faults });
   });
 }
 
