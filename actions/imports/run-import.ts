@@ -3,6 +3,7 @@
  * that whoever takes it over goes on behind the last row that is done.
  */
 import { createHash } from 'node:crypto';
+import { requireWrite } from '../../core/access/role.ts';
 import { FarthingError, invalid, notAllowed, unavailable } from '../../core/error.ts';
 import { EVENT_COLUMNS } from '../../core/import/event-row.ts';
 import type { RowFault } from '../../core/import/row.ts';
@@ -22,10 +23,11 @@ import {
   writeChunks,
 } from '../../storage/imports/files.ts';
 import { TaskModel } from '../../storage/models/task.ts';
+import { UserModel } from '../../storage/models/user.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type Attempt, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
-import { importedOf } from './import-later.ts';
+import { IMPORTED, type Imported, importedOf } from './import-later.ts';
 import { type FileRow, lengthOf, rowsOf } from './rows.ts';
 import { readEvents, takeEvents } from './take-events.ts';
 import { makeRecord, RECORDS } from './take-records.ts';
@@ -39,6 +41,8 @@ type Importing = {
   readonly stores: Stores;
   readonly place: RunPlace;
   readonly task_id: string;
+  /** Who has asked for this run: for the import, or that it goes on. */
+  readonly asked_by: string;
   readonly settings: ImportSettings;
   /** By the machine. */
   readonly clock: () => Date;
@@ -54,7 +58,8 @@ export function tryImport(
     const { run, ended } = await stores.postgres.transaction((transaction) => holdRun(transaction, place));
     if (ended) return ended;
     const { clock, signal } = attempt;
-    const importing = { stores, place, task_id: run.entity_id, settings, clock, signal };
+    const asked_by = run.created_by;
+    const importing = { stores, place, task_id: run.entity_id, asked_by, settings, clock, signal };
     const caller = { scope: place, user_id: run.created_by, secret_id: null, request_id: null };
     return onBehalfOf(caller, () => importFile(importing));
   });
@@ -81,17 +86,26 @@ async function importFile(importing: Importing): Promise<'completed'> {
   return end(importing, done);
 }
 
-/** PROCESSING from here on. */
-async function begin({ stores, place, task_id, clock }: Importing): Promise<TaskModel> {
+/** PROCESSING from here on, while whoever asked for it may write such records. */
+async function begin({ stores, place, task_id, asked_by, clock }: Importing): Promise<TaskModel> {
   return stores.postgres.transaction(async (database) => {
     const task = await TaskModel.fetch(place, task_id, { database, lock: true });
     await useFile(place, task_id, database);
+    await checkMayWrite(database, { tenant_id: place.tenant_id, user_id: asked_by, entity_type: importedOf(task) });
     if (task.task_status === 'PROCESSING') return task;
     if (task.task_status !== 'PENDING') throw isStopped(task);
     const now = clock();
     const by = { user_id: task.created_by, now };
     return TaskModel.change(task, moveTask(task, 'PROCESSING', { now }), { by, database });
   });
+}
+
+type Writing = { tenant_id: string; user_id: string; entity_type: Imported };
+
+/** As they are now: a role may have been taken away since the request. */
+async function checkMayWrite(database: Transaction, { tenant_id, user_id, entity_type }: Writing): Promise<void> {
+  const [user] = await UserModel.ofTenant(tenant_id, database).where({ id: user_id, status: 'published' });
+  requireWrite({ roles: user?.roles ?? [] }, IMPORTED[entity_type], `an import of ${entity_type}`);
 }
 
 const isStopped = ({ task_status }: TaskModel) =>

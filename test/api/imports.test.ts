@@ -505,6 +505,29 @@ describe('imports', () => {
       expect((await upload('a\n', { entity: 'EVENTS', key: ingestor })).status).to.equal(403);
     });
 
+    it('FAILED where whoever asked for it may not write such records any more, and goes on for who may', async () => {
+      const { key, scope, user_id } = await world.api.otherTenant(['all_writer']);
+      const users = () => world.api.services.postgres('users').where({ id: user_id });
+      const { body } = await upload('external_id\nlate\n', { entity: 'CUSTOMERS', key });
+      const ask = async () => (await world.api.request('GET', `/tasks/${body.id}`, { key })).body;
+      const perform = async () => {
+        const place = { ...scope, workflow_id: (await ask()).workflow_id };
+        const signal = AbortSignal.timeout(60_000);
+        const { services } = world.api;
+        const how = { attempt: 1, is_last: false, clock: services.clock, signal, timeout_ms: 60_000 };
+        return tryImport(services, place, { ...how, settings: services.config });
+      };
+      await users().update({ roles: ['all_reader'] });
+      expect(await perform()).to.equal('failed');
+      await users().update({ roles: ['all_writer'] });
+      const failed = await ask();
+      expect(counts(failed)).to.deep.equal(['FAILED', null, 0, 0, 0]);
+      expect(failed.error_summary).to.equal('an import of CUSTOMERS needs the permission customer:write');
+      await world.api.request('PUT', `/tasks/${body.id}/status`, { body: { task_status: 'PROCESSING' }, key });
+      expect(await perform()).to.equal('completed');
+      expect(counts(await ask())).to.deep.equal(['COMPLETED', 1, 1, 1, 0]);
+    });
+
     it('404: the task and the report of another tenant', async () => {
       const { task } = await imported('external_id\nother\n', { entity: 'CUSTOMERS' });
       const { key, scope } = await world.api.otherTenant();
