@@ -18,7 +18,13 @@ import type { Stores } from '../../storage/stores.ts';
 import { readUsage, type UsageReport } from '../../storage/usage/usage.ts';
 import { readUsageInOrder } from '../../storage/usage/usage-in-order.ts';
 import { billedSubscription, scopeOf } from '../billing/billable-items.ts';
-import { grantsOf, limitedSince, limitedWindows, measureAllowances } from '../billing/gather-allowances.ts';
+import {
+  type GrantsMet,
+  grantsOf,
+  limitedSince,
+  limitedWindows,
+  measureAllowances,
+} from '../billing/gather-allowances.ts';
 import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
 import { recordedUsage } from '../billing/gather-commitments.ts';
 import { customersAsked } from '../billing/members.ts';
@@ -57,8 +63,8 @@ export function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day,
   const { currency } = item.subscription;
   const timesIn = (window: Period, measured: MeasuredUsage) =>
     by_time_of_day && priced.commitment?.time_buckets.length ? timesOfDay(priced, window, { measured }) : null;
-  let free: MeasuredAllowance[] = [];
-  const granted_in = new Map<Granting, (charge: Period) => MeasuredAllowance>();
+  let free: readonly MeasuredAllowance[] = [];
+  const granted_in = new Map<Granting, (charge: Period) => GrantsMet>();
   return {
     async total(answer) {
       const window = windowOf(answer);
@@ -73,12 +79,12 @@ export function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day,
         granted_in.set(granting, grants);
         return grants(window);
       };
-      free = await measureAllowances(limited, { window, measured, read, granted });
+      const met = await measureAllowances(limited, { window, measured, read, granted });
       const part = priced.commitment ? await partOf(stores, item, window) : undefined;
-      const known = { ...measured, allowances: free };
+      const known = { ...measured, ...met };
       const charge = usageCharge(priced, window, { measured: known, currency, part });
       const times_of_day = timesIn(window, known);
-      free = free.map((allowance) => ({
+      free = met.allowances.map((allowance) => ({
         ...allowance,
         windows: allowance.windows.map((one) => ({ ...one, after: one.before })),
       }));
@@ -88,7 +94,7 @@ export function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day,
       const window = windowOf(answer);
       const allowances = free.map((allowance) => {
         const grants = allowance.granting && granted_in.get(allowance.granting);
-        return grants ? grants(window) : drawn(allowance, window.start, answer.value);
+        return grants ? grants(window).allowance : drawn(allowance, window.start, answer.value);
       });
       free = allowances;
       const own = priced.commitment?.windows ? priced : { ...priced, commitment: null };

@@ -23,7 +23,8 @@ import {
   amountAbove,
   type MeasuredAllowance,
 } from '../entitlement/allowance.ts';
-import { allowancesText } from '../entitlement/allowances-text.ts';
+import { allowancesText, partsText } from '../entitlement/allowances-text.ts';
+import type { UsedIn } from '../entitlement/beside.ts';
 import { FarthingError } from '../error.ts';
 import { groupBy } from '../group-by.ts';
 import type { ComputedFrom, CountedOf } from '../invoice/computed-from.ts';
@@ -61,6 +62,8 @@ export type MeasuredUsage = {
   readonly bucket_starts?: readonly Milliseconds[] | null;
   /** One for each of the item's allowances. */
   readonly allowances?: readonly MeasuredAllowance[];
+  /** What was used in each stretch between their bounds, where several cut the charge. */
+  readonly parts?: readonly UsedIn[];
   readonly as_of: string;
   readonly high_water: Readonly<Record<string, string>>;
   /** Which definition of the meter counted. */
@@ -152,6 +155,7 @@ export function usageCharge(
       ...(window_terms ? { window_terms } : {}),
       ...(of_term ? { of_term } : {}),
       ...(measured.allowances?.length ? { allowances: allowancesText(measured.allowances) } : {}),
+      ...(measured.parts?.length ? { allowance_parts: partsText(measured.parts) } : {}),
     },
   };
 }
