@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { expect } from 'chai';
 import { register } from 'prom-client';
 import { tryComputation } from '../../actions/invoices/compute-later.ts';
+import { LANES } from '../../scheduler/job.ts';
 import { startScheduler } from '../../scheduler/main.ts';
 import { migratePostgres } from '../../sql/migrate.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
@@ -230,7 +231,7 @@ describe('the job worker', () => {
   it('leaves nothing locked and no sign of life when it is stopped', async () => {
     await world.api.services.postgres('job_workers').del();
     const scheduler = schedule();
-    await until('it lives', async () => (await workers()).length === 1);
+    await until('each of its workers lives', async () => (await workers()).length === LANES.length);
     stops = [];
     await scheduler.stop();
     expect(await workers()).to.deep.equal([]);
