@@ -63,6 +63,7 @@ export const KINDS = {
   recurring_revenue_differs: { check: 'revenue', spoils_recount: false },
   pool_differs: { check: 'reservations', spoils_recount: false },
   reservation_differs: { check: 'reservations', spoils_recount: false },
+  reservation_id_taken: { check: 'reservations', spoils_recount: false },
 } as const satisfies Record<string, { check: CheckName; spoils_recount: boolean }>;
 export type FindingKind = keyof typeof KINDS;
 
