@@ -665,6 +665,9 @@ class LineEvents {
           : new Stretch(counted, instant(start), instant(end)),
       ),
     );
+    this.parts = (line.computed_from.allowance_parts ?? []).map(
+      ({ start, end }) => new Stretch(counted, instant(start), instant(end)),
+    );
   }
   /** What the line takes of an event: {leaf parts}, or in words why it takes nothing. */
   taken(event) {
@@ -725,6 +728,7 @@ class LineEvents {
     this.tree.add(leafHash([event.id, String(event.time), event.customer, text, group]));
     this.whole.add(event.time, value, group);
     for (const limit of this.limits) for (const stretch of limit) stretch?.add(event.time, value, group);
+    for (const part of this.parts) part.add(event.time, value, group);
     return true;
   }
 }
@@ -852,13 +856,41 @@ function aboveLimit(allowance) {
   return sumOf(allowance.windows.map((window) => over(window, window.after).minus(over(window, window.before))));
 }
 
+/** Where limits that hold beside each other cut a line: from one bound of them to the next. */
+function cutsOf(allowances, { window_start, window_end }) {
+  const [start, end] = [instant(window_start), instant(window_end)];
+  const units = allowances.filter((one) => !isOfMoney(one));
+  const bounds = units.flatMap(({ windows }) => windows.flatMap((one) => [instant(one.start), instant(one.end)]));
+  const cuts = [...new Set([start, ...bounds.filter((at) => start < at && at < end), end])].sort((a, b) => a - b);
+  return units.length < 2 || cuts.length <= 2 ? [] : cuts.slice(1).map((until, index) => [cuts[index], until]);
+}
+
+/** Of several limits in each stretch between their bounds the most that one of them leaves to be charged. */
+function aboveAny(allowances, parts) {
+  const counts = allowances.map(() => new Map());
+  const growth = (allowance, used, part) => {
+    if (allowance.limit === null) return ZERO;
+    const [start, end] = [instant(part.start), instant(part.end)];
+    const window = allowance.windows.find((one) => instant(one.start) <= start && end <= instant(one.end));
+    if (window === undefined) return ZERO;
+    const before = used.get(window) ?? decimal(window.before, 'what was used');
+    const after = before.plus(decimal(part.used, 'what was used'));
+    used.set(window, after);
+    const over = (count) => most(ZERO, count.minus(limitOf(allowance, window)));
+    return over(after).minus(over(before));
+  };
+  return sumOf(
+    parts.map((part) => allowances.map((one, index) => growth(one, counts[index], part)).reduce((a, b) => most(a, b))),
+  );
+}
+
 /** What entitlements leave to be charged: in each reset period the first units up to the limit are free. */
-function billable({ quantity: measured, windows }, stated) {
+function billable({ quantity: measured, windows }, { allowances: all, allowance_parts: parts }) {
   const used = most(measured, ZERO);
-  const allowances = stated.filter((one) => !isOfMoney(one));
+  const allowances = (all ?? []).filter((one) => !isOfMoney(one));
   if (allowances.length === 0) return { units: used, windows, free: null };
   if (windows === null) {
-    const above = allowances.map(aboveLimit);
+    const above = parts?.length ? [aboveAny(allowances, parts)] : allowances.map(aboveLimit);
     const units = least(used, above.reduce(most, ZERO));
     return { units, windows, free: used.minus(units) };
   }
@@ -1094,6 +1126,7 @@ const FROM = {
       'grants?': '~any',
     },
   ]),
+  allowance_parts: maybe([{ start: '~instant', end: '~instant', used: 'decimal' }]),
   carried_amount: 'decimal?',
   counted: maybe(COUNTED_OF),
   share: maybe({ part_ms: 'integer', whole_ms: '~integer', 'before_ms?': '~integer?' }),
@@ -1326,7 +1359,7 @@ class LineCheck {
     for (const field of ['meter_version', 'window_start', 'window_end', 'event_count', 'high_water', 'counted'])
       this.nothing(`computed_from.${field}`, from[field]);
     this.notCounted();
-    for (const field of ['allowances', 'less', 'billed_before', 'drawn_from'])
+    for (const field of ['allowances', 'allowance_parts', 'less', 'billed_before', 'drawn_from'])
       if (this.kind !== 'true_up') this.nothing(`computed_from.${field}`, from[field]);
     this.nothing('adjusted_entitlement_quantity', line.adjusted_entitlement_quantity);
     if (this.kind === 'true_up') return this.trueUp();
@@ -1551,7 +1584,7 @@ class LineCheck {
     if (!from.price) return this.report.differs(line.id, 'computed_from.price', 'nothing', 'the price of the usage');
     this.agreesWithItself();
     const measured = this.measure();
-    const left = billable(measured, from.allowances ?? []);
+    const left = billable(measured, from);
     this.free(left, isCorrection || isSurplus || this.kind === 'overage');
     if (isCorrection || isSurplus) this.nothing('commitment_info', line.commitment_info);
     if (isSurplus) return this.surplus();
@@ -1614,7 +1647,9 @@ class LineCheck {
     const { line, from, entry, measured } = this;
     const stated = { quantity: decimal(from.quantity, `${line.id}: computed_from.quantity`), windows: null };
     const used = (from.allowances ?? []).map((_, index) => `line.computed_from.allowances[${index}].windows`);
-    const fields = ['line.computed_from.quantity', 'seal', ...used];
+    const parts = (from.allowance_parts ?? []).map((_, index) => `line.computed_from.allowance_parts[${index}].used`);
+    const fields = ['line.computed_from.quantity', 'seal', ...used, ...parts];
+    this.cuts();
     if (entry.counted === null) {
       this.takes('its quantity: the document does not say what was counted', fields);
       return stated;
@@ -1624,7 +1659,7 @@ class LineCheck {
       this.takes(`its quantity of ${from.quantity}: no events were given`, [...fields, ...definition]);
       return stated;
     }
-    const { tree, whole, limits } = measured;
+    const { tree, whole, limits, parts: counted } = measured;
     if (measured.isUnknown) {
       this.takes(
         `its quantity of ${from.quantity}: what the expression of the meter makes of events is not computed here`,
@@ -1647,7 +1682,20 @@ class LineCheck {
     for (const [index, allowance] of (from.allowances ?? []).entries())
       for (const [at, window] of allowance.windows.entries())
         this.limit(window, limits[index][at], `computed_from.allowances[${index}].windows[${at}]`);
+    for (const [index, part] of (from.allowance_parts ?? []).entries())
+      this.number(`computed_from.allowance_parts[${index}].used`, part.used, counted[index].answer().quantity);
     return answer;
+  }
+
+  /** Where the line says what was used between the bounds of its limits, they are those bounds. */
+  cuts() {
+    const { from } = this;
+    // Of a meter with windows each window is free or not.
+    const cuts = this.isWindowed() ? [] : cutsOf(from.allowances ?? [], from);
+    const said = (from.allowance_parts ?? []).map(({ start, end }) => [instant(start), instant(end)]);
+    if (said.length === 0 && cuts.length > 0) this.takes('how its limits hold beside each other');
+    else if (JSON.stringify(said) !== JSON.stringify(cuts))
+      this.report.differs(this.line.id, 'computed_from.allowance_parts', JSON.stringify(said), JSON.stringify(cuts));
   }
 
   limit(window, stretch, field) {
@@ -1883,6 +1931,7 @@ class LineCheck {
       'share',
       'breakdown',
       'allowances',
+      'allowance_parts',
       'less',
       'billed_before',
       'drawn_from',

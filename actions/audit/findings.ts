@@ -57,6 +57,7 @@ export const KINDS = {
   invoice_adjusted_differs: { check: 'invoices', spoils_recount: false },
   payment_refunded_differs: { check: 'invoices', spoils_recount: false },
   line_credited_too_much: { check: 'invoices', spoils_recount: false },
+  invoice_usage_differs: { check: 'invoices', spoils_recount: false },
   invoice_number_gap: { check: 'invoices', spoils_recount: false },
   running_differs: { check: 'running', spoils_recount: false },
   revenue_differs: { check: 'revenue', spoils_recount: false },

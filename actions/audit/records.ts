@@ -11,6 +11,7 @@ import { auditCredits } from './credits.ts';
 import { type CheckName, type CheckReport, checkOf, type Finding, type Found } from './findings.ts';
 import { auditHashes, auditIds } from './identities.ts';
 import { auditIdentityFiles, type IdentityFiles } from './identity-files.ts';
+import { auditInvoiceUsage } from './invoice-usage.ts';
 import { auditInvoices } from './invoices.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds, type LogBounds } from './ledger.ts';
 import { auditRanges, auditRowsAhead, type PlacesLooked, type Ranged } from './places.ts';
@@ -49,7 +50,10 @@ export async function auditRecords(stores: AuditStores, asked: RecordsAsked, fou
   if (wants('identity_files'))
     looked.push(['identity_files', auditIdentityFiles(await asked.identityFiles(), counting)]);
   if (wants('credits')) looked.push(['credits', await auditCredits(stores, counting)]);
-  if (wants('invoices')) looked.push(['invoices', await auditInvoices(stores, counting)]);
+  if (wants('invoices')) {
+    const sums = await auditInvoices(stores, counting);
+    looked.push(['invoices', { ...sums, ...(await auditInvoiceUsage(stores, counting)) }]);
+  }
   if (wants('running')) looked.push(['running', await auditRunning(stores, counting)]);
   if (wants('revenue')) looked.push(['revenue', await auditRevenue(stores, counting)]);
   if (wants('reservations')) looked.push(['reservations', await auditReservations(stores, counting)]);

@@ -247,8 +247,7 @@ export function measureBy<Item extends PricedItem>(
       const grants = await grantsOf(granting, { usage, start: window.start, price: item.price });
       return grants(window);
     };
-    const allowances = await measureAllowances(limited, { window, measured, read: again, granted });
-    return { ...measured, allowances };
+    return { ...measured, ...(await measureAllowances(limited, { window, measured, read: again, granted })) };
   };
 }
 
@@ -271,7 +270,7 @@ export function measuredAtHand<Item extends PricedItem>(
     // Of what is granted bit by bit the order counts, which nobody has at hand.
     if (!limited.every(isLimit)) throw new NotKept();
     const usedIn = (other: Period) => read(item, other).quantity;
-    return { ...measured, allowances: allowancesOfUsage(limited, { window, measured, usedIn }) };
+    return { ...measured, ...allowancesOfUsage(limited, { window, measured, usedIn }) };
   };
 }
 

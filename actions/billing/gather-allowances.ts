@@ -8,12 +8,14 @@ import { valuedUsage } from '../../core/billing/valued-usage.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import {
   type Allowance,
+  allowancesOfUnits,
   type GrantedAllowance,
   type LimitAllowance,
   type MeasuredAllowance,
   measuredGrants,
 } from '../../core/entitlement/allowance.ts';
 import { recordedAllowances } from '../../core/entitlement/allowances-text.ts';
+import { partsBeside, type UsedIn } from '../../core/entitlement/beside.ts';
 import { combine, type Holding } from '../../core/entitlement/combine.ts';
 import { hasGrants } from '../../core/entitlement/grant-record.ts';
 import {
@@ -184,30 +186,33 @@ export function isLimit(one: Limited): one is LimitedWindows {
 
 type MeasuredIn = { readonly window: Period; readonly measured: MeasuredUsage };
 
+/** What a charge meets of allowances; `parts` where several of them cut it. */
+export type MetAllowances = { readonly allowances: readonly MeasuredAllowance[]; readonly parts: readonly UsedIn[] };
+
+type Reading = MeasuredIn & {
+  read: (window: Period) => Promise<MeasuredUsage>;
+  granted: (granting: Granting) => Promise<GrantsMet>;
+};
+/** With what was used in any part of the charge. */
+export type GrantsMet = { readonly allowance: MeasuredAllowance; readonly used: (part: Period) => Decimal };
+
 /** Reads what the charge itself did not: most often nothing, where a reset period begins with the charge and holds it. */
 export async function measureAllowances(
   limited: readonly Limited[],
-  {
-    window,
-    measured,
-    read,
-    granted,
-  }: MeasuredIn & {
-    read: (window: Period) => Promise<MeasuredUsage>;
-    granted: (granting: Granting) => Promise<MeasuredAllowance>;
-  },
-): Promise<MeasuredAllowance[]> {
+  { window, measured, read, granted }: Reading,
+): Promise<MetAllowances> {
+  const grants = await Promise.all(limited.filter(isGranting).map(granted));
+  const met = { window, measured, grants };
   const limits = limited.filter(isLimit);
   const asked = new Map<string, Period>();
   // What has to be read is what is asked for where nothing is known.
-  allowancesOfUsage(limits, { window, measured, usedIn: (one) => (asked.set(keyOf(one), one), ZERO) });
+  allowancesOfUsage(limits, { ...met, usedIn: (one) => (asked.set(keyOf(one), one), ZERO) });
   const used = new Map(
     await Promise.all(
       Array.from(asked, async ([key, one]): Promise<[string, Decimal]> => [key, (await read(one)).quantity]),
     ),
   );
-  const of_limits = allowancesOfUsage(limits, { window, measured, usedIn: (one) => used.get(keyOf(one))! });
-  return [...of_limits, ...(await Promise.all(limited.filter(isGranting).map(granted)))];
+  return allowancesOfUsage(limits, { ...met, usedIn: (one) => used.get(keyOf(one))! });
 }
 
 function keyOf({ start, end }: Period): string {
@@ -217,14 +222,19 @@ function keyOf({ start, end }: Period): string {
 /** The same where all usage is at hand. */
 export function allowancesOfUsage(
   limited: readonly LimitedWindows[],
-  { window, measured, usedIn }: MeasuredIn & { usedIn: (window: Period) => Decimal },
-): MeasuredAllowance[] {
+  {
+    window,
+    measured,
+    usedIn,
+    grants = [],
+  }: MeasuredIn & { usedIn: (window: Period) => Decimal; grants?: readonly GrantsMet[] },
+): MetAllowances {
   const used = (start: number, end: number): Decimal => {
     if (start >= end) return ZERO;
     if (start === window.start && end === window.end) return measured.quantity;
     return usedIn({ start, end });
   };
-  return limited.map(({ limit, windows }) => ({
+  const limits = limited.map(({ limit, windows }) => ({
     limit,
     windows: windows.map((one) => ({
       ...one,
@@ -232,6 +242,11 @@ export function allowancesOfUsage(
       after: used(one.start, one.end),
     })),
   }));
+  const allowances = [...limits, ...grants.map(({ allowance }) => allowance)];
+  // Of a meter with windows each is free or not.
+  const beside = measured.buckets === null ? partsBeside(allowancesOfUnits(allowances), window) : [];
+  const ofPart = grants[0]?.used ?? ((part: Period) => used(part.start, part.end));
+  return { allowances, parts: beside.map((part) => ({ ...part, used: ofPart(part) })) };
 }
 
 /**
@@ -241,8 +256,11 @@ export function allowancesOfUsage(
 export async function grantsOf(
   granting: Granting,
   { usage, start, price }: { usage: OrderedUsage; start: Milliseconds; price: PriceTerms },
-): Promise<(charge: Period) => MeasuredAllowance> {
+): Promise<(charge: Period) => GrantsMet> {
   const used = granting.measure === 'amount' ? await finished(valuedUsage(usage, price, start)) : usage;
   const free = await finished(freeWindows(granting, used));
-  return (charge) => measuredGrants(free, { usage: used, charge, granting });
+  return (charge) => ({
+    allowance: measuredGrants(free, { usage: used, charge, granting }),
+    used: (part) => usage.between(part),
+  });
 }

@@ -85,7 +85,8 @@ export async function gatherClosedCharges(
   for (const item of items) {
     if (item.price_type !== 'USAGE') continue;
     const windows = closedWindows(item, byItem.get(item.id) ?? []).filter(({ service }) => service.end <= before);
-    if (!corrected && !windows.some(isCarrying) && !(await hasGrown(item, windows, measure))) continue;
+    const isSettled = !windows.some(isCarrying) && !windows.some(hasUseBefore(windows));
+    if (!corrected && isSettled && !(await hasGrown(item, windows, measure))) continue;
     const partial = partialCharges(lines);
     for (const window of windows) {
       const charge = recordedCharge(item, window, partial);
@@ -153,6 +154,12 @@ type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & { readonly 
 /** Of a limit that began before the charge: what came late before it has used units that were free. */
 function hasEarlierUse({ limited, usage_window }: RecordedCharge): boolean {
   return limitedSince(limited) < usage_window.start;
+}
+
+/** The same of one among the windows of an item: what came late before all of them is in none of them. */
+function hasUseBefore(windows: readonly ClosedWindow[]): (one: ClosedWindow) => boolean {
+  const first = Math.min(...windows.map(({ window }) => window.start));
+  return ({ newest }) => limitedSince(recordedWindows(newest)) < first;
 }
 
 /** What was billed for it in all. */
@@ -230,6 +237,8 @@ export function invoicedUntil(lines: readonly InvoicedLine[], itemId?: string): 
 export async function isCorrected(database: Database, lines: readonly InvoicedLine[]): Promise<boolean> {
   const final = lines.filter(({ invoice_status }) => invoice_status !== 'DRAFT');
   if (final.length === 0) return false;
+  if (final.some(({ line }) => line.price_type === 'USAGE'))
+    currentNotes()?.madeOf?.([`${final[0]!.line.environment_id}/corrections`]);
   const since = Math.min(...final.map(({ line }) => instantOf(line.created_at)));
   return hasCorrectionsSince(database, final[0]!.line, new Date(since));
 }

@@ -69,18 +69,13 @@ type Whose = { readonly customers: readonly CustomerModel[] | null; readonly met
 
 async function whoseOf(stores: Stores, scope: Scope, asked: CostAnalyticsAsked): Promise<Whose> {
   const { external_customer_id, feature_ids, include_children } = asked;
-  const { customers: named, features } = await askedRecords(stores.postgres, scope, {
+  const { customers, features } = await askedRecords(stores.postgres, scope, {
     external_customer_ids: external_customer_id === null ? null : [external_customer_id],
+    include_children,
     feature_ids,
     meter_ids: null,
   });
-  const meter_ids = feature_ids && [...features.keys()];
-  if (named === null || !include_children) return { customers: named, meter_ids };
-  const children = await CustomerModel.in(scope, stores.postgres)
-    .whereIn('parent_customer_id', [...named.map(({ id }) => id)])
-    .where('status', 'published')
-    .orderBy('id');
-  return { customers: [...named, ...children], meter_ids };
+  return { customers, meter_ids: feature_ids && [...features.keys()] };
 }
 
 /** The dearest first, whatever the currency; of equal ones in the order of their names. */

@@ -12,6 +12,8 @@ import type { Database } from '../../storage/stores.ts';
 export type AskedIds = {
   /** All customers with a subscription when null. */
   readonly external_customer_ids: readonly string[] | null;
+  /** With those whose parent is one of the customers that are named. */
+  readonly include_children?: boolean;
   readonly feature_ids: readonly string[] | null;
   readonly meter_ids: readonly string[] | null;
 };
@@ -26,7 +28,7 @@ export type AskedRecords = {
 export async function askedRecords(database: Database, scope: Scope, asked: AskedIds): Promise<AskedRecords> {
   const [features, customers] = await Promise.all([
     featuresOf(database, scope, asked.feature_ids),
-    customersOf(database, scope, asked.external_customer_ids),
+    customersOf(database, scope, asked),
     checkMeters(database, scope, asked.meter_ids),
   ]);
   return { features, customers };
@@ -46,13 +48,20 @@ async function featuresOf(database: Database, scope: Scope, ids: readonly string
   return features;
 }
 
-async function customersOf(database: Database, scope: Scope, wanted: readonly string[] | null) {
+async function customersOf(
+  database: Database,
+  scope: Scope,
+  { external_customer_ids: wanted, include_children }: AskedIds,
+): Promise<readonly CustomerModel[] | null> {
   if (wanted === null) return null;
-  const customers = await CustomerModel.in(scope, database)
-    .whereIn('external_id', [...wanted])
-    .where('status', 'published');
+  const published = () => CustomerModel.in(scope, database).where('status', 'published').orderBy('id');
+  const customers = await published().whereIn('external_id', [...wanted]);
   checkFound('customer with external id', wanted, new Set(customers.map(({ external_id }) => external_id)));
-  return customers;
+  if (!include_children) return customers;
+  const ids = customers.map(({ id }) => id);
+  // A child that is named as well is there already.
+  const children = await published().whereIn('parent_customer_id', ids).whereNotIn('id', ids);
+  return [...customers, ...children];
 }
 
 async function checkMeters(database: Database, scope: Scope, ids: readonly string[] | null): Promise<void> {

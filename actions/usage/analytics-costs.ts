@@ -4,9 +4,10 @@
  * that are free those that are left when its turn comes. What is filtered or grouped is a part of a line's usage: it has the
  * price alone.
  */
-import { usageCharge } from '../../core/billing/line-amount.ts';
+import { type MeasuredUsage, timesOfDay, usageCharge } from '../../core/billing/line-amount.ts';
 import type { CommitmentInfo } from '../../core/commitment/info.ts';
 import { commitmentPart, type RecordedUsage } from '../../core/commitment/part.ts';
+import type { WindowedCharge } from '../../core/commitment/windowed.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import type { MeasuredAllowance } from '../../core/entitlement/allowance.ts';
 import type { Granting } from '../../core/entitlement/grants.ts';
@@ -17,15 +18,28 @@ import type { Stores } from '../../storage/stores.ts';
 import { readUsage, type UsageReport } from '../../storage/usage/usage.ts';
 import { readUsageInOrder } from '../../storage/usage/usage-in-order.ts';
 import { billedSubscription, scopeOf } from '../billing/billable-items.ts';
-import { grantsOf, limitedSince, limitedWindows, measureAllowances } from '../billing/gather-allowances.ts';
+import {
+  type GrantsMet,
+  grantsOf,
+  limitedSince,
+  limitedWindows,
+  measureAllowances,
+} from '../billing/gather-allowances.ts';
 import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
 import { recordedUsage } from '../billing/gather-commitments.ts';
 import { customersAsked } from '../billing/members.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
 
-export type Cost = { readonly cost: Decimal; readonly commitment_info: CommitmentInfo | null };
+export type TimesOfDay = WindowedCharge['by_time'];
 
-const FREE: Cost = { cost: ZERO, commitment_info: null };
+export type Cost = {
+  readonly cost: Decimal;
+  readonly commitment_info: CommitmentInfo | null;
+  /** Of a commitment with times of day, where they are asked for. */
+  readonly times_of_day: TimesOfDay | null;
+};
+
+const FREE: Cost = { cost: ZERO, commitment_info: null, times_of_day: null };
 
 export type Costs = {
   total(answer: WindowAnswer): Promise<Cost>;
@@ -38,15 +52,19 @@ type Costing = {
   readonly report: Pick<UsageReport, 'as_of' | 'high_water' | 'meter_version'>;
   /** All of the line's usage, not a part of it. */
   readonly isWhole: boolean;
+  /** Whether each time of day of a commitment is asked for. */
+  readonly by_time_of_day: boolean;
   readonly now: Date;
 };
 
-export function costsOf(stores: Stores, { item, report, isWhole, now }: Costing): Costs {
+export function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now }: Costing): Costs {
   if (item === null) return { total: async () => FREE, point: () => FREE };
   const priced = isWhole ? item : { ...item, commitment: null, allowances: [] };
   const { currency } = item.subscription;
-  let free: MeasuredAllowance[] = [];
-  const granted_in = new Map<Granting, (charge: Period) => MeasuredAllowance>();
+  const timesIn = (window: Period, measured: MeasuredUsage) =>
+    by_time_of_day && priced.commitment?.time_buckets.length ? timesOfDay(priced, window, { measured }) : null;
+  let free: readonly MeasuredAllowance[] = [];
+  const granted_in = new Map<Granting, (charge: Period) => GrantsMet>();
   return {
     async total(answer) {
       const window = windowOf(answer);
@@ -61,25 +79,29 @@ export function costsOf(stores: Stores, { item, report, isWhole, now }: Costing)
         granted_in.set(granting, grants);
         return grants(window);
       };
-      free = await measureAllowances(limited, { window, measured, read, granted });
+      const met = await measureAllowances(limited, { window, measured, read, granted });
       const part = priced.commitment ? await partOf(stores, item, window) : undefined;
-      const charge = usageCharge(priced, window, { measured: { ...measured, allowances: free }, currency, part });
-      free = free.map((allowance) => ({
+      const known = { ...measured, ...met };
+      const charge = usageCharge(priced, window, { measured: known, currency, part });
+      const times_of_day = timesIn(window, known);
+      free = met.allowances.map((allowance) => ({
         ...allowance,
         windows: allowance.windows.map((one) => ({ ...one, after: one.before })),
       }));
-      return { cost: charge.amount, commitment_info: charge.commitment_info ?? null };
+      return { cost: charge.amount, commitment_info: charge.commitment_info ?? null, times_of_day };
     },
     point(answer) {
       const window = windowOf(answer);
       const allowances = free.map((allowance) => {
         const grants = allowance.granting && granted_in.get(allowance.granting);
-        return grants ? grants(window) : drawn(allowance, window.start, answer.value);
+        return grants ? grants(window).allowance : drawn(allowance, window.start, answer.value);
       });
       free = allowances;
       const own = priced.commitment?.windows ? priced : { ...priced, commitment: null };
-      const charge = usageCharge(own, window, { measured: { ...measuredBy(answer, report), allowances }, currency });
-      return { cost: charge.amount, commitment_info: charge.commitment_info ?? null };
+      const measured = { ...measuredBy(answer, report), allowances };
+      const charge = usageCharge(own, window, { measured, currency });
+      const times_of_day = timesIn(window, measured);
+      return { cost: charge.amount, commitment_info: charge.commitment_info ?? null, times_of_day };
     },
   };
 }

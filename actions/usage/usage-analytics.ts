@@ -26,7 +26,7 @@ import { askUsage, freshness, type UsageOfKey, type UsageReport } from '../../st
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
 import { customersAsked } from '../billing/members.ts';
 import { type AskedIds, askedRecords } from './analytics-asked.ts';
-import { costsOf } from './analytics-costs.ts';
+import { costsOf, type TimesOfDay } from './analytics-costs.ts';
 import { type AnalyticsItem, billedElsewhere, gatherAnalyticsItems } from './analytics-items.ts';
 
 export type AnalyticsAsked = AskedIds & {
@@ -35,6 +35,8 @@ export type AnalyticsAsked = AskedIds & {
   readonly group_by: GroupBy;
   readonly window_size: WindowSize | null;
   readonly billing_anchor_ms: Milliseconds | null;
+  /** Whether each time of day of a commitment is shown by itself. */
+  readonly by_time_of_day?: boolean;
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly now: Date;
@@ -48,6 +50,7 @@ export type AnalyticsPoint = {
   event_count: number;
   /** Of a windowed commitment. */
   commitment_info: CommitmentInfo | null;
+  times_of_day: TimesOfDay | null;
 };
 
 export type AnalyticsRow = {
@@ -60,6 +63,7 @@ export type AnalyticsRow = {
   readonly usage: Decimal;
   readonly cost: Decimal;
   readonly commitment_info: CommitmentInfo | null;
+  readonly times_of_day: TimesOfDay | null;
   readonly event_count: number;
   /** Null unless windows were asked for. */
   readonly points: readonly AnalyticsPoint[] | null;
@@ -320,7 +324,7 @@ async function* rowsOf(
   const isWhole = !filtered && !divides(asked.group_by);
   if (usage.length === 0 && item !== null && !filtered) yield await unusedRow(stores, row, { subject, report, asked });
   for (const { group, of } of usage) {
-    const costs = costsOf(stores, { item, report, isWhole, now: asked.now });
+    const costs = costsOf(stores, { item, report, isWhole, ...costingOf(asked) });
     const total = await costs.total(of.total);
     const points: AnalyticsPoint[] = [];
     // Each is priced by itself, and there may be tens of thousands.
@@ -360,9 +364,11 @@ async function unusedRow(
     buckets,
     bucket_starts_us: buckets,
   };
-  const { cost, commitment_info } = await costsOf(stores, { item: row.item, report, isWhole, now: asked.now }).total(
-    nothing,
-  );
+  const total = await costsOf(stores, { item: row.item, report, isWhole, ...costingOf(asked) }).total(nothing);
   const points = row.window_size ? [] : null;
-  return { ...row, group: NO_GROUP, usage: ZERO, cost, commitment_info, event_count: 0, points };
+  return { ...row, ...total, group: NO_GROUP, usage: ZERO, event_count: 0, points };
+}
+
+function costingOf({ by_time_of_day = false, now }: AnalyticsAsked) {
+  return { by_time_of_day, now };
 }

@@ -1,5 +1,6 @@
 /** Usage analytics as it is answered, with the records that `expand` asks for. */
 import { z } from 'zod';
+import type { AnalyticsItem } from '../../actions/usage/analytics-items.ts';
 import type { AnalyticsPoint, AnalyticsRow } from '../../actions/usage/usage-analytics.ts';
 import { type Entity, requireRead } from '../../core/access/role.ts';
 import { byId } from '../../core/by-id.ts';
@@ -10,11 +11,15 @@ import { AGGREGATION_TYPES } from '../../core/meter/record.ts';
 import { decimalText } from '../../core/record.ts';
 import { formatUs, type Microseconds } from '../../core/time/instant.ts';
 import { WINDOW_SIZES } from '../../core/time/window.ts';
+import { AddonModel } from '../../storage/models/addon.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { inTurns } from '../../storage/turns.ts';
+import { AddonWithoutParts } from '../addons/answer.ts';
 import { showFeatures } from '../features/expand.ts';
 import { FeatureAnswer } from '../features/schema.ts';
+import { groupsOf } from '../groups/expand.ts';
+import { GroupAnswer } from '../groups/schema.ts';
 import type { Context } from '../http/route.ts';
 import { MeterAnswer } from '../meters/schema.ts';
 import { PlanWithoutParts } from '../plans/answer.ts';
@@ -23,6 +28,7 @@ import { PriceAnswer } from '../prices/schema.ts';
 import { SubscriptionLineItemAnswer } from '../subscriptions/answer.ts';
 import { showLineItems } from '../subscriptions/expand.ts';
 import { amountsFor } from './amounts.ts';
+import { BucketSummary, bucketSummaries, PointBucket, pointBuckets } from './times-of-day.ts';
 
 /** What may be expanded, and as what it may be read. */
 const SHOWN_BY: ReadonlyMap<string, Entity> = new Map([
@@ -41,7 +47,7 @@ const Point = z
     subtotal: decimalText
       .nullable()
       .meta({ description: 'What the usage of the window costs by itself, before discounts.' }),
-    discount: decimalText.nullable().meta({ description: 'Discounts are not there yet: 0.' }),
+    discount: decimalText.nullable().meta({ description: 'Discounts come off invoices and not off usage: 0.' }),
     cost: decimalText.nullable().meta({
       description: 'What the usage of the window costs by itself; with tiers or packages points need not add up.',
     }),
@@ -55,7 +61,10 @@ const Point = z
     computed_true_up_amount: decimalText
       .nullable()
       .meta({ description: 'What was lacking in the window to a windowed commitment; null without one.' }),
-    buckets: z.null().meta({ description: 'Buckets are not shown: null.' }),
+    buckets: z
+      .array(PointBucket)
+      .nullable()
+      .meta({ description: 'The times of day that its windows begin in; null unless `breakdown_bucket` asks for it.' }),
   })
   .meta({ id: 'UsageAnalyticPoint' });
 
@@ -81,7 +90,7 @@ const Item = z
     feature: FeatureAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
     subscription_line_item: SubscriptionLineItemAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
     plan: PlanWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
-    addon: z.null().meta({ description: 'Not shown: null; `add_on_id` names it.' }),
+    addon: AddonWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
     name: z.string().meta({ description: 'The name of the feature, or of the meter without one.' }),
     event_name: z.string().meta({ description: 'The name of the events that were counted.' }),
     source: z.string().nullable().meta({ description: 'With `group_by` source, that of the events; else null.' }),
@@ -100,7 +109,7 @@ const Item = z
       description: 'Another unit in which usage is shown, by the feature.',
     }),
     subtotal: decimalText.nullable().meta({ description: 'What the usage of the range costs, before discounts.' }),
-    total_discount: decimalText.nullable().meta({ description: 'Discounts are not there yet: 0.' }),
+    total_discount: decimalText.nullable().meta({ description: 'Discounts come off invoices and not off usage: 0.' }),
     total_cost: decimalText
       .nullable()
       .meta({ description: 'What the usage of the range costs; 0 where no line item bills it.' }),
@@ -129,14 +138,17 @@ const Item = z
       .enum(WINDOW_SIZES)
       .nullable()
       .meta({ description: 'How large the windows of the points are: never finer than the buckets of the meter.' }),
-    group: z.null().meta({ description: 'Groups are not there yet.' }),
-    bucket_summaries: z.null().meta({ description: 'Buckets are not shown: null.' }),
+    group: GroupAnswer.nullable().meta({ description: 'The group of the feature; null without one.' }),
+    bucket_summaries: z.array(BucketSummary).nullable().meta({
+      description:
+        'What each time of day of the commitment comes to, each rounded by itself; null without one, and unless `breakdown_bucket` asks for it.',
+    }),
   })
   .meta({ id: 'UsageAnalyticItem' });
 
 const Totals = {
   subtotal: decimalText.nullable().meta({ description: 'What all items cost, before discounts.' }),
-  total_discount: decimalText.nullable().meta({ description: 'Discounts are not there yet: 0.' }),
+  total_discount: decimalText.nullable().meta({ description: 'Discounts come off invoices and not off usage: 0.' }),
   total_cost: decimalText.nullable().meta({ description: 'What all items of the currency cost.' }),
   currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters; empty where nothing is billed.' }),
 };
@@ -148,7 +160,7 @@ export const AnalyticsAnswer = z
       .array(z.object(Totals))
       .meta({ description: 'One per currency; the totals beside are those of the first.' }),
     items: z.array(Item).meta({ description: 'One for each usage line item, and for usage that none bills.' }),
-    custom_analytics: z.array(z.never()).meta({ description: 'Not there yet: empty.' }),
+    custom_analytics: z.array(z.never()).meta({ description: 'Nothing is computed beside the items: empty.' }),
     start_time: z.string().meta({ description: 'The start of the range that was answered.' }),
     end_time: z.string().meta({ description: 'The end of the range that was answered, which is not in it.' }),
     as_of: z.string().meta({ description: 'Every event that was accepted before this instant is counted.' }),
@@ -206,10 +218,14 @@ function totalsOf(rows: readonly AnalyticsRow[]) {
 async function itemsOf(rows: readonly AnalyticsRow[], parts: (row: AnalyticsRow) => object, { scope }: Context) {
   const items = [];
   for (const row of rows) {
-    const points = row.points && (await inTurns(scope.tenant_id, row.points, showPoint));
+    const points = row.points && (await inTurns(scope.tenant_id, row.points, showPointOf(row)));
     items.push({ ...itemOf(row), points, ...parts(row) });
   }
   return items;
+}
+
+function showPointOf({ item }: AnalyticsRow) {
+  return (point: AnalyticsPoint) => ({ ...showPoint(point), buckets: pointBuckets(item, point.times_of_day) });
 }
 
 function showPoint(point: AnalyticsPoint) {
@@ -249,11 +265,12 @@ function itemOf({ item, meter, feature, group, usage, cost, event_count, ...row 
     total_discount: '0',
     total_cost: cost,
     commitment_info: row.commitment_info,
+    bucket_summaries: bucketSummaries(item, row.times_of_day),
     currency: item?.subscription.currency,
     event_count,
     properties: group.properties,
-    plan_id: item?.record.entity_type === 'plan' ? item.record.entity_id : null,
-    add_on_id: item?.record.entity_type === 'addon' ? item.record.entity_id : null,
+    plan_id: item && entityOf(item, 'plan'),
+    add_on_id: item && entityOf(item, 'addon'),
     window_size: row.window_size,
   };
 }
@@ -273,17 +290,26 @@ async function partsOf(rows: readonly AnalyticsRow[], expand: readonly string[],
   const lines = asks('subscription_line_item')
     ? await showLineItems(distinct(items.map((item) => item.record)), withoutParts, context)
     : [];
-  const planIds = items.flatMap(({ record }) => (record.entity_type === 'plan' ? (record.entity_id ?? []) : []));
   const { scope, services } = context;
-  const plan = await PlanModel.byId(scope, asks('plan') ? planIds : [], services.postgres);
+  const entityIds = (type: 'plan' | 'addon') => (asks(type) ? items.flatMap((item) => entityOf(item, type) ?? []) : []);
+  const plan = await PlanModel.byId(scope, entityIds('plan'), services.postgres);
+  const addon = await AddonModel.byId(scope, entityIds('addon'), services.postgres);
+  const groups = await groupsOf(distinct(features), context);
   const [price, feature, line] = [byId(prices), byId(shown), byId(lines)];
   return ({ item, meter, feature: own }: AnalyticsRow) => ({
     price: price.get(item?.price_record.id ?? ''),
     meter: asks('meter') ? meter : null,
     feature: feature.get(own?.id ?? ''),
     subscription_line_item: line.get(item?.id ?? ''),
-    plan: item?.record.entity_type === 'plan' ? plan.get(item.record.entity_id ?? '') : null,
+    plan: plan.get((item && entityOf(item, 'plan')) ?? ''),
+    addon: addon.get((item && entityOf(item, 'addon')) ?? ''),
+    group: groups.get(own?.group_id ?? ''),
   });
+}
+
+/** The id of the plan, or add-on, that a line item comes from; null where it comes from another entity. */
+function entityOf({ record }: AnalyticsItem, type: 'plan' | 'addon'): string | null {
+  return record.entity_type === type ? (record.entity_id ?? null) : null;
 }
 
 function distinct<R extends { id: string }>(records: readonly R[]): R[] {

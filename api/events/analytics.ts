@@ -40,20 +40,17 @@ export const GetUsageAnalyticsRequest = z
     window_size: anyWindowSize,
     expand: texts.meta({
       description:
-        'Records to answer with, for who may read them: price, meter, feature, subscription_line_item, plan.',
+        'Records to answer with, for who may read them: price, meter, feature, subscription_line_item, plan, addon.',
     }),
     property_filters: propertyValues,
     include_children: z
       .boolean()
       .nullish()
-      .meta({ description: 'Customers have no children yet: the answer is the same.' }),
-    breakdown_bucket: z
-      .boolean()
-      .nullish()
-      .refine((asked) => asked !== true, {
-        error: 'is not supported yet: commitment_info has the times of day of a line together',
-      })
-      .meta({ description: 'Only false: `commitment_info` has the times of day of a line together.' }),
+      .meta({ description: 'With those whose parent is one of the customers that are named.' }),
+    breakdown_bucket: z.boolean().nullish().meta({
+      description:
+        'Whether `bucket_summaries`, and `buckets` of points, say what each time of day of a commitment comes to.',
+    }),
     billing_anchor: instantUs.meta(usageRange.billing_anchor),
   })
   .meta({
@@ -84,7 +81,6 @@ export const analyticsRoutes: Route[] = [
   }),
 ];
 
-/** No customer has children yet: with and without `include_children` an answer is about the customers that are named. */
 export async function answerAnalytics(body: z.output<typeof GetUsageAnalyticsRequest>, context: Context) {
   const expand = checkedExpand(body.expand, context.principal);
   const group_by = parseGroupBy(body.group_by ?? []);
@@ -96,6 +92,8 @@ export async function answerAnalytics(body: z.output<typeof GetUsageAnalyticsReq
   ];
   const asked = {
     external_customer_ids: named.length > 0 ? [...new Set(named)] : null,
+    include_children: body.include_children ?? false,
+    by_time_of_day: body.breakdown_bucket ?? false,
     feature_ids: listed(body.feature_ids),
     meter_ids: listed(body.meter_ids),
     sources: listed(body.sources),

@@ -23,7 +23,8 @@ import {
   amountAbove,
   type MeasuredAllowance,
 } from '../entitlement/allowance.ts';
-import { allowancesText } from '../entitlement/allowances-text.ts';
+import { allowancesText, partsText } from '../entitlement/allowances-text.ts';
+import type { UsedIn } from '../entitlement/beside.ts';
 import { FarthingError } from '../error.ts';
 import { groupBy } from '../group-by.ts';
 import type { ComputedFrom, CountedOf } from '../invoice/computed-from.ts';
@@ -61,6 +62,8 @@ export type MeasuredUsage = {
   readonly bucket_starts?: readonly Milliseconds[] | null;
   /** One for each of the item's allowances. */
   readonly allowances?: readonly MeasuredAllowance[];
+  /** What was used in each stretch between their bounds, where several cut the charge. */
+  readonly parts?: readonly UsedIn[];
   readonly as_of: string;
   readonly high_water: Readonly<Record<string, string>>;
   /** Which definition of the meter counted. */
@@ -152,6 +155,7 @@ export function usageCharge(
       ...(window_terms ? { window_terms } : {}),
       ...(of_term ? { of_term } : {}),
       ...(measured.allowances?.length ? { allowances: allowancesText(measured.allowances) } : {}),
+      ...(measured.parts?.length ? { allowance_parts: partsText(measured.parts) } : {}),
     },
   };
 }
@@ -197,19 +201,33 @@ function lessGranted(cost: Decimal, { allowances, free }: PricedUsage): Decimal 
   return free === null ? Decimal.min(above, cost) : Decimal.max(above, cost);
 }
 
-function pricedByWindow(item: PricedItem, range: Period, { measured, currency }: Pricing): Priced {
+/** What each time of day of its windowed commitment comes to in a usage charge: together the charge before it is rounded. */
+export function timesOfDay(
+  item: PricedItem,
+  window: Period,
+  { measured }: { measured: MeasuredUsage },
+): WindowedCharge['by_time'] {
+  return windowedOf(item, window, { ...measured, ...afterAllowances(measured) }).by_time;
+}
+
+function windowedOf(item: PricedItem, range: Period, { buckets, bucket_starts, as_of }: MeasuredUsage): WindowedCharge {
   const { commitment, price } = item;
-  const { buckets, bucket_starts, as_of } = measured;
   if (!commitment?.windows || !buckets || bucket_starts?.length !== buckets.length)
     throw new FarthingError('system_error', `the windows of line item ${item.id} were not read`);
   const used = buckets.map((values, index) => ({ at: bucket_starts[index]!, values }));
-  const charged = windowedCharge({
+  return windowedCharge({
     commitment: { ...commitment, windows: commitment.windows },
     price,
     range,
     over_until: instantOf(as_of),
     used,
   });
+}
+
+function pricedByWindow(item: PricedItem, range: Period, { measured, currency }: Pricing): Priced {
+  const charged = windowedOf(item, range, measured);
+  const { price } = item;
+  const commitment = item.commitment!;
   const amount = commitment.value === null ? ZERO : committedAmount(commitment.type, commitment.value, price);
   return {
     base: charged.base,

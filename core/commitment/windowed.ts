@@ -31,6 +31,14 @@ export type WindowedCharge = Charged & {
   readonly base: Decimal;
   /** By the time of day whose price it is; null is the line's own. */
   readonly parts: readonly { readonly time_bucket: string | null; readonly part: ChargePart }[];
+  /** The same of each time of day in which something was used or lacking; of null where none holds. */
+  readonly by_time: ReadonlyMap<TimeBucket | null, TimeOfDayCharge>;
+};
+
+export type TimeOfDayCharge = Charged & {
+  readonly quantity: Decimal;
+  /** Before any commitment. */
+  readonly base: Decimal;
 };
 
 type Terms = { readonly bucket: TimeBucket | null; readonly price: PriceTerms; readonly committed: Committed | null };
@@ -40,7 +48,7 @@ export function windowedCharge(question: WindowedQuestion): WindowedCharge {
   const termsAt = termsOf(question);
   const parts: { time_bucket: string | null; part: ChargePart }[] = [];
   const seen = new Set<Milliseconds>();
-  let total = NOTHING;
+  const by_time = new Map<TimeBucket | null, TimeOfDayCharge>();
   for (const { at, values } of used) {
     const window = windowAt(Math.max(at, range.start), commitment.windows.size, commitment.windows);
     seen.add(window.start);
@@ -48,12 +56,24 @@ export function windowedCharge(question: WindowedQuestion): WindowedCharge {
     const of = values.flatMap((value) => chargeParts(terms.price, billedQuantity(value)));
     for (const part of of) parts.push({ time_bucket: terms.bucket?.id ?? null, part });
     const usage = sumOf(of.map((part) => part.amount));
-    total = addCharged(total, chargeOf(usage, terms, shareIn(range, window)));
+    addTo(by_time, terms, { quantity: sumOf(values), base: usage, ...chargeOf(usage, terms, shareIn(range, window)) });
   }
-  const base = sumOf(parts.map(({ part }) => part.amount));
   for (const { window, terms } of emptyWindows(question, { seen, termsAt }))
-    total = addCharged(total, chargeOf(ZERO, terms, shareIn(range, window)));
-  return { ...total, base, parts };
+    addTo(by_time, terms, { quantity: ZERO, base: ZERO, ...chargeOf(ZERO, terms, shareIn(range, window)) });
+  const all = [...by_time.values()];
+  return { ...all.reduce(addCharged, NOTHING), base: sumOf(all.map((one) => one.base)), parts, by_time };
+}
+
+function addTo(by_time: Map<TimeBucket | null, TimeOfDayCharge>, { bucket }: Terms, one: TimeOfDayCharge): void {
+  const before = by_time.get(bucket);
+  const { quantity, base } = one;
+  if (before === undefined) by_time.set(bucket, one);
+  else
+    by_time.set(bucket, {
+      ...addCharged(before, one),
+      quantity: before.quantity.plus(quantity),
+      base: before.base.plus(base),
+    });
 }
 
 function chargeOf(usage: Decimal, { committed }: Terms, share: Decimal): Charged {

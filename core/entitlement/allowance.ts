@@ -2,12 +2,13 @@
  * What entitlements make free (docs/rules/entitlements.md, "What is free"). In each reset period the first units, up to the
  * limit, are free, in the order in which they were used; the price is for the rest. What a charge pays is what the units
  * above the limit grew by between its beginning and its end, so that it does not matter how many charges share a reset period,
- * nor how many reset periods lie in one charge. Limits of different reset periods hold beside each other: free is what all of
- * them leave free. What is granted bit by bit (grants.ts) is a limit of stretches of time that usage itself begins.
+ * nor how many reset periods lie in one charge. Limits of different reset periods hold beside each other (beside.ts). What is granted
+ * bit by bit (grants.ts) is a limit of stretches of time that usage itself begins.
  */
 import { Decimal, type DecimalInput, sumOf, ZERO } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
+import { aboveAny, type UsedIn } from './beside.ts';
 import type { FreeWindows, Granting } from './grants.ts';
 import type { OrderedUsage } from './ordered-usage.ts';
 import type { UsageResetPeriod } from './record.ts';
@@ -53,6 +54,8 @@ type Measured = {
   readonly buckets: readonly (readonly Decimal[])[] | null;
   readonly bucket_starts?: readonly Milliseconds[] | null;
   readonly allowances?: readonly MeasuredAllowance[];
+  /** Where several of them hold beside each other, and cut the charge. */
+  readonly parts?: readonly UsedIn[];
 };
 
 export type Allowed = Pick<Measured, 'quantity' | 'buckets'> & {
@@ -61,7 +64,7 @@ export type Allowed = Pick<Measured, 'quantity' | 'buckets'> & {
 };
 
 export function afterAllowances({ quantity, buckets, bucket_starts, ...measured }: Measured): Allowed {
-  const allowances = (measured.allowances ?? []).filter((one) => !isOfMoney(one));
+  const allowances = allowancesOfUnits(measured.allowances ?? []);
   if (allowances.length === 0) return { quantity, buckets, free: null };
   const used = Decimal.max(quantity, ZERO);
   if (buckets !== null) {
@@ -69,9 +72,14 @@ export function afterAllowances({ quantity, buckets, bucket_starts, ...measured 
     const billable = sumOf(left.flat());
     return { quantity: billable, buckets: left, free: used.minus(billable) };
   }
-  const above = allowances.map((allowance) => aboveLimit(allowance));
+  const { parts = [] } = measured;
+  const above = parts.length > 0 ? [aboveAny(allowances, parts)] : allowances.map(aboveLimit);
   const billable = Decimal.min(used, Decimal.max(ZERO, ...above));
   return { quantity: billable, buckets, free: used.minus(billable) };
+}
+
+export function allowancesOfUnits(allowances: readonly MeasuredAllowance[]): MeasuredAllowance[] {
+  return allowances.filter((one) => !isOfMoney(one));
 }
 
 /** What of the money that usage costs is above what grants of an amount make free; null without any. */

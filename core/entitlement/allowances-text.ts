@@ -5,6 +5,7 @@ import { decimalText, timestampText } from '../record.ts';
 import { formatMs, instantOf } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import type { MeasuredAllowance } from './allowance.ts';
+import type { UsedIn } from './beside.ts';
 import { GRANT_MEASURES } from './grant-record.ts';
 import type { FreeWindows, Granting } from './grants.ts';
 
@@ -20,6 +21,10 @@ export function allowancesText(allowances: readonly MeasuredAllowance[]): Record
     })),
     ...(granting ? { grants: grantingText(granting) } : {}),
   }));
+}
+
+export function partsText(parts: readonly UsedIn[]): { start: string; end: string; used: string }[] {
+  return parts.map(({ start, end, used }) => ({ start: formatMs(start), end: formatMs(end), used: used.toFixed() }));
 }
 
 function grantingText({ measure, groups, cycles, timezone }: Granting): Record<string, unknown> {

@@ -122,6 +122,8 @@ export function* historyOf(
     for (let place = usage.placeOf(cycle.start); place < usage.portions.length; place++) {
       const portion = usage.portions[place]!;
       if (portion.at >= cycle.end) break;
+      // An event of nothing is no use.
+      if (portion.used.isZero()) continue;
       for (const [index, { duration }] of group.entries()) {
         const last = running[index];
         if (last && portion.at < last.end) continue;

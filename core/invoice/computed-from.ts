@@ -122,6 +122,13 @@ export const ComputedFrom = z.object({
     description:
       'The limits up to which usage is free, with what was used of them before this charge and with it; of grants the stretches of time that usage began, with their terms. Not there without one.',
   }),
+  allowance_parts: z
+    .array(z.object({ start: z.string(), end: z.string(), used: z.string() }))
+    .nullish()
+    .meta({
+      description:
+        'Where several limits hold beside each other: what was used in each stretch of the charge within which none of them begins or ends. Not there where one is alone.',
+    }),
   carried_amount: z.string().nullish().meta({
     description: 'What was invoiced too much, and comes off the next invoice because this one has no room for it.',
   }),

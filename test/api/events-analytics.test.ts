@@ -128,9 +128,23 @@ describe('events: analytics', () => {
     }
   });
 
+  it('of those whose parent is a customer that is named, where they are asked for', async () => {
+    const ofGlobex = { ...march, external_customer_id: 'globex', feature_ids: [(await items(acme))[3].feature_id] };
+    expect(told(await items({ ...ofGlobex, include_children: true }))).to.deep.equal(['feature tokens - 10 1 1']);
+    const child = { parent_customer_id: world.id('customer globex') };
+    expect(
+      (await world.api.request('PUT', `/customers/${world.id('customer acme')}`, { body: child })).status,
+    ).to.equal(200);
+    expect(told(await items(ofGlobex))).to.deep.equal(['feature tokens - 10 1 1']);
+    const family = ['feature tokens - 150.5 12.53 2', 'feature tokens - 10 1 1'];
+    expect(told(await items({ ...ofGlobex, include_children: true }))).to.deep.equal(family);
+    const both = { ...ofGlobex, external_customer_ids: ['acme', 'globex'], include_children: true };
+    expect(told(await items(both)), 'who is named, and a child, is there once').to.deep.equal(family);
+  });
+
   it('the last six hours when no range is given', async () => {
     world.at('2026-03-03T12:00:00Z');
-    expect(told(await items({ external_customer_id: 'globex', include_children: true }))).to.deep.equal([
+    expect(told(await items({ external_customer_id: 'globex' }))).to.deep.equal([
       'feature idle - 0 0 0',
       'feature peak - 0 0 0',
       'feature tokens - 10 1 1',
@@ -156,6 +170,37 @@ describe('events: analytics', () => {
       null,
       null,
     ]);
+  });
+
+  it('shows the add-on of a line, and the group of a feature', async () => {
+    const group = await world.post('/groups', { name: 'Stores', entity_type: 'feature', lookup_key: 'stores' });
+    const meter = await world.meter('stored');
+    const feature = { name: 'a store', type: 'metered', meter_id: meter.id, group_id: group.id };
+    const { id } = await world.post('/features', feature);
+    const addon = await world.post('/addons', { name: 'Store', lookup_key: 'store', type: 'onetime' });
+    await world.post('/prices', {
+      entity_type: 'ADDON',
+      entity_id: addon.id,
+      meter_id: meter.id,
+      type: 'USAGE',
+      price_unit_type: 'FIAT',
+      currency: 'usd',
+      amount: '2',
+      billing_model: 'FLAT_FEE',
+      billing_period: 'MONTHLY',
+      billing_period_count: 1,
+      billing_cadence: 'RECURRING',
+      invoice_cadence: 'ARREAR',
+    });
+    await world.post('/subscriptions/addon', {
+      subscription_id: world.id('subscription globex'),
+      addon_id: addon.id,
+      start_date: '2026-03-01T00:00:00Z',
+    });
+    const asked = { ...march, external_customer_id: 'globex', feature_ids: [id], expand: ['addon'] };
+    const [item] = await items(asked);
+    expect([item.addon.name, item.add_on_id, item.plan_id]).to.deep.equal(['Store', addon.id, null]);
+    expect([item.group.id, item.group.name]).to.deep.equal([group.id, 'Stores']);
   });
 
   it('shows who may read events alone no other records: neither expanded nor as amounts of invoices', async () => {
@@ -221,7 +266,6 @@ describe('events: analytics', () => {
     [{ start_time: 'x' }, 400, 'start_time'],
     [{ start_time: '2026-04-01T00:00:00Z' }, 400, 'end_time'],
     [{ property_filters: { a: [] } }, 400, 'property_filters'],
-    [{ breakdown_bucket: true }, 400, 'breakdown_bucket'],
     [{ external_customer_id: 'nobody' }, 404, 'customer with external id nobody'],
     [{ external_customer_ids: ['acme', 'nobody'] }, 404, 'customer with external id nobody'],
     [{ feature_ids: ['feat_none'] }, 404, 'feature feat_none'],

@@ -1,5 +1,6 @@
 /** What entitlements make free, from preview to final and at every door (docs/rules/entitlements.md, "What is free"). */
 import { expect } from 'chai';
+import { provenBy, check as verified } from '../support/verifier.ts';
 import { saidBy, startWorld, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -160,5 +161,82 @@ describe('scenario: free units', () => {
       ['5', '15'],
       ['2', '6'],
     ]);
+  });
+
+  it('what comes late before a line took the place of another has used units that were free to it', async () => {
+    await world.plan('Once', [usage('calls', '1', { display_name: 'calls' })]);
+    const limit = { usage_limit: 50, usage_reset_period: 'NEVER', entity_id: world.id('plan Once') };
+    const [{ feature_id }] = (await world.get(`/entitlements?plan_ids=${world.id('plan Never')}`)).items;
+    await world.post('/entitlements', { ...limit, entity_type: 'PLAN', feature_id, feature_type: 'metered' });
+    await world.on('2026-05-01', () => world.subscribe('Changed', 'Once'));
+    await world.on('2026-06-01');
+    const [{ id }] = (await world.subscription('Changed')).line_items;
+    const body = { amount: '2', effective_from: at('06-01') };
+    const changed = await world.api.request('PUT', `/subscriptions/lineitems/${id}`, { body });
+    expect(changed.status, changed.text).to.equal(200);
+    await world.send(['05-10', '06-10', '07-10'].map((day) => world.event('Changed', 'calls', { n: 20, at: at(day) })));
+    await world.on('2026-08-01');
+    await world.finalize();
+    await world.send([world.event('Changed', 'calls', { n: 15, at: at('05-11') })]);
+    await world.on('2026-09-01');
+    const lines = (await world.invoices('Changed')).flatMap(({ line_items }) => line_items);
+    const said = lines.map(({ display_name, quantity, amount }: Answer) => `${display_name}: ${quantity} = ${amount}`);
+    expect(said).to.deep.equal([
+      'calls: 0 = 0',
+      'calls: 0 = 0',
+      'calls: 10 = 20',
+      'calls: 0 = 0',
+      'calls (late events): 10 = 20',
+      'calls (late events): 5 = 10',
+    ]);
+  });
+
+  it('limits beside each other, and beside a grant, count what was charged, at every door', async () => {
+    const [{ feature_id }] = (await world.get(`/entitlements?plan_ids=${world.id('plan Never')}`)).items;
+    const daily: Record<string, Answer> = {
+      Limits: { usage_limit: 20, usage_reset_period: 'DAILY' },
+      Grant: { grant_measure: 'quantity', grant_quota: '20', grant_duration_value: 1, grant_duration_unit: 'day' },
+    };
+    const names = Object.keys(daily);
+    const grant = (entity_type: string, entity_id: string, fields: Answer) =>
+      world.post('/entitlements', { entity_type, entity_id, feature_id, feature_type: 'metered', ...fields });
+    for (const name of names) {
+      await world.plan(name, [usage('calls', '1', { display_name: 'calls' })]);
+      await grant('PLAN', world.id(`plan ${name}`), daily[name]);
+    }
+    await world.on('2026-10-01');
+    for (const name of names) {
+      const { id } = await world.subscribe(name, name);
+      await grant('SUBSCRIPTION', id, { usage_limit: 30, usage_reset_period: 'MONTHLY' });
+      await world.send([
+        world.event(name, 'calls', { n: 40, at: at('10-02') }),
+        world.event(name, 'calls', { n: 10, at: at('10-03') }),
+      ]);
+    }
+    await world.settle();
+    world.at('2026-10-20');
+    for (const name of names) {
+      const asked = { external_customer_id: name, feature_id, quantity: '1' };
+      expect((await world.post('/entitlements/check', asked)).allowed, `check of ${name}`).to.equal(false);
+      const { charges } = await world.post('/subscriptions/usage', {
+        subscription_id: world.id(`subscription ${name}`),
+      });
+      const range = { start_time: at('10-01'), end_time: at('11-01'), external_customer_id: name };
+      const { total_cost } = await world.post('/events/analytics', range);
+      const { total } = await world.preview(name);
+      expect([charges[0].amount, total_cost, total], name).to.deep.equal(['30', '30', '30']);
+    }
+    await world.on('2026-11-01');
+    await world.finalize();
+    for (const name of names) {
+      const [invoice] = await world.invoices(name);
+      expect(invoice.total, name).to.equal('30');
+      const proven = await provenBy(world.api, invoice.id);
+      expect((await verified(proven)).differences, name).to.deep.equal([]);
+      const proof = structuredClone(proven.proof);
+      const [part] = proof.lines[0].line.computed_from.allowance_parts.slice(-1);
+      part.used = '0.5';
+      expect((await verified({ ...proven, proof })).differences, name).to.not.deep.equal([]);
+    }
   });
 });

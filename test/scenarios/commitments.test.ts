@@ -242,6 +242,49 @@ describe('scenario: commitments', () => {
       });
     });
 
+    it('say in analytics what each time of day comes to, where that is asked for', async () => {
+      const range = { start_time: '2026-01-01T00:00:00Z', end_time: '2026-02-01T00:00:00Z' };
+      const asked = { external_customer_id: 'windows', ...range, window_size: 'DAY' };
+      const [item] = (await world.post('/events/analytics', { ...asked, breakdown_bucket: true })).items;
+      const [line] = (await world.subscription('windows')).line_items;
+      const [{ id }] = line.commitment_time_buckets;
+      expect(item.total_cost).to.equal('717');
+      const of = { price_id: line.price_id, subscription_line_item_id: line.id };
+      expect(item.bucket_summaries).to.deep.equal([
+        {
+          bucket_id: id,
+          ...of,
+          start: { hour: 23, minute: 0 },
+          end: { hour: 1, minute: 0 },
+          commitment_type: 'amount',
+          commitment_value: '10',
+          total_usage: '20',
+          base_charge: '40',
+          computed_utilized: '10',
+          computed_overage: '90',
+          computed_true_up: '610',
+        },
+        {
+          bucket_id: '',
+          ...of,
+          start: null,
+          end: null,
+          commitment_type: null,
+          commitment_value: null,
+          total_usage: '7',
+          base_charge: '7',
+          computed_utilized: '0',
+          computed_overage: '0',
+          computed_true_up: '0',
+        },
+      ]);
+      // The 9th of January there, and the 10th: of each day the hour after midnight is one that is committed to.
+      const buckets = item.points.map((point: Answer) => point.buckets.map(({ bucket_id }: Answer) => bucket_id));
+      expect(buckets).to.deep.equal([[id], [id, '']]);
+      const [plain] = (await world.post('/events/analytics', asked)).items;
+      expect([plain.bucket_summaries, plain.points[0].buckets]).to.deep.equal([null, null]);
+    });
+
     it('are computed again by whoever checks the invoice, window by window', async () => {
       const [{ id }] = await world.invoices('windows');
       const proven = await provenBy(world.api, id);

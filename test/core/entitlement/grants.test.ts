@@ -47,6 +47,7 @@ describe('what is granted bit by bit', () => {
     ['the rest of a grant is gone when it ends', granting([grantsOf(10, hours(5))]), usedAt([1, 4], [6, 12]), '2'],
     ['usage at its end opens the next', granting([grantsOf(10, hours(5))]), usedAt([1, 10], [6, 10]), '0'],
     ['usage before its end does not', granting([grantsOf(10, hours(5))]), usedAt([1, 10], [5.9, 10]), '10'],
+    ['an event of nothing opens none', granting([grantsOf(10, hours(5))]), usedAt([1, 0], [5, 10], [6, 10]), '10'],
     ['what is given back makes room', granting([grantsOf(10, hours(5))]), usedAt([1, 12], [2, -5], [3, 4]), '1'],
     ['and no more than was charged', granting([grantsOf(10, hours(5))]), usedAt([1, 12], [2, -5]), '0'],
     [
@@ -173,7 +174,7 @@ describe('laws of what is granted bit by bit', () => {
       group.map(({ quota, duration: lasts }) => ({ quota, lasts, left: 0, end: 0 })),
     );
     let charged = 0;
-    for (const { at, used } of usage.portions) {
+    for (const { at, used } of usage.portions.filter((portion) => !portion.used.isZero())) {
       for (const counter of counters.flat()) {
         if (at < counter.end) continue;
         const free_from = Math.max(counter.end, CYCLE.start);
