@@ -46,10 +46,14 @@ export function grantGroupOf({ aggregation_mode, grant_measure, entitlement_id }
   return aggregation_mode === 'parallel' ? entitlement_id : grant_measure!;
 }
 
+/** Those of one length together, in the order of the grants that they are. */
+export function alikeGrants<Source extends Terms>(sources: readonly Source[]): [Source, ...Source[]][] {
+  return [...groupBy(sources, (source) => JSON.stringify(durationOf(source))).values()];
+}
+
 /** Of the sources of one group. */
 export function addedGrants(sources: readonly Terms[]): Grants[] {
-  const alike = groupBy(sources, (source) => JSON.stringify(durationOf(source)));
-  return Array.from(alike.values(), (of) => ({
+  return alikeGrants(sources).map((of) => ({
     duration: durationOf(of[0]),
     quota: sumOf(of.map(({ grant_quota, quantity }) => new Decimal(grant_quota!).times(String(quantity)))),
   }));
