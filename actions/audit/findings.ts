@@ -18,6 +18,7 @@ export const CHECKS = [
   'running',
   'revenue',
   'reservations',
+  'tasks',
   'usage',
 ] as const;
 export type CheckName = (typeof CHECKS)[number];
@@ -65,6 +66,10 @@ export const KINDS = {
   pool_differs: { check: 'reservations', spoils_recount: false },
   reservation_differs: { check: 'reservations', spoils_recount: false },
   reservation_id_taken: { check: 'reservations', spoils_recount: false },
+  export_ranges_differ: { check: 'tasks', spoils_recount: false },
+  export_counts_differ: { check: 'tasks', spoils_recount: false },
+  export_file_differs: { check: 'tasks', spoils_recount: false },
+  import_report_differs: { check: 'tasks', spoils_recount: false },
 } as const satisfies Record<string, { check: CheckName; spoils_recount: boolean }>;
 export type FindingKind = keyof typeof KINDS;
 

@@ -18,6 +18,7 @@ import { auditRanges, auditRowsAhead, type PlacesLooked, type Ranged } from './p
 import { auditReservations } from './reservations.ts';
 import { auditRevenue } from './revenue.ts';
 import { auditRunning } from './running.ts';
+import { auditTasks } from './tasks.ts';
 
 export type RecordsAsked = {
   readonly checks: ReadonlySet<CheckName>;
@@ -25,6 +26,8 @@ export type RecordsAsked = {
   readonly log: 'embedded' | (() => Promise<readonly LogBounds[]>) | null;
   /** What the workers of this machine keep of the ids. */
   readonly identityFiles: () => Promise<readonly IdentityFiles[]>;
+  /** Where exports are written on this machine, if they are. */
+  readonly exportDirectory?: string | null;
   /** Answers numbers in [0, 1). */
   readonly chance: () => number;
 };
@@ -57,6 +60,8 @@ export async function auditRecords(stores: AuditStores, asked: RecordsAsked, fou
   if (wants('running')) looked.push(['running', await auditRunning(stores, counting)]);
   if (wants('revenue')) looked.push(['revenue', await auditRevenue(stores, counting)]);
   if (wants('reservations')) looked.push(['reservations', await auditReservations(stores, counting)]);
+  if (wants('tasks'))
+    looked.push(['tasks', await auditTasks(stores, { directory: asked.exportDirectory ?? null, found: counting })]);
   return looked.map(([check, what]) => {
     const differences = counted.get(check) ?? 0;
     if (typeof what === 'string') return { check, looked_at: {}, differences, skipped: what };
