@@ -1,4 +1,5 @@
 /** Imports: uploaded files of each kind, what becomes of their rows, and what is said of those that were refused. docs/rules/imports.md. */
+import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { tryImport } from '../../actions/imports/run-import.ts';
 import { type FilesServer, startFilesServer } from '../support/files-server.ts';
@@ -218,7 +219,24 @@ describe('imports', () => {
         /stands beside metadata/,
         0,
       ],
-      ['no UTF-8', Buffer.from('external_id\n\xff\n', 'latin1'), { entity: 'CUSTOMERS' }, /not UTF-8/, 0],
+      ['no UTF-8', Buffer.from('external_id\n\xff\n', 'latin1'), { entity: 'CUSTOMERS' }, /line 2: is not UTF-8/, 0],
+      [
+        'no UTF-8 behind good rows',
+        Buffer.from('external_id,name\nl-1,a\nl-2,b\nl-3,J\xfcrgen\n', 'latin1'),
+        { entity: 'CUSTOMERS' },
+        /line 4: is not UTF-8: save the file as UTF-8/,
+        2,
+      ],
+      ['packed', gzipSync('external_id\na\n'), { entity: 'CUSTOMERS' }, /packed with gzip: send it unpacked/, 0],
+      [
+        'UTF-16 with a mark',
+        Buffer.from('\uFEFFexternal_id\na\n', 'utf16le'),
+        { entity: 'CUSTOMERS' },
+        /is UTF-16: save it as UTF-8/,
+        0,
+      ],
+      ['UTF-16', Buffer.from('external_id\na\n', 'utf16le'), { entity: 'CUSTOMERS' }, /is UTF-16/, 0],
+      ['semicolons', 'external_id;name\na;b\n', { entity: 'CUSTOMERS' }, /must be separated by commas/, 0],
       [
         'a quote that stays open',
         'external_id,name\nq-1,a\nq-2,"b\n',
