@@ -336,9 +336,22 @@ describe('imports', () => {
       files.serve('/failing.csv', (response) => response.writeHead(500).end());
       const asked = await ask('/failing.csv');
       expect(await run(asked).catch((error: Error) => error.message)).to.match(/500 was answered/);
-      expect((await taskOf(asked)).task_status).to.equal('PROCESSING');
+      const trying = await taskOf(asked);
+      expect(trying.task_status).to.equal('PROCESSING');
+      expect(trying.error_summary).to.match(/500 was answered/);
       await run(asked, { is_last: true }).catch(() => {});
       expect((await taskOf(asked)).task_status).to.equal('FAILED');
+    });
+
+    it('what went wrong is told no more once it has succeeded', async () => {
+      let times = 0;
+      const csv = 'external_id\nagain-1\n';
+      files.serve('/again.csv', (response) => (++times === 1 ? response.writeHead(500).end() : response.end(csv)));
+      const asked = await ask('/again.csv');
+      await run(asked).catch(() => {});
+      expect((await taskOf(asked)).error_summary).to.match(/500 was answered/);
+      await run(asked);
+      expect(await taskOf(asked)).to.include({ task_status: 'COMPLETED', error_summary: null });
     });
   });
 
