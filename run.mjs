@@ -55,10 +55,14 @@ const APART = [
 const TESTS = ['test', ...APART.flatMap((pattern) => ['--ignore', pattern])];
 // What a customer sees: rules, worked examples, the API and whole stories; no process is killed and no store broken.
 // It is asked while one works, so those are left to `npm test` that fill lists with 10,000 records, ask every route for each of
-// many callers, or play years several times; and of the random cases a tenth is tried.
+// many callers, play years several times, or let random histories happen and ask every door at each of their instants; and of the
+// other random cases a tenth is tried.
 const LONG = [
   'test/api/http/list-plans.test.ts',
   'test/api/http/walls.test.ts',
+  'test/scenarios/laws-of-changes.test.ts',
+  'test/scenarios/laws-of-costs.test.ts',
+  'test/scenarios/laws-of-invoices.test.ts',
   'test/scenarios/planned-once.test.ts',
   'test/scenarios/test-clock.test.ts',
 ];

@@ -60,6 +60,7 @@ async function lookAtRecords(config: Config, stores: Opened['stores'], asked: As
     log: await logOf(config, stores),
     identityFiles: async () =>
       dir === null ? [] : comparedIdentityFiles(stores.clickhouse, dir, await installationId(stores.postgres)),
+    exportDirectory: config.EXPORT_DIRECTORY ?? null,
     chance: Math.random,
   };
   const reports = await auditRecords(stores, wanted, (finding) => {

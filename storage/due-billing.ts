@@ -47,7 +47,16 @@ export async function dueSubscriptions(database: Database, { now, ...asked }: As
         for (const column of columns)
           void mine.orWhere((ends) => void ends.where({ subscription_type }).where(column, '<=', now));
     });
+  if (asked.only === undefined) void due.whereNotExists(triedLater(database, now));
   return inTurns(database, ofWhom(due, 'subscriptions', asked), { by: ['current_period_end'], ...asked });
+}
+
+/** What broke at the end of their period is tried again when its time has come; an advance of a clock, which has its own tries, does it with each. */
+function triedLater(database: Database, now: Date): Knex.QueryBuilder {
+  return database('subscription_schedules as schedule')
+    .whereRaw('schedule.subscription_id = subscriptions.id')
+    .whereIn('schedule.status', ['pending', 'executing'])
+    .where('schedule.next_attempt_at', '>', now);
 }
 
 /** Whose running period may have reached its threshold: all that have one. */

@@ -18,6 +18,7 @@ export const CHECKS = [
   'running',
   'revenue',
   'reservations',
+  'tasks',
   'usage',
 ] as const;
 export type CheckName = (typeof CHECKS)[number];
@@ -57,12 +58,17 @@ export const KINDS = {
   invoice_adjusted_differs: { check: 'invoices', spoils_recount: false },
   payment_refunded_differs: { check: 'invoices', spoils_recount: false },
   line_credited_too_much: { check: 'invoices', spoils_recount: false },
+  invoice_usage_differs: { check: 'invoices', spoils_recount: false },
   invoice_number_gap: { check: 'invoices', spoils_recount: false },
   running_differs: { check: 'running', spoils_recount: false },
   revenue_differs: { check: 'revenue', spoils_recount: false },
   recurring_revenue_differs: { check: 'revenue', spoils_recount: false },
   pool_differs: { check: 'reservations', spoils_recount: false },
   reservation_differs: { check: 'reservations', spoils_recount: false },
+  export_ranges_differ: { check: 'tasks', spoils_recount: false },
+  export_counts_differ: { check: 'tasks', spoils_recount: false },
+  export_file_differs: { check: 'tasks', spoils_recount: false },
+  import_report_differs: { check: 'tasks', spoils_recount: false },
 } as const satisfies Record<string, { check: CheckName; spoils_recount: boolean }>;
 export type FindingKind = keyof typeof KINDS;
 

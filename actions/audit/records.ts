@@ -11,12 +11,14 @@ import { auditCredits } from './credits.ts';
 import { type CheckName, type CheckReport, checkOf, type Finding, type Found } from './findings.ts';
 import { auditHashes, auditIds } from './identities.ts';
 import { auditIdentityFiles, type IdentityFiles } from './identity-files.ts';
+import { auditInvoiceUsage } from './invoice-usage.ts';
 import { auditInvoices } from './invoices.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds, type LogBounds } from './ledger.ts';
 import { auditRanges, auditRowsAhead, type PlacesLooked, type Ranged } from './places.ts';
 import { auditReservations } from './reservations.ts';
 import { auditRevenue } from './revenue.ts';
 import { auditRunning } from './running.ts';
+import { auditTasks } from './tasks.ts';
 
 export type RecordsAsked = {
   readonly checks: ReadonlySet<CheckName>;
@@ -24,6 +26,8 @@ export type RecordsAsked = {
   readonly log: 'embedded' | (() => Promise<readonly LogBounds[]>) | null;
   /** What the workers of this machine keep of the ids. */
   readonly identityFiles: () => Promise<readonly IdentityFiles[]>;
+  /** Where exports are written on this machine, if they are. */
+  readonly exportDirectory?: string | null;
   /** Answers numbers in [0, 1). */
   readonly chance: () => number;
 };
@@ -49,10 +53,15 @@ export async function auditRecords(stores: AuditStores, asked: RecordsAsked, fou
   if (wants('identity_files'))
     looked.push(['identity_files', auditIdentityFiles(await asked.identityFiles(), counting)]);
   if (wants('credits')) looked.push(['credits', await auditCredits(stores, counting)]);
-  if (wants('invoices')) looked.push(['invoices', await auditInvoices(stores, counting)]);
+  if (wants('invoices')) {
+    const sums = await auditInvoices(stores, counting);
+    looked.push(['invoices', { ...sums, ...(await auditInvoiceUsage(stores, counting)) }]);
+  }
   if (wants('running')) looked.push(['running', await auditRunning(stores, counting)]);
   if (wants('revenue')) looked.push(['revenue', await auditRevenue(stores, counting)]);
   if (wants('reservations')) looked.push(['reservations', await auditReservations(stores, counting)]);
+  if (wants('tasks'))
+    looked.push(['tasks', await auditTasks(stores, { directory: asked.exportDirectory ?? null, found: counting })]);
   return looked.map(([check, what]) => {
     const differences = counted.get(check) ?? 0;
     if (typeof what === 'string') return { check, looked_at: {}, differences, skipped: what };

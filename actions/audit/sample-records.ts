@@ -17,6 +17,7 @@ import { sampleInvoices } from './invoices.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds } from './ledger.ts';
 import { auditRanges } from './places.ts';
 import { sampleReservations } from './reservations.ts';
+import { sampleTasks } from './tasks.ts';
 
 export type RecordsSampled = { readonly ranges: number; readonly records: number };
 
@@ -29,6 +30,7 @@ export async function sampleRecords(stores: Stores, chance: () => number, found:
   await sampleCredits(stores, found);
   await sampleInvoices(stores, found);
   await sampleReservations(stores, found);
+  await sampleTasks(stores, found);
   const ranges = await chosenRanges(stores, chance);
   const looked = await auditRanges(stores, ranges, found);
   await auditIds(stores, found, await someHashes(stores, chance));

@@ -17,6 +17,7 @@ import { endTrial } from '../subscriptions/end-trial.ts';
 import { familyFollows } from '../subscriptions/follow-parent.ts';
 import { leaveFamilyIfDue } from '../subscriptions/leave-family.ts';
 import { openDue } from '../subscriptions/open-due.ts';
+import { noteTry, ScheduleNotDone } from '../subscriptions/schedules.ts';
 import { scopeOf } from './billable-items.ts';
 import { type Closing, closePeriod } from './close-period.ts';
 import type { Drafted, PlansInHand } from './plans-in-hand.ts';
@@ -82,6 +83,9 @@ async function billOne(
     return outcome === 'billed';
   } catch (error) {
     report.failed.push({ id, error });
+    // What cannot be noted is tried again without.
+    if (error instanceof ScheduleNotDone)
+      await noteTry(stores, error, now).catch((error) => report.failed.push({ id, error }));
     return false;
   }
 }

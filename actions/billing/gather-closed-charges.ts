@@ -237,6 +237,8 @@ export function invoicedUntil(lines: readonly InvoicedLine[], itemId?: string): 
 export async function isCorrected(database: Database, lines: readonly InvoicedLine[]): Promise<boolean> {
   const final = lines.filter(({ invoice_status }) => invoice_status !== 'DRAFT');
   if (final.length === 0) return false;
+  if (final.some(({ line }) => line.price_type === 'USAGE'))
+    currentNotes()?.madeOf?.([`${final[0]!.line.environment_id}/corrections`]);
   const since = Math.min(...final.map(({ line }) => instantOf(line.created_at)));
   return hasCorrectionsSince(database, final[0]!.line, new Date(since));
 }

@@ -9,6 +9,7 @@ import { Decimal } from '../../core/decimal.ts';
 import { asComputed } from '../../core/invoice/computed-from.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { currentNotes } from '../../storage/kept/noting.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -54,6 +55,7 @@ export async function recordedTrueUps(
     lines.map(({ invoice_id }) => invoice_id),
     database,
   );
+  currentNotes()?.madeOf?.(Array.from(invoices.values(), ({ subscription_id }) => subscription_id ?? []).flat());
   const charged = lines.filter(({ invoice_id }) => {
     const invoice = invoices.get(invoice_id);
     return invoice_id !== exceptInvoiceId && invoice?.status === 'published' && invoice.invoice_status !== 'VOIDED';

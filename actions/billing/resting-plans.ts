@@ -10,7 +10,7 @@ import { type Notes, notedBy } from '../../storage/kept/noting.ts';
 import { sharedId } from '../../storage/kept/shared-value.ts';
 import { nameInEvents } from '../../storage/models/customer.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import type { Subject, Watcher } from '../../storage/usage/running-usage.ts';
+import type { Subject, UsageRead, Watcher } from '../../storage/usage/running-usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
 import type { UsageMemory } from '../../storage/usage/usage-memory.ts';
 import type { Drafted, SaysItsPlan } from './plans-in-hand.ts';
@@ -55,7 +55,11 @@ class MadeOf implements Notes, Watcher {
   }
 
   row(): void {}
-  read(): void {}
+
+  /** Of a meter without rows nobody tells what comes. */
+  read({ has_rows }: UsageRead): void {
+    if (!has_rows) this.is_other = true;
+  }
 
   /** Who is billed for one month goes on using in the next. */
   came(subject: Subject, first_us: Microseconds): void {

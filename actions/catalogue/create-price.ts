@@ -2,6 +2,7 @@
  * Creates prices, all or none. What they are of must exist, their number is limited, and what is not stated (name, start)
  * has a default (docs/rules/pricing.md, "What a price must state").
  */
+import { checkFixedPeriods } from '../../core/costsheet/fixed-cost.ts';
 import { alreadyExists, atIndex, invalid, notAllowed } from '../../core/error.ts';
 import { type CreatePrice, definePrice, type Price, type PriceDefinition } from '../../core/price/record.ts';
 import { checkedTimeBuckets } from '../../core/price/time-buckets.ts';
@@ -91,6 +92,7 @@ export async function addChecked(request: CreatePrice, writing: PriceWriting): P
   const stated = { ...request, start_date: request.start_date ?? author.now.toISOString() };
   const price = definePrice(stated, await unitOf(request, writing));
   const entityName = await nameOfEntity(request, writing);
+  if (request.entity_type === 'COSTSHEET' && price.type === 'FIXED') checkFixedPeriods(price, stated.start_date);
   const meter = await publishedMeter(price.meter_id, writing);
   await checkGroup(scope, { group_id: price.group_id, entity_type: 'price' }, database);
   const byDefault = price.type === 'USAGE' ? (meter?.name ?? null) : entityName;

@@ -13,7 +13,7 @@ import { askedRecords } from '../usage/analytics-asked.ts';
 import { usageKey } from '../usage/export-charges.ts';
 import { usageAnalytics } from '../usage/usage-analytics.ts';
 import { type CostPeriod, costsByPeriod } from './costs-by-period.ts';
-import { type CostRow, type CostsAsked, gatherCosts } from './gather-costs.ts';
+import { type CostRow, type CostsAsked, gatherCosts, isOfUsage, type UsageCostRow } from './gather-costs.ts';
 import { gatherRevenue, type Revenue, revenueOfMeter } from './gather-revenue.ts';
 
 export type CostAnalyticsAsked = Omit<CostsAsked, 'costsheet_id' | 'meter_ids' | 'external_customer_ids'> & {
@@ -28,7 +28,7 @@ export type CurrencyTotals = { readonly currency: string; readonly cost: Decimal
 
 export type ShownCost = CostRow & {
   readonly customer: CustomerModel | null;
-  /** Of this meter and customer, in the currency of the price; null where the row is a part of their usage. */
+  /** Of this meter and customer, in the currency of the price; null where the row is a part of their usage, or of nobody's. */
   readonly revenue: Decimal | null;
   readonly periods: readonly CostPeriod[];
 };
@@ -135,7 +135,7 @@ function totalsOf(rows: readonly CostRow[], { sums }: Revenue): CurrencyTotals[]
 type Page = { readonly page: readonly CostRow[]; readonly asked: CostsAsked; readonly revenue: Revenue };
 
 async function shownRows(stores: Stores, scope: Scope, { page, asked, revenue }: Page): Promise<ShownCost[]> {
-  const names = [...new Set(page.map(({ external_customer_id }) => external_customer_id))];
+  const names = [...new Set(page.flatMap(({ external_customer_id }) => external_customer_id ?? []))];
   const [customers, periods] = await Promise.all([
     CustomerModel.in(scope, stores.postgres).whereIn('external_id', names).where('status', 'published'),
     costsByPeriod(stores, scope, { asked, rows: page }),
@@ -143,13 +143,13 @@ async function shownRows(stores: Stores, scope: Scope, { page, asked, revenue }:
   const byName = new Map(customers.map((customer) => [customer.external_id, customer]));
   return page.map((row, index) => ({
     ...row,
-    customer: byName.get(row.external_customer_id) ?? null,
-    revenue: divides(asked.group_by) ? null : revenueOfRow(row, revenue),
+    customer: byName.get(row.external_customer_id ?? '') ?? null,
+    revenue: isOfUsage(row) && !divides(asked.group_by) ? revenueOfRow(row, revenue) : null,
     periods: periods[index]!,
   }));
 }
 
-function revenueOfRow({ external_customer_id, line: { meter, price } }: CostRow, { byMeter }: Revenue): Decimal {
+function revenueOfRow({ external_customer_id, line: { meter, price } }: UsageCostRow, { byMeter }: Revenue): Decimal {
   const sums = byMeter.get(usageKey(external_customer_id, meter.id));
   return totalRevenue(sums?.byCurrency.get(price.currency) ?? NO_REVENUE);
 }

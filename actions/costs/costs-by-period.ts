@@ -6,6 +6,7 @@
 import { divides, groupOf } from '../../core/analytics/group-by.ts';
 import { pointSize } from '../../core/analytics/point-size.ts';
 import { addedCost, type Cost, costOf, NO_COST, sharedOut } from '../../core/costsheet/cost.ts';
+import { fixedCostsBy } from '../../core/costsheet/fixed-cost.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { compileMeter } from '../../core/metering/compiled-meter.ts';
 import { canRun, type WindowAnswer } from '../../core/metering/usage.ts';
@@ -16,7 +17,16 @@ import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { checkCells } from '../../storage/usage/question.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
-import { type CostLine, type CostRow, type CostsAsked, keyedQuestion, keyParts, questionOf } from './gather-costs.ts';
+import {
+  type CostLine,
+  type CostRow,
+  type CostsAsked,
+  isOfUsage,
+  keyedQuestion,
+  keyParts,
+  questionOf,
+  type UsageCostRow,
+} from './gather-costs.ts';
 
 export type CostPeriod = Cost & { readonly window_us: Microseconds };
 
@@ -28,18 +38,17 @@ export async function costsByPeriod(
   scope: Scope,
   { asked, rows }: { asked: CostsAsked; rows: readonly CostRow[] },
 ): Promise<CostPeriod[][]> {
-  const lines = [...groupBy(rows, ({ line }) => line)];
-  if (asked.bounds)
-    checkCells(lines.reduce((sum, [line, of]) => sum + of.length * windowCount(line, asked.window_size), 0));
+  if (asked.bounds) checkCells(rows.reduce((sum, { line }) => sum + windowCount(line, asked.window_size), 0));
+  const lines = [...groupBy(rows.filter(isOfUsage), ({ line }) => line)];
   const periods = new Map<CostRow, CostPeriod[]>();
   await mapConcurrently(QUESTIONS_AT_ONCE, lines, async ([line, of]) => {
     const windows = await windowsOf(stores, scope, { asked, line, of });
     for (const row of of) periods.set(row, periodsOf(row, windows.get(rowKey(row)) ?? [], { asked }));
   });
-  return rows.map((row) => periods.get(row)!);
+  return rows.map((row) => (isOfUsage(row) ? periods.get(row)! : fixedCostsBy(asked.window_size, row.line)));
 }
 
-type Asking = { readonly asked: CostsAsked; readonly line: CostLine; readonly of: readonly CostRow[] };
+type Asking = { readonly asked: CostsAsked; readonly line: CostLine; readonly of: readonly UsageCostRow[] };
 
 /** By `rowKey`, in order of time. */
 async function windowsOf(stores: Stores, scope: Scope, { asked, line, of }: Asking) {
@@ -59,7 +68,7 @@ async function windowsOf(stores: Stores, scope: Scope, { asked, line, of }: Aski
   );
 }
 
-function rowKey({ external_customer_id, group }: CostRow): string {
+function rowKey({ external_customer_id, group }: UsageCostRow): string {
   return JSON.stringify([external_customer_id, group.source, group.properties]);
 }
 
@@ -68,7 +77,11 @@ function runs({ group_by }: CostsAsked, { meter }: CostLine): boolean {
   return !divides(group_by) && meter.reset_usage !== 'NEVER' && canRun(compileMeter(meter));
 }
 
-function periodsOf(row: CostRow, windows: readonly WindowAnswer[], { asked }: { asked: CostsAsked }): CostPeriod[] {
+function periodsOf(
+  row: UsageCostRow,
+  windows: readonly WindowAnswer[],
+  { asked }: { asked: CostsAsked },
+): CostPeriod[] {
   const { line } = row;
   const { price, meter } = line;
   if (windows.length === 0) return [{ ...row, window_us: line.start_us }].map(costPeriod);

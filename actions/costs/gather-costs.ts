@@ -6,6 +6,7 @@ import { divides, type Group, type GroupBy, groupOf, groupValues, NO_GROUP } fro
 import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
 import { countedSince } from '../../core/billing/charges.ts';
 import { type Cost, costOf, sharedOut } from '../../core/costsheet/cost.ts';
+import { type FixedLine, fixedCostIn, fixedLines } from '../../core/costsheet/fixed-cost.ts';
 import { type Life, livesWithin } from '../../core/costsheet/lives.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -13,7 +14,7 @@ import type { Microseconds } from '../../core/time/instant.ts';
 import type { WindowSize } from '../../core/time/window.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, type UsageOfKey } from '../../storage/usage/usage.ts';
@@ -39,16 +40,45 @@ export type CostsAsked = {
 /** A price of the cost sheet while it holds within the range. */
 export type CostLine = Life<PriceModel> & { readonly meter: MeterModel };
 
-export type CostRow = Cost & {
+export type UsageCostRow = Cost & {
   readonly line: CostLine;
   readonly external_customer_id: string;
   readonly group: Group;
 };
 
+/** Of nobody's usage. */
+export type FixedCostRow = Cost & {
+  readonly line: FixedLine<PriceModel> & { readonly meter: null };
+  readonly external_customer_id: null;
+  readonly group: Group;
+};
+
+export type CostRow = UsageCostRow | FixedCostRow;
+
+export function isOfUsage(row: CostRow): row is UsageCostRow {
+  return row.line.meter !== null;
+}
+
 /** Those that are out at one time go to the stores together (storage/usage/bucket-lines.ts). */
 const QUESTIONS_AT_ONCE = 16;
 
 export async function gatherCosts(stores: Stores, scope: Scope, asked: CostsAsked): Promise<CostRow[]> {
+  const [used, fixed] = [await usageCosts(stores, scope, asked), await fixedCosts(stores, scope, asked)];
+  return [...used, ...fixed];
+}
+
+/** What somebody or something is asked about alone, it is of neither. */
+async function fixedCosts({ postgres }: Stores, scope: Scope, asked: CostsAsked): Promise<FixedCostRow[]> {
+  if (asked.external_customer_ids || asked.meter_ids || asked.property_filters) return [];
+  const prices = await pricesOf(postgres, scope, { asked, type: 'FIXED' });
+  return fixedLines(prices, asked).flatMap((line) => {
+    const whole = fixedCostIn(line, asked);
+    if (whole.quantity.isZero()) return [];
+    return [{ ...whole, line: { ...line, meter: null }, external_customer_id: null, group: NO_GROUP }];
+  });
+}
+
+async function usageCosts(stores: Stores, scope: Scope, asked: CostsAsked): Promise<UsageCostRow[]> {
   const lines = await linesOf(stores, scope, asked);
   let count = 0;
   const rows = await mapConcurrently(QUESTIONS_AT_ONCE, lines, async (line) => {
@@ -61,9 +91,7 @@ export async function gatherCosts(stores: Stores, scope: Scope, asked: CostsAske
 }
 
 async function linesOf({ postgres }: Stores, scope: Scope, asked: CostsAsked): Promise<CostLine[]> {
-  const prices = await PriceModel.in(scope, postgres)
-    .where({ entity_type: 'COSTSHEET', entity_id: asked.costsheet_id, status: 'published', type: 'USAGE' })
-    .orderBy(['sequence', 'id']);
+  const prices = await pricesOf(postgres, scope, { asked, type: 'USAGE' });
   const meters = await MeterModel.byId(
     scope,
     prices.map(({ meter_id }) => meter_id),
@@ -75,9 +103,18 @@ async function linesOf({ postgres }: Stores, scope: Scope, asked: CostsAsked): P
   });
 }
 
+type OfType = { readonly asked: CostsAsked; readonly type: PriceModel['type'] };
+
+function pricesOf(database: Database, scope: Scope, { asked, type }: OfType): Promise<PriceModel[]> {
+  return PriceModel.in(scope, database)
+    .where({ entity_type: 'COSTSHEET', entity_id: asked.costsheet_id, status: 'published', type })
+    .orderBy(['sequence', 'id'])
+    .execute();
+}
+
 type Rating = { readonly asked: CostsAsked; readonly line: CostLine };
 
-async function rowsOf(stores: Stores, scope: Scope, { asked, line }: Rating): Promise<CostRow[]> {
+async function rowsOf(stores: Stores, scope: Scope, { asked, line }: Rating): Promise<UsageCostRow[]> {
   const { external_customer_ids } = asked;
   const question = questionOf({ asked, line }, external_customer_ids);
   const grouped = divides(asked.group_by) ? askUsage(stores, scope, keyedQuestion(question, asked)) : null;

@@ -123,6 +123,8 @@ export async function usesOf(
     others.map((one) => one.invoice_id),
     database,
   );
+  // Those of a parent with which it was invoiced, too.
+  currentNotes()?.madeOf?.(Array.from(invoices.values(), ({ subscription_id }) => subscription_id ?? []).flat());
   const byAssociation = groupBy(others, (one) => one.coupon_association_id!);
   const begun = new Map(attached.map((one) => [one.association.id, periodsBegun(one, subscriptions)]));
   return new Map(

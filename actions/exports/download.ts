@@ -22,11 +22,23 @@ export async function addressOfFile(
   return destinationOf(connection, job_config, settings).linkTo(keyOf(task, connection, job_config), seconds);
 }
 
-export async function openFile({ postgres }: Postgres, scope: Scope, { id, settings }: Asked) {
+export async function openFile(stores: Postgres, scope: Scope, { id, settings }: Asked) {
+  const file = await directoryFileOf(stores, scope, { id, directory: directoryIn(settings) });
+  if (file === null) throw notFound('file of task', id);
+  return { ...file, name: file.task.file_name! };
+}
+
+export type DirectoryFile = Awaited<ReturnType<typeof readBelow>> & Pick<Place, 'task' | 'job_config'>;
+
+/** Null where the file was written elsewhere. */
+export async function directoryFileOf(
+  { postgres }: Postgres,
+  scope: Scope,
+  { id, directory }: { id: string; directory: string },
+): Promise<DirectoryFile | null> {
   const { task, connection, job_config } = await whereIs(postgres, scope, id);
-  if (connection.provider_type !== 'directory') throw notFound('file of task', id);
-  const file = await readBelow(directoryIn(settings), keyOf(task, connection, job_config));
-  return { ...file, name: task.file_name!, job_config };
+  if (connection.provider_type !== 'directory') return null;
+  return { ...(await readBelow(directory, keyOf(task, connection, job_config))), task, job_config };
 }
 
 type Place = { task: TaskModel; connection: ConnectionModel; job_config: JobConfig };

@@ -4,6 +4,7 @@ import type { Cell, Column, ColumnHead } from '../../core/export/column.ts';
 import { columnName, type MetadataEntity, type MetadataField } from '../../core/export/metadata-field.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
+import type { CutParts } from '../../storage/exports/cuts.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { Turns } from '../../storage/turns.ts';
 import { type Subjects, subjectsOf } from './subjects.ts';
@@ -14,6 +15,8 @@ export type ExportAsked = {
   readonly now: Date;
   readonly fields: readonly MetadataField[];
   readonly signal: AbortSignal;
+  /** Of a file of a schedule: what it has. Without it what happened in the range. */
+  readonly cut?: CutParts | null | undefined;
 };
 
 /** By what a record names whom it is about. */

@@ -8,6 +8,7 @@ import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type ExportAsked, type ExportKind, exportKind } from './export-kind.ts';
+import { type FilePart, partsOf } from './file-parts.ts';
 
 export const creditTopupsExport = creditsExport('credit', CREDIT_TOPUP_COLUMNS);
 export const creditUsageExport = creditsExport('debit', CREDIT_USAGE_COLUMNS);
@@ -31,9 +32,18 @@ const PAGE = 1_000;
 async function* exportedCredits(
   stores: Stores,
   scope: Scope,
-  { start_us, end_us, signal, type }: ExportAsked & { type: Type },
+  asked: ExportAsked & { type: Type },
 ): AsyncGenerator<readonly ExportedCredits[]> {
-  const range = { from: formatUs(start_us), to: formatUs(end_us), limit: PAGE, database: stores.postgres };
+  for (const part of partsOf(scope, asked, { kind: 'credits', id: 't.id' }))
+    yield* creditsOf(stores, scope, { ...asked, ...part });
+}
+
+async function* creditsOf(
+  stores: Stores,
+  scope: Scope,
+  { start_us, end_us, signal, only, type }: ExportAsked & FilePart & { type: Type },
+): AsyncGenerator<readonly ExportedCredits[]> {
+  const range = { from: formatUs(start_us), to: formatUs(end_us), only, limit: PAGE, database: stores.postgres };
   for (let after: MovedCredits | null = null; ; ) {
     signal.throwIfAborted();
     const moved: MovedCredits[] = await movedCredits(scope, { ...range, after });

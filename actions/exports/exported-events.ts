@@ -7,6 +7,6 @@ export const eventsExport = exportKind<ExportedEvent>({
   reads: ['event'],
   columns: EVENT_COLUMNS,
   keys: { external_customer_id: ([, , external_customer_id]) => external_customer_id },
-  rows: ({ clickhouse }, { tenant_id, environment_id }, { start_us, end_us, signal }) =>
-    eventsOfTime(clickhouse, { tenant_id, environment_id, start_us, end_us, signal }),
+  rows: ({ clickhouse }, { tenant_id, environment_id }, { start_us, end_us, signal, cut }) =>
+    eventsOfTime(clickhouse, { tenant_id, environment_id, start_us, end_us, signal, cut }),
 });

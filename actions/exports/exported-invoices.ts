@@ -6,6 +6,7 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type ExportAsked, exportKind } from './export-kind.ts';
+import { type FilePart, partsOf } from './file-parts.ts';
 
 export const invoicesExport = exportKind<ExportedInvoice>({
   reads: ['invoice', 'customer'],
@@ -17,15 +18,25 @@ export const invoicesExport = exportKind<ExportedInvoice>({
 const PAGE = 1_000;
 
 async function* exportedInvoices(
+  stores: Stores,
+  scope: Scope,
+  asked: ExportAsked,
+): AsyncGenerator<readonly ExportedInvoice[]> {
+  for (const part of partsOf(scope, asked, { kind: 'invoice', id: 'invoices.id' }))
+    yield* invoicesOf(stores, scope, { ...asked, ...part });
+}
+
+async function* invoicesOf(
   { postgres }: Stores,
   scope: Scope,
-  { start_us, end_us, signal }: ExportAsked,
+  { start_us, end_us, signal, only }: ExportAsked & FilePart,
 ): AsyncGenerator<readonly ExportedInvoice[]> {
   for (let after: string | null = null; ; ) {
     signal.throwIfAborted();
     const page: InvoiceModel[] = await InvoiceModel.finalOf(scope, {
       from: formatUs(start_us),
       to: formatUs(end_us),
+      only,
       after,
       limit: PAGE,
       database: postgres,

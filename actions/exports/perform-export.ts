@@ -6,14 +6,16 @@
 import { FarthingError, notAllowed, unavailable } from '../../core/error.ts';
 import { CONTENT_TYPES } from '../../core/export/record.ts';
 import { moveTask } from '../../core/task/record.ts';
-import { type Microseconds, parseEventTime } from '../../core/time/instant.ts';
+import { type Microseconds, parseEventTime, usOf } from '../../core/time/instant.ts';
 import type { WrittenFile } from '../../integrations/export-destinations/destination.ts';
+import type { CutParts } from '../../storage/exports/cuts.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { freshness } from '../../storage/usage/usage.ts';
 import { type Attempt, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
+import { cutOf } from './cut.ts';
 import { destinationOf, type ExportSettings, fileName, keyOf } from './destinations.ts';
 import { type ExportFile, exportFile } from './export-file.ts';
 import type { ExportKind } from './export-kind.ts';
@@ -31,8 +33,9 @@ async function performOnce(stores: Stores, place: RunPlace, how: Performing): Pr
   if ('ended' in begun) return begun.ended;
   const { task, scheduled, connection } = begun;
   await checkCounted(stores, task, how);
+  const cut = await cutOf(stores, task);
   const destination = destinationOf(connection, scheduled.job_config, how.settings);
-  const file = fileOf(stores, begun, how);
+  const file = fileOf(stores, { ...begun, cut }, how);
   const { format, compression } = scheduled.job_config;
   const key = keyOf(task, connection, scheduled.job_config);
   const written = await destination.write({
@@ -69,10 +72,14 @@ async function begin({ postgres }: Stores, place: RunPlace, { clock }: Attempt):
   });
 }
 
-/** What was accepted before the end of the range is in the file, or it is not written yet. */
+/**
+ * What was accepted before the end of the range is in the file, or it is not written yet. Where the clock was set back since, the end
+ * has not come: what was accepted until now is in it, and what comes later is in the next.
+ */
 async function checkCounted(stores: Stores, { range_end, ...scope }: TaskModel, { clock }: Attempt): Promise<void> {
-  const as_of = await freshness(stores, scope, clock().getTime());
-  if (microseconds(as_of) < microseconds(range_end!))
+  const now_ms = clock().getTime();
+  const as_of = await freshness(stores, scope, now_ms);
+  if (microseconds(as_of) < Math.min(microseconds(range_end!), usOf(now_ms)))
     throw unavailable(`what was accepted before ${range_end} (it is counted up to ${as_of})`);
 }
 
@@ -82,7 +89,11 @@ function microseconds(instant: string): Microseconds {
   return us;
 }
 
-function fileOf(stores: Stores, { task, scheduled }: Begun, { clock, signal }: Attempt): ExportFile {
+function fileOf(
+  stores: Stores,
+  { task, scheduled, cut }: Begun & { cut: CutParts | null },
+  { clock, signal }: Attempt,
+): ExportFile {
   const kind: ExportKind = EXPORT_KINDS[scheduled.entity_type];
   const { format, compression, export_metadata_fields: fields } = scheduled.job_config;
   return exportFile(stores, task, kind, {
@@ -90,6 +101,7 @@ function fileOf(stores: Stores, { task, scheduled }: Begun, { clock, signal }: A
     end_us: microseconds(task.range_end!),
     now: clock(),
     fields,
+    cut,
     format,
     compression,
     signal,

@@ -10,6 +10,7 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { taskEntityType } from '../../core/task/record.ts';
 import { formatMs, formatUs, usOf } from '../../core/time/instant.ts';
+import { knownSince } from '../../storage/exports/cuts.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
@@ -37,7 +38,7 @@ export async function createScheduledTask(
   scope: Scope,
   { fields, author, may_be_private }: { fields: NewScheduledTask; author: Author; may_be_private: boolean },
 ): Promise<ScheduledTaskModel> {
-  return postgres.transaction(async (database) => {
+  const made = await postgres.transaction(async (database) => {
     const connection = await ConnectionModel.fetchPublished(scope, fields.connection_id, { database, lock: true });
     checkScheduledTask({ ...fields, provider_type: connection.provider_type, may_be_private });
     const { about, columns }: ExportKind = EXPORT_KINDS[fields.entity_type];
@@ -56,6 +57,8 @@ export async function createScheduledTask(
     };
     return ScheduledTaskModel.add(scope, record, { database });
   });
+  await knownSince(postgres, scope, made.id);
+  return made;
 }
 
 /** What passed while it was disabled is exported when it is enabled again: its times have no gap. */

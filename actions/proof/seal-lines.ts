@@ -68,12 +68,26 @@ export async function sealLines(
   );
 }
 
+/** By the id of the line what it says otherwise than its events; nothing is kept of them. */
+export async function countedOtherwise(
+  stores: Pick<Stores, 'clickhouse'>,
+  scope: Scope,
+  lines: readonly { readonly line: InvoiceLineItemModel; readonly counting: Counting }[],
+): Promise<ReadonlyMap<string, string>> {
+  const read = await readTogether(stores, scope, {
+    countings: lines.map(({ counting }) => counting),
+    signal: undefined,
+  });
+  const faults = lines.map(({ line, counting }) => [line.id, faultOf(line, read.get(counting.key)!)] as const);
+  return new Map(faults.flatMap(([id, fault]) => (fault === null ? [] : [[id, fault] as const])));
+}
+
 /** So many streams of events at once: most invoices have few events, and wait for the store. */
 const STREAMS = 4;
 
 /** By the key of what was counted; meters that count of the same events are read together. */
 async function readTogether(
-  stores: Stores,
+  stores: Pick<Stores, 'clickhouse'>,
   scope: Scope,
   { countings, signal }: { countings: readonly Counting[]; signal: AbortSignal | undefined },
 ): Promise<ReadonlyMap<string, EventsRead>> {

@@ -2,12 +2,15 @@
  * Notes what is to happen to a subscription, that it has happened, and that it was undone
  * (docs/rules/subscriptions.md, "Schedules"). Every caller holds the subscription's row.
  */
+import { errorRecord, FarthingError } from '../../core/error.ts';
 import type { Author } from '../../core/stamp.ts';
-import type { SubscriptionSchedule } from '../../core/subscription/schedule.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { isPending, type SubscriptionSchedule, triedAgainAt } from '../../core/subscription/schedule.ts';
+import { formatMs } from '../../core/time/instant.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Transaction } from '../../storage/stores.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
 
 type Stated = Pick<SubscriptionSchedule, 'schedule_type' | 'scheduled_at' | 'configuration' | 'metadata'>;
 type By = { readonly by: Author | Pick<Author, 'now'> };
@@ -38,8 +41,76 @@ export async function noteExecuted(
   { by, execution_result }: By & { execution_result: Record<string, unknown> },
 ): Promise<void> {
   const executed_at = by.now.toISOString();
-  const changes = { status: 'executed' as const, executed_at, execution_result };
+  const changes = {
+    status: 'executed' as const,
+    executed_at,
+    execution_result,
+    next_attempt_at: null,
+    error_message: null,
+  };
   await SubscriptionScheduleModel.change(schedule, changes, { by, database: transaction });
+}
+
+/** What was to happen broke, and all that was done with it is undone; to who has asked for something else it is the same error. */
+export class ScheduleNotDone extends FarthingError {
+  readonly schedule: SubscriptionScheduleModel;
+
+  constructor(schedule: SubscriptionScheduleModel, error: unknown) {
+    const known =
+      error instanceof FarthingError ? error : new FarthingError('internal_error', 'an error of the service');
+    const { code, message, details, http_status_code } = known;
+    super(code, message, { cause: error, http_status_code, ...(details && { details }) });
+    this.schedule = schedule;
+  }
+
+  get isRefusal(): boolean {
+    return this.http_status_code < 500;
+  }
+
+  /** The stores are away: that is nothing of the schedule. */
+  get isOutage(): boolean {
+    return this.http_status_code === 503;
+  }
+}
+
+type Failed = By & { readonly subscription: SubscriptionModel; readonly error: FarthingError };
+
+/** It never will happen: the subscription goes on as it is, and whoever counts on it is told. */
+export async function noteFailed(
+  transaction: Transaction,
+  schedule: SubscriptionScheduleModel,
+  { subscription, error, by }: Failed,
+): Promise<void> {
+  const { code, message, details } = errorRecord(error);
+  const changes = { status: 'failed' as const, error_message: message, next_attempt_at: null };
+  await SubscriptionScheduleModel.change(schedule, changes, { by, database: transaction });
+  const also = { schedule_id: schedule.id, error: { code, message, details } };
+  await emit(transaction, 'subscription.plan_change.failed', { record: subscription, by, also });
+}
+
+/** Behind a try that broke: what was refused has failed; all else is tried again later, and has failed when that was in vain. */
+export async function noteTry(
+  { postgres }: Pick<Stores, 'postgres'>,
+  error: ScheduleNotDone,
+  now: Date,
+): Promise<void> {
+  if (error.isOutage) return;
+  await postgres.transaction(async (transaction) => {
+    const { id, subscription_id, ...scope } = error.schedule;
+    const subscription = await SubscriptionModel.fetch(scope, subscription_id, { database: transaction, lock: true });
+    const schedule = await SubscriptionScheduleModel.fetch(scope, id, { database: transaction });
+    if (!isPending(schedule)) return;
+    const failed_attempts = schedule.failed_attempts + 1;
+    const again = error.isRefusal ? null : triedAgainAt(failed_attempts, now.getTime());
+    const changes = {
+      failed_attempts,
+      error_message: error.message,
+      next_attempt_at: again === null ? null : formatMs(again),
+    };
+    const by = { now };
+    const noted = await SubscriptionScheduleModel.change(schedule, changes, { by, database: transaction });
+    if (again === null) await noteFailed(transaction, noted, { subscription, error, by });
+  });
 }
 
 /** The subscription has ended: what was to end it has happened, and what else was to happen never will. */

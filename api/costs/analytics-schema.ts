@@ -59,26 +59,32 @@ const text = (description: string) => z.string().nullable().meta({ description }
 
 const CostAnalyticItem = z
   .object({
-    meter_id: z.string().meta({ description: 'The meter whose usage costs this.' }),
+    meter_id: text('The meter whose usage costs this; null of a FIXED price, which is of nobody’s usage.'),
     meter_name: text('What people call it.'),
     source: text('With `group_by` source, where the events came from; else null.'),
     customer_id: text('The customer who used it; null where the events name nobody who is one.'),
-    external_customer_id: text('As the events name who used it.'),
+    external_customer_id: text('As the events name who used it; null of a FIXED price.'),
     properties: z
       .record(z.string(), z.string())
       .nullable()
       .meta({ description: 'With `group_by` properties.<name>, their values; else null.' }),
     total_cost: decimalText.meta({ description: 'By the price of the cost sheet, not rounded.' }),
-    total_quantity: decimalText.meta({ description: 'What the meter measured in the range.' }),
+    total_quantity: decimalText.meta({
+      description: 'What the meter measured in the range; of a FIXED price its periods in it, times their units.',
+    }),
     total_events: z.int().meta({ description: 'How many events are in it.' }),
-    cost_by_period: z.array(CostPoint).nullable().meta({ description: 'Windows with events, in order of time.' }),
+    cost_by_period: z
+      .array(CostPoint)
+      .nullable()
+      .meta({ description: 'Windows with events, or of a FIXED price those in which it holds, in order of time.' }),
     currency: z.string().meta({ description: 'Of the price.' }),
     price_id: text('The price of the cost sheet.'),
     costsheet_id: text('The cost sheet that was active.'),
-    total_revenue: decimalText
-      .nullable()
-      .meta({ description: 'Of the usage of this meter by this customer, in this currency; null with `group_by`.' }),
-    margin: decimalText.nullable().meta({ description: 'The revenue less the cost; null with `group_by`.' }),
+    total_revenue: decimalText.nullable().meta({
+      description:
+        'Of the usage of this meter by this customer, in this currency; null with `group_by`, and of a FIXED price.',
+    }),
+    margin: decimalText.nullable().meta({ description: 'The revenue less the cost; null where that is.' }),
     meter: MeterAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
     price: PriceAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
   })
@@ -108,7 +114,7 @@ const RevenueParts = z
 const Figures = {
   total_revenue: decimalText.meta({ description: 'What usage and fixed charges of the range come to.' }),
   total_cost: decimalText.meta({
-    description: 'What the usage of the range costs by the cost sheet: the sum of all items.',
+    description: 'What the range costs by the cost sheet: the sum of all items.',
   }),
   margin: decimalText.meta({ description: 'total_revenue − total_cost.' }),
   margin_percent: decimalText.meta({ description: 'margin ÷ total_revenue × 100; 0 where the revenue is 0.' }),
@@ -122,9 +128,10 @@ const Figures = {
 
 export const CostAnalyticsAnswer = z
   .object({
-    cost_analytics: z
-      .array(CostAnalyticItem)
-      .meta({ description: 'One for each customer, meter and group, the dearest first: a page of them.' }),
+    cost_analytics: z.array(CostAnalyticItem).meta({
+      description:
+        'One for each customer, meter and group, and for each FIXED price, the dearest first: a page of them.',
+    }),
     ...Figures,
     totals: z
       .array(z.object(Figures))

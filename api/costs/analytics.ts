@@ -30,7 +30,7 @@ const shared = {
 } as const;
 
 const DESCRIPTION =
-  'Revenue is what invoices say and will say of the usage and the fixed charges of the range, before discounts, credits and taxes; cost is the price of the usage by the active cost sheet. Where a divisor is 0 the percentage or return is 0. The last seven days unless a range is stated. It takes the permission to read invoices, too.';
+  'Revenue is what invoices say and will say of the usage and the fixed charges of the range, before discounts, credits and taxes; cost is the price of the usage by the active cost sheet, and its fixed prices by their time. Where a divisor is 0 the percentage or return is 0. The last seven days unless a range is stated. It takes the permission to read invoices, too.';
 
 export const costAnalyticsRoutes: Route[] = [
   route({
@@ -129,8 +129,8 @@ function figuresOf({ currency, cost, revenue }: CurrencyTotals) {
 
 function itemOf({ line: { meter, price }, customer, group, periods, revenue, ...row }: ShownCost) {
   return {
-    meter_id: meter.id,
-    meter_name: meter.name,
+    meter_id: meter?.id ?? null,
+    meter_name: meter?.name ?? null,
     source: group.source,
     customer_id: customer?.id ?? null,
     external_customer_id: row.external_customer_id,

@@ -18,7 +18,7 @@ export function livesWithin<P extends DatedPrice>(
   prices: readonly P[],
   range: { readonly start_us: Microseconds; readonly end_us: Microseconds },
 ): Life<P>[] {
-  return [...groupBy(prices, ({ id, parent_price_id }) => parent_price_id || id).values()].flatMap((line) => {
+  return [...groupBy(prices, rootOf).values()].flatMap((line) => {
     const inOrder = line.toSorted((a, b) => startOf(a) - startOf(b));
     return inOrder.flatMap((price, index) => {
       const start_us = Math.max(range.start_us, index === 0 ? Number.NEGATIVE_INFINITY : startOf(price));
@@ -26,6 +26,15 @@ export function livesWithin<P extends DatedPrice>(
       return start_us < end_us ? [{ price, start_us, end_us }] : [];
     });
   });
+}
+
+function rootOf({ id, parent_price_id }: DatedPrice): string {
+  return parent_price_id || id;
+}
+
+/** The prices that follow one another, of which it is one. */
+export function lineOf<P extends DatedPrice>(price: DatedPrice, prices: readonly P[]): P[] {
+  return prices.filter((other) => rootOf(other) === rootOf(price));
 }
 
 function startOf({ start_date }: DatedPrice): Microseconds {

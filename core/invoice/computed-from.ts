@@ -123,7 +123,13 @@ export const ComputedFrom = z.object({
       'The limits up to which usage is free, with what was used of them before this charge and with it; of grants the stretches of time that usage began, with their terms. Not there without one.',
   }),
   allowance_parts: z
-    .array(z.object({ start: z.string(), end: z.string(), used: z.string() }))
+    .array(
+      z.object({
+        start: z.string().meta({ description: 'Where the stretch begins.' }),
+        end: z.string().meta({ description: 'Where it ends; what is used then is in the next one.' }),
+        used: z.string().meta({ description: 'Units that were used in it.' }),
+      }),
+    )
     .nullish()
     .meta({
       description:

@@ -9,6 +9,7 @@
 import { type KeptCommitment, uncommitted } from '../commitment/stated.ts';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
+import { defaultQuantity } from '../price/quantity.ts';
 import { checkPrice, type Price, type PriceDefinition, type StatedCharge, withCharge } from '../price/record.ts';
 import { successorOf } from '../price/successor.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
@@ -219,8 +220,4 @@ function quantityOf(price: Price, given: string | null | undefined): string {
 
 function isUnset<Value>(value: Value): value is Extract<Value, null | undefined> {
   return value === null || value === undefined;
-}
-
-function defaultQuantity(price: Price): string {
-  return price.min_quantity && !new Decimal(price.min_quantity).isZero() ? price.min_quantity : '1';
 }

@@ -22,6 +22,10 @@ export const SubscriptionSchedule = z.object({
   execution_result: z.record(z.string(), z.unknown()).nullish().meta({ description: 'What it did; null before.' }),
   error_message: z.string().nullish().meta({ description: 'Why it failed; null when it did not.' }),
   metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
+  failed_attempts: z.number().int().default(0).meta({ description: 'How often it was tried and failed.' }),
+  next_attempt_at: timestampText
+    .nullish()
+    .meta({ description: 'When it is tried again; null where it has not failed.' }),
   tenant_id: z.string(),
   environment_id: z.string(),
   created_at: timestampText,
@@ -30,6 +34,16 @@ export const SubscriptionSchedule = z.object({
   updated_by: z.string(),
 });
 export type SubscriptionSchedule = z.infer<typeof SubscriptionSchedule>;
+
+const MINUTE_MS = 60_000;
+/** After the first failure, after the second …; with the one behind the last of them it has failed for good. */
+const TRIED_AGAIN_AFTER_MS = [MINUTE_MS, 10 * MINUTE_MS, 60 * MINUTE_MS, 360 * MINUTE_MS] as const;
+
+/** When what has failed so often is tried again; null when it is given up. */
+export function triedAgainAt(failed_attempts: number, now: Milliseconds): Milliseconds | null {
+  const after = TRIED_AGAIN_AFTER_MS[failed_attempts - 1];
+  return after === undefined ? null : now + after;
+}
 
 export function isPending({ status }: Pick<SubscriptionSchedule, 'status'>): boolean {
   return status === 'pending';

@@ -41,6 +41,9 @@ export const SYSTEM_EVENTS = {
   'subscription.updated': subscription(
     'A subscription is changed, moves on to its next period, or is to be cancelled.',
   ),
+  'subscription.plan_change.failed': subscription(
+    'A plan change at the end of a period has become impossible, or has failed too often; `error` says why.',
+  ),
   'subscription.cancelled': subscription('A subscription ends: at once, on a date or at the end of its period.'),
   'subscription.spend.threshold_reached': subscription(
     'What a subscription costs has reached another level of its alert.',

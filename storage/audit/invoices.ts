@@ -2,6 +2,7 @@
  * Invoices against what they are the sums of: their lines, payments, refunds and credit notes, and the numbers that were given. Each
  * question is one statement, so of one moment, while money moves; of all tenants, or of some invoices.
  */
+import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 
 export type InvoiceFault = {
@@ -199,4 +200,18 @@ export async function someInvoices(database: Database, count: number): Promise<s
     [count, count],
   );
   return rows.map(({ id }: { id: string }) => id);
+}
+
+/** The invoices with usage that became final last, with whose they are. */
+export async function newestFinalInvoices(database: Database, count: number): Promise<(Scope & { id: string })[]> {
+  const { rows } = await database.raw(
+    `select i.tenant_id, i.environment_id, i.id from invoices i
+      where i.invoice_status = 'FINALIZED' and i.status = 'published'
+        and exists (select from invoice_line_items l
+                     where l.tenant_id = i.tenant_id and l.environment_id = i.environment_id and l.invoice_id = i.id
+                       and l.status = 'published' and l.price_type = 'USAGE')
+      order by i.id desc limit ?`,
+    [count],
+  );
+  return rows;
 }

@@ -6,36 +6,77 @@ import type { ExportedEvent } from '../../core/export/events.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
+import type { CutParts } from '../exports/cuts.ts';
 
 export type EventsOfTime = Scope & {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly signal?: AbortSignal | undefined;
+  /** Of a file of a schedule: what it has. */
+  readonly cut?: CutParts | null | undefined;
 };
 
 const SCOPE = 'tenant_id = {tenant_id:String} and environment_id = {environment_id:String}';
-const WANTED = `${SCOPE} and timestamp >= fromUnixTimestamp64Micro({start_us:Int64}, 'UTC')
-   and timestamp < fromUnixTimestamp64Micro({end_us:Int64}, 'UTC')`;
+const between = (start: string, end: string) =>
+  `timestamp >= fromUnixTimestamp64Micro({${start}:Int64}, 'UTC') and timestamp < fromUnixTimestamp64Micro({${end}:Int64}, 'UTC')`;
+const WANTED = `${SCOPE} and ${between('start_us', 'end_us')}`;
 const COLUMNS = `event_id, event_name, external_customer_id, customer_id, toUnixTimestamp64Micro(timestamp) as at_us,
   toUnixTimestamp64Micro(received_at) as got_us, source, properties`;
+const CORRECTED = `select event_id from event_corrections where ${SCOPE}`;
+const LATEST = `action = 'replace'
+       and (event_id, sequence) in (select event_id, max(sequence) from event_corrections where ${SCOPE} group by event_id)
+     limit 1 by event_id`;
 
-const QUERY = `
+const asSent = (wanted: string) => `
   select * from (
-    select ${COLUMNS} from events where ${WANTED} and event_id not in (select event_id from event_corrections where ${SCOPE})
-     order by tenant_id, environment_id, external_customer_id, event_name, timestamp, event_id)
+    select ${COLUMNS} from events where ${wanted} and event_id not in (${CORRECTED})
+     order by tenant_id, environment_id, external_customer_id, event_name, timestamp, event_id)`;
+
+const QUERY = `${asSent(WANTED)}
+  union all
+  select * from (select ${COLUMNS} from event_corrections where ${WANTED} and ${LATEST})`;
+
+/** The place of an event in the log, against those of a cut. */
+const before = (offsets: string) =>
+  `transform(partition, {partitions:Array(UInt16)}, {${offsets}:Array(UInt64)}, toUInt64(0))`;
+const THERE = `offset < ${before('until')}`;
+const LATE = `${SCOPE} and ${between('first_us', 'start_us')} and offset >= {least:UInt64} and offset >= ${before('known')} and ${THERE}`;
+const IN_TIME = `${WANTED} and ${THERE}`;
+const replacedOf = (wanted: string) => `select event_id from events where ${wanted} and event_id in (${CORRECTED})`;
+
+/** What was corrected is in the file of the event that was sent, with what it says now: so each is in one. */
+const FILE_QUERY = `${asSent(LATE)}
+  union all ${asSent(IN_TIME)}
   union all
   select * from (
-    select ${COLUMNS} from event_corrections where ${WANTED} and action = 'replace'
-       and (event_id, sequence) in (select event_id, max(sequence) from event_corrections where ${SCOPE} group by event_id)
-     limit 1 by event_id)`;
+    select ${COLUMNS} from event_corrections
+     where ${SCOPE} and (event_id in (${replacedOf(LATE)}) or event_id in (${replacedOf(IN_TIME)})) and ${LATEST})`;
+
+function cutParams({ first_us, before: known, until }: CutParts) {
+  const partitions = Object.keys(until.offsets);
+  const knownOffsets = partitions.map((partition) => BigInt(known.offsets[partition] ?? 0));
+  const least = knownOffsets.reduce((least, offset) => (offset < least ? offset : least), knownOffsets[0] ?? 0n);
+  return {
+    first_us,
+    partitions: partitions.map(Number),
+    known: knownOffsets,
+    until: Object.values(until.offsets).map(BigInt),
+    least,
+  };
+}
 
 /** Some rows at a time, as they come. */
 export async function* eventsOfTime(
   clickhouse: ClickHouseClient,
-  { tenant_id, environment_id, start_us, end_us, signal }: EventsOfTime,
+  { tenant_id, environment_id, start_us, end_us, signal, cut }: EventsOfTime,
 ): AsyncGenerator<readonly ExportedEvent[]> {
-  const query_params = { tenant_id, environment_id, start_us, end_us };
-  const asked = { query: QUERY, query_params, settings: FEW_STREAMS, ...(signal ? { abort_signal: signal } : {}) };
+  const query_params = { tenant_id, environment_id, start_us, end_us, ...(cut ? cutParams(cut) : {}) };
+  const asked = {
+    query: cut ? FILE_QUERY : QUERY,
+    query_params,
+    settings: FEW_STREAMS,
+    ...(signal ? { abort_signal: signal } : {}),
+  };
   try {
     yield* streamedRows<ExportedEvent>(clickhouse, asked);
   } catch (error) {

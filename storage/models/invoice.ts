@@ -1,6 +1,7 @@
 /** Table `invoices`. */
 import { Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
+import type { FileCondition } from '../exports/cuts.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 import { together } from './side-by-side.ts';
@@ -18,13 +19,14 @@ export class InvoiceModel extends ScopedModel {
   static override record = Invoice;
 
   /** Those that became final in the time, void ones too, in the order in which they did, behind the one with the id `after`. */
-  static async finalOf(scope: Scope, { from, to, after, limit, database }: FinalAsked): Promise<InvoiceModel[]> {
+  static async finalOf(scope: Scope, { from, to, only, after, limit, database }: FinalAsked): Promise<InvoiceModel[]> {
     const found = InvoiceModel.in(scope, database)
       .whereIn('invoice_status', ['FINALIZED', 'VOIDED'])
       .where('finalized_at', '>=', from)
       .where('finalized_at', '<', to)
       .orderByRaw(IN_ORDER)
       .limit(limit);
+    if (only) void found.whereRaw(...only);
     if (after === null) return found;
     const { finalized_at, invoice_number } = await InvoiceModel.fetch(scope, after, { database });
     const number = invoice_number ?? '';
@@ -39,6 +41,8 @@ const IN_ORDER = `finalized_at, length(coalesce(invoice_number, '')), coalesce(i
 type FinalAsked = {
   readonly from: string;
   readonly to: string;
+  /** A further condition, with what it is bound to. */
+  readonly only?: FileCondition | undefined;
   readonly after: string | null;
   readonly limit: number;
   readonly database: Database;

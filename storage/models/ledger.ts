@@ -5,6 +5,7 @@
 
 import type { Scope } from '../../core/scope.ts';
 import type { Posting } from '../../core/wallet/movement.ts';
+import type { FileCondition } from '../exports/cuts.ts';
 import type { Database, Transaction } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 
@@ -61,26 +62,31 @@ export type MovedCredits = {
 export type MovedAsked = {
   readonly from: string;
   readonly to: string;
+  /** A further condition, with what it is bound to. */
+  readonly only?: FileCondition | undefined;
   readonly after: MovedCredits | null;
   readonly limit: number;
   readonly database: Database;
 };
 
 /** In the order in which they moved; each transaction of a wallet once, however many postings it has. */
-export async function movedCredits(scope: Scope, { from, to, after, limit, database }: MovedAsked) {
+export async function movedCredits(scope: Scope, { from, to, only, after, limit, database }: MovedAsked) {
   const { tenant_id, environment_id } = scope;
-  const behind = after
-    ? `and (t.occurred_at, t.id, p.wallet_transaction_id) > (:occurred_at, :ledger_transaction_id, :wallet_transaction_id)`
-    : '';
+  const behind = after ? `and (t.occurred_at, t.id, p.wallet_transaction_id) > (?, ?, ?)` : '';
+  const [condition, bound] = only ?? ['true', []];
   const { rows } = await database.raw(
     `select t.id as ledger_transaction_id, p.wallet_transaction_id, t.occurred_at
        from ledger_transactions t
        join ledger_postings p on p.tenant_id = t.tenant_id and p.environment_id = t.environment_id and p.transaction_id = t.id
-      where t.tenant_id = :tenant_id and t.environment_id = :environment_id
-        and t.occurred_at >= :from and t.occurred_at < :to ${behind}
+      where t.tenant_id = ? and t.environment_id = ?
+        and t.occurred_at >= ? and t.occurred_at < ? and ${condition} ${behind}
       group by t.occurred_at, t.id, p.wallet_transaction_id
-      order by t.occurred_at, t.id, p.wallet_transaction_id limit :limit`,
-    { tenant_id, environment_id, from, to, limit, ...after },
+      order by t.occurred_at, t.id, p.wallet_transaction_id limit ?`,
+    [tenant_id, environment_id, from, to, ...bound, ...placeOf(after), limit],
   );
   return rows as MovedCredits[];
+}
+
+function placeOf(after: MovedCredits | null): string[] {
+  return after ? [after.occurred_at, after.ledger_transaction_id, after.wallet_transaction_id] : [];
 }

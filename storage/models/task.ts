@@ -1,6 +1,8 @@
 /** Table `tasks`. */
 import type { Pojo } from 'objection';
 import { type Task, taskShape } from '../../core/task/record.ts';
+import type { Cut } from '../exports/cuts.ts';
+import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 
 export interface TaskModel extends Task {}
@@ -15,6 +17,9 @@ export class TaskModel extends ScopedModel {
   declare is_scheduled: boolean;
   /** By what a file is known that is being written; null of none. */
   declare upload_id: string | null;
+  /** What was there when the file of a schedule was cut (storage/exports/cuts.ts); null before, and of other files. */
+  declare cut_number: string | null;
+  declare cut_offsets: Readonly<Record<string, string>> | null;
 
   /** Postgres gives large whole numbers as text; no file has more records than a number can say. */
   override $parseDatabaseJson(row: Pojo): Pojo {
@@ -25,3 +30,27 @@ export class TaskModel extends ScopedModel {
 }
 
 const COUNTS = ['total_records', 'processed_records', 'successful_records', 'failed_records', 'size_bytes'];
+
+/** To the file and to all before it that have none, of the same schedule. How far they are, is in no audit log. */
+export async function giveCut(database: Database, task: TaskModel, { number, offsets }: Cut): Promise<void> {
+  const { tenant_id, environment_id, scheduled_task_id, range_end } = task;
+  await database('tasks')
+    .where({ tenant_id, environment_id, scheduled_task_id, is_scheduled: true })
+    .whereNull('cut_number')
+    .where('range_end', '<=', range_end)
+    .update({ cut_number: number, cut_offsets: JSON.stringify(offsets) });
+}
+
+/** Where the files of its schedule begin, and what was there when the one before it was cut; null where there is none. */
+export async function scheduledFiles(
+  database: Database,
+  { tenant_id, environment_id, scheduled_task_id, range_start }: TaskModel,
+): Promise<{ first_start: string; before: Cut | null }> {
+  const files = () => database('tasks').where({ tenant_id, environment_id, scheduled_task_id, is_scheduled: true });
+  const [first] = await files().orderBy('range_start').limit(1).select('range_start');
+  const [before] = await files().where('range_end', range_start).select('cut_number', 'cut_offsets');
+  return {
+    first_start: first.range_start,
+    before: before ? { number: before.cut_number, offsets: before.cut_offsets } : null,
+  };
+}

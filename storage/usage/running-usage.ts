@@ -18,6 +18,7 @@ export type UsageRead = Scope & {
   readonly asked: UsageAsked;
   readonly meter: CompiledMeter;
   readonly meter_version: number;
+  /** Whether its meter has a row for each slice in which something of it came: not yet while it is made, and no more where it was stopped. */
   readonly has_rows: boolean;
   readonly cells: readonly PlacedCell[];
   readonly progress: readonly SliceState[] | null;

@@ -95,10 +95,10 @@ async function countedBy(asking: Asking): Promise<Omit<UsageReport, 'as_of'> | n
 /** For whoever keeps what is made of it (storage/kept). */
 function noteRead(
   { scope, asked, began: { counter } }: Asking,
-  { question, wants_raw }: Counting,
+  { question }: Counting,
   read: Pick<UsageRead, 'cells' | 'progress'>,
 ): void {
-  const has_rows = !wants_raw && counter.stop === undefined;
+  const has_rows = counter.has_buckets && counter.stop === undefined;
   currentNotes()?.read({ ...scope, asked, meter: question.meter, meter_version: counter.version, has_rows, ...read });
 }
 

@@ -1,7 +1,9 @@
 /** POST /costs/analytics-v2 (docs/rules/costs.md): figures that can be followed by hand. */
 import { expect } from 'chai';
+import { Decimal, sumOf } from '../../core/decimal.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
 
+const total = (texts: readonly string[]) => sumOf(texts.map((text) => new Decimal(text))).toFixed();
 // Answers of every shape.
 type Answer = any;
 
@@ -192,6 +194,91 @@ describe('costs: analytics', () => {
       const after = await ask({ ...JANUARY, external_customer_id: 'acme' });
       const peaks = after.cost_analytics.filter((item: Answer) => item.meter_name === 'peak');
       expect(peaks.map(short)).to.deep.equal(['acme peak 2 2 1', 'acme peak 0.027 9 2']);
+    });
+  });
+
+  describe('with fixed prices', () => {
+    const FEBRUARY = { start_time: '2026-02-01T00:00:00Z', end_time: '2026-03-01T00:00:00Z' };
+    let sheet: Answer;
+    const fixedPrice = (amount: string, terms: object = {}) =>
+      costPrice(sheet.id, 'calls', {
+        type: 'FIXED',
+        meter_id: null,
+        amount,
+        start_date: '2026-01-11T00:00:00Z',
+        ...terms,
+      });
+    const fixedItems = ({ cost_analytics }: Answer) =>
+      cost_analytics.filter(({ meter_id }: Answer) => meter_id === null).map(short);
+
+    before(async () => {
+      sheet = (await world.post('/costs', { name: 'With servers' })).costsheet;
+      await costPrice(sheet.id, 'calls', { amount: '0.5' });
+    });
+
+    // 21 of the 31 days from 11 January to 11 February are in January: 310 × 21/31 = 210.
+    it('each costs its share of its periods from its start on, as an item of nobody, in the totals of all', async () => {
+      const without = (await ask(JANUARY)).total_cost;
+      const server = await fixedPrice('310', { min_quantity: '2' });
+      const { cost_analytics, total_cost, margin, total_revenue } = await ask(JANUARY);
+      const { cost_by_period, ...item } = cost_analytics.find(({ meter_id }: Answer) => meter_id === null);
+      expect(item).to.deep.include({
+        total_cost: '420',
+        price_id: server.id,
+        external_customer_id: null,
+        total_events: 0,
+      });
+      expect([item.customer_id, item.total_revenue, item.margin]).to.deep.equal([null, null, null]);
+      expect([cost_by_period.length, cost_by_period[0].timestamp, cost_by_period[0].cost]).to.deep.equal([
+        21,
+        '2026-01-11T00:00:00Z',
+        '20',
+      ]);
+      expect(total(cost_by_period.map(({ cost }: Answer) => cost))).to.equal('420');
+      expect(total_cost).to.equal(total([without, '420']));
+      expect(margin).to.equal(total([total_revenue, `-${total_cost}`]));
+    });
+
+    it('one that costs once costs it at its start, and nothing in the ranges beside it', async () => {
+      await fixedPrice('99', {
+        billing_period: 'ONETIME',
+        invoice_cadence: 'ADVANCE',
+        start_date: '2026-02-01T00:00:00Z',
+      });
+      expect(fixedItems(await ask(JANUARY))).to.deep.equal(['  420 1.35483870967741935483871 0']);
+      expect(fixedItems(await ask(FEBRUARY))).to.include('  99 1 0');
+    });
+
+    it('one whose period has no end in the calendar is refused', async () => {
+      const body = { entity_type: 'COSTSHEET', entity_id: sheet.id, currency: 'usd', type: 'FIXED', amount: '1' };
+      const terms = { billing_model: 'FLAT_FEE', billing_period: 'ANNUAL', billing_period_count: 9_000 };
+      const more = { billing_cadence: 'RECURRING', invoice_cadence: 'ARREAR', price_unit_type: 'FIAT' };
+      const { status, text } = await world.api.request('POST', '/prices', { body: { ...body, ...terms, ...more } });
+      expect([status, text.includes('billing_period')]).to.deep.equal([400, true]);
+    });
+
+    it('one that follows another goes on in its periods', async () => {
+      const [{ price_id }] = (await ask(JANUARY)).cost_analytics.filter(({ meter_id }: Answer) => meter_id === null);
+      world.at('2026-01-21');
+      await world.api.request('PUT', `/prices/${price_id}`, { body: { amount: '620' } });
+      // Of the same month 10 days at 2 × 310, and 11 in January at 2 × 620.
+      const items = (await ask(JANUARY)).cost_analytics.filter(({ meter_id }: Answer) => meter_id === null);
+      expect(items.map(({ total_cost }: Answer) => total_cost)).to.deep.equal(['440', '200']);
+    });
+
+    it('what is asked about one customer, a feature or a filter has none of them, and no group divides them', async () => {
+      for (const asked of [
+        { external_customer_id: 'acme' },
+        { feature_ids: [feature.id] },
+        { property_filters: { n: ['8'] } },
+      ])
+        expect(fixedItems(await ask({ ...JANUARY, ...asked })), JSON.stringify(asked)).to.deep.equal([]);
+      const { cost_analytics } = await ask({ ...JANUARY, group_by: ['source'] });
+      const items = cost_analytics.filter(({ meter_id }: Answer) => meter_id === null);
+      expect(items.map(({ total_cost, source }: Answer) => [total_cost, source])).to.deep.equal([
+        ['440', null],
+        ['200', null],
+      ]);
     });
   });
 

@@ -8,12 +8,13 @@ import type { Knex } from 'knex';
 import { readAddresses } from '../../storage/embedded/addresses.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import { type ServiceProcess, startServiceProcess, temporaryDirectory } from '../support/service.ts';
+import { isSettled } from '../support/settled.ts';
 import { until } from '../support/until.ts';
 
 const SENDERS = 40;
 /** More than are kept in the log behind what was committed, and than a service reads at once that was started with `FEW`. */
 const LONG = 1_400;
-/** In two parts, one of them is that long: the first may have been read before the others were sent. */
+/** All of them are there before the slice is cut, and a batch of the log holds no more than two thousand. */
 const EVENTS = 3_000;
 const FEW = { SLICE_EVENTS_MAX: '300' };
 /** A lease of who was killed runs out first, and the machine may be busy. */
@@ -37,12 +38,12 @@ describe('kill -9, and once more while the unfinished slice is in hand', functio
     service = await startServiceProcess(settings);
     const meter = { name: 'calls', event_name: 'call', aggregation: { type: 'COUNT' }, reset_usage: 'BILLING_PERIOD' };
     const { body } = await service.request('POST', '/meters', { body: meter });
-    await settled(service);
     await killInALongSlice(service, DATA_DIR);
     // What is read at once is now less than the slice.
     service = await startServiceProcess({ ...settings, ...FEW });
     await killWhenItIsInHand(service, DATA_DIR);
     service = await startServiceProcess({ ...settings, ...FEW });
+    await letItPlan(DATA_DIR);
     await settled(service);
     const question = { meter_id: body.id, start_time: '2026-03-01T00:00:00Z', end_time: '2026-03-02T00:00:00Z' };
     const usage = await service.request('POST', '/events/usage/meter', { body: question });
@@ -56,6 +57,7 @@ async function killInALongSlice(service: ServiceProcess, dataDir: string): Promi
   const postgres = connectPostgres(readAddresses(dataDir)!.postgres_url);
   const clickhouse = service.store('clickhouse');
   const letGo = await holdFinishOfLongSlices(postgres);
+  const letMessagesCome = await holdMessages(service, postgres);
   process.kill(clickhouse, 'SIGSTOP');
   await sendOne(service, 0);
   await until('a slice of one', () => hasSliceOf(postgres, 1));
@@ -64,6 +66,7 @@ async function killInALongSlice(service: ServiceProcess, dataDir: string): Promi
     while (sent < EVENTS) await sendOne(service, ++sent);
   };
   await Promise.all(Array.from({ length: SENDERS }, sender));
+  await letMessagesCome();
   process.kill(clickhouse, 'SIGCONT');
   try {
     await until('a long slice', () => hasSliceOf(postgres, LONG), PATIENCE_MS);
@@ -75,12 +78,39 @@ async function killInALongSlice(service: ServiceProcess, dataDir: string): Promi
   }
 }
 
-/** Otherwise a fast machine is done with the slice between two looks at it. */
+/**
+ * A control message is a slice of its own: one that comes while events are sent, as that for daily rollups soon after a start, cuts
+ * what is read at once in two, each of them short. So all that are wanted have come, and none can.
+ */
+async function holdMessages(service: ServiceProcess, postgres: Knex): Promise<() => Promise<void>> {
+  const transaction = await until(
+    'every message has come through the log',
+    async () => {
+      const held = await postgres.transaction();
+      await held.raw('lock table log_outbox in exclusive mode');
+      if (await isSettled(held, () => hasCaughtUp(service))) return held;
+      await held.rollback();
+      return null;
+    },
+    PATIENCE_MS,
+  );
+  return async () => {
+    await transaction.rollback();
+  };
+}
+
+/** Otherwise a fast machine is done with the slice between two looks at it. Until it is told, it is not planned again either. */
 async function holdFinishOfLongSlices(postgres: Knex): Promise<() => Promise<void>> {
   await postgres.raw(`create function wait_to_finish() returns trigger language plpgsql as
     'begin perform pg_advisory_xact_lock_shared(${HELD}); return new; end'`);
   await postgres.raw(`create trigger wait_to_finish before update on slices for each row
     when (new.slice_to is null and old.slice_to - old.slice_from >= ${LONG}) execute function wait_to_finish()`);
+  await postgres.raw(`create table let_it_plan ()`);
+  await postgres.raw(`create function wait_to_plan() returns trigger language plpgsql as
+    'begin while not exists (select from let_it_plan) loop perform pg_sleep(0.02); end loop; return new; end'`);
+  await postgres.raw(`create trigger wait_to_plan before update on slices for each row
+    when (new.epoch = old.epoch and new.phase = old.phase and new.slice_from = old.slice_from
+          and new.slice_to - old.slice_from >= ${LONG}) execute function wait_to_plan()`);
   const transaction = await postgres.transaction();
   await transaction.raw(`select pg_advisory_xact_lock(${HELD})`);
   return async () => {
@@ -91,24 +121,26 @@ async function holdFinishOfLongSlices(postgres: Knex): Promise<() => Promise<voi
 /** The worker has the partition, and waits to plan what it has read of the slice: all of it. */
 async function killWhenItIsInHand(service: ServiceProcess, dataDir: string): Promise<void> {
   const postgres = connectPostgres(readAddresses(dataDir)!.postgres_url);
-  const transaction = await postgres.transaction();
-  const { rows } = await transaction.raw(`select phase from slices where partition = 0 for update`);
-  expect(rows[0].phase, 'the slice is not finished yet').to.not.equal('idle');
   const waitsToPlan = async () => {
     const waiting = await postgres.raw(
       `select from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock' and query like '%update slices%'`,
+        where datname = current_database() and wait_event = 'PgSleep' and query like '%update slices%'`,
     );
-    return waiting.rows.length > 0;
+    return waiting.rows.length > 0 && (await hasSliceOf(postgres, LONG));
   };
   try {
     await until('it waits to plan the slice', waitsToPlan, PATIENCE_MS);
   } finally {
     service.child.kill('SIGKILL');
     await service.ended;
-    await transaction.rollback().catch(() => {}); // Its Postgres has ended, too.
     await postgres.destroy();
   }
+}
+
+async function letItPlan(dataDir: string): Promise<void> {
+  const postgres = connectPostgres(readAddresses(dataDir)!.postgres_url);
+  await postgres.raw('insert into let_it_plan default values');
+  await postgres.destroy();
 }
 
 async function hasSliceOf(postgres: Knex, records: number): Promise<boolean> {
@@ -127,14 +159,12 @@ async function sendOne(service: ServiceProcess, number: number): Promise<void> {
   expect(answer.status, answer.text).to.equal(202);
 }
 
-/** Everything that was accepted has had its effect, and every meter has seen its past. */
+/** Everything that was accepted has had its effect. */
 async function settled(service: ServiceProcess): Promise<void> {
-  await until(
-    'the pipeline has caught up',
-    async () => {
-      const { status, body } = await service.request('GET', '/events/monitoring');
-      return status === 200 && body.consumption_lag === 0 && body.post_processing_lag === 0;
-    },
-    PATIENCE_MS,
-  );
+  await until('the pipeline has caught up', () => hasCaughtUp(service), PATIENCE_MS);
+}
+
+async function hasCaughtUp(service: ServiceProcess): Promise<boolean> {
+  const { status, body } = await service.request('GET', '/events/monitoring');
+  return status === 200 && body.consumption_lag === 0 && body.post_processing_lag === 0;
 }

@@ -262,11 +262,79 @@ describe('scenario: resting plans', () => {
     await final();
   });
 
+  it('are planned again when a coupon works again that was used up on the invoice of a parent of before', async () => {
+    nth++;
+    world.at('2031-01-01T00:00:00Z');
+    const [parent, child, plan] = [named('parent'), named('child'), named('Seat')];
+    await world.plan(plan, [fixed('10', { invoice_cadence: 'ADVANCE' })]);
+    const { id: child_id, line_items } = await world.subscribe(child, plan);
+    const { id: parent_id } = await world.subscribe(parent, plan, {
+      inheritance: { subscriptions_ids_for_grouped_invoicing: [child_id] },
+    });
+    const once = { name: 'A tenth', cadence: 'once', type: 'percentage', percentage_off: '10' };
+    await services()
+      .postgres('coupon_associations')
+      .insert({
+        ...scope(),
+        id: `once ${nth}`,
+        coupon_id: (await world.post('/coupons', once)).id,
+        subscription_id: child_id,
+        subscription_line_item_id: line_items[0].id,
+        start_date: at(2),
+      });
+    const month = async (nth: number, between: () => Promise<unknown> = async () => {}) => {
+      const begins = Date.UTC(2031, nth);
+      world.at(new Date(begins).toISOString());
+      await world.settle();
+      await billDuePeriods(services(), world.now, { only: scope() });
+      await between();
+      world.at(new Date(begins + 2 * HOUR_MS).toISOString());
+      await finalizeDueInvoices(services(), { now: world.now, delay_seconds: 7200, only: scope() });
+    };
+    await month(1);
+    const together = (await world.invoices(parent)).at(-1);
+    expect(together.total).to.equal('19');
+    const grouped_invoicing_params = { action: 'remove', child_subscription_ids: [child_id] };
+    const leaving = { type: 'grouped_invoicing', grouped_invoicing_params };
+    await world.post(`/subscriptions/${parent_id}/modify/execute`, leaving);
+    for (const nth of [2, 3]) await month(nth);
+    expect((await world.invoices(child)).at(-1).total).to.equal('10');
+    await month(4, () => world.post(`/invoices/${together.id}/void`, {}));
+    expect((await world.invoices(child)).at(-1).total).to.equal('9');
+  });
+
   it('are planned again when an event is void, as are those of the environment until it is behind them', async () => {
     await drafted();
     await isVoid();
     expect(await final()).to.deep.equal([['acme'], ['10', '13']]);
     await drafted();
     expect(await final()).to.deep.equal([BOTH, ['13', '13']]);
+  });
+
+  it('are planned again when events of somebody else are corrected, where usage was invoiced before', async () => {
+    nth++;
+    const [customer, plan, event_id] = [named('acme'), named('Calls'), `other-${nth}`];
+    world.at('2032-01-01T00:00:00Z');
+    await world.plan(plan, [usage('calls', '1')]);
+    const { id } = await world.subscribe(customer, plan);
+    const month = async (of: number, between: () => Promise<unknown>) => {
+      await world.use(customer, 'calls', 5, { at: new Date(Date.UTC(2032, of - 1, 10)).toISOString() });
+      world.at(new Date(Date.UTC(2032, of)).toISOString());
+      await world.settle();
+      await billDuePeriods(services(), world.now, { only: scope() });
+      await between();
+      world.at(new Date(Date.UTC(2032, of) + 2 * HOUR_MS).toISOString());
+      planned = [];
+      await finalizeDueInvoices(services(), { now: world.now, delay_seconds: 7200, only: scope() });
+      return planned.includes(id);
+    };
+    const nothing = async () => {};
+    expect([await month(1, nothing), await month(2, nothing)]).to.deep.equal([false, false]);
+    const isCorrected = async () => {
+      await world.send([world.event('charlie', 'calls', { n: 1, event_id })]);
+      await world.settle();
+      await world.replace(event_id, world.event('charlie', 'calls', { n: 2 }));
+    };
+    expect(await month(3, isCorrected)).to.equal(true);
   });
 }).timeout(240_000);

@@ -22,6 +22,10 @@ export function storeDirectory(): string {
   return mkdtempSync(join(place, `${PREFIX}${process.pid}-`));
 }
 
+export function isInMemory(dir: string): boolean {
+  return dir.startsWith(`${MEMORY}/`);
+}
+
 function hasRoom(): boolean {
   try {
     accessSync(MEMORY, constants.W_OK);

@@ -1,7 +1,7 @@
 /**
  * Does at the end of a period the plan change that was scheduled for it, before the period is invoiced
  * (docs/rules/subscriptions.md, "Plan changes"). What has become impossible since is noted in the schedule, and the
- * subscription goes on as it is: nobody is there to be refused.
+ * subscription goes on as it is: nobody is there to be refused. What breaks otherwise undoes all, and whoever bills notes the try.
  */
 import { FarthingError } from '../../../core/error.ts';
 import { instantOf, type Milliseconds } from '../../../core/time/instant.ts';
@@ -11,7 +11,7 @@ import type { Stores, Transaction } from '../../../storage/stores.ts';
 import { beginPlanGrants } from '../../grants/give-grants.ts';
 import type { Settled, Settlement } from '../../invoices/settle-change.ts';
 import { applyLineChange } from '../change-lines.ts';
-import { noteExecuted } from '../schedules.ts';
+import { noteExecuted, noteFailed, ScheduleNotDone } from '../schedules.ts';
 import { detachDropped } from './addons.ts';
 import { type PlanChangePlan, type PlanChangeRequest, planPlanChange } from './plan-change.ts';
 
@@ -27,13 +27,24 @@ export async function changePlanIfDue(stores: Stores, transaction: Transaction, 
   const unchanged = { subscription, settled: null };
   const schedule = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, transaction);
   if (schedule?.schedule_type !== 'plan_change' || instantOf(schedule.scheduled_at) > at) return unchanged;
-  const by = { by: { now }, database: transaction };
   const plan = await planned(transaction, schedule, due);
   if (plan instanceof FarthingError) {
-    const changes = { status: 'failed' as const, error_message: plan.message };
-    await SubscriptionScheduleModel.change(schedule, changes, by);
+    await noteFailed(transaction, schedule, { subscription, error: plan, by: { now } });
     return unchanged;
   }
+  return applied(stores, transaction, { schedule, plan, ...due }).catch((error) => {
+    throw new ScheduleNotDone(schedule, error);
+  });
+}
+
+type Applied = Due & { readonly schedule: SubscriptionScheduleModel; readonly plan: PlanChangePlan };
+
+async function applied(
+  stores: Stores,
+  transaction: Transaction,
+  { schedule, plan, subscription, at, now }: Applied,
+): Promise<Changed> {
+  const by = { by: { now }, database: transaction };
   const { settled } = await applyLineChange(stores, transaction, plan.lines);
   await detachDropped(transaction, { ...plan.addons, at, author: { user_id: schedule.created_by, now } });
   // The period that ends is still the running one: whoever closes it moves on.
@@ -58,6 +69,6 @@ async function planned(
     return await planPlanChange(transaction, { subscription, request, at, schedule_id: schedule.id, author });
   } catch (error) {
     if (error instanceof FarthingError && error.http_status_code < 500) return error;
-    throw error;
+    throw new ScheduleNotDone(schedule, error);
   }
 }

@@ -13,6 +13,8 @@ const ELSEWHERE: readonly string[] = [
   'webhook_endpoint.disabled',
   // test/api/reservations.test.ts
   'reservation.charge_failed',
+  // test/scenarios/broken-plan-changes.test.ts
+  'subscription.plan_change.failed',
   // test/scenarios/spend-alerts.test.ts and wallet-alerts.test.ts
   'feature.wallet_balance.alert',
   'subscription.group_spend.threshold_reached',

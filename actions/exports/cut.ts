@@ -1,0 +1,52 @@
+/**
+ * What the file of a scheduled task has is decided once, before its first byte: what was there by then and is in no file before it
+ * (docs/rules/exports.md, "Each record in one file"; docs/decisions/0036-each-record-in-one-file.md).
+ */
+import { unavailable } from '../../core/error.ts';
+import { instantOf, usOf } from '../../core/time/instant.ts';
+import { type Cut, type CutParts, isNoted, knownSince, numberArrivals } from '../../storage/exports/cuts.ts';
+import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
+import { giveCut, scheduledFiles, TaskModel } from '../../storage/models/task.ts';
+import { nextOffsets } from '../../storage/progress/slice-state.ts';
+import { readProgress } from '../../storage/progress/slices.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
+
+/** Null of a file that somebody asked for: it has what happened in its range, whenever that came. */
+export async function cutOf(
+  { postgres }: Pick<Stores, 'postgres'>,
+  { id, ...scope }: TaskModel,
+): Promise<CutParts | null> {
+  const asked = await TaskModel.fetch(scope, id, { database: postgres });
+  const scheduled_task_id = asked.scheduled_task_id ?? '';
+  if (!asked.is_scheduled) return null;
+  await knownSince(postgres, scope, scheduled_task_id);
+  if (!(await isNoted(postgres, scope, scheduled_task_id)))
+    throw unavailable(
+      'a transaction that began before the scheduled task was made: until it ends, nobody knows what it adds',
+    );
+  return postgres.transaction(async (database) => {
+    await ScheduledTaskModel.fetch(scope, scheduled_task_id, { database, lock: true });
+    const task = await TaskModel.fetch(scope, id, { database, lock: true });
+    const until = task.cut_number === null ? await cutNow(database, task) : cutOfTask(task);
+    const { first_start, before } = await scheduledFiles(database, task);
+    return { first_us: usOf(instantOf(first_start)), before: before ?? until, until };
+  });
+}
+
+/** With it each file before it that was not begun: what came since is in the first of them. */
+async function cutNow(database: Transaction, task: TaskModel): Promise<Cut> {
+  const number = await numberArrivals(database, task);
+  const offsets = Object.fromEntries(
+    Array.from(await storedUntil(database), ([partition, offset]) => [String(partition), String(offset)]),
+  );
+  await giveCut(database, task, { number, offsets });
+  return { number, offsets };
+}
+
+async function storedUntil(database: Database): Promise<Map<number, bigint>> {
+  return nextOffsets(await readProgress(database));
+}
+
+function cutOfTask({ cut_number, cut_offsets }: TaskModel): Cut {
+  return { number: cut_number!, offsets: cut_offsets! };
+}

@@ -1,0 +1,26 @@
+/** The records of Postgres in a file: what came late, of earlier times, and then what is of its own (docs/rules/exports.md). */
+import type { Scope } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
+import { type FileCondition, inFile } from '../../storage/exports/cuts.ts';
+import type { ExportAsked } from './export-kind.ts';
+
+export type FilePart = {
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
+  readonly only: FileCondition | undefined;
+};
+
+/** `id` is the column of the record's id in the statement. */
+export function partsOf(
+  scope: Scope,
+  { start_us, end_us, cut }: ExportAsked,
+  { kind, id }: { kind: 'invoice' | 'credits'; id: string },
+): FilePart[] {
+  if (!cut) return [{ start_us, end_us, only: undefined }];
+  const { tenant_id, environment_id } = scope;
+  const only = (is_late: boolean) => inFile({ tenant_id, environment_id, kind, id, cut, is_late });
+  return [
+    { start_us: cut.first_us, end_us: start_us, only: only(true) },
+    { start_us, end_us, only: only(false) },
+  ];
+}

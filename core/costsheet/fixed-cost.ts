@@ -1,0 +1,135 @@
+/**
+ * What a FIXED price of a cost sheet costs in a range of time: its charge for each of its billing periods, evenly over the time of the
+ * period, and not rounded (docs/rules/costs.md, "What costs whether or not it is used"). Ranges side by side add up.
+ */
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { defaultQuantity } from '../price/quantity.ts';
+import type { BillingPeriod, Price } from '../price/record.ts';
+import { chargeParts } from '../pricing/charge.ts';
+import { instantOf, type Microseconds, type Milliseconds, msNotBefore, msOf, usOf } from '../time/instant.ts';
+import { nextPeriodEnd, type Period, periodsFrom } from '../time/period.ts';
+import { type WindowSize, windowsOf } from '../time/window.ts';
+import { type Cost, NO_COST } from './cost.ts';
+import { type Life, lineOf, livesWithin } from './lives.ts';
+
+export type FixedPrice = Pick<
+  Price,
+  | 'id'
+  | 'parent_price_id'
+  | 'start_date'
+  | 'end_date'
+  | 'created_at'
+  | 'billing_model'
+  | 'tier_mode'
+  | 'amount'
+  | 'tiers'
+  | 'transform_quantity'
+  | 'currency'
+  | 'billing_period'
+  | 'billing_period_count'
+  | 'min_quantity'
+>;
+type Range = { readonly start_us: Microseconds; readonly end_us: Microseconds };
+
+/** A FIXED price while it holds within a range, with all of its periods that meet it; one without length is charged at its instant. */
+export type FixedLine<P extends FixedPrice> = Life<P> & { readonly periods: readonly Period[] };
+
+export function fixedLines<P extends FixedPrice>(prices: readonly P[], range: Range): FixedLine<P>[] {
+  return livesWithin(prices, range).flatMap((life) => {
+    // Unlike a price of usage it costs nothing before it begins: there is no end to that.
+    const start_us = Math.max(life.start_us, usOf(startOf(life.price)));
+    if (start_us >= life.end_us) return [];
+    const anchor = Math.min(...lineOf(life.price, prices).map(startOf));
+    const within = { start: msOf(start_us), end: msNotBefore(life.end_us) };
+    return [{ ...life, start_us, periods: periodsWithin(life.price, anchor, within) }];
+  });
+}
+
+/** Refused is one whose first period would never end. */
+export function checkFixedPeriods(
+  price: Pick<FixedPrice, 'billing_period' | 'billing_period_count'>,
+  at: string,
+): void {
+  const { billing_period, billing_period_count } = price;
+  if (billing_period === 'ONETIME') return;
+  const start = instantOf(at);
+  const rule = { billing_anchor: start, billing_period, billing_period_count, timezone: 'UTC' };
+  nextPeriodEnd({ ...rule, period_start: start });
+}
+
+function startOf({ start_date, created_at }: FixedPrice): Milliseconds {
+  return instantOf(start_date ?? created_at);
+}
+
+function periodsWithin(price: FixedPrice, anchor: Milliseconds, within: Period): Period[] {
+  const { billing_period, billing_period_count } = price;
+  // One that follows a ONETIME price finds it charged.
+  if (billing_period === 'ONETIME') return within.start <= anchor ? [{ start: anchor, end: anchor }] : [];
+  const rule = { billing_anchor: anchor, billing_period, billing_period_count, timezone: 'UTC' };
+  const periods: Period[] = [];
+  for (const period of periodsFrom(firstOf(rule, within.start), rule)) {
+    if (period.end > within.start) periods.push(period);
+    if (period.end >= within.end) break;
+  }
+  return periods;
+}
+
+const DAY_MS = 86_400_000;
+const DAYS: { readonly [Each in BillingPeriod]?: number } = { DAILY: 1, WEEKLY: 7 };
+
+/** The start of a period not after the instant: days have one length in UTC, so those of many years need not be walked through. */
+function firstOf({ billing_anchor, billing_period, billing_period_count }: Rule, instant: Milliseconds): Milliseconds {
+  const length = (DAYS[billing_period] ?? 0) * billing_period_count * DAY_MS;
+  if (length === 0 || instant < billing_anchor) return billing_anchor;
+  return billing_anchor + Math.floor((instant - billing_anchor) / length) * length;
+}
+
+type Rule = Pick<FixedPrice, 'billing_period' | 'billing_period_count'> & { readonly billing_anchor: Milliseconds };
+
+/** As many digits as usage is measured with. */
+const DIGITS = 24;
+
+/** Its quantity is how much of a period it is for, times the units of the price. */
+export function fixedCostIn<P extends FixedPrice>({ price, periods, ...life }: FixedLine<P>, range: Range): Cost {
+  const from = Math.max(life.start_us, range.start_us);
+  const to = Math.min(life.end_us, range.end_us);
+  if (from >= to) return NO_COST;
+  const units = new Decimal(defaultQuantity(price));
+  const charge = sumOf(chargeParts(price, units).map(({ amount }) => amount));
+  return {
+    cost: sumOf(periods.map((period) => evenly(charge, period, { from, to }))),
+    quantity: sumOf(periods.map((period) => evenly(units, period, { from, to }))),
+    event_count: 0,
+  };
+}
+
+type Part = { readonly from: Microseconds; readonly to: Microseconds };
+
+function evenly(whole: Decimal, period: Period, { from, to }: Part): Decimal {
+  const [start, end] = [usOf(period.start), usOf(period.end)];
+  if (start === end) return from <= start && start < to ? whole : ZERO;
+  // Rounded is what it comes to up to an instant, so that nothing is lost between two of them.
+  const until = (at: Microseconds) =>
+    at === end
+      ? whole
+      : whole
+          .times(at - start)
+          .dividedBy(end - start)
+          .toDecimalPlaces(DIGITS);
+  const [begin, stop] = [Math.max(from, start), Math.min(to, end)];
+  return begin < stop ? until(stop).minus(until(begin)) : ZERO;
+}
+
+/** By windows of the clock of UTC, those in which it costs something or is there; they add up to its cost of the range. */
+export function fixedCostsBy<P extends FixedPrice>(
+  size: WindowSize,
+  line: FixedLine<P>,
+): (Cost & { readonly window_us: Microseconds })[] {
+  const windows = windowsOf(msOf(line.start_us), msNotBefore(line.end_us), size, { timezone: 'UTC' });
+  return windows
+    .map(({ start, end }) => ({
+      window_us: usOf(start),
+      ...fixedCostIn(line, { start_us: usOf(start), end_us: usOf(end) }),
+    }))
+    .filter(({ quantity }) => !quantity.isZero());
+}

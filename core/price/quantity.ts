@@ -1,0 +1,6 @@
+/** How many units a FIXED price is for where nobody states them (docs/rules/subscriptions.md, "Quantities"). */
+import { Decimal } from '../decimal.ts';
+
+export function defaultQuantity({ min_quantity }: { readonly min_quantity: string | null }): string {
+  return min_quantity && !new Decimal(min_quantity).isZero() ? min_quantity : '1';
+}

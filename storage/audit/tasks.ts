@@ -1,0 +1,102 @@
+/**
+ * Tasks against what they are the account of: the counts of a file or an import against those that its run has told, the refused rows of
+ * an import against its report, and the files of a schedule against each other. Each question is one statement, so of one moment.
+ */
+import type { Database } from '../stores.ts';
+
+export type TaskFault = {
+  readonly kind: 'export_ranges_differ' | 'export_counts_differ' | 'import_report_differs';
+  readonly id: string;
+  readonly stated: string;
+  readonly found: string;
+};
+
+/** Null: all tasks; else these. */
+export type Tasks = readonly string[] | null;
+
+const ASKED = (row: string) => `(:ids::text[] is null or ${row}.id = any(:ids::text[]))`;
+const RUN = `left join workflow_runs w
+    on w.tenant_id = t.tenant_id and w.environment_id = t.environment_id and w.id = t.workflow_id`;
+
+const QUESTIONS: Readonly<Record<TaskFault['kind'], string>> = {
+  // The files of a schedule follow each other, and the next range of it follows the last.
+  export_ranges_differ: `
+    select t.id, format('from %s', t.range_start) as stated, format('the one before ends at %s', b.range_end) as found
+      from tasks t
+      join lateral (select b.range_end from tasks b
+                     where b.scheduled_task_id = t.scheduled_task_id and b.is_scheduled and b.id <> t.id
+                       and (b.range_start, b.id) < (t.range_start, t.id)
+                     order by b.range_start desc, b.id desc limit 1) b on true
+     where t.is_scheduled and b.range_end <> t.range_start and ${ASKED('t')}
+    union all
+    select t.id, format('until %s', t.range_end), format('the next range begins at %s', s.next_start)
+      from scheduled_tasks s
+      join lateral (select t.id, t.range_end from tasks t where t.scheduled_task_id = s.id and t.is_scheduled
+                     order by t.range_start desc, t.id desc limit 1) t on true
+     where t.range_end <> s.next_start and ${ASKED('t')}`,
+  export_counts_differ: `
+    select t.id, format('%s records, %s of them whole, %s refused, %s bytes, %s', t.total_records, t.successful_records,
+                        t.failed_records, t.size_bytes, t.sha256) as stated,
+           format('its run has told %s', coalesce(w.result::text, 'nothing')) as found
+      from tasks t ${RUN}
+     where t.task_type = 'EXPORT' and t.task_status = 'COMPLETED' and ${ASKED('t')}
+       and ((t.total_records, t.processed_records, t.failed_records) is distinct from (t.successful_records, t.successful_records, 0)
+            or w.id is not null and (t.total_records::text, t.size_bytes::text, t.sha256)
+                 is distinct from (w.result ->> 'records', w.result ->> 'size_bytes', w.result ->> 'sha256'))`,
+  import_report_differs: `
+    select t.id, format('%s rows, %s taken over, %s refused', coalesce(t.total_records, t.processed_records), t.successful_records,
+                        t.failed_records) as stated,
+           format('the report has %s, its run has told %s', f.refused, coalesce(w.result::text, 'nothing')) as found
+      from tasks t ${RUN}
+      left join lateral (select count(*) as refused from import_faults f where f.task_id = t.id) f on true
+     where t.task_type = 'IMPORT' and ${ASKED('t')}
+       and (t.processed_records <> t.successful_records + t.failed_records or t.failed_records <> f.refused
+            or t.task_status = 'COMPLETED' and (t.total_records is distinct from t.processed_records
+               or w.id is not null and (t.total_records::text, t.successful_records::text, t.failed_records::text)
+                    is distinct from (w.result ->> 'total_records', w.result ->> 'successful_records', w.result ->> 'failed_records')))`,
+};
+
+/** The first so many of each kind. */
+export async function taskFaults(
+  database: Database,
+  { ids, limit }: { ids: Tasks; limit: number },
+): Promise<TaskFault[]> {
+  const found: TaskFault[] = [];
+  for (const [kind, question] of Object.entries(QUESTIONS) as [TaskFault['kind'], string][]) {
+    const { rows } = await database.raw(`${question} order by 1 limit :limit`, { ids, limit } as never);
+    found.push(...rows.map((row: Omit<TaskFault, 'kind'>) => ({ kind, ...row })));
+  }
+  return found;
+}
+
+/** Those that were made last, and some by chance. */
+export async function someTasks(database: Database, count: number): Promise<string[]> {
+  const { rows } = await database.raw(
+    `(select id from tasks order by id desc limit ?) union (select id from tasks tablesample system (1) limit ?)`,
+    [count, count],
+  );
+  return rows.map(({ id }: { id: string }) => id);
+}
+
+export type TaskSums = { readonly exports: number; readonly imports: number; readonly scheduled_tasks: number };
+
+export async function taskSums(database: Database): Promise<TaskSums> {
+  const { rows } = await database.raw(
+    `select (select count(*) from tasks where task_type = 'EXPORT')::int as exports,
+            (select count(*) from tasks where task_type = 'IMPORT')::int as imports,
+            (select count(*) from scheduled_tasks)::int as scheduled_tasks`,
+  );
+  return rows[0];
+}
+
+export type WholeExport = { readonly id: string; readonly tenant_id: string; readonly environment_id: string };
+
+/** Exports that are whole, behind this id, in the order of their ids. */
+export async function wholeExports(database: Database, after: string, limit: number): Promise<WholeExport[]> {
+  const { rows } = await database.raw(
+    `select id, tenant_id, environment_id from tasks
+      where task_type = 'EXPORT' and task_status = 'COMPLETED' and id > ? order by id limit ?`,
+    [after, limit],
+  );
+  return rows;
+}
