@@ -41,12 +41,9 @@ export const taskShape = z.object({
   processed_records: count.meta({ description: 'How many of them have been looked at.' }),
   successful_records: count.meta({ description: 'How many were taken over.' }),
   failed_records: count.meta({ description: 'How many were refused.' }),
-  error_summary: z
-    .string()
-    .nullable()
-    .meta({
-      description: 'Why it failed, or why records were refused; while it is tried again, what went wrong last.',
-    }),
+  error_summary: z.string().nullable().meta({
+    description: 'Why it failed, or why records were refused; while it is tried again, what went wrong last.',
+  }),
   sha256: z.string().nullable().meta({ description: 'The digest of the file as it is stored, in hexadecimal digits.' }),
   size_bytes: count.nullable().meta({ description: 'How long the file is as it is stored.' }),
   range_start: timestampText.nullable().meta({ description: 'Of an export: from when on records are in it.' }),

@@ -140,7 +140,10 @@ describe('metrics of OpenTelemetry', () => {
     const { resourceMetrics } = request([point('snake')]);
     const [{ scopeMetrics }] = resourceMetrics as [{ scopeMetrics: object[] }];
     const top = await send({ resource_metrics: resourceMetrics });
-    expect([top.status, top.body.message]).to.deep.equal([400, 'resource_metrics: is no key of such a request, only resourceMetrics is']);
+    expect([top.status, top.body.message]).to.deep.equal([
+      400,
+      'resource_metrics: is no key of such a request, only resourceMetrics is',
+    ]);
     const inner = await send({ resourceMetrics: [{ scope_metrics: scopeMetrics }] });
     expect([inner.status, inner.body.message]).to.deep.equal([
       400,
