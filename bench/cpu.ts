@@ -11,6 +11,13 @@ export function cpuOfTree(pids: readonly number[]): number {
   });
 }
 
+/** Seconds of CPU until now of one thread of a process; the main thread has the number of the process. */
+export function cpuOfThread(pid: number, thread: number): number {
+  const text = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8');
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
 /** Bytes of memory of these processes and all their descendants, without what they share with each other. */
 export function memoryOfTree(pids: readonly number[]): number {
   return sumOfTree(pids, (pid) => {

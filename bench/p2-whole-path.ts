@@ -1,7 +1,7 @@
 /**
  * P2: accepted → deduplicated → metered → queryable, in events per second per core consumed, on the embedded stores. All
  * processes and stores are counted, the load generator is not. The naive way beside it: one produce and one insert an event.
- * `--kept=400`: and the same with the running usage of so many customers kept up.
+ * `--kept=400`: and in turns with the running usage of so many customers kept up.
  */
 import type { Service } from './processes.ts';
 import { claim, fixed, flag, median, micros, say } from './report.ts';
@@ -21,35 +21,56 @@ export async function run(): Promise<void> {
       found.push(await bench.run());
       say(`  run ${index + 1}: ${lineOf(found.at(-1)!)}`);
     }
-    await withLines(bench, found, runs);
     await bench.verify();
     const naive = await onePerEvent(bench.service);
     report(found, naive);
   } finally {
     await bench.stop();
   }
+  await withLines(events, runs);
 }
 
-/** The same while the usage of running periods is kept (docs/decisions/0022-running-charges.md): of the customers who send most, each meter. */
-async function withLines(bench: WholePathBench, without: readonly WholePath[], runs: number): Promise<void> {
+/**
+ * The same while the usage of running periods is kept (docs/decisions/0022-running-charges.md): of the customers who send most, each meter. By
+ * a second service, in turns with one of which nobody has ever asked anything: whatever else the machine does, it does to both. What
+ * is kept costs node and Postgres something, and nothing of it is work of ClickHouse, whose merges differ from run to run by more.
+ */
+async function withLines(events: number, runs: number): Promise<void> {
   const customers = flag('kept', 0);
   if (customers === 0) return;
-  const { service, meter_ids } = bench;
-  const range = { start_ms: Date.now() - KEPT_MS, end_ms: Date.now() + KEPT_MS };
-  const lines = await service.ask<number>({ what: 'keep_lines', meter_ids, customers, ...range });
-  say(`  ${lines} running usages of the ${customers} largest customers are kept:`);
-  const found: WholePath[] = [];
-  for (let index = 0; index < runs; index++) {
-    found.push(await bench.run());
-    say(`  run ${index + 1}: ${lineOf(found.at(-1)!)}`);
+  const benches: WholePathBench[] = [];
+  const found: [WholePath[], WholePath[]] = [[], []];
+  try {
+    for (const _ of found) benches.push(await WholePathBench.start(events));
+    for (const bench of benches) await bench.run();
+    const { service, meter_ids } = benches[1]!;
+    const range = { start_ms: Date.now() - KEPT_MS, end_ms: Date.now() + KEPT_MS };
+    const lines = await service.ask<number>({ what: 'keep_lines', meter_ids, customers, ...range });
+    say(`  ${lines} running usages of the ${customers} largest customers are kept by the second of two services:`);
+    for (let index = 0; index < runs; index++)
+      for (const [which, bench] of benches.entries()) {
+        found[which]!.push(await bench.run());
+        say(`  run ${index + 1}, ${which === 0 ? 'none' : 'kept'}: ${lineOf(found[which]!.at(-1)!)}`);
+      }
+    await benches[1]!.verify();
+  } finally {
+    for (const bench of benches) await bench.stop();
   }
-  const [cost, before] = [found, without].map((some) => median(some.map(({ total }) => total)));
-  const more = (cost! / before! - 1) * 100;
+  reportLines(...found);
+}
+
+function reportLines(without: readonly WholePath[], kept: readonly WholePath[]): void {
+  const of = (some: readonly WholePath[], part: (one: WholePath) => number) => median(some.map(part));
+  const before = of(without, ({ total }) => total);
+  const ours = ({ node, postgres }: WholePath) => node + postgres;
+  const more = of(kept, ours) - of(without, ours);
+  const all = of(kept, ({ total }) => total);
+  say(`  of all processes ${fixed(before)} µs/event without, ${fixed(all)} with`);
   claim(
     'P2 with running usage kept',
-    `${fixed(cost!)} µs/event, ${fixed(more)} % more than without`,
+    `${fixed(more)} µs/event more of node and Postgres (${fixed(of(without, ours))}, ${fixed(of(kept, ours))}): ${fixed((more / before) * 100)} % of all that an event costs`,
     'a tenth',
-    more <= 10,
+    more <= before / 10,
   );
 }
 

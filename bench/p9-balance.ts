@@ -4,19 +4,23 @@
  * time is what node's HTTP server in the service measures of each request (request-times.ts); beside it what a client sees, from when a
  * read was due. First everybody is read once, which is what gathering costs, unless `--warm=0` leaves them to be gathered under the load. In the end
  * balances are compared with those of a preview.
- * `--customers=100000 --rate=5000 --seconds=30 --events=2000 --warm=1`.
+ * `--customers=100000 --rate=5000 --seconds=30 --events=2000 --warm=1 --why=1`.
  */
 import { readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
+import { cpuOfThread } from './cpu.ts';
 import { KINDS, makeCustomers, nameOf, PATHS, sendEvents } from './p9-customers.ts';
 import type { Reading, Readings } from './p9-readers.ts';
 import { type EmbeddedService, type Service, startService, startWorker, type Worker } from './processes.ts';
 import { check, claim, fixed, flag, quantile, say } from './report.ts';
 import type { RequestTimes } from './request-times.ts';
+import { LONG_MS, type Stretches } from './stretches.ts';
 
 const MUST_MS = 5;
 const AIM_MS = 1.5;
 const CONNECTIONS = 32;
+const WHY_SECONDS = 8;
+const WHO_MAX = 10;
 /** How many are gathered at a time before the load. */
 const WARMED_AT_ONCE = 256;
 
@@ -39,6 +43,7 @@ export async function run(): Promise<void> {
     say(`  ${size.customers} customers made in ${fixed((performance.now() - began) / 1000, 0)} s`);
     if (flag('warm', 1) === 1) await warm(service, readers, size);
     await measure(service, readers, size);
+    if (flag('why', 1) === 1) await tellWhy(service, readers, size);
     await compare(service, size);
   } finally {
     readers.stop();
@@ -80,15 +85,16 @@ function residentOf({ pids: [pid] }: EmbeddedService): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024;
 }
 
-async function measure(service: Service, readers: Readers, size: Size): Promise<void> {
+async function measure(service: EmbeddedService, readers: Readers, size: Size): Promise<void> {
   const { url, api_key } = service;
   const go = await readers.prepare({ url, api_key, connections: CONNECTIONS, what: 'load', ...size });
   const before = await answersOf(service);
-  const [cpu, client] = [service.cpu(), readers.cpu()];
+  const main_of = () => cpuOfThread(service.pids[0]!, service.pids[0]!);
+  const [cpu, client, main] = [service.cpu(), readers.cpu(), main_of()];
   await service.ask({ what: 'watch_requests' });
   const { took_ms, wall_ms, events_sent } = await go();
   const times = await service.ask<RequestTimes>({ what: 'watched_requests' });
-  const [used, client_used, after] = [service.cpu(), readers.cpu(), await answersOf(service)];
+  const [used, client_used, main_after, after] = [service.cpu(), readers.cpu(), main_of(), await answersOf(service)];
   const seconds = wall_ms / 1000;
   const cores = (now: number, then: number) => fixed((now - then) / seconds, 2);
   const count = took_ms.length;
@@ -97,6 +103,11 @@ async function measure(service: Service, readers: Readers, size: Size): Promise<
   );
   say(
     `  cores: ${cores(used.total, cpu.total)}, of them ClickHouse ${cores(used.clickhouse, cpu.clickhouse)}, Postgres ${cores(used.postgres, cpu.postgres)}; beside them who asks ${cores(client_used, client)}`,
+  );
+  const us = (now: number, then: number) => fixed(((now - then) / count) * 1e6, 0);
+  const node = used.total - used.clickhouse - used.postgres - (cpu.total - cpu.clickhouse - cpu.postgres);
+  say(
+    `  CPU of a read, with the events beside it: ${fixed((node / count) * 1e6, 0)} µs in node, of them its main thread ${us(main_after, main)}; Postgres ${us(used.postgres, cpu.postgres)}`,
   );
   say(`  answers: ${[...after].map(([from, n]) => `${n - (before.get(from) ?? 0)} ${from}`).join(', ')}`);
   const { loop, garbage } = times;
@@ -107,8 +118,24 @@ async function measure(service: Service, readers: Readers, size: Size): Promise<
   say(`  as a client sees it, from when each was due: ${quantiles(took_ms)}`);
 }
 
-function said({ count, total_ms, max_ms }: RequestTimes['garbage']['minor']): string {
-  return `${count} of ${fixed(total_ms, 0)} ms, ${fixed(max_ms)} at most`;
+/** The same load once more, for some seconds under a profile, which costs something itself. */
+async function tellWhy(service: Service, readers: Readers, size: Size): Promise<void> {
+  const { url, api_key } = service;
+  const seconds = Math.min(WHY_SECONDS, size.seconds);
+  const load = { url, api_key, connections: CONNECTIONS, what: 'load', ...size, seconds } as const;
+  const go = await readers.prepare(load);
+  await service.ask({ what: 'watch_stretches' });
+  await go();
+  const stretches = await service.ask<Stretches>({ what: 'watched_stretches' });
+  say(
+    `  who held the event loop in ${seconds} s more, the longest first (in all; longest at one time; how often more than ${LONG_MS} ms):`,
+  );
+  for (const { who, total_ms, longest_ms, long } of stretches.slice(0, WHO_MAX))
+    say(`    ${fixed(total_ms, 0)} ms; ${fixed(longest_ms)} ms; ${long}: ${who}`);
+}
+
+function said({ count, total_ms, p50_ms, max_ms }: RequestTimes['garbage']['minor']): string {
+  return `${count} of ${fixed(total_ms, 0)} ms, half of them within ${fixed(p50_ms)}, ${fixed(max_ms)} at most`;
 }
 
 function tell({ kept_ms, framework_ms }: RequestTimes, { rate, seconds, count }: Record<string, number>): void {

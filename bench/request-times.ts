@@ -6,6 +6,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { constants, monitorEventLoopDelay, PerformanceObserver, performance } from 'node:perf_hooks';
+import { quantile } from './report.ts';
 
 export type RequestTimes = {
   readonly kept_ms: number[];
@@ -16,7 +17,7 @@ export type RequestTimes = {
   readonly garbage: { readonly minor: Pauses; readonly other: Pauses };
 };
 
-type Pauses = { readonly count: number; readonly total_ms: number; readonly max_ms: number };
+type Pauses = { readonly count: number; readonly total_ms: number; readonly p50_ms: number; readonly max_ms: number };
 
 const BEGAN = Symbol('began');
 /** A weak map of requests would itself be what the collection of garbage waits for. */
@@ -42,7 +43,9 @@ class Times {
 }
 
 function pausesOf(pauses: readonly number[]): Pauses {
-  return { count: pauses.length, total_ms: pauses.reduce((sum, one) => sum + one, 0), max_ms: Math.max(0, ...pauses) };
+  const total_ms = pauses.reduce((sum, one) => sum + one, 0);
+  const p50_ms = pauses.length === 0 ? 0 : quantile(pauses, 0.5);
+  return { count: pauses.length, total_ms, p50_ms, max_ms: Math.max(0, ...pauses) };
 }
 
 const NS_PER_MS = 1e6;

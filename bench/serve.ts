@@ -30,6 +30,7 @@ import { requestDailyRollups } from '../storage/progress/daily-rollups-message.t
 import { mapConcurrently } from '../storage/together.ts';
 import { askUsage } from '../storage/usage/usage.ts';
 import { type RequestTimes, watchRequests } from './request-times.ts';
+import { type Stretches, watchStretches } from './stretches.ts';
 
 type Asked =
   | { what: 'sql'; sql: string }
@@ -45,6 +46,8 @@ type Asked =
   | { what: 'heap' }
   | { what: 'watch_requests' }
   | { what: 'watched_requests' }
+  | { what: 'watch_stretches' }
+  | { what: 'watched_stretches' }
   | ({ what: 'billing'; scope: Scope; now: string } & BillingPart)
   | { what: 'stop'; keep: boolean };
 
@@ -58,6 +61,7 @@ const config = readConfig({ ...settings, PORT: '0', DATA_DIR: dir, LOG_LEVEL: 'w
 const running = part === 'whole' ? await startWhole() : await startParts();
 
 let watched_requests: (() => RequestTimes) | null = null;
+let watched_stretches: (() => Promise<Stretches>) | null = null;
 
 process.on('message', ({ id, asked }: { id: number; asked: Asked }) => {
   answer(asked).then(
@@ -107,6 +111,11 @@ async function answer(asked: Asked): Promise<unknown> {
       return null;
     case 'watched_requests':
       return watched_requests!();
+    case 'watch_stretches':
+      watched_stretches = await watchStretches();
+      return null;
+    case 'watched_stretches':
+      return watched_stretches!();
     case 'billing':
       return watched(() => billed(asked));
     case 'stop':

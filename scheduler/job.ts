@@ -23,8 +23,17 @@ export type JobReport = {
  */
 export type Work = {
   readonly name: string;
+  /** Among what it has its places; `soon` when absent. */
+  readonly lane?: Lane;
   run(payload: unknown, attempt: WorkAttempt): Promise<TaskOutcome>;
 };
+
+/**
+ * Each has places of its own, so that nothing waits for what takes longer by its nature: what the clock asks for, and what is done in minutes;
+ * what goes through all that an environment has; files, which are as slow as whoever sends or takes them.
+ */
+export const LANES = ['soon', 'long', 'files'] as const;
+export type Lane = (typeof LANES)[number];
 
 export type WorkAttempt = {
   /** 1 for the first. */

@@ -17,7 +17,7 @@ import { isOvertaken } from '../storage/jobs.ts';
 import { sealingWith } from '../storage/sealing.ts';
 import type { Stores } from '../storage/stores.ts';
 import { inTrace } from '../tracing/spans.ts';
-import type { Job, JobReport, Work } from './job.ts';
+import { type Job, type JobReport, LANES, type Lane, type Work } from './job.ts';
 import { addDueExportsJob } from './jobs/add-due-exports.ts';
 import { advanceTestClockWork } from './jobs/advance-test-clock.ts';
 import { auditSampleJob } from './jobs/audit-sample.ts';
@@ -185,14 +185,15 @@ export function startScheduler(
   const jobs = jobsOf(services);
   measureLedger(services);
   measureWebhooks(services);
-  const tasks = tasksOf(services, { jobs, work: workOf(services, clock), clock });
+  const work = workOf(services, clock);
+  const tasks = tasksOf(services, { jobs, work, clock });
   jobMetrics.known(Object.keys(tasks));
-  const worker = startWorker(tasks, services, liveness);
+  const workers = LANES.map((lane) => startWorker(inLane(tasks, work, lane), services, liveness));
   const ticks = startTicks(jobs, services);
   return {
     async stop() {
       await ticks.stop();
-      await worker.stop();
+      await Promise.all(workers.map((worker) => worker.stop()));
     },
     async runOnce(now) {
       const reports: Record<string, JobReport> = {};
@@ -221,6 +222,12 @@ export function tasksOf(
         .join(', ')}`,
     );
   return tasks;
+}
+
+/** Those of one lane; a worker takes none but those that it is given. */
+function inLane(tasks: TaskList, work: readonly Work[], lane: Lane): TaskList {
+  const lanes = new Map(work.map(({ name, lane: its = 'soon' }) => [name, its]));
+  return Object.fromEntries(Object.entries(tasks).filter(([name]) => (lanes.get(name) ?? 'soon') === lane));
 }
 
 const Tick = z.object({ slot: z.int() });

@@ -19,7 +19,7 @@ export type Liveness = {
 };
 const LIVENESS: Liveness = { beat_ms: 2_500, dead_after_ms: 10_000 };
 
-/** So many jobs at once in a process. Most of a job is waiting for the stores. */
+/** So many jobs at once in a lane of a process; of one tenant at most one of each kind. Most of a job is waiting for the stores. */
 const JOBS_AT_ONCE = 4;
 /** One connection per job and one that listens for new ones; the beat borrows one of them. */
 const CONNECTIONS = JOBS_AT_ONCE + 2;

@@ -2,7 +2,7 @@
  * API keys: `sk_` or `pk_` and 26 characters of base 32, all of them random. A key is shown once and kept as its SHA-256:
  * with 128 bits of entropy a slow hash would buy nothing.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { ApiKeyType } from '../core/access/role.ts';
 
 const PREFIX: Record<ApiKeyType, string> = { private_key: 'sk', publishable_key: 'pk' };
@@ -19,7 +19,7 @@ export function makeApiKey(type: ApiKeyType): string {
 }
 
 export function hashApiKey(key: string): string {
-  return createHash('sha256').update(key).digest('hex');
+  return hash('sha256', key, 'hex');
 }
 
 /** What may be shown of a key: the first 5 characters and the last 2. */

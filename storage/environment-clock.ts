@@ -21,8 +21,15 @@ export type EnvironmentClock = Pick<TestClockModel, 'id' | 'test_clock_status' |
 
 /** Where the process does not hear that one was made. */
 const FRESH_MS = 5_000;
+/** Of what is asked for all the time: it is read again before it is not known any more. */
+const RENEWED_MS = 2_500;
 
-type Known = { readonly clock: EnvironmentClock | null; readonly seen_ms: Milliseconds };
+type Known = {
+  readonly clock: EnvironmentClock | null;
+  readonly seen_ms: Milliseconds;
+  /** It is being read again. */
+  is_asked?: boolean;
+};
 
 const memories = new WeakMap<Database, LRUCache<string, Known>>();
 /** How often something was forgotten. */
@@ -35,15 +42,10 @@ export async function clockOf(
   machine_ms: Milliseconds = Date.now(),
 ): Promise<EnvironmentClock | null> {
   const memory = memoryOf(database);
-  const key = `${scope.tenant_id} ${scope.environment_id}`;
-  const known = memory.get(key);
+  const known = memory.get(nameOf(scope));
   if (known?.clock === null && machine_ms - known.seen_ms < FRESH_MS) return null;
-  const seen_changes = changes;
   try {
-    const clock = await READ.ask(database, scope, key);
-    // What was read before a change is not kept behind it.
-    if (changes === seen_changes) memory.set(key, { clock, seen_ms: machine_ms });
-    return clock;
+    return await read(database, scope, machine_ms);
   } catch (error) {
     // Who is known goes on sending events while Postgres is away.
     if (known && isAway(error)) return known.clock;
@@ -51,10 +53,29 @@ export async function clockOf(
   }
 }
 
-/** Whether it is known, without a question, that the environment goes by the machine's clock. */
+async function read(database: Database, scope: Scope, machine_ms: Milliseconds): Promise<EnvironmentClock | null> {
+  const key = nameOf(scope);
+  const seen_changes = changes;
+  const clock = await READ.ask(database, scope, key);
+  // What was read before a change is not kept behind it.
+  if (changes === seen_changes) memoryOf(database).set(key, { clock, seen_ms: machine_ms });
+  return clock;
+}
+
+/** Whether it is known, without a question, that the environment goes by the machine's clock. It is asked again in time. */
 export function isByTheMachine(database: Database, scope: Scope, machine_ms: Milliseconds): boolean {
-  const known = memories.get(database)?.get(`${scope.tenant_id} ${scope.environment_id}`);
-  return known?.clock === null && machine_ms - known.seen_ms < FRESH_MS;
+  const known = memories.get(database)?.get(nameOf(scope));
+  if (known?.clock !== null || machine_ms - known.seen_ms >= FRESH_MS) return false;
+  if (machine_ms - known.seen_ms >= RENEWED_MS && !known.is_asked) {
+    known.is_asked = true;
+    // Where it fails, whoever asks when this is not known any more is told why.
+    read(database, scope, machine_ms).catch(() => undefined);
+  }
+  return true;
+}
+
+function nameOf({ tenant_id, environment_id }: Scope): string {
+  return `${tenant_id} ${environment_id}`;
 }
 
 /** After a clock was made, somewhere. */

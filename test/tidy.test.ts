@@ -270,7 +270,8 @@ describe('the house is tidy', () => {
 
   it('the flags of V8 stand in process/node.sh alone', () => {
     const found = files.filter(
-      (file) => !/^test\/|\.md$/.test(file) && /--(max-semi-space-size|heap-growing)/.test(read(file)),
+      (file) =>
+        !/^test\/|\.md$/.test(file) && /--(max-semi-space-size|no-parallel-scavenge|heap-growing)/.test(read(file)),
     );
     expect(found, 'a process that is started with others is not the one that was measured').to.deep.equal([
       'process/node.sh',

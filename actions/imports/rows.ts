@@ -10,6 +10,19 @@ import { decoded } from './utf8.ts';
 /** Or what is wrong with the row as such, while those behind it can be read. */
 export type FileRow = ImportRow | { readonly fault: RowFault };
 
+/** In characters of the file, about. */
+export function lengthOf(row: FileRow): number {
+  if ('fault' in row) return 0;
+  return row.text?.length ?? lengthOfCells(row.value as Record<string, string | Record<string, string>>);
+}
+
+function lengthOfCells(cells: Readonly<Record<string, string | Record<string, string>>>): number {
+  let length = 0;
+  for (const [name, cell] of Object.entries(cells))
+    length += name.length + (typeof cell === 'string' ? cell.length : lengthOfCells(cell));
+  return length;
+}
+
 type File = {
   readonly file_type: 'CSV' | 'JSON';
   /** The names of columns. */

@@ -3,22 +3,33 @@
  * that whoever takes it over goes on behind the last row that is done.
  */
 import { createHash } from 'node:crypto';
+import { requireWrite } from '../../core/access/role.ts';
 import { FarthingError, invalid, notAllowed, unavailable } from '../../core/error.ts';
 import { EVENT_COLUMNS } from '../../core/import/event-row.ts';
 import type { RowFault } from '../../core/import/row.ts';
 import { moveTask } from '../../core/task/record.ts';
 import { downloadFile } from '../../integrations/downloads/https-file.ts';
+import { bounded } from '../../storage/bounded.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
 import { clockFor } from '../../storage/environment-clock.ts';
 import { addFaults, readFaults } from '../../storage/imports/faults.ts';
-import { forgetFile, keepFile, keptFile, readChunks, writeChunks } from '../../storage/imports/files.ts';
+import {
+  forgetFile,
+  type KeptFile,
+  keepFile,
+  keptFile,
+  readChunks,
+  useFile,
+  writeChunks,
+} from '../../storage/imports/files.ts';
 import { TaskModel } from '../../storage/models/task.ts';
+import { UserModel } from '../../storage/models/user.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type Attempt, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
-import { importedOf } from './import-later.ts';
-import { type FileRow, rowsOf } from './rows.ts';
-import { takeEvents } from './take-events.ts';
+import { IMPORTED, type Imported, importedOf } from './import-later.ts';
+import { type FileRow, lengthOf, rowsOf } from './rows.ts';
+import { readEvents, takeEvents } from './take-events.ts';
 import { makeRecord, RECORDS } from './take-records.ts';
 
 export type ImportSettings = {
@@ -30,6 +41,8 @@ type Importing = {
   readonly stores: Stores;
   readonly place: RunPlace;
   readonly task_id: string;
+  /** Who has asked for this run: for the import, or that it goes on. */
+  readonly asked_by: string;
   readonly settings: ImportSettings;
   /** By the machine. */
   readonly clock: () => Date;
@@ -45,7 +58,8 @@ export function tryImport(
     const { run, ended } = await stores.postgres.transaction((transaction) => holdRun(transaction, place));
     if (ended) return ended;
     const { clock, signal } = attempt;
-    const importing = { stores, place, task_id: run.entity_id, settings, clock, signal };
+    const asked_by = run.created_by;
+    const importing = { stores, place, task_id: run.entity_id, asked_by, settings, clock, signal };
     const caller = { scope: place, user_id: run.created_by, secret_id: null, request_id: null };
     return onBehalfOf(caller, () => importFile(importing));
   });
@@ -54,8 +68,8 @@ export function tryImport(
 async function importFile(importing: Importing): Promise<'completed'> {
   const { stores, place, task_id, signal } = importing;
   const task = await begin(importing);
-  const file_id = (await keptFile(place, task_id, stores.postgres)) ?? (await fetchFile(task, importing));
-  const pieces = readChunks({ ...place, task_id, file_id }, stores.postgres);
+  const file = (await keptFile(place, task_id, stores.postgres)) ?? (await fetchFile(task, importing));
+  const pieces = readChunks(file, stores.postgres);
   const entity_type = importedOf(task);
   const known = entity_type === 'EVENTS' ? EVENT_COLUMNS : Object.keys(RECORDS[entity_type].shape.shape);
   const file_type = task.file_type === 'CSV' ? 'CSV' : 'JSON';
@@ -72,10 +86,12 @@ async function importFile(importing: Importing): Promise<'completed'> {
   return end(importing, done);
 }
 
-/** PROCESSING from here on. */
-async function begin({ stores, place, task_id, clock }: Importing): Promise<TaskModel> {
+/** PROCESSING from here on, while whoever asked for it may write such records. */
+async function begin({ stores, place, task_id, asked_by, clock }: Importing): Promise<TaskModel> {
   return stores.postgres.transaction(async (database) => {
     const task = await TaskModel.fetch(place, task_id, { database, lock: true });
+    await useFile(place, task_id, database);
+    await checkMayWrite(database, { tenant_id: place.tenant_id, user_id: asked_by, entity_type: importedOf(task) });
     if (task.task_status === 'PROCESSING') return task;
     if (task.task_status !== 'PENDING') throw isStopped(task);
     const now = clock();
@@ -84,11 +100,19 @@ async function begin({ stores, place, task_id, clock }: Importing): Promise<Task
   });
 }
 
+type Writing = { tenant_id: string; user_id: string; entity_type: Imported };
+
+/** As they are now: a role may have been taken away since the request. */
+async function checkMayWrite(database: Transaction, { tenant_id, user_id, entity_type }: Writing): Promise<void> {
+  const [user] = await UserModel.ofTenant(tenant_id, database).where({ id: user_id, status: 'published' });
+  requireWrite({ roles: user?.roles ?? [] }, IMPORTED[entity_type], `an import of ${entity_type}`);
+}
+
 const isStopped = ({ task_status }: TaskModel) =>
   notAllowed(`the task is ${task_status}: somebody has moved it by hand`);
 
 /** One of its own for each try; what was begun and not finished is never read. */
-async function fetchFile(task: TaskModel, { stores, place, settings, clock, signal }: Importing): Promise<string> {
+async function fetchFile(task: TaskModel, { stores, place, settings, clock, signal }: Importing): Promise<KeptFile> {
   if (task.file_url === '') throw invalid('file', 'is not kept any more: upload it again');
   const file_id = newId('run', clock().getTime());
   const hash = createHash('sha256');
@@ -119,11 +143,13 @@ async function fetchFile(task: TaskModel, { stores, place, settings, clock, sign
 }
 
 const BATCH_ROWS = 1_000;
+/** In characters: none is more than six bytes, escaped, and an entry of the log is 8 MiB at most. One row may have as many. */
+const BATCH_LENGTH = 1_048_576;
 
 /** Those behind the first `done`. What breaks the file is thrown behind the rows before it. */
 async function* batches(rows: AsyncGenerator<FileRow>, done: number): AsyncGenerator<FileRow[]> {
   let batch: FileRow[] = [];
-  let seen = 0;
+  let [seen, length] = [0, 0];
   let broken: { error: unknown } | null = null;
   const next = async () => {
     try {
@@ -136,10 +162,14 @@ async function* batches(rows: AsyncGenerator<FileRow>, done: number): AsyncGener
   try {
     for (let row = await next(); !row.done; row = await next()) {
       if (++seen <= done) continue;
+      const its = lengthOf(row.value);
+      if (batch.length === BATCH_ROWS || (batch.length > 0 && length + its > BATCH_LENGTH)) {
+        yield batch;
+        batch = [];
+        length = 0;
+      }
       batch.push(row.value);
-      if (batch.length < BATCH_ROWS) continue;
-      yield batch;
-      batch = [];
+      length += its;
     }
     if (batch.length > 0) yield batch;
     if (broken !== null) throw (broken as { error: unknown }).error;
@@ -150,13 +180,24 @@ async function* batches(rows: AsyncGenerator<FileRow>, done: number): AsyncGener
 
 type Batch = { readonly task: TaskModel; readonly rows: readonly FileRow[]; readonly before: number };
 
-/** The log has them before it is written that they are done: again they are the same events. */
+/** The task is held so long at most while the log takes a batch. */
+const APPEND_MS = 60_000;
+
+/**
+ * The log has them before it is written that they are done: again they are the same events. The task is held meanwhile, so that nothing is
+ * appended of one that was stopped, or that somebody else goes on with.
+ */
 async function importEvents({ task, rows, before }: Batch, importing: Importing): Promise<void> {
   const { stores, place, clock, signal } = importing;
-  const faults = await takeEvents(stores, place, { task_id: task.id, rows, before, now: clock(), signal });
-  await stores.postgres.transaction(async (database) => {
-    const held = await hold(database, importing, before);
-    await note(database, importing, { task: held, faults });
+  const read = await readEvents(stores, place, { rows, signal });
+  await stores.postgres.transaction(async (transaction) => {
+    const held = await hold(transaction, importing, before);
+    const batch = { task_id: task.id, read, before, now: clock() };
+    await bounded({ postgres: stores.postgres, transaction }, { signal, timeout_ms: APPEND_MS }, () =>
+      takeEvents(stores, place, batch),
+    );
+    const faults = read.map((row) => ('text' in row ? undefined : row.fault));
+    await note(transaction, importing, { task: held, faults });
   });
 }
 

@@ -16,37 +16,39 @@ import { reservedIds } from '../events/reserved-ids.ts';
 import type { FileRow } from './rows.ts';
 import { faultOfRow } from './take-records.ts';
 
+export type ReadRow = EventRow | { readonly fault: RowFault };
+
+/** Each row as an event, or what is wrong with it, once there is room for them. */
+export async function readEvents(
+  stores: Stores,
+  scope: Scope,
+  { rows, signal }: { rows: readonly FileRow[]; signal: AbortSignal },
+): Promise<readonly ReadRow[]> {
+  const read = await withoutReserved(stores, scope, rows.map(readRow));
+  await untilOthersHaveRoom(stores.log, signal);
+  return read;
+}
+
 type Batch = {
   readonly task_id: string;
-  readonly rows: readonly FileRow[];
+  readonly read: readonly ReadRow[];
   /** How many rows stand before them. */
   readonly before: number;
   /** By the machine's clock. */
   readonly now: Date;
-  readonly signal: AbortSignal;
 };
 
-/** What is wrong with each row, in their order; the others are in the log. */
-export async function takeEvents(
-  stores: Stores,
-  scope: Scope,
-  { task_id, rows, before, now, signal }: Batch,
-): Promise<(RowFault | undefined)[]> {
-  const read = await withoutReserved(stores, scope, rows.map(readRow));
+/** Resolves when those that are good are in the log. */
+export async function takeEvents(stores: Stores, scope: Scope, { task_id, read, before, now }: Batch): Promise<void> {
   const good = read.flatMap((row, index) => ('text' in row ? { ...row, number: before + index + 1 } : []));
-  if (good.length > 0) {
-    await untilOthersHaveRoom(stores.log, signal);
-    const clock = await clockOf(stores.postgres, scope);
-    const events = good.map(({ text, event_id }) => ({ bytes: bytesOf(text, clock?.now), event_id }));
-    const makeId = (index: number) => idOfRow(task_id, good[index]!.number);
-    await appendEvents(stores.log, scope, { ...asOneBody(events), now, makeId });
-  }
-  return read.map((row) => ('text' in row ? undefined : row.fault));
+  if (good.length === 0) return;
+  const clock = await clockOf(stores.postgres, scope);
+  const events = good.map(({ text, event_id }) => ({ bytes: bytesOf(text, clock?.now), event_id }));
+  const makeId = (index: number) => idOfRow(task_id, good[index]!.number);
+  await appendEvents(stores.log, scope, { ...asOneBody(events), now, makeId });
 }
 
-type Read = EventRow | { readonly fault: RowFault };
-
-function readRow(row: FileRow): Read {
+function readRow(row: FileRow): ReadRow {
   if ('fault' in row) return row;
   try {
     return eventOfRow(row);
@@ -55,7 +57,11 @@ function readRow(row: FileRow): Read {
   }
 }
 
-async function withoutReserved({ postgres }: Stores, scope: Scope, rows: readonly Read[]): Promise<readonly Read[]> {
+async function withoutReserved(
+  { postgres }: Stores,
+  scope: Scope,
+  rows: readonly ReadRow[],
+): Promise<readonly ReadRow[]> {
   const ids = rows.map((row) => ('text' in row ? row.event_id : undefined));
   const reserved = await reservedIds(postgres, scope, ids);
   return rows.map((row, index) => {

@@ -27,6 +27,8 @@ export type Caller = KeyHolder & { readonly environment_id: string };
 
 /** A revoked key stops working at once (access-changes.ts); where the process does not hear of it, when this has passed. */
 const FRESH_MS = 5_000;
+/** Whoever is asked for all the time is looked up from then on. */
+const RENEWED_MS = 2_500;
 /** While Postgres is away nobody can be looked up: whoever was known so lately goes on sending events. */
 const KNOWN_MS = 60_000;
 const TRIED_EVERY_MS = 1_000;
@@ -72,14 +74,24 @@ export function knownCaller(
   now: Date,
 ): Caller | undefined {
   const key = headerOf(headers['x-api-key']);
-  const kept = key === null ? undefined : cacheOf(postgres).get(hashApiKey(key));
-  if (kept === undefined || kept.stale || !isFresh(kept, now.getTime())) return undefined;
+  const hash = key === null ? null : hashApiKey(key);
+  const kept = hash === null ? undefined : cacheOf(postgres).get(hash);
+  if (hash === null || kept === undefined || kept.stale || !isFresh(kept, now.getTime())) return undefined;
+  renewInTime(hash, kept, { postgres, now });
   const { holder } = kept;
   const { environment_id, secret_id, expires_at } = holder;
   const asked = headerOf(headers['x-environment-id']);
   if (secret_id === null || environment_id === null || (asked !== null && asked !== environment_id)) return undefined;
   if (expires_at !== null && instantOf(expires_at) <= now.getTime()) return undefined;
   return mayDo(holder, access) ? { ...holder, environment_id } : undefined;
+}
+
+/** Looked up again while it is still known: thousands that ask at that moment would wait for it otherwise, each by a longer way. */
+function renewInTime(hash: string, kept: Kept, { postgres, now }: Pick<Asked, 'postgres' | 'now'>): void {
+  const now_ms = now.getTime();
+  if (now_ms - kept.seen_ms < RENEWED_MS || now_ms - kept.tried_ms < TRIED_EVERY_MS) return;
+  // Whoever asks next is told by the framework what became of it.
+  lookedUp(hash, kept, { postgres, now, find: () => lookUp(postgres, hash, now) }).catch(() => undefined);
 }
 
 function headerOf(value: string | string[] | undefined): string | null {
@@ -125,13 +137,21 @@ type Asked = {
   findNew?(): Promise<KeyHolder>;
 };
 
-async function remembered(name: string, { postgres, now, find, findNew = find }: Asked): Promise<KeyHolder> {
+async function remembered(name: string, asked: Asked): Promise<KeyHolder> {
+  const had = cacheOf(asked.postgres).get(name);
+  // While somebody tries, the others go on: a Postgres that hangs would hold up every one of them.
+  if (had && !had.stale && isFresh(had, asked.now.getTime())) return had.holder;
+  return lookedUp(name, had, asked);
+}
+
+async function lookedUp(
+  name: string,
+  had: Kept | undefined,
+  { postgres, now, find, findNew = find }: Asked,
+): Promise<KeyHolder> {
   const kept = cacheOf(postgres);
-  const had = kept.get(name);
   const known = had?.stale ? undefined : had;
   const now_ms = now.getTime();
-  // While somebody tries, the others go on: a Postgres that hangs would hold up every one of them.
-  if (known && isFresh(known, now_ms)) return known.holder;
   if (known) kept.set(name, { ...known, tried_ms: now_ms }, { noUpdateTTL: true });
   const seen_changes = changes;
   try {

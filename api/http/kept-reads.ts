@@ -17,8 +17,8 @@ import type { Services } from '../services.ts';
 import { type Caller, knownCaller, rateLimitsOf } from './auth.ts';
 import { asFarthingError, setErrorHeaders } from './errors.ts';
 import { parseQuery } from './query-string.ts';
-import { lineOfAnswer, requestIdOf } from './request-log.ts';
-import type { Route } from './route.ts';
+import { lineOfAnswer, REQUEST_ID, requestIdOf } from './request-log.ts';
+import type { KeptContext, Route } from './route.ts';
 
 /** Names and values in turn. */
 type Headers = readonly string[];
@@ -52,20 +52,27 @@ type Answering = {
 /** Whatever is not there, or fails, is left to the framework, which says why. */
 function answerKept(request: IncomingMessage, response: ServerResponse, answering: Answering): void {
   const { services, mounted, asked, caller } = answering;
-  const otherwise = () => mounted.otherwise(request, response);
   const now = services.clock();
-  const scope = { tenant_id: caller.tenant_id, environment_id: caller.environment_id };
-  viewKept(services, { ...scope, now }, (kept) => {
-    if (kept === null) return otherwise();
-    let value: unknown;
+  const { tenant_id, environment_id } = caller;
+  viewKept(services, { tenant_id, environment_id, now }, (kept) => {
+    const value = kept === null ? undefined : valueOf(asked, { kept, now });
+    if (value === undefined) return mounted.otherwise(request, response);
     try {
-      value = asked.route.route.kept!(asked.input as never, { kept, now });
-    } catch {
-      return otherwise();
+      answer(request, response, { answering, value });
+    } catch (error) {
+      // Whoever is answered behind this one is not to suffer from it.
+      services.logger.error({ err: error }, 'request failed');
+      response.destroy();
     }
-    if (value === undefined) otherwise();
-    else void answer(request, response, { ...answering, value });
   });
+}
+
+function valueOf({ route, input }: Asked, context: KeptContext): unknown {
+  try {
+    return route.route.kept!(input as never, context);
+  } catch {
+    return undefined;
+  }
 }
 
 type KeptRoute = {
@@ -112,30 +119,31 @@ function inputOf({ names, queryNames, route }: KeptRoute, match: RegExpExecArray
   return { params, query: query?.data };
 }
 
-async function answer(
+/** In one go: nothing that it says waits for anything. */
+function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  { value, ...answering }: Answering & { readonly value: unknown },
-): Promise<void> {
+  { answering, value }: { readonly answering: Answering; readonly value: unknown },
+): void {
   const { services, mounted, asked, caller, began } = answering;
   const { route, path } = asked.route;
   const headers: string[] = [...mounted.headers];
-  const set = (name: string, of: string) => void headers.push(name, of);
-  const request_id = requestIdOf(request, { setHeader: set as never });
+  const setting = { set: (name: string, of: string) => void headers.push(name, of) };
+  const request_id = requestIdOf(request);
+  headers.push(REQUEST_ID, request_id);
   let body: string;
   let http_status: number = route.success;
   try {
-    await rateLimitsOf(services).countRequest(caller.secret_id ?? caller.user_id, { set });
+    rateLimitsOf(services).countRequest(caller.secret_id ?? caller.user_id, setting);
     body = JSON.stringify(completeKeys(route.answer!, value));
   } catch (error) {
     const known: FarthingError = asFarthingError(error);
     if (known.http_status_code >= 500) services.logger.error({ err: error, request_id }, 'request failed');
-    setErrorHeaders({ set }, known);
+    setErrorHeaders(setting, known);
     http_status = known.http_status_code;
     body = JSON.stringify(errorRecord(known));
   }
-  set('Content-Type', 'application/json; charset=utf-8');
-  set('Content-Length', String(Buffer.byteLength(body)));
+  headers.push('Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(Buffer.byteLength(body)));
   // In one list, which is written as it stands.
   response.writeHead(http_status, headers);
   response.end(body);

@@ -75,7 +75,7 @@ async function contextOf(route: Route, request: Request, response: Response, ser
     services,
     received_at,
   );
-  await rateLimitsOf(services).countRequest(secret_id ?? user_id, response);
+  rateLimitsOf(services).countRequest(secret_id ?? user_id, response);
   const scope: Scope = { tenant_id, environment_id };
   response.locals.scope = scope;
   const principal: Principal = { user_id, tenant_id, roles, secret_id };

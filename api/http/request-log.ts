@@ -12,15 +12,13 @@ const HARMLESS_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const SECRETS = ['x-api-key', 'authorization', 'cookie', 'x-session-token'];
 export const QUIET = new Set(['/health', '/ready', '/metrics']);
 
+/** What names a request, here and at the caller. */
+export const REQUEST_ID = 'X-Request-ID';
+
 /** Of the caller where it harms no log, else a new one; the answer says it. */
-export function requestIdOf(
-  { headers }: Pick<IncomingMessage, 'headers'>,
-  response: Pick<ServerResponse, 'setHeader'>,
-): string {
+export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers['x-request-id'];
-  const id = typeof given === 'string' && HARMLESS_ID.test(given) ? given : newId('request');
-  response.setHeader('X-Request-ID', id);
-  return id;
+  return typeof given === 'string' && HARMLESS_ID.test(given) ? given : newId('request');
 }
 
 export function logRequests(logger: Logger): RequestHandler {
@@ -28,7 +26,11 @@ export function logRequests(logger: Logger): RequestHandler {
   const paths = SECRETS.flatMap((name) => [`req.headers["${name}"]`, `headers["${name}"]`, `["${name}"]`]);
   return pinoHttp({
     logger: logger.child({}, { redact: { paths, censor: '[redacted]' } }),
-    genReqId: requestIdOf,
+    genReqId: (request, response) => {
+      const id = requestIdOf(request);
+      response.setHeader(REQUEST_ID, id);
+      return id;
+    },
     autoLogging: { ignore: (request) => QUIET.has(request.url ?? '') },
     // Lines that a route writes, and the last one, have the id and not the whole request.
     quietReqLogger: true,

@@ -1,5 +1,7 @@
 /** Tasks: which imports and exports there are, and how far each is. */
+import { IMPORTED, importedOf } from '../../actions/imports/import-later.ts';
 import { changeTaskStatus } from '../../actions/tasks/change-status.ts';
+import { requireWrite } from '../../core/access/role.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import { fetchPage } from '../http/list.ts';
@@ -41,7 +43,8 @@ export const taskRoutes: Route[] = [
     path: '/tasks/:id/status',
     operation_id: 'updateTaskStatus',
     summary: 'Stop a task, or say by hand how far it is',
-    description: 'A move that the status does not allow is refused; COMPLETED is final.',
+    description:
+      'A move that the status does not allow is refused; COMPLETED is final. To have an import go on takes the permission to write what its file holds.',
     tag,
     access: 'task:write',
     params: idParams,
@@ -49,6 +52,7 @@ export const taskRoutes: Route[] = [
     success: 200,
     answer: MessageAnswer,
     handle: async ({ params, body }, context) => {
+      if (body.task_status === 'PROCESSING') await requireWriteOf(params.id, context);
       const author = authorOf(context);
       const task = await changeTaskStatus(context.services, context.scope, { id: params.id, ...body, author });
       return { message: `the task is ${task.task_status}` };
@@ -56,6 +60,14 @@ export const taskRoutes: Route[] = [
   }),
   ...importRoutes,
 ];
+
+/** Who has an import go on writes what its file holds. */
+async function requireWriteOf(id: string, { principal, scope, services }: Context): Promise<void> {
+  const task = await TaskModel.fetchPublished(scope, id, { database: services.postgres });
+  if (task.task_type !== 'IMPORT') return;
+  const entity_type = importedOf(task);
+  requireWrite(principal, IMPORTED[entity_type], `an import of ${entity_type}`);
+}
 
 function findTasks(input: TaskFilter, { scope, services }: Context) {
   const query = narrow(TaskModel.in(scope, services.postgres), [

@@ -34,11 +34,18 @@ const PLAIN = /^\w[\w .:/-]*$/;
 
 /**
  * Blanks and what nobody sees (controls, byte order marks, joiners) are passed over before the first sign, as spreadsheets do. So is what
- * stands behind another delimiter, where a spreadsheet that cuts there begins a cell: quotes do not keep it from that.
+ * stands behind another delimiter, where a spreadsheet that cuts there begins a cell: quotes do not keep it from that. Apostrophes are passed over
+ * as well, so that one is set before those that a text has of its own, and `undefused` gives each text back as it was.
  */
 export function defused(text: string): string {
   const safe = OTHER_DELIMITERS.test(text) ? text.replace(INNER_FORMULA, "$1'") : text;
   return FORMULA.test(safe) ? `'${safe}` : safe;
+}
+
+/** The text of which `defused` made this one; any other as it is. */
+export function undefused(text: string): string {
+  const whole = text.startsWith("'") && FORMULA.test(text.slice(1)) ? text.slice(1) : text;
+  return OTHER_DELIMITERS.test(whole) ? whole.replace(INNER_DEFUSED, '$1') : whole;
 }
 
 /**
@@ -46,8 +53,9 @@ export function defused(text: string): string {
  * well: RFC 4180 quotes them.
  */
 export const OTHER_DELIMITERS = /[;\t|\r\n\u0085\u2028\u2029]/;
-const FORMULA = /^[\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠]|^[\t\r\n]/u;
-const INNER_FORMULA = /([;\t|\r\n\u0085\u2028\u2029])(?=[\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠])/gu;
+const FORMULA = /^['\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠]|^'*[\t\r\n]/u;
+const INNER_FORMULA = /([;\t|\r\n\u0085\u2028\u2029])(?=['\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠])/gu;
+const INNER_DEFUSED = /([;\t|\r\n\u0085\u2028\u2029])'(?=['\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠])/gu;
 
 function quoted(text: string): string {
   return MUST_BE_QUOTED.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

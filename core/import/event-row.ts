@@ -1,6 +1,8 @@
 /** A row of a file as an event (docs/rules/imports.md, "Events"): the text that goes into the log, or what is wrong with it. */
 import { FarthingError, invalid } from '../error.ts';
 import { faultOfEvent, faultOfKeys } from '../event/accept.ts';
+import { undefused } from '../export/csv.ts';
+import { EVENT_COLUMNS as EXPORTED_COLUMNS } from '../export/events.ts';
 import { parseJson } from '../json/parse.ts';
 import type { ImportRow } from './row.ts';
 
@@ -25,9 +27,19 @@ export function eventOfRow(row: ImportRow): EventRow {
   return { text, event_id: typeof event_id === 'string' && event_id.trim() !== '' ? event_id : undefined };
 }
 
+const DEFUSED = new Set(EXPORTED_COLUMNS.filter(({ kind }) => kind === 'text').map(({ name }) => name));
+
+/** Ids and properties as they were before an export made them no formulas: another id would be another event. */
+const asBeforeExport = (name: string, cell: unknown) =>
+  typeof cell === 'string' && DEFUSED.has(name) ? undefused(cell) : cell;
+
 /** `properties` is JSON in one cell, kept as it stands, or a column for each: texts, which meters read as numbers. */
 function fromCells(cells: unknown): { value: unknown; text: string } {
-  const { properties, ...others } = cells as Record<string, unknown>;
+  const given = Object.entries(cells as Record<string, unknown>).map(([name, cell]) => [
+    name,
+    asBeforeExport(name, cell),
+  ]);
+  const { properties, ...others } = Object.fromEntries(given) as Record<string, unknown>;
   const stated = Object.entries(others).filter(([key]) => !WITHOUT_EFFECT.includes(key));
   const value = Object.fromEntries(stated);
   const text = JSON.stringify(value);

@@ -68,7 +68,7 @@ type Asked = Pick<ScheduledTask, 'interval' | 'job_config'> & { provider_type: P
 export function checkScheduledTask({ interval, job_config, provider_type, may_be_private }: Asked): void {
   if (interval === 'custom') throw invalid('interval', 'custom is not allowed', { allowed: INTERVALS.slice(0, -1) });
   const { bucket, endpoint_url, use_path_style, virtual_host_style } = job_config;
-  if (provider_type === 'directory') return refuseOfS3(job_config);
+  if (provider_type === 'directory') return checkForDirectory(job_config);
   if (bucket === null) throw invalid('job_config.bucket', 'is required');
   if (endpoint_url !== null && !may_be_private && !endpoint_url.toLowerCase().startsWith('https:'))
     throw invalid('job_config.endpoint_url', 'must be an https URL');
@@ -78,7 +78,13 @@ export function checkScheduledTask({ interval, job_config, provider_type, may_be
 
 const OF_S3 = ['bucket', 'region', 'encryption', 'endpoint_url', 'use_path_style', 'virtual_host_style'] as const;
 
-function refuseOfS3(job_config: JobConfig): void {
+/** Of a folder, where file systems end it. */
+const FOLDER_NAME_MAX = 255;
+
+function checkForDirectory(job_config: JobConfig): void {
+  const tooLong = job_config.key_prefix.split('/').some((name) => name.length > FOLDER_NAME_MAX);
+  if (tooLong)
+    throw invalid('job_config.key_prefix', `must not hold a name of more than ${FOLDER_NAME_MAX} characters`);
   const stated = OF_S3.find((field) => job_config[field] !== null);
   if (stated) throw invalid(`job_config.${stated}`, 'is of S3, and the connection is a directory');
 }

@@ -1,7 +1,7 @@
 /**
  * A file behind an https URL that somebody has named. No private, loopback or link-local address is connected to, which is checked for
  * the address itself when the connection is made, because a name may lead elsewhere by then; each redirect is a request of its own
- * that is checked as the first. What the file may cost is limited: its length, how long nothing comes, how long it takes.
+ * that is checked as the first. What the file may cost is limited: its length, how long nothing comes, how slowly it comes, how long it takes.
  */
 import http from 'node:http';
 import https from 'node:https';
@@ -16,9 +16,19 @@ export type DownloadOptions = {
   /** Private addresses that are connected to all the same, and of which http is taken. */
   readonly allowed_addresses: readonly string[];
   readonly silence_ms?: number;
+  readonly pace?: Partial<Pace>;
   readonly name_servers?: NameServers;
   readonly signal: AbortSignal;
 };
+
+/** How slowly a file may come (docs/rules/imports.md, "Files behind a URL"). */
+type Pace = {
+  readonly least_bytes_per_second: number;
+  /** So long it may be behind that, and so long an answer may take to begin. */
+  readonly patience_ms: number;
+  readonly total_ms: number;
+};
+const PACE: Pace = { least_bytes_per_second: 65_536, patience_ms: 60_000, total_ms: 3_600_000 };
 
 const REDIRECTS_MAX = 5;
 const SILENCE_MS = 30_000;
@@ -26,12 +36,35 @@ const FIELD = 'file_url';
 
 /** The bytes, as they come. What will not pass is thrown as `validation_error`, what may pass as `service_unavailable`. */
 export async function* downloadFile(url: string, options: DownloadOptions): AsyncGenerator<Buffer> {
-  const response = await answered(url, options);
-  let bytes = 0;
+  const pace = { ...PACE, ...options.pace };
+  const total = AbortSignal.timeout(pace.total_ms);
+  const bounded = { ...options, pace, signal: AbortSignal.any([options.signal, total]) };
   try {
-    for await (const piece of response as AsyncIterable<Buffer>) {
+    yield* paced(await answered(url, bounded), bounded);
+  } catch (error) {
+    // A connection that is ended so says no more than that it was closed.
+    options.signal.throwIfAborted();
+    throw total.aborted ? tookTooLong(pace) : error;
+  }
+}
+
+type Paced = Omit<DownloadOptions, 'pace'> & { readonly pace: Pace };
+
+/** Only what is waited for its sender counts as slow, and not what we take to put it away. */
+async function* paced(response: http.IncomingMessage, options: Paced): AsyncGenerator<Buffer> {
+  const { least_bytes_per_second, patience_ms } = options.pace;
+  const pieces = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  let [bytes, behind_ms] = [0, 0];
+  try {
+    for (;;) {
+      const asked_at = performance.now();
+      const { done, value: piece } = await pieces.next();
+      if (done) return;
       bytes += piece.length;
       if (bytes > options.bytes_max) throw tooLong(options);
+      const waited_ms = performance.now() - asked_at;
+      behind_ms = Math.max(0, behind_ms + waited_ms - (piece.length / least_bytes_per_second) * 1_000);
+      if (behind_ms > patience_ms) throw tooSlow(options.pace);
       yield piece;
     }
   } catch (error) {
@@ -41,9 +74,15 @@ export async function* downloadFile(url: string, options: DownloadOptions): Asyn
   }
 }
 
-const tooLong = ({ bytes_max }: DownloadOptions) => invalid(FIELD, `the file is longer than ${bytes_max} bytes`);
+const tooSlow = ({ least_bytes_per_second, patience_ms }: Pace) =>
+  unavailable(
+    `the file (it came more slowly than ${least_bytes_per_second} bytes a second for ${patience_ms / 1_000} seconds)`,
+  );
+const tookTooLong = ({ total_ms }: Pace) => invalid(FIELD, `the file took longer than ${total_ms / 60_000} minutes`);
+const tooLong = ({ bytes_max }: Pick<DownloadOptions, 'bytes_max'>) =>
+  invalid(FIELD, `the file is longer than ${bytes_max} bytes`);
 
-async function answered(first: string, options: DownloadOptions): Promise<http.IncomingMessage> {
+async function answered(first: string, options: Paced): Promise<http.IncomingMessage> {
   let text = first;
   for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects++) {
     const url = checkFileUrl(text, options.allowed_addresses);
@@ -69,8 +108,8 @@ function refusedBy(status: number): FarthingError {
   return mayPass ? unavailable(`the file (${status} was answered)`) : invalid(FIELD, `${status} was answered`);
 }
 
-function asked(url: URL, options: DownloadOptions): Promise<http.IncomingMessage> {
-  const { allowed_addresses, silence_ms = SILENCE_MS, name_servers, signal } = options;
+function asked(url: URL, options: Paced): Promise<http.IncomingMessage> {
+  const { allowed_addresses, silence_ms = SILENCE_MS, name_servers, signal, pace } = options;
   const lookup: LookupFunction = resolverLookup(name_servers);
   return new Promise((resolve, reject) => {
     const request = (url.protocol === 'https:' ? https : http).request(url, {
@@ -84,10 +123,18 @@ function asked(url: URL, options: DownloadOptions): Promise<http.IncomingMessage
       signal,
       lookup,
     });
+    // Whoever sends its head byte by byte is never silent.
+    const patience = setTimeout(() => request.destroy(new Error(SILENT)), pace.patience_ms);
     request.on('timeout', () => request.destroy(new Error(SILENT)));
-    request.on('response', resolve);
+    request.on('response', (response) => {
+      clearTimeout(patience);
+      resolve(response);
+    });
     request.on('error', reject);
-    request.on('close', () => reject(new Error('the connection was closed without an answer')));
+    request.on('close', () => {
+      clearTimeout(patience);
+      reject(new Error('the connection was closed without an answer'));
+    });
     request.end();
   });
 }

@@ -5,7 +5,9 @@
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import type { Cell, CellKind, ColumnHead } from '../../core/export/column.ts';
 
+/** A group ends with whichever comes first: what is in memory of it is its texts, and twice as many bytes until they are sent. */
 const ROWS_PER_GROUP = 20_000;
+const LENGTH_PER_GROUP = 16 * 1_048_576;
 
 export async function* parquetFile(
   columns: readonly ColumnHead[],
@@ -14,16 +16,27 @@ export async function* parquetFile(
   const bytes = new ByteWriter();
   const writer = new ParquetWriter({ writer: bytes, schema: schemaOf(columns), createdBy: 'Farthing' });
   let group: Cell[][] = [];
-  for await (const batch of batches) {
-    for (const cells of batch) group.push(cells);
-    if (group.length < ROWS_PER_GROUP) continue;
-    await writeGroup(writer, columns, group);
-    group = [];
-    yield taken(bytes);
-  }
+  let length = 0;
+  for await (const batch of batches)
+    for (const cells of batch) {
+      group.push(cells);
+      length += lengthOf(cells);
+      if (group.length < ROWS_PER_GROUP && length < LENGTH_PER_GROUP) continue;
+      await writeGroup(writer, columns, group);
+      group = [];
+      length = 0;
+      yield taken(bytes);
+    }
   if (group.length > 0) await writeGroup(writer, columns, group);
   await writer.finish();
   yield taken(bytes);
+}
+
+/** Of its texts: the others have eight bytes. */
+function lengthOf(cells: readonly Cell[]): number {
+  let length = 0;
+  for (const cell of cells) if (typeof cell === 'string') length += cell.length;
+  return length;
 }
 
 async function writeGroup(

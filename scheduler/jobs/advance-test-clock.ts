@@ -20,6 +20,7 @@ export function advanceTestClockWork(
 ): Work {
   return {
     name: ADVANCE_TASK,
+    lane: 'long',
     run(payload, { attempt, is_last, signal: ending }) {
       const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);
       const how = { attempt, is_last, clock, signal, timeout_ms: TIMEOUT_MS, settings };

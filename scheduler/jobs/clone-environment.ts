@@ -14,6 +14,7 @@ const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), wo
 export function cloneEnvironmentWork(stores: Stores, { clock }: { clock: () => Date }): Work {
   return {
     name: CLONE_TASK,
+    lane: 'long',
     run(payload, { attempt, is_last, signal: ending }) {
       const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);
       return tryClone(stores, Payload.parse(payload), { attempt, is_last, clock, signal, timeout_ms: TIMEOUT_MS });

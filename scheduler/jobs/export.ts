@@ -14,6 +14,7 @@ const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), wo
 export function exportWork(stores: Stores, { clock, settings }: { clock: () => Date; settings: ExportSettings }): Work {
   return {
     name: EXPORT_TASK,
+    lane: 'files',
     async run(payload, { attempt, is_last, signal: ending }) {
       const place = Payload.parse(payload);
       const at = await clockFor(stores.postgres, place, clock);

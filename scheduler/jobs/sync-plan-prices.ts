@@ -16,6 +16,7 @@ const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), wo
 export function syncPlanPricesWork(stores: Stores, { clock }: { clock: () => Date }): Work {
   return {
     name: SYNC_TASK,
+    lane: 'long',
     async run(payload, { attempt, is_last, signal: ending }) {
       const place = Payload.parse(payload);
       const at = await clockFor(stores.postgres, place, clock);

@@ -65,20 +65,24 @@ function cutParams({ first_us, before: known, until }: CutParts) {
   };
 }
 
+/** In bytes, of what is as it was sent; 0 where there is none. */
+const longestOf = (wanted: string) => `select toUInt32(max(length(properties))) from events where ${wanted}`;
+const LONGEST = longestOf(WANTED);
+const LONGEST_OF_FILE = longestOf(`${SCOPE} and ((${LATE}) or (${IN_TIME}))`);
+
 /** Some rows at a time, as they come. */
 export async function* eventsOfTime(
   clickhouse: ClickHouseClient,
   { tenant_id, environment_id, start_us, end_us, signal, cut }: EventsOfTime,
 ): AsyncGenerator<readonly ExportedEvent[]> {
   const query_params = { tenant_id, environment_id, start_us, end_us, ...(cut ? cutParams(cut) : {}) };
-  const asked = {
-    query: cut ? FILE_QUERY : QUERY,
-    query_params,
-    settings: FEW_STREAMS,
-    ...(signal ? { abort_signal: signal } : {}),
-  };
+  const asked = { query_params, settings: FEW_STREAMS, ...(signal ? { abort_signal: signal } : {}) };
   try {
-    yield* streamedRows<ExportedEvent>(clickhouse, asked);
+    let longest = 0;
+    for await (const rows of streamedRows<[number]>(clickhouse, { ...asked, query: cut ? LONGEST_OF_FILE : LONGEST }))
+      for (const [bytes] of rows) longest = bytes;
+    const settings = { ...FEW_STREAMS, max_block_size: String(rowsPerBlock(longest)) };
+    yield* streamedRows<ExportedEvent>(clickhouse, { ...asked, query: cut ? FILE_QUERY : QUERY, settings });
   } catch (error) {
     signal?.throwIfAborted();
     throw clickhouseFailure('exported events', error);
@@ -86,4 +90,15 @@ export async function* eventsOfTime(
 }
 
 /** Blocks that are read beside each other are in memory beside each other; others want the cores, too. */
-const FEW_STREAMS = { max_threads: 2, max_block_size: '8192' } as const;
+const FEW_STREAMS = { max_threads: 2 } as const;
+
+const ROWS_PER_BLOCK = 8_192;
+const BYTES_PER_BLOCK = 4 * 1_048_576;
+
+/**
+ * Where parts are merged into the order of the table the store makes blocks by their rows, whatever their bytes: with the longest event
+ * in each row they are still bounded, and there is one of each part.
+ */
+function rowsPerBlock(longest_bytes: number): number {
+  return Math.max(1, Math.min(ROWS_PER_BLOCK, Math.floor(BYTES_PER_BLOCK / Math.max(1, longest_bytes))));
+}

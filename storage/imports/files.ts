@@ -2,6 +2,7 @@
  * Tables `import_chunks` and `import_files`: the bytes of a file that is imported, in pieces, until all its rows are done
  * (docs/decisions/0028-imports.md).
  */
+import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 
@@ -45,25 +46,56 @@ export async function keepFile(place: FilePlace, database: Database): Promise<vo
   await database('import_files').insert({ tenant_id, environment_id, task_id, file_id }).onConflict('task_id').ignore();
 }
 
-/** Undefined where none is there. */
+export type KeptFile = FilePlace & { readonly size_bytes: number };
+
+/** Undefined where none is there, or not all of its pieces are any more; what is left of it then goes. */
 export async function keptFile(
   { tenant_id, environment_id }: Scope,
   task_id: string,
   database: Database,
-): Promise<string | undefined> {
-  const [row] = await database('import_files').where({ tenant_id, environment_id, task_id }).select('file_id');
-  return row?.file_id;
+): Promise<KeptFile | undefined> {
+  const [row] = await database('import_files as kept')
+    .join('tasks', { 'tasks.id': 'kept.task_id' })
+    .where({ 'kept.tenant_id': tenant_id, 'kept.environment_id': environment_id, 'kept.task_id': task_id })
+    .where({ 'tasks.tenant_id': tenant_id, 'tasks.environment_id': environment_id })
+    .select('kept.file_id', 'tasks.size_bytes');
+  if (!row) return undefined;
+  const file = { tenant_id, environment_id, task_id, file_id: row.file_id, size_bytes: Number(row.size_bytes) };
+  if ((await bytesThere(file, database)) === file.size_bytes) return file;
+  const { size_bytes: _, ...place } = file;
+  await database('import_files').where(place).del();
+  await database('import_chunks').where(place).del();
+  return undefined;
 }
 
+/** Up to the first piece that is missing. */
+async function bytesThere({ tenant_id, environment_id, task_id, file_id }: FilePlace, database: Database) {
+  const pieces = database('import_chunks')
+    .where({ tenant_id, environment_id, task_id, file_id })
+    .select(database.raw('octet_length(bytes) as length, seq, row_number() over (order by seq) - 1 as place'));
+  const [row] = await database(pieces.as('pieces')).whereRaw('seq = place').sum('length as bytes');
+  return Number(row?.bytes ?? 0);
+}
+
+/** Somebody begins to read it: it is not taken away for a week. */
+export async function useFile({ tenant_id, environment_id }: Scope, task_id: string, database: Database) {
+  await database('import_files')
+    .where({ tenant_id, environment_id, task_id })
+    .update({ used_at: database.raw('now()') });
+}
+
+/** Throws where a piece is missing, before anything behind it could be taken for the end of the file. */
 export async function* readChunks(
-  { tenant_id, environment_id, task_id, file_id }: FilePlace,
+  { tenant_id, environment_id, task_id, file_id, size_bytes }: KeptFile,
   database: Database,
 ): AsyncGenerator<Buffer> {
-  for (let seq = 0; ; seq++) {
+  let read = 0;
+  for (let seq = 0; read < size_bytes; seq++) {
     const [row] = await database('import_chunks')
       .where({ tenant_id, environment_id, task_id, file_id, seq })
       .select('bytes');
-    if (!row) return;
+    if (!row) throw invalid('file', `is not kept whole any more: ${read} of ${size_bytes} bytes are there`);
+    read += row.bytes.length;
     yield row.bytes;
   }
 }
@@ -76,10 +108,26 @@ export async function forgetFile({ tenant_id, environment_id }: Scope, task_id: 
 
 const KEPT_DAYS = 7;
 
-/** For the scheduler: files of imports that failed, or were broken off, and that nobody has resumed. Resolves with how many pieces went. */
+/**
+ * For the scheduler: files of imports that have ended, and that nobody has begun to read since. The tasks are held meanwhile, so that none of them is resumed
+ * with half a file. Resolves with how many pieces went.
+ */
 export async function purgeImportFiles(database: Database, now: Date): Promise<number> {
   const before = new Date(now.getTime() - KEPT_DAYS * 86_400_000);
-  await database.raw('delete from import_files where created_at < ?', [before]);
-  const answer = await database.raw('delete from import_chunks where created_at < ?', [before]);
+  const answer = await database.raw(
+    `with left_over as (
+       select task_id from import_files where used_at < :before
+        union select task_id from import_chunks where created_at < :before
+     ), over as (
+       select id from tasks
+        where id in (select task_id from left_over) and task_status in ('COMPLETED', 'FAILED')
+          and not exists (select from import_files as kept where kept.task_id = tasks.id and kept.used_at >= :before)
+          for update skip locked
+     ), files as (
+       delete from import_files where task_id in (select id from over)
+     )
+     delete from import_chunks where task_id in (select id from over)`,
+    { before },
+  );
   return answer.rowCount ?? 0;
 }

@@ -4,6 +4,7 @@
  * come that it knew of, and no usage was lost. Usage that arrives is taken in by its lines (storage/usage/running-usage.ts), and the
  * answer is made of them again by whoever made it. Whatever else happens, it is made anew, exactly.
  */
+import { LRUCache } from 'lru-cache';
 import type { Scope } from '../../core/scope.ts';
 import { isByTheMachine } from '../environment-clock.ts';
 import type { Database, Stores } from '../stores.ts';
@@ -42,7 +43,7 @@ export async function keptAnswer<Answer>(stores: Stores, asked: Asked, make: Mak
   // Before the progress is looked at: the answer is then at least as fresh as it says.
   const as_of = await kept.freshness.of(stores, asked);
   const look = await lookAt(stores, kept);
-  const known = kept.find<Answer>(asked, look);
+  const known = kept.find<Answer>(asked, asked.key, look);
   return { answer: known === undefined ? await kept.make(asked, { look, desk }, make) : known, as_of };
 }
 
@@ -67,23 +68,21 @@ export async function fromKept<Answer>(
   const kept = keptIn(usage_memory);
   const as_of = await kept.freshness.of(stores, asked);
   const look = await lookAt(stores, kept);
-  const answer = of((key) => kept.find({ ...asked, key }, look));
+  const answer = of((key) => kept.find(asked, key, look));
   return answer === undefined ? undefined : { answer, as_of };
 }
 
 /** For whoever is asked thousands of times a second; null where something that all answers go by has to be read first. */
 export function viewKept(stores: Stores, asked: View, told: (view: KeptView | null) => void): void {
   const { usage_memory, postgres } = stores;
-  const isKnown = usage_memory !== undefined && isByTheMachine(postgres, asked, asked.now.getTime());
-  const as_of = isKnown ? keptIn(usage_memory).freshness.known(stores, asked) : undefined;
-  if (!isKnown || as_of === undefined) return told(null);
+  if (usage_memory === undefined || !isByTheMachine(postgres, asked, asked.now.getTime())) return told(null);
   const kept = keptIn(usage_memory);
-  whenLooked(postgres, {
-    seen: (look) => {
-      kept.follow(look);
-      told({ as_of, find: (key) => kept.find({ ...asked, key }, look) });
-    },
-    failed: () => told(null),
+  const as_of = kept.freshness.known(stores, asked);
+  if (as_of === undefined) return told(null);
+  whenLooked(postgres, (look) => {
+    if (look === null) return told(null);
+    kept.follow(look);
+    told({ as_of, find: (key) => kept.find(asked, key, look) });
   });
 }
 
@@ -117,6 +116,17 @@ export function keptIn(memory: UsageMemory): KeptAnswers {
   return kept;
 }
 
+/**
+ * In the order in which they were asked for. Not a map from which each that is asked for is taken and put behind the others: one of
+ * hundreds of thousands is then made anew, as a whole and at one moment, each time that its places are used up.
+ */
+type OfTenant = LRUCache<string, KeptAnswer>;
+
+/** Without a number of places, which would all be there for each tenant, however few are used. */
+function ofTenant(): OfTenant {
+  return new LRUCache({ maxSize: TENANT_ANSWERS_MAX + 1, sizeCalculation: () => 1 });
+}
+
 type Gathered<Answer> = { readonly kept: KeptAnswer; readonly answer: Answer };
 type At = { readonly look: Look; readonly desk: GatherDesk };
 /** Until it has begun, it is for whoever asks the same. */
@@ -125,8 +135,7 @@ type Making = { readonly look: number; hasBegun: boolean; readonly gathered: Pro
 export class KeptAnswers {
   readonly freshness = new KnownFreshness();
   readonly #memory: UsageMemory;
-  /** By tenant; those that were asked for last come last. */
-  readonly #tenants = new Map<string, Map<string, KeptAnswer>>();
+  readonly #tenants = new Map<string, OfTenant>();
   readonly #making = new Map<string, Making>();
   #count = 0;
   #followed = 0;
@@ -143,13 +152,10 @@ export class KeptAnswers {
   }
 
   /** As of the look, or undefined. No answer is undefined. */
-  find<Answer>({ tenant_id, environment_id, key, now }: Asked, look: Look): Answer | undefined {
-    const own = this.#tenants.get(tenant_id);
-    const known = own?.get(`${environment_id} ${key}`);
+  find<Answer>({ tenant_id, environment_id, now }: View, key: string, look: Look): Answer | undefined {
+    const known = this.#tenants.get(tenant_id)?.get(`${environment_id} ${key}`);
     if (known === undefined) return undefined;
     if (known.holds(look, now.getTime())) {
-      own!.delete(known.key);
-      own!.set(known.key, known);
       try {
         return known.current() as Answer;
       } catch (error) {
@@ -205,7 +211,7 @@ export class KeptAnswers {
 
   drop(kept: KeptAnswer): void {
     const own = this.#tenants.get(kept.tenant_id);
-    if (own?.get(kept.key) === kept) {
+    if (own?.peek(kept.key) === kept) {
       own.delete(kept.key);
       this.#count--;
       if (own.size === 0) this.#tenants.delete(kept.tenant_id);
@@ -220,8 +226,8 @@ export class KeptAnswers {
     for (const own of this.#tenants.values()) {
       if (left >= own.size) left -= own.size;
       else
-        for (const kept of own.values()) {
-          if (left-- > 0) continue;
+        for (const kept of own.rvalues()) {
+          if (kept === undefined || left-- > 0) continue;
           if (some.push(kept) === count) return some;
         }
     }
@@ -229,11 +235,10 @@ export class KeptAnswers {
   }
 
   #put(kept: KeptAnswer): void {
-    let own = this.#tenants.get(kept.tenant_id);
-    if (own === undefined) this.#tenants.set(kept.tenant_id, (own = new Map()));
-    const before = own.get(kept.key);
+    const before = this.#tenants.get(kept.tenant_id)?.peek(kept.key);
     if (before) this.drop(before);
-    if (own.size === 0) this.#tenants.set(kept.tenant_id, own);
+    let own = this.#tenants.get(kept.tenant_id);
+    if (own === undefined) this.#tenants.set(kept.tenant_id, (own = ofTenant()));
     own.set(kept.key, kept);
     this.#count++;
     if (own.size > TENANT_ANSWERS_MAX) this.#dropOldest(own);
@@ -242,8 +247,8 @@ export class KeptAnswers {
       this.#dropOldest([...this.#tenants.values()].reduce((most, some) => (some.size > most.size ? some : most)));
   }
 
-  #dropOldest(own: Map<string, KeptAnswer>): void {
-    const [oldest] = own.values();
+  #dropOldest(own: OfTenant): void {
+    const [oldest] = own.rvalues();
     if (oldest) this.drop(oldest);
   }
 }

@@ -6,8 +6,15 @@ const answers = new Counter({
   help: 'Balances and usage of running periods: as they were kept, made again of usage that has arrived, or gathered anew.',
   labelNames: ['from'],
 });
-for (const from of ['kept', 'arrived', 'gathered']) answers.inc({ from }, 0);
+type From = 'kept' | 'arrived' | 'gathered';
+// To find the labels costs more than to count.
+const labelled: Record<From, { inc(by?: number): void }> = {
+  kept: answers.labels('kept'),
+  arrived: answers.labels('arrived'),
+  gathered: answers.labels('gathered'),
+};
+for (const one of Object.values(labelled)) one.inc(0);
 
-export function countRunning(from: 'kept' | 'arrived' | 'gathered'): void {
-  answers.inc({ from });
+export function countRunning(from: From): void {
+  labelled[from].inc();
 }

@@ -54,8 +54,9 @@ class Looks {
   /** Numbers of transactions. */
   readonly #left_out = new Set<string>();
 
-  async next(database: Database): Promise<Look> {
-    const { rows } = await prepared(database, { name: 'look', text: LOOK, values: [this.#snapshot] });
+  async next(connection: Connection): Promise<Look> {
+    // Prepared: to plan it costs more than to answer it.
+    const { rows } = await connection.query({ name: 'look', text: LOOK, values: [this.#snapshot] });
     const [{ snapshot, horizon, changed }] = rows as [Seen];
     this.#number++;
     // What came between the two may have been forgotten there.
@@ -66,7 +67,9 @@ class Looks {
     for (const xid of this.#left_out) if (BigInt(xid) < xminOf(snapshot)) this.#left_out.delete(xid);
     if (changed.length > 0) this.#last_change = this.#number;
     if (this.#changed.size > CHANGES_MAX) this.#forget();
-    const progress = rows.filter((row: { partition: number | null }) => row.partition !== null).map(stateOf);
+    const progress = (rows as Parameters<typeof stateOf>[0][])
+      .filter(({ partition }) => partition !== null)
+      .map(stateOf);
     return {
       number: this.#number,
       progress,
@@ -93,24 +96,15 @@ class Looks {
   }
 }
 
-type Prepared = { readonly name: string; readonly text: string; readonly values: readonly unknown[] };
-
-/** Each connection plans it once: to plan it costs more than to answer it. */
-async function prepared({ client }: Database, statement: Prepared) {
-  const connection = await client.acquireConnection();
-  try {
-    return await connection.query(statement);
-  } finally {
-    await client.releaseConnection(connection);
-  }
-}
+type Prepared = { name: string; text: string; values: unknown[] };
+type Connection = { query(statement: Prepared): Promise<{ rows: unknown[] }> };
 
 function xminOf(snapshot: string): bigint {
   return BigInt(snapshot.split(':')[0]!);
 }
 
-/** Who has asked for a look: told of it in its own turn, without a promise for each of thousands in a second. */
-type Waiting = { seen(look: Look): void; failed(error: unknown): void };
+/** Who has asked for a look: told of it in its own turn, without a promise for each of thousands in a second. Null where it failed. */
+type Waiting = (look: Look | null, error?: unknown) => void;
 
 /** One look at a time: who asks while it is out is told of the next one, so that each begins after all whom it answers have asked. */
 class LookDesk {
@@ -118,6 +112,8 @@ class LookDesk {
   readonly #looks = new Looks();
   #waiting: Waiting[] = [];
   #isOut = false;
+  /** While anybody waits: to ask the pool for each look costs as much as to answer a read. */
+  #connection: Connection | null = null;
 
   constructor(database: Database) {
     this.#database = database;
@@ -140,22 +136,35 @@ class LookDesk {
       const began = performance.now();
       const asked = this.#waiting;
       this.#waiting = [];
+      let look: Look | null = null;
+      let failure: unknown;
       try {
-        const look = await this.#looks.next(this.#database);
-        for (const { seen } of asked) seen(look);
+        this.#connection ??= (await this.#database.client.acquireConnection()) as Connection;
+        look = await this.#looks.next(this.#connection);
       } catch (error) {
-        for (const { failed } of asked) failed(error);
+        failure = error;
+        await this.#leave();
       }
+      for (const told of asked) told(look, failure);
       const isQuick = performance.now() - began < QUICK_MS;
       if (this.#waiting.length > 0 && !isQuick) await new Promise((resolve) => setTimeout(resolve, REST_MS));
     }
+    await this.#leave();
     this.#isOut = false;
+    // Who has asked while the connection was given back.
+    if (this.#waiting.length > 0) return this.#work();
+  }
+
+  async #leave(): Promise<void> {
+    const connection = this.#connection;
+    this.#connection = null;
+    if (connection !== null) await this.#database.client.releaseConnection(connection);
   }
 }
 
 const desks = new WeakMap<Database, LookDesk>();
 
-/** The next one, of `database`, the pool of the process. `seen` and `failed` do not throw. */
+/** The next one, of `database`, the pool of the process. `waiting` does not throw. */
 export function whenLooked(database: Database, waiting: Waiting): void {
   deskOf(database).ask(waiting);
 }
@@ -168,7 +177,9 @@ function deskOf(database: Database): LookDesk {
 
 /** The same for who waits for it. */
 export function nextLook(database: Database): Promise<Look> {
-  return new Promise((seen, failed) => whenLooked(database, { seen, failed }));
+  return new Promise((seen, failed) =>
+    whenLooked(database, (look, error) => (look === null ? failed(error) : seen(look))),
+  );
 }
 
 /** What this transaction writes is no change to whoever asks for changes by others; to be said before it is committed. */

@@ -2,11 +2,27 @@
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { tryImport } from '../../actions/imports/run-import.ts';
+import { purgeImportFiles } from '../../storage/imports/files.ts';
+import { MESSAGE_BYTES_MAX } from '../../storage/log/kafka/appender.ts';
+import type { EventLog } from '../../storage/log/log.ts';
 import { type FilesServer, startFilesServer } from '../support/files-server.ts';
 import { startWorld, type World } from '../support/world.ts';
 
 type Answer = any;
 type Asked = { entity: string; type?: string; key?: string; headers?: Record<string, string> };
+
+/** The log itself, which says first what it is asked. */
+const told = (log: EventLog, tell: (name: string | symbol, given: unknown[]) => unknown): EventLog =>
+  new Proxy(log, {
+    get: (target, name) => {
+      const value = Reflect.get(target, name);
+      if (typeof value !== 'function') return value;
+      return async (...given: unknown[]) => {
+        await tell(name, given);
+        return value.apply(target, given);
+      };
+    },
+  });
 
 describe('imports', () => {
   let world: World;
@@ -29,8 +45,9 @@ describe('imports', () => {
       headers: { 'content-type': 'text/csv', ...headers },
       ...(key === undefined ? {} : { key }),
     });
-  const run = (task: Answer, change: object = {}) => {
-    const { services, scope } = world.api;
+  const run = (task: Answer, change: object = {}, otherwise: object = {}) => {
+    const { scope } = world.api;
+    const services = { ...world.api.services, ...otherwise };
     const how = {
       attempt: 1,
       is_last: false,
@@ -129,6 +146,37 @@ describe('imports', () => {
       expect(counts(await taskOf(answer.body))).to.deep.equal(['COMPLETED', 2_500, 2_500, 2_500, 0]);
       expect(await usageOf('once')).to.equal('2500');
     });
+
+    for (const [what, sign, type, count] of [
+      ['JSON', 'x', 'JSON', 10],
+      ['CSV of signs that take six bytes each', '\u0001', 'CSV', 3],
+    ] as const)
+      it(`rows of much text go into the log in pieces that it takes: ${what}`, async () => {
+        const text = sign.repeat(900_000);
+        const customer = `large-${type}`;
+        const row = (id: number) => ({
+          event_id: `${customer}-${id}`,
+          event_name: 'calls',
+          external_customer_id: customer,
+          properties: { n: 1, text },
+        });
+        const rows = Array.from({ length: count }, (_, id) => row(id));
+        const file =
+          type === 'JSON'
+            ? rows.map((one) => JSON.stringify(one)).join('\n')
+            : `event_id,event_name,external_customer_id,properties.n,properties.text\n${rows
+                .map(({ event_id }) => `${event_id},calls,${customer},1,"${text}"`)
+                .join('\n')}`;
+        const answer = await upload(file, { entity: 'EVENTS', type });
+        const lengths: number[] = [];
+        const log = told(world.api.services.log, (name, given) => {
+          if (name === 'append') lengths.push(...(given[0] as { body: Buffer }[]).map(({ body }) => body.length));
+        });
+        await run(answer.body, {}, { log });
+        expect(counts(await taskOf(answer.body))).to.deep.equal(['COMPLETED', count, count, count, 0]);
+        expect(Math.max(...lengths)).to.be.below(MESSAGE_BYTES_MAX);
+        expect(await usageOf(customer)).to.equal(String(count));
+      });
 
     it('properties as JSON in a cell, as exports write them', async () => {
       const file =
@@ -278,6 +326,103 @@ describe('imports', () => {
     }
   });
 
+  describe('a file of which pieces are gone', () => {
+    const database = () => world.api.services.postgres;
+    const DAY_MS = 86_400_000;
+    const inDays = (days: number) => new Date(Date.now() + days * DAY_MS);
+    const piecesOf = async ({ id }: Answer) =>
+      (await database()('import_chunks').where({ task_id: id }).orderBy('seq').select('seq')).map(({ seq }) => seq);
+    /** Each row counts 1000: of one that is cut 1, 10 or 100. Three pieces of 256 KiB. */
+    const events = (customer: string) =>
+      `event_id,event_name,external_customer_id,properties.n\n${Array.from(
+        { length: 20_000 },
+        (_, id) => `${customer}-${id},calls,${customer},1000`,
+      ).join('\n')}\n`;
+
+    for (const [what, gone] of [
+      ['in the middle', 1],
+      ['at its end', 2],
+      ['at its beginning', 0],
+    ] as const)
+      it(`is not read: ${what}`, async () => {
+        const answer = await upload(events(`gap-${gone}`), { entity: 'EVENTS' });
+        expect(await piecesOf(answer.body)).to.deep.equal([0, 1, 2]);
+        await database()('import_chunks').where({ task_id: answer.body.id, seq: gone }).del();
+        expect(await run(answer.body)).to.equal('failed');
+        const task = await taskOf(answer.body);
+        expect(counts(task)).to.deep.equal(['FAILED', null, 0, 0, 0]);
+        expect(task.error_summary).to.match(/file: is not kept any more: upload it again/);
+      });
+
+    it('while it is read: the rows before are taken, the one that is cut is not', async () => {
+      const answer = await upload(events('torn'), { entity: 'EVENTS' });
+      await database().raw(
+        `create or replace function tear_file() returns trigger language plpgsql as $$
+         begin delete from import_chunks where task_id = new.id and seq > 0; return null; end $$;
+         create trigger tear_file after update of processed_records on tasks for each row when (new.processed_records > 0) execute function tear_file()`,
+      );
+      expect(await run(answer.body)).to.equal('failed');
+      await database().raw('drop trigger tear_file on tasks');
+      const task = await taskOf(answer.body);
+      expect(task.task_status).to.equal('FAILED');
+      expect(task.error_summary).to.match(/file: is not kept whole any more: 262144 of \d+ bytes are there/);
+      expect(task.successful_records).to.be.greaterThan(1_000);
+      expect(await usageOf('torn')).to.equal(String(task.successful_records * 1_000));
+    });
+
+    it('is fetched again where it is behind a URL', async () => {
+      files.serve('/again.csv', 'external_id\nagain-1\n"');
+      const what = { task_type: 'IMPORT', entity_type: 'CUSTOMERS', file_type: 'CSV' };
+      const { body } = await world.api.request('POST', '/tasks', {
+        body: { ...what, file_url: `${files.url}/again.csv` },
+      });
+      expect(await run(body)).to.equal('failed');
+      await database()('import_chunks').where({ task_id: body.id }).del();
+      await world.api.request('PUT', `/tasks/${body.id}/status`, { body: { task_status: 'PROCESSING' } });
+      expect(await run(await taskOf(body))).to.equal('failed');
+      expect((await taskOf(body)).error_summary).to.match(/row 2: a quote is not closed/);
+      expect(files.asked.filter((path) => path === '/again.csv')).to.have.length(2);
+    });
+
+    it('goes a week after somebody has begun to read it, and not while it may be read', async () => {
+      const { body } = await upload('external_id\nkept-1\n"', { entity: 'CUSTOMERS' });
+      const old = () =>
+        database()('import_chunks')
+          .where({ task_id: body.id })
+          .update({ created_at: inDays(-9) });
+      await old();
+      await database()('import_files')
+        .where({ task_id: body.id })
+        .update({ used_at: inDays(-9) });
+      await purgeImportFiles(database(), new Date());
+      expect(await piecesOf(body), 'PENDING').to.deep.equal([0]);
+      expect(await run(body)).to.equal('failed');
+      await purgeImportFiles(database(), inDays(6.9));
+      expect(await piecesOf(body), 'its pieces are old, and it was read a moment ago').to.deep.equal([0]);
+      await world.api.request('PUT', `/tasks/${body.id}/status`, { body: { task_status: 'PROCESSING' } });
+      await purgeImportFiles(database(), inDays(30));
+      expect(await piecesOf(body), 'PROCESSING').to.deep.equal([0]);
+      expect(await run(await taskOf(body))).to.equal('failed');
+      await purgeImportFiles(database(), inDays(7.1));
+      expect(await piecesOf(body)).to.deep.equal([]);
+      expect(await database()('import_files').where({ task_id: body.id })).to.deep.equal([]);
+    });
+
+    it('who is stopped while waiting for room appends nothing more', async () => {
+      const { body } = await upload(events('stopped'), { entity: 'EVENTS' });
+      const { services } = world.api;
+      const asked: (string | symbol)[] = [];
+      const log = told(services.log, async (name) => {
+        asked.push(name);
+        if (name !== 'lag') return;
+        await world.api.request('PUT', `/tasks/${body.id}/status`, { body: { task_status: 'FAILED' } });
+      });
+      expect(await run(body, {}, { log })).to.equal('failed');
+      expect(asked).to.include('lag').and.not.include('append');
+      expect(await usageOf('stopped')).to.equal('0');
+    });
+  });
+
   describe('a file behind a URL', () => {
     async function ask(path: string): Promise<Answer> {
       const what = { task_type: 'IMPORT', entity_type: 'CUSTOMERS', file_type: 'CSV', metadata: { from: 'test' } };
@@ -389,6 +534,29 @@ describe('imports', () => {
       expect((await upload('external_id\nx\n', { entity: 'CUSTOMERS', key: reader })).status).to.equal(403);
       const ingestor = await world.api.keyWithRoles(['event_ingestor']);
       expect((await upload('a\n', { entity: 'EVENTS', key: ingestor })).status).to.equal(403);
+    });
+
+    it('FAILED where whoever asked for it may not write such records any more, and goes on for who may', async () => {
+      const { key, scope, user_id } = await world.api.otherTenant(['all_writer']);
+      const users = () => world.api.services.postgres('users').where({ id: user_id });
+      const { body } = await upload('external_id\nlate\n', { entity: 'CUSTOMERS', key });
+      const ask = async () => (await world.api.request('GET', `/tasks/${body.id}`, { key })).body;
+      const perform = async () => {
+        const place = { ...scope, workflow_id: (await ask()).workflow_id };
+        const signal = AbortSignal.timeout(60_000);
+        const { services } = world.api;
+        const how = { attempt: 1, is_last: false, clock: services.clock, signal, timeout_ms: 60_000 };
+        return tryImport(services, place, { ...how, settings: services.config });
+      };
+      await users().update({ roles: ['all_reader'] });
+      expect(await perform()).to.equal('failed');
+      await users().update({ roles: ['all_writer'] });
+      const failed = await ask();
+      expect(counts(failed)).to.deep.equal(['FAILED', null, 0, 0, 0]);
+      expect(failed.error_summary).to.equal('an import of CUSTOMERS needs the permission customer:write');
+      await world.api.request('PUT', `/tasks/${body.id}/status`, { body: { task_status: 'PROCESSING' }, key });
+      expect(await perform()).to.equal('completed');
+      expect(counts(await ask())).to.deep.equal(['COMPLETED', 1, 1, 1, 0]);
     });
 
     it('404: the task and the report of another tenant', async () => {

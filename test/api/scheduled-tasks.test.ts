@@ -259,6 +259,7 @@ describe('scheduled exports', () => {
       [{ job_config: { bucket: 'exports' } }, 'job_config.bucket'],
       [{ job_config: { key_prefix: '../other' } }, 'job_config.key_prefix'],
       [{ job_config: { key_prefix: 'a/./b' } }, 'job_config.key_prefix'],
+      [{ job_config: { key_prefix: `a/${'b'.repeat(256)}` } }, 'job_config.key_prefix'],
       [
         { ...to_store, job_config: { ...to_store.job_config, use_path_style: true, virtual_host_style: true } },
         'job_config.virtual_host_style',

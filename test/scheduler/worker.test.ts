@@ -3,10 +3,12 @@ import { once } from 'node:events';
 import { expect } from 'chai';
 import { register } from 'prom-client';
 import { tryComputation } from '../../actions/invoices/compute-later.ts';
+import { LANES } from '../../scheduler/job.ts';
 import { startScheduler } from '../../scheduler/main.ts';
 import { migratePostgres } from '../../sql/migrate.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import type { Transaction } from '../../storage/stores.ts';
+import { startFilesServer } from '../support/files-server.ts';
 import { QUICK, startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
@@ -16,7 +18,7 @@ describe('the job worker', () => {
   let stops: (() => Promise<unknown>)[];
 
   before(async () => {
-    world = await startWorld();
+    world = await startWorld({ config: { IMPORT_ALLOWED_ADDRESSES: '127.0.0.1' } });
     await world.meter('calls');
     await world.plan('Calls', [usage('calls', '2')]);
   });
@@ -76,6 +78,28 @@ describe('the job worker', () => {
     expect(await register.getSingleMetricAsString('farthing_jobs_total')).to.match(
       /farthing_jobs_total\{task="compute-invoice",outcome="completed"\} [1-9]/,
     );
+  });
+
+  it('computes while more tenants than there are places have files that do not come', async () => {
+    const { id } = await draft('beside files', 7);
+    const files = await startFilesServer();
+    stops.push(() => files.stop());
+    files.serve('/slow.csv', (response) => void response.writeHead(200, { 'content-length': '500' }).write('x'));
+    const asked = {
+      task_type: 'IMPORT',
+      entity_type: 'CUSTOMERS',
+      file_type: 'CSV',
+      file_url: `${files.url}/slow.csv`,
+    };
+    for (let tenant = 0; tenant < 5; tenant++) {
+      const { key } = await world.api.otherTenant();
+      const answer = await world.api.request('POST', '/tasks', { body: asked, key });
+      expect(answer.status, answer.text).to.equal(202);
+    }
+    schedule();
+    await until('the places for files are taken', async () => files.asked.length >= 4);
+    expect(await ended(await compute(id))).to.include({ status: 'Completed', attempt: 1 });
+    expect(files.asked).to.have.length(4);
   });
 
   it('tries again what may pass, and says why it failed', async () => {
@@ -207,7 +231,7 @@ describe('the job worker', () => {
   it('leaves nothing locked and no sign of life when it is stopped', async () => {
     await world.api.services.postgres('job_workers').del();
     const scheduler = schedule();
-    await until('it lives', async () => (await workers()).length === 1);
+    await until('each of its workers lives', async () => (await workers()).length === LANES.length);
     stops = [];
     await scheduler.stop();
     expect(await workers()).to.deep.equal([]);

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { stringify } from 'csv-stringify/sync';
 import fc from 'fast-check';
 import type { Cell, ColumnHead } from '../../../core/export/column.ts';
-import { csvHead, csvLine, defused, OTHER_DELIMITERS } from '../../../core/export/csv.ts';
+import { csvHead, csvLine, defused, OTHER_DELIMITERS, undefused } from '../../../core/export/csv.ts';
 
 const text: ColumnHead = { name: 'text', kind: 'text' };
 const lineOf = (...cells: string[]) =>
@@ -26,10 +26,34 @@ describe('a line of CSV', () => {
     );
   });
 
+  it('comes back as it was, whatever apostrophes it has of its own', () => {
+    const apostrophes = fc.stringMatching(/^['=+@\-;\t|\r\n \u2028a]{0,8}$/u);
+    fc.assert(
+      fc.property(fc.oneof(apostrophes, cell), (given) => {
+        expect(undefused(defused(given))).to.equal(given);
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  it('is no formula, at its beginning or where another spreadsheet cuts', () => {
+    const begins = /^[\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠]/u;
+    fc.assert(
+      fc.property(cell, (given) => {
+        for (const part of [defused(given), ...defused(given).split(OTHER_DELIMITERS)])
+          expect(part).not.to.match(begins);
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
   for (const [given, written] of [
     ['plain', 'plain'],
     ['=1+1', "'=1+1"],
     ['-5', "'-5"],
+    ["'-5", "''-5"],
+    ["it's", "it's"],
+    ["'tis", "'tis"],
     ['\ufeff=1', "'\ufeff=1"],
     ['a;=1', `"a;'=1"`],
     ['a|b', '"a|b"'],

@@ -1,4 +1,5 @@
 /** A file behind a URL that somebody has named: where nobody goes, and what it may cost. docs/rules/imports.md, "Files behind a URL". */
+import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import type { FarthingError } from '../../../core/error.ts';
 import { checkFileUrl } from '../../../core/import/file-url.ts';
@@ -131,6 +132,63 @@ describe('a file behind a URL', () => {
       expect(error.http_status_code, error.message).to.equal(status);
       expect(error.message).to.match(why);
     });
+
+  const drips = (bytes: number, every_ms: number) => (response: ServerResponse) => {
+    response.writeHead(200, { 'content-length': '500' });
+    const timer = setInterval(() => response.write('x'.repeat(bytes)), every_ms);
+    response.on('close', () => clearInterval(timer));
+  };
+  const SLOW: [what: string, path: string, pace: object, status: number, why: RegExp][] = [
+    [
+      'one that comes byte by byte, and is never silent',
+      '/drips',
+      { least_bytes_per_second: 1_000, patience_ms: 200 },
+      503,
+      /it came more slowly than 1000 bytes a second for 0.2 seconds/,
+    ],
+    ['one that takes too long', '/drips', { total_ms: 300 }, 400, /file_url: the file took longer than 0.005 minutes/],
+    [
+      'a head that comes byte by byte',
+      '/head-drips',
+      { patience_ms: 200, total_ms: 5_000 },
+      503,
+      /the file is not available/,
+    ],
+  ];
+  before(() => {
+    files.serve('/drips', drips(1, 20));
+    files.serve('/head-drips', ({ socket }) => {
+      socket!.write('HTTP/1.1 200 OK\r\nx-slow: ');
+      const timer = setInterval(() => socket!.write('x'), 20);
+      socket!.on('close', () => clearInterval(timer));
+    });
+    files.serve('/steady', drips(25, 20));
+  });
+  for (const [what, path, pace, status, why] of SLOW)
+    it(`${status}: ${what}`, async () => {
+      const error = await fault(files.url + path, { pace });
+      expect(error.http_status_code, error.message).to.equal(status);
+      expect(error.message).to.match(why);
+    });
+
+  it('is given where it is fast enough, however much longer than the patience it takes', async () => {
+    const pace = { least_bytes_per_second: 100, patience_ms: 200 };
+    expect(await got(`${files.url}/steady`, { pace })).to.have.length(500);
+  });
+  it('is not slow because whoever takes it is', async () => {
+    files.serve('/quick', (response) => {
+      response.write('x'.repeat(250));
+      response.end('x'.repeat(250));
+    });
+    const options = { bytes_max: 1_000, allowed_addresses: ['127.0.0.1'], signal: AbortSignal.timeout(10_000) };
+    const pace = { least_bytes_per_second: 2_500, patience_ms: 300 };
+    let bytes = 0;
+    for await (const piece of downloadFile(`${files.url}/quick`, { ...options, pace })) {
+      bytes += piece.length;
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+    }
+    expect(bytes).to.equal(500);
+  });
 
   for (const location of ['https://169.254.169.254/latest', 'https://[::1]/', 'https://10.0.0.1/a.csv'])
     it(`a redirect is checked as the first was: ${location}`, async () => {
