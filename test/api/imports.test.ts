@@ -371,7 +371,7 @@ describe('imports', () => {
     });
 
     it('is fetched again where it is behind a URL', async () => {
-      files.serve('/again.csv', 'external_id\nagain-1\n"');
+      files.serve('/again.csv', 'external_id\ntold-no-more\n"');
       const what = { task_type: 'IMPORT', entity_type: 'CUSTOMERS', file_type: 'CSV' };
       const { body } = await world.api.request('POST', '/tasks', {
         body: { ...what, file_url: `${files.url}/again.csv` },
@@ -490,7 +490,7 @@ describe('imports', () => {
 
     it('what went wrong is told no more once it has succeeded', async () => {
       let times = 0;
-      const csv = 'external_id\nagain-1\n';
+      const csv = 'external_id\ntold-no-more\n';
       files.serve('/again.csv', (response) => (++times === 1 ? response.writeHead(500).end() : response.end(csv)));
       const asked = await ask('/again.csv');
       await run(asked).catch(() => {});
