@@ -371,7 +371,7 @@ describe('imports', () => {
     });
 
     it('is fetched again where it is behind a URL', async () => {
-      files.serve('/again.csv', 'external_id\ntold-no-more\n"');
+      files.serve('/again.csv', 'external_id\nagain-1\n"');
       const what = { task_type: 'IMPORT', entity_type: 'CUSTOMERS', file_type: 'CSV' };
       const { body } = await world.api.request('POST', '/tasks', {
         body: { ...what, file_url: `${files.url}/again.csv` },
