@@ -27,6 +27,7 @@ export const ID_PREFIX = {
   addon: 'addon',
   addon_association: 'addon_assoc',
   entitlement: 'ent',
+  entitlement_grant: 'eg',
   customer: 'cust',
   subscription: 'subs',
   subscription_line_item: 'subs_line',

@@ -17,7 +17,21 @@ export const IS_WALLET_WATCHED = `
             and g.key = 'wallet_balance_alert_config' and g.status = 'published'
             and (g.value ->> 'alert_enabled') = 'true'))`;
 
+/** Of a subscription: that something grants it bit by bit what it has. */
+export const hasGrants = (row: string) => `exists (
+  select from subscriptions granted join entitlements grants using (tenant_id, environment_id)
+   where granted.tenant_id = ${row}.tenant_id and granted.environment_id = ${row}.environment_id and granted.id = ${row}.id
+     and granted.subscription_type <> 'INHERITED'
+     and grants.status = 'published' and grants.grant_quota is not null
+     and (grants.entity_id in (granted.id, granted.plan_id)
+       or exists (select from addon_associations a where a.tenant_id = granted.tenant_id and a.environment_id = granted.environment_id
+                     and a.entity_id = granted.id and a.addon_id = grants.entity_id)))`;
+
 const WATCHED = `(
+  exists (select from subscriptions s
+           where s.tenant_id = customers.tenant_id and s.environment_id = customers.environment_id and s.customer_id = customers.id
+             and s.status = 'published' and s.subscription_status in ('active', 'trialing') and ${hasGrants('s')})
+  or
   exists (select from subscriptions s join alert_settings a on a.tenant_id = s.tenant_id and a.environment_id = s.environment_id
            where s.tenant_id = customers.tenant_id and s.environment_id = customers.environment_id and s.customer_id = customers.id
              and coalesce(a.parent_entity_id, a.entity_id) = s.id and a.status = 'published' and a.enabled
@@ -27,9 +41,11 @@ const WATCHED = `(
                 and w.customer_id = customers.id
                 and ${IS_WALLET_WATCHED}))`;
 
-/** Whether anything is watched in an environment: spending, or the balances of wallets by a setting, a wallet's or a feature's. */
+/** Whether anything is watched in an environment: grants, spending, or the balances of wallets by a setting, a wallet's or a feature's. */
 const IS_WATCHED = `
-  exists (select from alert_settings a where a.tenant_id = e.tenant_id and a.environment_id = e.environment_id
+  exists (select from entitlements g where g.tenant_id = e.tenant_id and g.environment_id = e.environment_id
+             and g.status = 'published' and g.grant_quota is not null)
+  or  exists (select from alert_settings a where a.tenant_id = e.tenant_id and a.environment_id = e.environment_id
              and a.status = 'published' and a.enabled)
   or exists (select from wallets w where w.tenant_id = e.tenant_id and w.environment_id = e.environment_id
                 and w.wallet_status = 'active' and w.status = 'published' and (w.alert_settings ->> 'alert_enabled') = 'true')

@@ -1,5 +1,5 @@
 /**
- * Looks at everything that is watched of a customer: what its subscriptions cost, and what its wallets hold (docs/rules/alerts.md, "When
+ * Looks at everything that is watched of a customer: what its subscriptions cost and grant bit by bit, and what its wallets hold (docs/rules/alerts.md, "When
  * it is looked").
  */
 import type { Scope } from '../../core/scope.ts';
@@ -8,6 +8,7 @@ import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { inRounds, type Watched } from '../billing/rounds.ts';
+import { checkGrants } from './grant-alerts.ts';
 import { checkSpend } from './spend-alerts.ts';
 import { checkWallets } from './wallet-alerts.ts';
 
@@ -24,6 +25,7 @@ export async function checkCustomer(
     .orderBy('id');
   let changed = 0;
   for (const { id } of subscriptions) changed += await checkSpend(stores, scope, { subscription_id: id, now });
+  changed += await checkGrants(stores, scope, { customer_id, now });
   return changed + (await checkWallets(stores, scope, { customer_id, now }));
 }
 
@@ -41,7 +43,9 @@ export async function checkAlerts(
     next: (left) => alertedCustomers(stores.postgres, { left, only }),
     act: async ({ id, ...scope }: Due) => {
       try {
-        report.alerted += await checkCustomer(stores, scope, { customer_id: id, now });
+        // What the others count meanwhile is kept.
+        const changed = await checkCustomer(stores, scope, { customer_id: id, now });
+        report.alerted += changed;
       } catch (error) {
         report.failed.push({ id, error });
       }

@@ -65,6 +65,7 @@ export const KINDS = {
   recurring_revenue_differs: { check: 'revenue', spoils_recount: false },
   pool_differs: { check: 'reservations', spoils_recount: false },
   reservation_differs: { check: 'reservations', spoils_recount: false },
+  reservation_id_taken: { check: 'reservations', spoils_recount: false },
   export_ranges_differ: { check: 'tasks', spoils_recount: false },
   export_counts_differ: { check: 'tasks', spoils_recount: false },
   export_file_differs: { check: 'tasks', spoils_recount: false },

@@ -1,30 +1,93 @@
-/** Audit of reservations: pools say what is held, and what was committed has become so much (docs/decisions/0023-reservations.md). */
+/**
+ * Audit of reservations: pools say what is held, what was committed has become so much, and nothing else stands under their ids
+ * (docs/decisions/0023-reservations.md).
+ */
+import { reservationIn } from '../../core/event/accept.ts';
+import { identityHashOf } from '../../core/event/identity.ts';
+import { isCommitted } from '../../core/reservation/event.ts';
 import {
+  type AuditedReservation,
+  correctedAmong,
+  keyOfEvent,
   type ReservationFault,
   type ReservationSums,
   reservationFaults,
   reservationSums,
+  reservationsNamed,
+  reservedIdentities,
   someReservations,
 } from '../../storage/audit/reservations.ts';
+import { findIdentities, type IdentityRow } from '../../storage/events/identities.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Found } from './findings.ts';
+import { type Found, idText } from './findings.ts';
 
 const FAULTS_MAX = 1_000;
-
+const EVENTS_AT_ONCE = 1_000;
 const SAMPLE = 200;
+/** Of one reservation: those of a meter that counts events are a thousand. */
+const EVENTS_SAMPLED = 10;
 
-export async function auditReservations(
-  { postgres }: Pick<Stores, 'postgres'>,
-  found: Found,
-): Promise<ReservationSums> {
+type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
+type Looked = ReservationSums & { readonly events: number };
+
+export async function auditReservations(stores: AuditStores, found: Found): Promise<Looked> {
+  const { postgres, clickhouse } = stores;
   for (const fault of await reservationFaults(postgres, { ids: null, limit: FAULTS_MAX })) found(findingOf(fault));
-  return reservationSums(postgres);
+  let events = 0;
+  for (let after = 0n; ; ) {
+    const some = await reservedIdentities(clickhouse, { after, limit: EVENTS_AT_ONCE });
+    await auditEvents(stores, some, found);
+    events += some.length;
+    if (some.length < EVENTS_AT_ONCE) return { ...(await reservationSums(postgres)), events };
+    after = some.at(-1)!.id_hash;
+  }
 }
 
 /** Of some, and of their pools, all the time. */
-export async function sampleReservations({ postgres }: Pick<Stores, 'postgres'>, found: Found): Promise<void> {
+export async function sampleReservations(stores: AuditStores, found: Found): Promise<void> {
+  const { postgres, clickhouse } = stores;
   const ids = await someReservations(postgres, SAMPLE);
   for (const fault of await reservationFaults(postgres, { ids, limit: FAULTS_MAX })) found(findingOf(fault));
+  const names = [...(await reservationsNamed(postgres, ids)).values()].flatMap(eventsNamed);
+  const asked = new Set(names.map(keyOfEvent));
+  const stored = await findIdentities(clickhouse, names.map(identityHashOf));
+  await auditEvents(
+    stores,
+    stored.filter((event) => asked.has(keyOfEvent(event))),
+    found,
+  );
+}
+
+/** The ids of some of its events, and the first that is none of them. */
+function eventsNamed({ id, tenant_id, environment_id, event_count }: AuditedReservation) {
+  const scope = { tenant_id, environment_id };
+  const last = Math.max(2, event_count + 1);
+  const numbers = [...Array(Math.min(last, EVENTS_SAMPLED)).keys()].map((index) => index + 1);
+  return [...new Set([...numbers, last])].map((n) => ({ ...scope, event_id: n === 1 ? id : `${id}:${n}` }));
+}
+
+/** An event is stored behind its commit, so the reservations are read behind the events. */
+async function auditEvents({ postgres }: AuditStores, events: readonly IdentityRow[], found: Found): Promise<void> {
+  const named = await reservationsNamed(
+    postgres,
+    events.map(({ event_id }) => reservationIn(event_id)!),
+  );
+  const taken = events.flatMap((event) => {
+    const of = named.get(reservationIn(event.event_id)!);
+    const isTheirs = of?.tenant_id === event.tenant_id && of.environment_id === event.environment_id;
+    return of && isTheirs && !isCommitted(of, event) ? [{ event, of }] : [];
+  });
+  if (taken.length === 0) return;
+  // Whoever has voided or replaced it has looked at it.
+  const corrected = await correctedAmong(
+    postgres,
+    taken.map(({ event }) => event),
+  );
+  for (const { event, of } of taken) {
+    if (corrected.has(keyOfEvent(event))) continue;
+    const what = `${idText(event)} is no event that the reservation has become, which is ${of.reservation_status}`;
+    found({ kind: 'reservation_id_taken', count: 1, what });
+  }
 }
 
 function findingOf({ kind, id, stated, found }: ReservationFault) {

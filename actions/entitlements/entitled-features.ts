@@ -3,6 +3,7 @@
  * (docs/rules/entitlements.md, "How sources add up").
  */
 
+import { byId } from '../../core/by-id.ts';
 import { type Combined, combine, type Holding, type Source, sourcesOf } from '../../core/entitlement/combine.ts';
 import { hasGrants } from '../../core/entitlement/grant-record.ts';
 import { grantGroupOf } from '../../core/entitlement/grants.ts';
@@ -38,8 +39,19 @@ export type EntitledFeature = {
 
 export type Reading = { readonly scope: Scope; readonly database: Database; readonly now: Date };
 
-/** Those that grant something: active or trialing, and not the shares of others. */
-export function grantingSubscriptions(
+/**
+ * Those that grant something to a customer: active or trialing. Who takes part in another's subscription has what that one grants, and
+ * nothing by the record that says so (docs/rules/entitlements.md, "Who takes part in another's").
+ */
+export async function grantingSubscriptions(
+  customer_id: string,
+  subscription_ids: readonly string[] | undefined,
+  reading: Reading,
+): Promise<SubscriptionModel[]> {
+  return instead(await livingSubscriptions(customer_id, subscription_ids, reading), reading);
+}
+
+function livingSubscriptions(
   customer_id: string,
   subscription_ids: readonly string[] | undefined,
   { scope, database, now }: Reading,
@@ -55,9 +67,28 @@ export function grantingSubscriptions(
         ['id', subscription_ids],
         ['status', 'published'],
         ['subscription_status', ['active', 'trialing']],
-        ['subscription_type', '<>', 'INHERITED'],
       ]).orderBy(['created_at', 'id']),
   );
+}
+
+/** In the place of each that is a part of another that other one, where it grants something now. */
+async function instead(
+  subscriptions: readonly SubscriptionModel[],
+  { scope, database, now }: Reading,
+): Promise<SubscriptionModel[]> {
+  const inherited = subscriptions.filter(isInherited);
+  if (inherited.length === 0) return [...subscriptions];
+  const ids = inherited.map(({ parent_subscription_id }) => parent_subscription_id);
+  const parents = await SubscriptionModel.byId(scope, ids, database);
+  return subscriptions.flatMap((one) => {
+    if (!isInherited(one)) return [one];
+    const parent = parents.get(one.parent_subscription_id!);
+    return parent && isGranting(parent, now.getTime()) ? [parent] : [];
+  });
+}
+
+function isInherited({ subscription_type }: SubscriptionModel): boolean {
+  return subscription_type === 'INHERITED';
 }
 
 export async function entitledFeatures(
@@ -69,25 +100,29 @@ export async function entitledFeatures(
   return entriesOf(sources, features);
 }
 
-/** Of each subscription by itself, by its id; of those that grant something now. */
+/** Of each subscription by itself, by its id: of one that is a part of another what that one grants. Of those that grant something now. */
 export async function entitledBySubscription(
   subscriptions: readonly SubscriptionModel[],
   reading: Reading,
 ): Promise<Map<string, EntitledFeature[]>> {
-  const granting = subscriptions.filter((subscription) => isGranting(subscription, reading.now.getTime()));
-  const { sources, features } = await gatherSources(granting, undefined, reading);
+  const living = subscriptions.filter((subscription) => isGranting(subscription, reading.now.getTime()));
+  const granting = byId(await instead(living, reading));
+  const { sources, features } = await gatherSources([...granting.values()], undefined, reading);
   const bySubscription = groupBy(sources, ({ subscription }) => subscription.id);
-  return new Map(Array.from(bySubscription, ([id, of]) => [id, entriesOf(of, features)]));
+  return new Map(
+    living.map((one) => {
+      const held = bySubscription.get(isInherited(one) ? one.parent_subscription_id! : one.id);
+      return [one.id, held ? entriesOf(held, features) : []];
+    }),
+  );
 }
 
-/** What `grantingSubscriptions` asks for, of a record that is there. */
+/** What is asked for of those that live, of a record that is there. */
 function isGranting(subscription: SubscriptionModel, now: Milliseconds): boolean {
-  const { status, subscription_status, subscription_type, start_date, end_date } = subscription;
+  const { status, subscription_status, start_date, end_date } = subscription;
   const isLiving = subscription_status === 'active' || subscription_status === 'trialing';
   const isOver = Boolean(end_date) && instantOf(end_date!) <= now;
-  return (
-    status === 'published' && isLiving && subscription_type !== 'INHERITED' && instantOf(start_date) <= now && !isOver
-  );
+  return status === 'published' && isLiving && instantOf(start_date) <= now && !isOver;
 }
 
 async function gatherSources(
@@ -141,10 +176,10 @@ export async function sourcesHeld(
   const entityIds = [...new Set(holdings.map(({ entity_id }) => entity_id))];
   const granted = await EntitlementModel.listPublishedOf(scope, entityIds, database);
   const found = isAll(feature_ids) ? granted : granted.filter(({ feature_id }) => feature_ids.includes(feature_id));
-  const byId = new Map(subscriptions.map((subscription) => [subscription.id, subscription]));
+  const subscriptionById = byId(subscriptions);
   return sourcesOf(holdings, found, now.getTime()).map((source) => ({
     ...source,
-    subscription: byId.get(source.subscription_id)!,
+    subscription: subscriptionById.get(source.subscription_id)!,
   }));
 }
 

@@ -6,17 +6,28 @@ import type { PricedItem } from '../../core/billing/line-amount.ts';
 import { valuedUsage, worthOf } from '../../core/billing/valued-usage.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import { hasGrants } from '../../core/entitlement/grant-record.ts';
-import { addedGrants, type GrantMeasure, groupAt, historyOf } from '../../core/entitlement/grants.ts';
+import {
+  addedGrants,
+  type GrantMeasure,
+  type Grants,
+  groupAt,
+  type HistoryUntil,
+  historyOf,
+  historyUntil,
+} from '../../core/entitlement/grants.ts';
 import { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
 import { wholeWindowsWithin } from '../../core/entitlement/reset.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { finished } from '../../storage/turns.ts';
-import { readUsageInOrder, type UsageInOrder } from '../../storage/usage/usage-in-order.ts';
+import { readUsageBehind, type Until, type UsageBehind } from '../../storage/usage/kept-histories.ts';
+import type { UsageQuestion } from '../../storage/usage/usage.ts';
+import { readUsageInOrder } from '../../storage/usage/usage-in-order.ts';
 import { billedSubscription, CHARGES_AT_ONCE, found, gatherItems } from '../billing/billable-items.ts';
 import { customersAsked, membersOf } from '../billing/members.ts';
 import type { EntitledFeature, Reading } from './entitled-features.ts';
@@ -31,56 +42,129 @@ export async function grantedUsage(stores: Stores, { entitled, reading }: Asked)
   const granted = entitled.filter(isGranted);
   const meterIds = granted.map(({ feature }) => feature.meter_id);
   const meters = await MeterModel.byId(reading.scope, meterIds, reading.database);
-  const reads: Reads = new Map();
-  return mapConcurrently(CHARGES_AT_ONCE, granted, (one) =>
-    usageOf(stores, one, { reading, meter: found(meters, one.feature.meter_id ?? '', 'meter'), reads }),
+  // Groups of one feature and subscription go by the same usage, which is read once.
+  const alike = groupBy(granted, ({ feature, sources }) => `${feature.meter_id} ${sources[0]!.subscription.id}`);
+  const usages = await mapConcurrently(CHARGES_AT_ONCE, [...alike.values()], (of) =>
+    usagesOf(stores, of, { reading, meter: found(meters, of[0].feature.meter_id ?? '', 'meter') }),
   );
+  const byEntry = new Map(usages.flat());
+  return granted.map((one) => byEntry.get(one)!);
 }
 
-/** Groups of one feature and subscription go by the same usage, which is read once. */
-type Reads = Map<string, Promise<UsageInOrder>>;
 type Of = { readonly reading: Reading; readonly meter: MeterModel };
 
-async function usageOf(
+/** A group, and what it is measured by. */
+type Group = {
+  readonly entry: EntitledFeature;
+  readonly grants: readonly Grants[];
+  readonly measure: GrantMeasure;
+  /** Of money alone. */
+  readonly price: Price | null;
+};
+/** By the places of the groups. */
+type Known = Until<readonly HistoryUntil[]> | null;
+
+async function usagesOf(
   stores: Stores,
-  { feature, combined, sources }: EntitledFeature,
-  { reading, meter, reads }: Of & { reads: Reads },
-): Promise<PlacedUsage> {
-  const [{ subscription, grant_measure }] = sources as [EntitledFeature['sources'][number]];
-  const now = reading.now.getTime();
+  entries: readonly [EntitledFeature, ...EntitledFeature[]],
+  of: Of,
+): Promise<[EntitledFeature, PlacedUsage][]> {
+  const [{ subscription }] = entries[0].sources as [EntitledFeature['sources'][number]];
+  const now = of.reading.now.getTime();
   const billed = billedSubscription(subscription);
   const [cycle] = wholeWindowsWithin({ start: now, end: now + 1 }, billed) as [Period];
-  const key = `${meter.id} ${subscription.id}`;
-  const reading_now = reads.get(key) ?? usageIn(stores, cycle, { reading, meter, subscription });
-  reads.set(key, reading_now);
-  const read = await reading_now;
-  const measure = grant_measure!;
-  const price = measure === 'amount' ? await priceOf(subscription, { reading, meter }) : null;
-  const { usage, worth } = await measuredBy(measure, { usage: read.usage, price, cycle });
-  const enabled = sources.filter(({ is_enabled }) => is_enabled);
-  const group = addedGrants(enabled);
-  const history = await finished(historyOf(group, { cycles: [cycle], timezone: billed.timezone }, usage));
-  const { used, window, grants } = groupAt(now, { group, cycle, usage, history });
-  const { high_water, as_of } = read;
-  return {
-    feature,
-    combined,
-    sources,
-    window,
-    ...usedOf(used, combined.usage_limit),
-    granted: { measure, grants, worth },
-    high_water,
-    as_of,
-  };
+  const isPriced = entries.some(({ sources }) => sources[0]!.grant_measure === 'amount');
+  const price = isPriced ? await priceOf(subscription, of) : null;
+  const groups = entries.map((entry): Group => {
+    const measure = entry.sources[0]!.grant_measure!;
+    const enabled = entry.sources.filter(({ is_enabled }) => is_enabled);
+    return { entry, grants: addedGrants(enabled), measure, price: measure === 'amount' ? price : null };
+  });
+  const question = await questionOf(cycle, { ...of, subscription });
+  const behind = await usageBehind(stores, { question, groups, cycle, of });
+  return finishedAll(behind, { groups, cycle, timezone: billed.timezone, now });
 }
 
-async function usageIn(
+type Behind = UsageBehind<readonly HistoryUntil[]>;
+
+/** By all that the histories go by. Who takes part for a while is read anew each time. */
+async function usageBehind(
   stores: Stores,
+  { question, groups, cycle, of }: { question: UsageQuestion; groups: readonly Group[]; cycle: Period; of: Of },
+): Promise<Behind> {
+  const { scope } = of.reading;
+  if (question.clipped !== undefined)
+    return { read: await readUsageInOrder(stores, scope, question), known: null, keep: () => undefined };
+  const { meter, external_customer_ids, timezone } = question;
+  const terms = groups.map(({ grants, measure, price }) => [grants, measure, price]);
+  const key = JSON.stringify([meter.id, external_customer_ids, timezone, cycle, terms]);
+  return readUsageBehind(stores, scope, { key, question });
+}
+
+type At = {
+  readonly groups: readonly Group[];
+  readonly cycle: Period;
+  readonly timezone: string;
+  readonly now: Milliseconds;
+};
+
+/** So many events are gone through again by each who asks, and more are not. */
+const KEPT_FROM = 200;
+const HOUR_MS = 3_600_000;
+/** What comes a little late is read again, and nothing before it. */
+const LATE_MS = 600_000;
+
+async function finishedAll(
+  { read, known, keep }: Behind,
+  { groups, cycle, timezone, now }: At,
+): Promise<[EntitledFeature, PlacedUsage][]> {
+  const { usage, event_counts, high_water, as_of } = read;
+  // The rows say what was used up to an hour.
+  const cut = Math.floor((now - LATE_MS) / HOUR_MS) * HOUR_MS;
+  const isKept = usage.portions.length > KEPT_FROM && cut > (known?.at ?? cycle.start);
+  const [early, late] = isKept ? usage.cutAt(cut) : [new OrderedUsage([]), usage];
+  const until = isKept ? await untilOf(cut, early, { known, groups, cycle, timezone }) : known;
+  if (isKept && until) {
+    const counted = event_counts.slice(0, early.portions.length).reduce((sum, count) => sum + count, 0);
+    keep({ ...until, event_count: counted + (known?.event_count ?? 0) });
+  }
+  const used: [EntitledFeature, PlacedUsage][] = [];
+  for (const [index, { entry, grants: group, measure, price }] of groups.entries()) {
+    const { combined } = entry;
+    const measured = await measuredBy(measure, { usage: late, price, cycle, until });
+    const before = until?.made[index] ?? null;
+    const history = await finished(historyOf(group, { cycles: [cycle], timezone }, measured.usage, before));
+    const at = groupAt(now, { group, cycle, usage: measured.usage, history, before });
+    const { feature, sources } = entry;
+    const granted = { measure, grants: at.grants, worth: measured.worth };
+    const said = { feature, combined, sources, window: at.window, granted, high_water, as_of };
+    used.push([entry, { ...said, ...usedOf(at.used, combined.usage_limit) }]);
+  }
+  return used;
+}
+
+/** `event_count` is of whoever knows it. */
+async function untilOf(
+  at: Milliseconds,
+  usage: OrderedUsage,
+  { known, groups, cycle, timezone }: Omit<At, 'now'> & { known: Known },
+): Promise<Until<readonly HistoryUntil[]>> {
+  const made: HistoryUntil[] = [];
+  for (const [index, { grants: group, measure, price }] of groups.entries()) {
+    const measured = await measuredBy(measure, { usage, price, cycle, until: known });
+    const before = known?.made[index] ?? null;
+    const history = await finished(historyOf(group, { cycles: [cycle], timezone }, measured.usage, before));
+    made.push(historyUntil(at, { history, usage: measured.usage, before }));
+  }
+  return { at, event_count: 0, quantity: usage.between(cycle).plus(known?.quantity ?? ZERO), made };
+}
+
+async function questionOf(
   cycle: Period,
   { reading: { scope, database, now }, meter, subscription }: Of & { subscription: SubscriptionModel },
-): Promise<UsageInOrder> {
+): Promise<UsageQuestion> {
   const members = (await membersOf(database, scope, [subscription])).get(subscription.id)!;
-  return readUsageInOrder(stores, scope, {
+  return {
     meter,
     ...customersAsked(members, cycle, cycle.start),
     start_ms: cycle.start,
@@ -88,7 +172,7 @@ async function usageIn(
     timezone: subscription.timezone,
     billing_anchor_ms: instantOf(subscription.billing_anchor),
     now_ms: now.getTime(),
-  });
+  };
 }
 
 type Price = PricedItem['price'];
@@ -103,15 +187,16 @@ async function priceOf(subscription: SubscriptionModel, { reading, meter }: Of):
   return running?.price ?? null;
 }
 
+/** `until`: what is known of the usage before it. */
 async function measuredBy(
   measure: GrantMeasure,
-  { usage, price, cycle }: Pick<UsageInOrder, 'usage'> & { price: Price | null; cycle: Period },
+  { usage, price, cycle, until }: { usage: OrderedUsage; price: Price | null; cycle: Period; until: Known },
 ) {
   if (measure === 'quantity') return { usage, worth: (units: Decimal) => units };
   if (price === null) return { usage: new OrderedUsage([]), worth: () => ZERO };
-  const used = usage.between(cycle);
+  const used = usage.between(cycle).plus(until?.quantity ?? ZERO);
   return {
-    usage: await finished(valuedUsage(usage, price, cycle.start)),
+    usage: await finished(valuedUsage(usage, price, cycle.start, until?.quantity ?? null)),
     worth: (units: Decimal) => worthOf(units, { used, price }),
   };
 }

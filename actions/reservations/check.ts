@@ -16,7 +16,7 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import type { ReservationModel } from '../../storage/models/reservation.ts';
 import { settingOf } from '../../storage/models/setting.ts';
-import { WalletModel } from '../../storage/models/wallet.ts';
+import type { WalletModel } from '../../storage/models/wallet.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { TogetherByKey } from '../../storage/together.ts';
 import { featuresCalled } from '../entitlements/check-named.ts';
@@ -24,6 +24,7 @@ import { askDesk } from './ask-desk.ts';
 import { featureCounter, meterOf } from './feature-counter.ts';
 import type { Op, Told } from './pool-desk.ts';
 import { checkMetered } from './room-of-feature.ts';
+import { walletAsked } from './wallet-asked.ts';
 import { type Purse, walletCounter } from './wallet-counter.ts';
 
 type Config = SettingOf<'reservation_config'>;
@@ -84,7 +85,7 @@ async function lookUp(database: Database, { scope, request, author }: Naming): P
     settingOf(scope, 'reservation_config', database),
   ]);
   if (request.credits !== null) {
-    const wallet = (await walletOf(scope, { request, customer }, database)) ?? null;
+    const wallet = await walletAsked(customer, request, { scope, database, now: author.now });
     return { customer, config, feature: null, meter: null, wallet };
   }
   const feature = await featureOf(scope, request, { database, now: author.now });
@@ -189,12 +190,13 @@ function said(
   };
 }
 
-/** That of which the least is left, and all of them. */
+/** That of which the least is left, and all of them. `held` is also for those who share it. */
 function ofLimits(limits: readonly Limit[], { held }: Told<Room>) {
   const first = tightest(limits);
   if (!first) return {};
   const { limit, is_soft_limit, used, remaining } = shownLimit(first, held);
-  return { limit, is_soft_limit, used, remaining, limits: limits.map((one) => shownLimit(one, held)) };
+  const all_held = held.plus(first.held_by_others).toFixed();
+  return { limit, is_soft_limit, used, held: all_held, remaining, limits: limits.map((one) => shownLimit(one, held)) };
 }
 
 /** By id, by external id, or by both when they agree. */
@@ -217,28 +219,4 @@ async function featureOf(
   const [id] =
     feature_id === null ? await featuresCalled([feature_lookup_key!], { scope, database, now }) : [feature_id];
   return FeatureModel.fetchPublished(scope, id!, { database });
-}
-
-/** The one that is named, or the only one that there is; undefined where there is none. */
-async function walletOf(
-  scope: Scope,
-  { customer, request }: { customer: CustomerModel; request: CheckAsked },
-  database: Database,
-): Promise<WalletModel | undefined> {
-  const { wallet_id, currency } = request;
-  if (wallet_id !== null) {
-    const wallet = await WalletModel.fetchPublished(scope, wallet_id, { database });
-    if (wallet.customer_id !== customer.id) throw invalid('wallet_id', 'is not a wallet of this customer');
-    if (currency !== null && wallet.currency !== currency.toLowerCase())
-      throw invalid('currency', 'is not that of the wallet');
-    return wallet;
-  }
-  const found = await WalletModel.in(scope, database)
-    .where({ customer_id: customer.id, wallet_type: 'PRE_PAID', wallet_status: 'active', status: 'published' })
-    .where(currency === null ? {} : { currency: currency.toLowerCase() });
-  if (found.length > 1)
-    throw invalid('currency', 'is required: the customer has several wallets', {
-      allowed: found.map((wallet) => wallet.currency),
-    });
-  return found[0];
 }

@@ -9,7 +9,7 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import { holdPool, ReservationModel } from '../../storage/models/reservation.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import type { Counter } from './ask-desk.ts';
-import { type Gathered, gatherRoom, roomIn } from './room-of-feature.ts';
+import { type Gathered, gatherRoom, roomIn, sharersIn } from './room-of-feature.ts';
 import { sendCommitted } from './send-committed.ts';
 
 type Of = {
@@ -26,20 +26,26 @@ export function featureCounter(
   const { tenant_id, environment_id } = scope;
   const pool = { tenant_id, environment_id, customer_id: customer.id, subject_id: feature.id };
   const { postgres, log } = stores;
+  /** Whose commits may be in doubt: known once room was gathered. */
+  let sharing: readonly string[] = [customer.id];
   return {
     pool,
     async mend() {
-      const unsent = await ReservationModel.unsentIn(pool, postgres);
+      const unsent = await ReservationModel.unsentOf(pool, sharing, postgres);
       await Promise.all(unsent.map((reservation) => sendCommitted(stores, reservation)));
     },
-    gather: (now) => gatherRoom(stores, { customer, feature, reading: { scope, database: postgres, now } }),
+    async gather(now) {
+      const gathered = await gatherRoom(stores, { customer, feature, reading: { scope, database: postgres, now } });
+      if (gathered.kind === 'counted') sharing = [...new Set([customer.id, ...sharersIn(gathered)])];
+      return gathered;
+    },
     desk: (gathered) => ({
       pool,
       subject: { feature_id: feature.id },
-      hold: (transaction) => holdPool(transaction, pool),
-      async look(transaction) {
+      hold: (transaction, now) => holdPool(transaction, pool, now),
+      async look(transaction, now) {
         if (gathered === null) return { judge: null, looked: null };
-        const room = await roomIn(transaction, pool, gathered, log.partition_count);
+        const room = await roomIn(transaction, gathered, { pool, partitions: log.partition_count, now });
         return {
           judge: (quantity, { held, used }) => verdictOf(room, { quantity, held: held.plus(used), when_in_doubt }),
           looked: room,

@@ -56,7 +56,7 @@ export type Desk<Looked> = {
   readonly pool: Pool;
   readonly subject: { readonly feature_id: string } | { readonly wallet_id: string };
   /** Holds it until the transaction ends. */
-  hold(transaction: Transaction): Promise<void>;
+  hold(transaction: Transaction, now: Date): Promise<void>;
   /** What there is room for, where that was gathered: read where nobody else decides. */
   look(transaction: Transaction, now: Date): Promise<LookedAt<Looked>>;
   /** What becomes of commits beside their rows, in the same transaction: the debit of each. */
@@ -91,7 +91,7 @@ export function atDesk<Looked>(postgres: Database, desk: Desk<Looked>, ops: read
   const ends = ops.flatMap((op) => (op.kind === 'check' ? [] : { id: op.id, at: formatMs(op.now) }));
   return postgres.transaction(async (transaction) => {
     await holdClock(transaction);
-    await desk.hold(transaction);
+    await desk.hold(transaction, now);
     return outcomesOf(transaction, desk, { ops, now, held: await heldIn(transaction, desk.pool, now, ends) });
   });
 }

@@ -2,13 +2,17 @@
  * What a customer may use of a feature, and has used of it: gathered before the pool is held, because usage is read from another store. How far that
  * answer is in the log comes with it, so that what was committed since counts beside it (storage/models/reservation.ts).
  */
+import { byId } from '../../core/by-id.ts';
+import { sumOf, ZERO } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
+import { groupBy } from '../../core/group-by.ts';
 import type { Limit, Room } from '../../core/reservation/room.ts';
-import { formatMs } from '../../core/time/instant.ts';
+import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { isAway } from '../../storage/failure.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
-import { committedBehind, type Pool } from '../../storage/models/reservation.ts';
+import { committedBehind, heldByEach, type Pool, type Sharer } from '../../storage/models/reservation.ts';
+import { childrenOf, type SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import {
   type EntitledFeature,
@@ -22,7 +26,11 @@ import { placedUsage } from '../entitlements/limited-usage.ts';
 /** Of limits without what was committed since: that is known only where the pool is held. */
 export type Gathered =
   | Exclude<Room, { kind: 'limited' }>
-  | { readonly kind: 'counted'; readonly usages: PlacedUsage[] };
+  | { readonly kind: 'counted'; readonly usages: PlacedUsage[]; readonly heirs: Heirs };
+type Counted = Extract<Gathered, { kind: 'counted' }>;
+
+/** Who takes part in a subscription of which the customer has a limit, or did, by its id. */
+type Heirs = ReadonlyMap<string, readonly SubscriptionModel[]>;
 
 export async function gatherRoom(
   stores: Stores,
@@ -39,39 +47,82 @@ export async function gatherRoom(
 
 async function usagesOf(stores: Stores, entitled: readonly EntitledFeature[], reading: Reading): Promise<Gathered> {
   try {
+    const heirs = await heirsOf(entitled, reading);
     const usages = await placedUsage(stores, { entitled, reading });
-    return { kind: 'counted', usages: usages.filter(({ combined }) => combined.is_enabled) };
+    const enabled = usages.filter(({ combined }) => combined.is_enabled);
+    return { kind: 'counted', usages: enabled, heirs };
   } catch (error) {
     if (isAway(error)) return { kind: 'unknown' };
     throw error;
   }
 }
 
+async function heirsOf(entitled: readonly EntitledFeature[], { scope, database }: Reading): Promise<Heirs> {
+  const subscriptions = byId(entitled.flatMap(({ sources }) => sources.map(({ subscription }) => subscription)));
+  const parents = [...subscriptions.values()].filter(({ subscription_type }) => subscription_type === 'PARENT');
+  if (parents.length === 0) return new Map();
+  const heirs = await childrenOf(scope, { parents, type: 'INHERITED' }, database);
+  return groupBy(heirs, ({ parent_subscription_id }) => parent_subscription_id!);
+}
+
+/** The customers whose usage counts against the limits. */
+export function sharersIn({ usages, heirs }: Counted): string[] {
+  return usages.flatMap((usage) => sharersOf(usage, heirs).map(({ customer_id }) => customer_id));
+}
+
+/** Who inherits a subscription shares its limits from when to when they take part. */
+function sharersOf({ sources }: PlacedUsage, heirs: Heirs): Sharer[] {
+  const subscriptions = [...byId(sources.map(({ subscription }) => subscription)).values()];
+  const own = new Set(subscriptions.map(({ customer_id }) => customer_id));
+  return [
+    ...Array.from(own, (customer_id) => ({ customer_id, joined: null, left: null })),
+    ...subscriptions
+      .flatMap(({ id }) => heirs.get(id) ?? [])
+      .map(({ customer_id, start_date, end_date }) => ({ customer_id, joined: start_date, left: end_date ?? null })),
+  ];
+}
+
+type Looking = { readonly pool: Pool; readonly partitions: number; readonly now: Date };
+
 /** Asked where nobody commits meanwhile. */
-export async function roomIn(database: Database, pool: Pool, gathered: Gathered, partitions: number): Promise<Room> {
+export async function roomIn(
+  database: Database,
+  gathered: Gathered,
+  { pool, partitions, now }: Looking,
+): Promise<Room> {
   if (gathered.kind !== 'counted') return gathered;
+  const others = sharersIn(gathered).filter((id) => id !== pool.customer_id);
+  const held = await heldByEach(database, pool, { customer_ids: [...new Set(others)], now });
   const limits: Limit[] = [];
-  for (const { combined, used, window, sources, granted, high_water } of gathered.usages) {
-    const start = new Date(window.start);
-    const end = window.end === null ? null : new Date(window.end);
-    const behind = await committedBehind(database, pool, {
-      start,
-      end,
-      high_water: ofAllPartitions(high_water, partitions),
-    });
-    limits.push({
-      limit: combined.usage_limit,
-      is_soft_limit: combined.is_soft_limit,
-      usage_reset_period: granted ? null : (sources[0]!.usage_reset_period ?? sources[0]!.subscription.billing_period),
-      grant_measure: granted?.measure ?? null,
-      window_start: formatMs(window.start),
-      window_end: window.end === null ? null : formatMs(window.end),
-      counted: used,
-      ...behind,
-      ...(granted?.measure === 'amount' ? { worth: granted.worth } : {}),
-    });
+  for (const usage of gathered.usages) {
+    const sharers = sharersOf(usage, gathered.heirs);
+    const high_water = ofAllPartitions(usage.high_water, partitions);
+    const start = new Date(usage.window.start);
+    const end = usage.window.end === null ? null : new Date(usage.window.end);
+    const behind = await committedBehind(database, pool, { start, end, high_water, sharers });
+    const present = new Set(sharers.filter((one) => isThere(one, now)).map(({ customer_id }) => customer_id));
+    const held_by_others = sumOf([...present].map((id) => held.get(id) ?? ZERO));
+    limits.push({ ...limitOf(usage), ...behind, held_by_others });
   }
   return { kind: 'limited', limits, as_of: gathered.usages[0]!.as_of };
+}
+
+/** What is held is used now or later: who has left uses it elsewhere. */
+function isThere({ joined, left }: Sharer, now: Date): boolean {
+  return (joined === null || instantOf(joined) <= now.getTime()) && (left === null || now.getTime() < instantOf(left));
+}
+
+function limitOf({ combined, used, window, sources, granted }: PlacedUsage) {
+  return {
+    limit: combined.usage_limit,
+    is_soft_limit: combined.is_soft_limit,
+    usage_reset_period: granted ? null : (sources[0]!.usage_reset_period ?? sources[0]!.subscription.billing_period),
+    grant_measure: granted?.measure ?? null,
+    window_start: formatMs(window.start),
+    window_end: window.end === null ? null : formatMs(window.end),
+    counted: used,
+    ...(granted?.measure === 'amount' ? { worth: granted.worth } : {}),
+  };
 }
 
 /** Of a partition that nothing was read of yet, all is behind. */

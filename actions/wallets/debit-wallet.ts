@@ -3,7 +3,6 @@
  * is held once for all of them, each is decided on what the one before it left, and each has a result of its own.
  */
 
-import type { Decimal } from '../../core/decimal.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
 import { KEYS_OF_RESERVATIONS } from '../../core/reservation/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -76,12 +75,12 @@ async function debitTogether(postgres: Database, asked: readonly Asked[]): Promi
     postgres.transaction(async (transaction) => {
       const wallet = await holdWallet(transaction, scope, id);
       const { now } = asked[0]!.entry.author;
-      const { held: kept } = await heldIn(transaction, poolOf(wallet), now);
-      const promised = kept.isZero() ? [] : await promisedOf(transaction, wallet, now);
+      const { held } = await heldIn(transaction, poolOf(wallet), now);
+      const promised = held.isZero() ? [] : await promisedOf(transaction, wallet, now);
       const { moved, wallet: after } = await moveAll(
         transaction,
         wallet,
-        asked.map(({ entry }) => leaving(entry, { kept, promised })),
+        asked.map(({ entry }) => leaving(entry, promised)),
         checkActive,
       );
       return moved.map((one) =>
@@ -101,9 +100,9 @@ async function promisedOf(transaction: Transaction, wallet: WalletModel, now: Da
 }
 
 /** What is held of the credits is there for whoever has it. */
-function leaving(entry: Entry, held: { kept: Decimal; promised: readonly Promised[] }): Entry {
+function leaving(entry: Entry, promised: readonly Promised[]): Entry {
   const { movement } = entry;
-  return movement.kind === 'spend' ? { ...entry, movement: { ...movement, ...held } } : entry;
+  return movement.kind === 'spend' ? { ...entry, movement: { ...movement, promised } } : entry;
 }
 
 /** The first answer for ever: a later one does not say what other debits have left since. */

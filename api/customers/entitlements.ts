@@ -37,7 +37,7 @@ const UsageQuery = EntitlementsQuery.extend({
 type UsageQuery = z.output<typeof UsageQuery>;
 
 const VIEW =
-  'What its subscriptions that are active or trialing grant: their plans, their add-ons times quantity, and what is their own, all together and source by source.';
+  'What its subscriptions that are active or trialing grant: their plans, their add-ons times quantity, and what is their own, all together and source by source. Who takes part in another’s subscription has what that one grants.';
 
 export const customerEntitlementRoutes: Route[] = [
   route({

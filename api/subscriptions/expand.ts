@@ -115,9 +115,13 @@ async function customersOf(subscriptions: readonly SubscriptionModel[], { scope,
 async function entitlementsOf(subscriptions: readonly SubscriptionModel[], context: Context) {
   const { scope, services, now } = context;
   const reading = { scope, database: services.postgres, now };
-  const found = await entitledBySubscription(subscriptions, reading);
-  const shown = await showEntitled([...found.values()].flat(), context);
-  return groupBy(shown, ({ sources }) => sources[0]!.subscription_id);
+  const found = Array.from(await entitledBySubscription(subscriptions, reading), ([id, entries]) =>
+    entries.map((entry) => ({ id, entry })),
+  ).flat();
+  const entries = found.map(({ entry }) => entry);
+  const shown = (await showEntitled(entries, context)).map((one, index) => ({ one, id: found[index]!.id }));
+  const byId = groupBy(shown, ({ id }) => id);
+  return new Map(Array.from(byId, ([id, of]) => [id, of.map(({ one }) => one)]));
 }
 
 async function phasesOf(subscriptions: readonly SubscriptionModel[], { scope, services }: Context) {

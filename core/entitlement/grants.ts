@@ -46,10 +46,14 @@ export function grantGroupOf({ aggregation_mode, grant_measure, entitlement_id }
   return aggregation_mode === 'parallel' ? entitlement_id : grant_measure!;
 }
 
+/** Those of one length together, in the order of the grants that they are. */
+export function alikeGrants<Source extends Terms>(sources: readonly Source[]): [Source, ...Source[]][] {
+  return [...groupBy(sources, (source) => JSON.stringify(durationOf(source))).values()];
+}
+
 /** Of the sources of one group. */
 export function addedGrants(sources: readonly Terms[]): Grants[] {
-  const alike = groupBy(sources, (source) => JSON.stringify(durationOf(source)));
-  return Array.from(alike.values(), (of) => ({
+  return alikeGrants(sources).map((of) => ({
     duration: durationOf(of[0]),
     quota: sumOf(of.map(({ grant_quota, quantity }) => new Decimal(grant_quota!).times(String(quantity)))),
   }));
@@ -67,20 +71,58 @@ function durationOf({
 /** A grant that was opened, with what was drawn from it. */
 type Opened = Period & { used: Decimal };
 /** From where nothing is left until one of the grants ends; `limit` of what is used in its first instant was free still. */
-type UsedUp = Period & { readonly limit: Decimal };
+type UsedUp = Period & {
+  readonly limit: Decimal;
+  /** Of a history that goes on: what was used of it before. */
+  readonly before?: Decimal;
+};
 /** What became of the grants of a group, in the order in which they are stated; those of each in order of time. */
 type GroupHistory = { readonly opened: readonly (readonly Opened[])[]; readonly used_up: readonly UsedUp[] };
 
-/** In steps, one a portion: there may be a million, and whoever counts them lets others have their turn. */
+/** How a group stands at an instant of its cycle: all of it that what comes later goes by. */
+export type HistoryUntil = {
+  readonly at: Milliseconds;
+  /** The last grants that were opened; null where none was. */
+  readonly last: readonly (Opened | null)[];
+  readonly over: UsedUp | null;
+  /** In the cycle. */
+  readonly used: Decimal;
+};
+
+/** Where the usage of a history ends at an instant. */
+export function historyUntil(
+  at: Milliseconds,
+  { history, usage, before }: { history: GroupHistory; usage: OrderedUsage; before: HistoryUntil | null },
+): HistoryUntil {
+  const over = history.used_up.at(-1);
+  const used = usage.between({ start: Number.NEGATIVE_INFINITY, end: at });
+  return {
+    at,
+    last: history.opened.map((all) => all.at(-1) ?? null),
+    over: over ? { ...over, before: usedWhile(over, usage) } : null,
+    used: used.plus(before?.used ?? ZERO),
+  };
+}
+
+function usedWhile(over: UsedUp, usage: OrderedUsage): Decimal {
+  return usage.between(over).plus(over.before ?? ZERO);
+}
+
+/**
+ * In steps, one a portion: there may be a million, and whoever counts them lets others have their turn. Behind what is known of a cycle it goes on, with
+ * the usage from there.
+ */
 export function* historyOf(
   group: readonly Grants[],
   { cycles, timezone }: Pick<Granting, 'cycles' | 'timezone'>,
   usage: OrderedUsage,
+  before: HistoryUntil | null = null,
 ): Generator<undefined, GroupHistory, undefined> {
-  const opened = group.map((): Opened[] => []);
-  const used_up: UsedUp[] = [];
+  const known = group.map((_, index) => copyOf(before?.last[index] ?? null));
+  const opened = known.map((last): Opened[] => (last ? [last] : []));
+  const used_up: UsedUp[] = before?.over ? [before.over] : [];
   for (const cycle of cycles) {
-    const running = group.map((): Opened | null => null);
+    const running = before ? known : group.map((): Opened | null => null);
     for (let place = usage.placeOf(cycle.start); place < usage.portions.length; place++) {
       const portion = usage.portions[place]!;
       if (portion.at >= cycle.end) break;
@@ -102,6 +144,11 @@ export function* historyOf(
   return { opened, used_up };
 }
 
+/** It is drawn from. */
+function copyOf(grant: Opened | null): Opened | null {
+  return grant && { ...grant };
+}
+
 type Drawing = {
   readonly group: readonly Grants[];
   readonly running: readonly Opened[];
@@ -110,7 +157,8 @@ type Drawing = {
 
 /** Draws what there is; what begins where nothing is left. */
 function drawn({ at, used }: Portion, { group, running, last }: Drawing): UsedUp | null {
-  // What is given back there is set off against what is charged there.
+  // Of what grants nothing nothing is drawn; what is given back in a stretch in which nothing is left is set off against what is charged there.
+  if (running.length === 0) return null;
   if (last && at < last.end) return null;
   const inTurn = running.map((grant, index) => ({ grant, quota: group[index]!.quota })).sort(endsFirst);
   if (used.isNegative()) {
@@ -179,7 +227,14 @@ export function groupAt(
     cycle,
     usage,
     history,
-  }: { group: readonly Grants[]; cycle: Period; usage: OrderedUsage; history: GroupHistory },
+    before = null,
+  }: {
+    group: readonly Grants[];
+    cycle: Period;
+    usage: OrderedUsage;
+    history: GroupHistory;
+    before?: HistoryUntil | null;
+  },
 ): GroupNow {
   const placed = group.map(({ quota, duration }, index) => {
     const all = history.opened[index]!;
@@ -193,9 +248,12 @@ export function groupAt(
     return { begins, ends, now: { quota, used: running?.used ?? ZERO, window } };
   });
   // What grants nothing is compared with all that is used.
-  if (placed.length === 0) return { limit: ZERO, used: usage.between(cycle), window: cycle, grants: [] };
+  if (placed.length === 0) {
+    const used = usage.between(cycle).plus(before?.used ?? ZERO);
+    return { limit: ZERO, used, window: cycle, grants: [] };
+  }
   const over = history.used_up.find(({ start, end }) => start <= at && at < end);
-  const charged = over ? Decimal.max(ZERO, usage.between(over).minus(over.limit)) : ZERO;
+  const charged = over ? Decimal.max(ZERO, usedWhile(over, usage).minus(over.limit)) : ZERO;
   const grants = placed.map(({ now }) => now);
   return {
     limit: sumOf(grants.map(({ quota }) => quota)),

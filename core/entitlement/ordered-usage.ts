@@ -25,6 +25,12 @@ export class OrderedUsage {
     return this.#before[this.placeOf(end)]!.minus(this.#before[this.placeOf(start)]!);
   }
 
+  /** What was used before the instant, and from it on. */
+  cutAt(at: Milliseconds): [before: OrderedUsage, behind: OrderedUsage] {
+    const place = this.placeOf(at);
+    return [new OrderedUsage(this.portions.slice(0, place)), new OrderedUsage(this.portions.slice(place))];
+  }
+
   /** Of the first portion at the instant or behind it. */
   placeOf(at: Milliseconds): number {
     let low = 0;

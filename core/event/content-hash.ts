@@ -68,6 +68,29 @@ export class ContentHash {
   }
 }
 
+/** What of an event is its content, in this order; `time` in microseconds, '' where the sender stated none. */
+export type ContentParts = {
+  readonly name: string;
+  readonly customer: string;
+  readonly customer_id: string;
+  readonly source: string;
+  readonly time: string;
+  /** The JSON text of the object. */
+  readonly properties: string;
+};
+
+export function hashContent(hash: ContentHash, parts: ContentParts): ContentHash {
+  const { name, customer, customer_id, source, time, properties } = parts;
+  hash.begin();
+  for (const part of [name, customer, customer_id, source, time]) hash.field(bytesOf(part));
+  hash.last(bytesOf(properties));
+  return hash;
+}
+
+function bytesOf(text: string): string {
+  return Buffer.from(text).toString('latin1');
+}
+
 function tables(): Int32Array {
   const found = new Int32Array(1024);
   for (let index = 0; index < 256; index++) {

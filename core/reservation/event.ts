@@ -5,6 +5,8 @@
 import { Decimal, ZERO } from '../decimal.ts';
 import { invalid, notAllowed } from '../error.ts';
 import { EVENTS_PER_REQUEST_MAX } from '../event/accept.ts';
+import { ContentHash, hashContent } from '../event/content-hash.ts';
+import { timestampOf } from '../event/timed.ts';
 import { UsageBucket } from '../metering/bucket.ts';
 import { type CompiledMeter, measure } from '../metering/compiled-meter.ts';
 import { properties as propertiesIn } from '../metering/event-text.ts';
@@ -137,6 +139,33 @@ export function eventTexts(id: string, { event_text, event_count }: CommittedEve
 
 function withId(text: string, event_id: string): string {
   return `{"event_id":${JSON.stringify(event_id)},${text.slice(1)}`;
+}
+
+export type StoredContent = { readonly content_crc: number; readonly content_hash: number };
+
+/** Whether what stands under the id is one of the events that the reservation with that id has become. */
+export function isCommitted(
+  { id, event_text, event_count }: CommittedEvents & { readonly id: string },
+  event: StoredContent & { readonly event_id: string },
+): boolean {
+  const place = event.event_id === id ? 1 : Number(event.event_id.slice(id.length + 1));
+  const isNumbered = event.event_id === (place === 1 ? id : `${id}:${place}`);
+  if (event_text === null || !isNumbered || !(place >= 1 && place <= event_count)) return false;
+  const { crc, hash } = contentOf(event_text);
+  // One that was stored before there was a second hash is told by its CRC alone.
+  return event.content_crc === crc && (event.content_hash === hash || event.content_hash === 0);
+}
+
+function contentOf(event_text: string): ContentHash {
+  const { event_name, external_customer_id, source, timestamp, properties } = JSON.parse(event_text);
+  return hashContent(new ContentHash(), {
+    name: event_name.trim(),
+    customer: external_customer_id,
+    customer_id: '',
+    source,
+    time: String(timestampOf(timestamp)),
+    properties: JSON.stringify(properties),
+  });
 }
 
 /** How many units one of them is. */

@@ -35,6 +35,8 @@ export type Limit = {
   readonly committed: Decimal;
   /** Of that what may be in what was counted after all: the answer of the reader is not of one moment. */
   readonly doubtful: Decimal;
+  /** For those who share the limit with the customer. */
+  readonly held_by_others: Decimal;
   /** What so many units more use of a limit that is not one of units: the limit, and what was counted, are money. */
   readonly worth?: (units: Decimal) => Decimal;
 };
@@ -75,18 +77,20 @@ function said(allowed: boolean, reason: Reason): Verdict {
   return { allowed, reason, is_doubtful: false };
 }
 
-function isOver({ limit, counted, committed, worth = asItIs }: Limit, more: Decimal, less: Decimal): boolean {
-  return limit !== null && counted.plus(worth(committed.minus(less).plus(more))).gt(limit);
+function isOver(of: Limit, more: Decimal, less: Decimal): boolean {
+  const { limit, counted, committed, held_by_others, worth = asItIs } = of;
+  return limit !== null && counted.plus(worth(committed.minus(less).plus(held_by_others).plus(more))).gt(limit);
 }
 
 function asItIs(units: Decimal): Decimal {
   return units;
 }
 
-/** A limit as it is answered: what was committed was used, whether it was counted yet or not. */
-export function shownLimit({ counted, committed, doubtful: _, limit, worth = asItIs, ...said }: Limit, held: Decimal) {
+/** A limit as it is answered: what was committed was used, whether it was counted yet or not. `held` is of the customer. */
+export function shownLimit(of: Limit, held: Decimal) {
+  const { counted, committed, doubtful: _, held_by_others, limit, worth = asItIs, ...said } = of;
   const used = counted.plus(worth(committed));
-  const taken = counted.plus(worth(committed.plus(held)));
+  const taken = counted.plus(worth(committed.plus(held_by_others).plus(held)));
   return {
     ...said,
     limit: limit?.toFixed() ?? null,
@@ -98,8 +102,8 @@ export function shownLimit({ counted, committed, doubtful: _, limit, worth = asI
 
 /** Of which the least is left: the answer is about it. Hard ones come before soft ones, and those that are unlimited last. */
 export function tightest(limits: readonly Limit[]): Limit | undefined {
-  const left = ({ limit, counted, committed, worth = asItIs }: Limit) =>
-    limit?.minus(counted).minus(worth(committed)) ?? null;
+  const left = ({ limit, counted, committed, held_by_others, worth = asItIs }: Limit) =>
+    limit?.minus(counted).minus(worth(committed.plus(held_by_others))) ?? null;
   return [...limits].sort((a, b) => {
     const [of, other] = [left(a), left(b)];
     if (of === null || other === null) return Number(of === null) - Number(other === null);

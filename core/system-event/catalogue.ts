@@ -35,6 +35,7 @@ export const SYSTEM_EVENTS = {
   'entitlement.created': entitlement('An entitlement is created.'),
   'entitlement.updated': entitlement('An entitlement is changed.'),
   'entitlement.deleted': entitlement('An entitlement is archived.'),
+  'entitlement.grant.exhausted': entitlement('Nothing is left of a grant that usage has begun.'),
   'subscription.draft.created': subscription('A subscription is created as a draft.'),
   'subscription.created': subscription('A subscription is created that is no draft.'),
   'subscription.activated': subscription('A draft or an incomplete subscription becomes active, or a trial ends.'),

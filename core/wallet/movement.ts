@@ -6,8 +6,8 @@ import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { notAllowed } from '../error.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { ACCOUNT_OF, type Account, type CounterAccount } from './accounts.ts';
-import { type Lot, lotsAfter, type Part, takeFrom, usableCredits } from './lots.ts';
-import { keepsPromises, type Promised } from './promises.ts';
+import { type Lot, lotsAfter, type Part, takeFrom } from './lots.ts';
+import { creditsBeside, freeCredits, keepsPromises, type Promised } from './promises.ts';
 import { moneyOf } from './rates.ts';
 import type { TransactionReason, WalletTransaction } from './record.ts';
 
@@ -35,9 +35,7 @@ export type Movement = Told &
         /** Credits that had expired then are not used. */
         readonly at_ms: Milliseconds;
         readonly allow_negative?: boolean | undefined;
-        /** That is left in the wallet, because it is held for others. */
-        readonly kept?: Decimal | undefined;
-        /** The same by when it ends. */
+        /** What is held for others, by when it ends: it is left in the wallet. */
         readonly promised?: readonly Promised[] | undefined;
       }
     /** Of these lots, whatever their order. */
@@ -81,20 +79,14 @@ function takeOf({ lots }: Holding, { credits, at_ms }: Spend) {
   return takeFrom(lots, credits, at_ms);
 }
 
-/** Who may owe does not take what is held for others: all that is beyond the rest is owed, and so is everything where the order would use what a longer hold needs. */
-function takeFree({ lots }: Holding, { credits, at_ms, kept = ZERO, promised = [] }: Spend) {
-  const free = Decimal.min(credits, availableBeside(lots, { at_ms, kept }));
-  const { parts } = takeFrom(lots, free, at_ms);
-  const isKept = promised.length === 0 || keepsPromises(lotsAfter(lots, parts), promised);
-  return isKept ? { parts, lacking: credits.minus(free) } : { parts: [], lacking: credits };
+/** Who may owe takes what an invoice could, which leaves what is held for others: the rest is owed. */
+function takeFree({ lots }: Holding, { credits, at_ms, promised = [] }: Spend) {
+  const free = Decimal.min(credits, freeCredits(lots, at_ms, promised));
+  return { parts: takeFrom(lots, free, at_ms).parts, lacking: credits.minus(free) };
 }
 
-function availableBeside(lots: readonly Lot[], { at_ms, kept }: { at_ms: Milliseconds; kept: Decimal }): Decimal {
-  return Decimal.max(ZERO, usableCredits(lots, at_ms).minus(kept));
-}
-
-function checkAvailable({ lots }: Holding, { credits, at_ms, kept = ZERO }: Spend): void {
-  const available = availableBeside(lots, { at_ms, kept });
+function checkAvailable({ lots }: Holding, { credits, at_ms, promised = [] }: Spend): void {
+  const available = creditsBeside(lots, at_ms, promised);
   if (credits.gt(available))
     throw notAllowed('the wallet does not have so many credits', {
       field: 'credits',

@@ -25,12 +25,16 @@ export function keepsPromises(lots: readonly Lot[], promised: readonly Promised[
   return true;
 }
 
+/** How many credits there are beside what is held. */
+export function creditsBeside(lots: readonly Lot[], at_ms: Milliseconds, promised: readonly Promised[]): Decimal {
+  return Decimal.max(ZERO, usableCredits(lots, at_ms).minus(sumOf(promised.map(({ credits }) => credits))));
+}
+
 /** How many credits can be used without what is held: all beside it, or what the order of use leaves of that to a hold that outlives the others. */
 export function freeCredits(lots: readonly Lot[], at_ms: Milliseconds, promised: readonly Promised[]): Decimal {
-  const held = sumOf(promised.map(({ credits }) => credits));
-  const beside = Decimal.max(ZERO, usableCredits(lots, at_ms).minus(held));
+  const beside = creditsBeside(lots, at_ms, promised);
   const isKept = (credits: Decimal) => keepsPromises(lotsAfter(lots, takeFrom(lots, credits, at_ms).parts), promised);
-  if (held.isZero() || isKept(beside)) return beside;
+  if (promised.length === 0 || isKept(beside)) return beside;
   // Who takes less breaks no promise the more, so the most that can be taken is found by halves.
   let [free, tooMuch] = [ZERO, beside];
   while (tooMuch.minus(free).gt(LEAST_CREDIT)) {

@@ -5,7 +5,7 @@
 
 import { isAscii } from 'node:buffer';
 import { FarthingError, invalid } from '../../core/error.ts';
-import { ContentHash } from '../../core/event/content-hash.ts';
+import { ContentHash, hashContent } from '../../core/event/content-hash.ts';
 import { IdentityHasher } from '../../core/event/identity.ts';
 import { isStated, timestampOf } from '../../core/event/timed.ts';
 import { parseJson } from '../../core/json/parse.ts';
@@ -278,13 +278,12 @@ export class EventReader {
   ): ContentHash {
     const properties = words[first + PROPERTIES_START]!;
     const hash = this.#hash;
-    hash.begin();
     if (!ascii || hasEscapes(words, first)) {
       const customer_id = markedString(text, words, first + CUSTOMER_ID) ?? '';
-      for (const part of [name, customer, customer_id, source, time]) hash.field(bytesOf(part));
-      hash.last(properties === ABSENT ? '{}' : bytesOf(text.slice(properties, words[first + PROPERTIES_END]!)));
-      return hash;
+      const own = properties === ABSENT ? '{}' : text.slice(properties, words[first + PROPERTIES_END]!);
+      return hashContent(hash, { name, customer, customer_id, source, time, properties: own });
     }
+    hash.begin();
     hash.field(name);
     hash.field(customer);
     if (words[first + CUSTOMER_ID]! === ABSENT) hash.field('');
@@ -342,10 +341,6 @@ function hasEscapes(words: Int32Array, first: number): boolean {
 }
 
 /** One character for each byte of the text. */
-function bytesOf(text: string): string {
-  return Buffer.from(text).toString('latin1');
-}
-
 function hashIdentity(
   hasher: IdentityHasher,
   { text, words, mark, made }: { text: string; words: Int32Array; mark: number; made: string | undefined },

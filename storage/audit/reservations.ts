@@ -2,6 +2,12 @@
  * What pools say that is held, against the rows that are; and what committed reservations have become, against what was committed. Each
  * question is one statement, so of one moment.
  */
+import { RESERVED_ID } from '../../core/event/accept.ts';
+import type { CommittedEvents } from '../../core/reservation/event.ts';
+import type { Reservation } from '../../core/reservation/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
+import type { IdentityRow } from '../events/identities.ts';
 import type { Database } from '../stores.ts';
 
 export type ReservationFault = {
@@ -61,6 +67,48 @@ export async function someReservations(database: Database, count: number): Promi
     [count, count],
   );
   return rows.map(({ id }: { id: string }) => id);
+}
+
+export type AuditedReservation = Scope & CommittedEvents & Pick<Reservation, 'id' | 'reservation_status'>;
+
+/** With what they have become, of any tenant. */
+export async function reservationsNamed(
+  database: Database,
+  ids: readonly string[],
+): Promise<Map<string, AuditedReservation>> {
+  const { rows } = await database.raw(
+    `select id, tenant_id, environment_id, reservation_status, event_text, event_count from reservations where id = any(?)`,
+    [[...new Set(ids)]],
+  );
+  return new Map(rows.map((row: AuditedReservation) => [row.id, row]));
+}
+
+/** Of events that somebody has voided or replaced, whatever they said at first. */
+export async function correctedAmong(database: Database, events: readonly IdentityRow[]): Promise<Set<string>> {
+  const { rows } = await database.raw(
+    `select distinct tenant_id, environment_id, event_id from event_corrections where event_id = any(?)`,
+    [events.map(({ event_id }) => event_id)],
+  );
+  return new Set(rows.map(keyOfEvent));
+}
+
+export function keyOfEvent({ tenant_id, environment_id, event_id }: Scope & { event_id: string }): string {
+  return JSON.stringify([tenant_id, environment_id, event_id]);
+}
+
+/** The next events under ids that are those of reservations, behind a hash of an id and in the order of these. */
+export async function reservedIdentities(
+  clickhouse: ClickHouseClient,
+  { after, limit }: { after: bigint; limit: number },
+): Promise<(IdentityRow & { readonly id_hash: bigint })[]> {
+  const rows = await askRows<IdentityRow & { id_hash: string }>(clickhouse, 'events of reservations', {
+    query: `select toString(id_hash) as id_hash, tenant_id, environment_id, event_id, partition, offset, position, content_crc, content_hash
+              from event_identities
+             where event_identities.id_hash > {after:UInt64} and startsWith(event_id, {prefix:String})
+             order by event_identities.id_hash limit ${limit} with ties`,
+    params: { after, prefix: RESERVED_ID },
+  });
+  return rows.map((row) => ({ ...row, id_hash: BigInt(row.id_hash) }));
 }
 
 export type ReservationSums = { readonly reservations: number; readonly pools: number; readonly held: number };

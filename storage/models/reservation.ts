@@ -21,9 +21,15 @@ export class ReservationModel extends ScopedModel {
   static override isAudited = false as const;
   static override record = reservationShape;
 
-  /** Some that the log may not have yet. */
-  static unsentIn({ customer_id, subject_id, ...scope }: Pool, database: Database): Promise<ReservationModel[]> {
-    const unsent = ReservationModel.in(scope, database).where({ customer_id, subject_id, is_sent: false });
+  /** Some that the log may not have yet, of these customers. */
+  static unsentOf(
+    { subject_id, tenant_id, environment_id }: Pool,
+    customer_ids: readonly string[],
+    database: Database,
+  ): Promise<ReservationModel[]> {
+    const unsent = ReservationModel.in({ tenant_id, environment_id }, database)
+      .where({ subject_id, is_sent: false })
+      .whereIn('customer_id', [...customer_ids]);
     return unsent.limit(UNSENT_MAX) as unknown as Promise<ReservationModel[]>;
   }
 }
@@ -51,15 +57,34 @@ function keyOf({ tenant_id, environment_id, customer_id, subject_id }: Pool): st
 }
 
 /**
- * Until the transaction ends nobody else decides about this pool. The row is taken by a statement of its own: the next one sees what
- * whoever had it has committed.
+ * Until the transaction ends nobody else decides about this pool, nor about any of a family that the customer is in: all of one hold the row of its parent
+ * first (docs/decisions/0035-limits-of-families.md). The rows are taken by a statement of its own: the next one sees what whoever had them has committed.
  */
-export async function holdPool(transaction: Transaction, pool: Pool): Promise<void> {
-  await transaction.raw(
-    `insert into reservation_pools (tenant_id, environment_id, customer_id, subject_id) values (?, ?, ?, ?) on conflict do nothing`,
-    keyOf(pool),
+export async function holdPool(transaction: Transaction, pool: Pool, now: Date): Promise<void> {
+  const { tenant_id, environment_id, customer_id, subject_id } = pool;
+  const { rows } = await transaction.raw(
+    `with heads as (
+       select parent.customer_id from subscriptions part
+         join subscriptions parent on parent.tenant_id = part.tenant_id and parent.environment_id = part.environment_id
+                                  and parent.id = part.parent_subscription_id
+        where part.tenant_id = :tenant_id and part.environment_id = :environment_id and part.customer_id = :customer_id
+          and part.subscription_type = 'INHERITED' and (part.end_date is null or part.end_date > :now)
+     ), made as (
+       insert into reservation_pools (tenant_id, environment_id, customer_id, subject_id)
+       select :tenant_id, :environment_id, customer_id, :subject_id
+         from (select customer_id from heads union select :customer_id) as of order by customer_id
+           on conflict do nothing
+     )
+     select customer_id from heads`,
+    { tenant_id, environment_id, customer_id, subject_id, now },
   );
-  await transaction.raw(`select held from reservation_pools where ${OF_POOL} for update`, keyOf(pool));
+  const heads = rows.map((head: { customer_id: string }) => head.customer_id);
+  await transaction.raw(
+    `select held from reservation_pools
+      where tenant_id = ? and environment_id = ? and customer_id = any(?) and subject_id = ?
+      order by customer_id = ?, customer_id for update`,
+    [tenant_id, environment_id, [...heads, customer_id], subject_id, customer_id],
+  );
 }
 
 /** Which reservation somebody ends, and when that was asked. */
@@ -118,12 +143,38 @@ export async function heldNow(database: Database, pool: Pool, now: Date): Promis
   return { held: new Decimal(rows[0].held), held_count: rows[0].held_count };
 }
 
+/** What is held by each of these customers, without what has expired and nobody has ended yet. */
+export async function heldByEach(
+  database: Database,
+  { tenant_id, environment_id, subject_id }: Pool,
+  { customer_ids, now }: { customer_ids: readonly string[]; now: Date },
+): Promise<Map<string, Decimal>> {
+  if (customer_ids.length === 0) return new Map();
+  const { rows } = await database.raw(
+    `select customer_id, (held - (
+              select coalesce(sum(quantity), 0) from reservations
+               where tenant_id = pool.tenant_id and environment_id = pool.environment_id and customer_id = pool.customer_id
+                 and subject_id = pool.subject_id and reservation_status = 'held' and on_expiry = 'release' and expires_at <= ?))::text as held
+       from reservation_pools pool
+      where tenant_id = ? and environment_id = ? and customer_id = any(?) and subject_id = ? and held > 0`,
+    [now, tenant_id, environment_id, [...customer_ids], subject_id],
+  );
+  return new Map(
+    rows.map((row: { customer_id: string; held: string }) => [row.customer_id, new Decimal(row.held)] as const),
+  );
+}
+
+/** A customer whose usage counts against a limit, from when on and until when; null is always. */
+export type Sharer = { readonly customer_id: string; readonly joined: string | null; readonly left: string | null };
+
 /** Between two instants, of what the reader of usage had come so far in the log (exclusive). */
 export type Uncounted = {
   readonly start: Date;
   readonly end: Date | null;
   /** Of every partition. */
   readonly high_water: Readonly<Record<string, string>>;
+  /** Whose. */
+  readonly sharers: readonly Sharer[];
 };
 
 /**
@@ -133,25 +184,37 @@ export type Uncounted = {
  */
 export async function committedBehind(
   database: Database,
-  pool: Pool,
-  { start, end, high_water }: Uncounted,
+  { tenant_id, environment_id, subject_id }: Pool,
+  { start, end, high_water, sharers }: Uncounted,
 ): Promise<{ committed: Decimal; doubtful: Decimal }> {
   const { rows } = await database.raw(
-    `with counted as (select key::int as partition, value::bigint as next from jsonb_each_text(?::jsonb)),
+    `with counted as (select key::int as partition, value::bigint as next from jsonb_each_text(cast(:high_water as jsonb))),
+          sharers as (select customer_id, greatest(joined, cast(:start as timestamptz)) as since, least("left", cast(:end as timestamptz)) as until
+                        from jsonb_to_recordset(cast(:sharers as jsonb)) as s (customer_id text, joined timestamptz, "left" timestamptz)),
           placed as (
             select e.units, coalesce(e.log_offset < greatest(s.next_offset, s.slice_to), false) as may_be_there
-              from counted c
+              from counted c cross join sharers of
               join reservation_events e
-                on e.tenant_id = ? and e.environment_id = ? and e.customer_id = ? and e.subject_id = ?
+                on e.tenant_id = :tenant_id and e.environment_id = :environment_id and e.customer_id = of.customer_id and e.subject_id = :subject_id
                and e.partition = c.partition and e.log_offset >= c.next
               left join slices s on s.partition = c.partition
-             where e.event_at >= ? and (?::timestamptz is null or e.event_at < ?)
+             where e.event_at >= of.since and (of.until is null or e.event_at < of.until)
             union all
-            select committed_quantity, true from reservations
-             where ${OF_POOL} and not is_sent and event_at >= ? and (?::timestamptz is null or event_at < ?))
+            select r.committed_quantity, true from sharers of
+              join reservations r
+                on r.tenant_id = :tenant_id and r.environment_id = :environment_id and r.customer_id = of.customer_id and r.subject_id = :subject_id
+             where not r.is_sent and r.event_at >= of.since and (of.until is null or r.event_at < of.until))
      select coalesce(sum(units), 0)::text as committed,
             coalesce(sum(units) filter (where may_be_there), 0)::text as doubtful from placed`,
-    [JSON.stringify(high_water), ...keyOf(pool), start, end, end, ...keyOf(pool), start, end, end],
+    {
+      high_water: JSON.stringify(high_water),
+      sharers: JSON.stringify(sharers),
+      start,
+      end,
+      tenant_id,
+      environment_id,
+      subject_id,
+    },
   );
   return { committed: new Decimal(rows[0].committed), doubtful: new Decimal(rows[0].doubtful) };
 }

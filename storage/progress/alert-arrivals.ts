@@ -5,7 +5,7 @@
  */
 import type { BucketRow } from '../../core/metering/plan.ts';
 import type { Scope } from '../../core/scope.ts';
-import { IS_WALLET_WATCHED, watchedScopes } from '../due-alerts.ts';
+import { hasGrants, IS_WALLET_WATCHED, watchedScopes } from '../due-alerts.ts';
 import { isSelfFilling } from '../due-wallets.ts';
 import type { Database } from '../stores.ts';
 
@@ -78,6 +78,7 @@ const ASK = `
      where exists (select from alert_settings a
                     where a.tenant_id = charged.tenant_id and a.environment_id = charged.environment_id
                       and coalesce(a.parent_entity_id, a.entity_id) = charged.id and a.status = 'published' and a.enabled)
+        or ${hasGrants('charged')}
     union
     select tenant_id, environment_id, payer_id from charged
      where exists (select from wallets w

@@ -520,6 +520,34 @@ describe('reservations', () => {
     expect(lot.credits_available).to.equal('0');
   });
 
+  it('credits that a longer hold needs are left by whoever may owe, as by an invoice, and no others', async () => {
+    await world.customer('owing less');
+    const { id } = await post('/wallets', { external_customer_id: 'owing less', currency: 'usd' });
+    const lot = (key: string, terms: Fields) =>
+      post(`/wallets/${id}/top-up`, {
+        credits_to_add: '50',
+        transaction_reason: 'FREE_CREDIT_GRANT',
+        idempotency_key: `owing less ${key}`,
+        ...terms,
+      });
+    await lot('lasting', { priority: 1 });
+    await lot('short', { priority: 2, expiry_date_utc: '2026-03-05T00:10:00Z' });
+    const { reservation } = await post('/entitlements/check', {
+      external_customer_id: 'owing less',
+      credits: '30',
+      hold: { ttl_seconds: 3600 },
+    });
+    await post(`/wallets/${id}/debit`, {
+      transaction_reason: 'MANUAL_BALANCE_DEBIT',
+      allow_negative: true,
+      credits: '40',
+      idempotency_key: 'owing less 40',
+    });
+    expect(await world.get(`/wallets/${id}`)).to.deep.include({ credit_balance: '60', credits_owed: '20' });
+    await commit(reservation.id);
+    expect(await world.get(`/wallets/${id}`)).to.deep.include({ credit_balance: '30', credits_owed: '20' });
+  });
+
   it('where usage cannot be read the setting says, and what is not granted stays refused', async () => {
     await world.subscribe('doubt', 'Pro');
     const { services, scope } = world.api;

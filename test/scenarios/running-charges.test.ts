@@ -100,6 +100,38 @@ describe('running charges', () => {
     await balance();
   });
 
+  it('of who takes part in another’s subscription are those of all who do', async () => {
+    await begin();
+    for (const external_id of ['north', 'south']) await world.customer(external_id);
+    const path = (who: string) => `/customers/usage?customer_lookup_key=${who}`;
+    const told = async (who: string) => {
+      const usages = await world.get(path(who));
+      expect(withoutAsOf(usages), who).to.deep.equal(withoutAsOf(await anewOf(path(who))));
+      const entitled = `/customers/${usages.customer_id}/entitlements`;
+      expect(await world.get(entitled), who).to.deep.equal(await anewOf(entitled));
+      return usages.features.map(({ current_usage }: Answer) => Number(current_usage));
+    };
+    expect(await told('north')).to.deep.equal([]);
+    const before = await told('acme');
+    const modify = (inheritance_params: object) =>
+      world.post(`/subscriptions/${world.id('subscription acme')}/modify/execute`, {
+        type: 'inheritance',
+        inheritance_params,
+      });
+    await world.on('2026-01-05');
+    await modify({ action: 'add', external_customer_ids_to_inherit_subscription: ['north', 'south'] });
+    for (const n of [3, 4]) {
+      await used('south', 'calls', { n });
+      expect(await told('north')).to.deep.equal(await told('acme'));
+    }
+    const after = await told('acme');
+    expect(after.map((one: number, index: number) => one - before[index])).to.include(7);
+    await world.on('2026-01-06');
+    await modify({ action: 'remove', external_customer_ids_to_remove: ['north'] });
+    expect(await told('north')).to.deep.equal([]);
+    expect(await told('south')).to.deep.equal(after);
+  });
+
   it('of what is granted bit by bit are made anew where usage arrives or a grant ends, and are the same', async () => {
     const { id: meter_id } = await world.meter('bits');
     await world.plan('Bits', [usage('bits', '0.3')]);

@@ -2,7 +2,9 @@
 import { expect } from 'chai';
 import type { Finding } from '../../../actions/audit/findings.ts';
 import { auditReservations, sampleReservations } from '../../../actions/audit/reservations.ts';
+import { asOneBody, placeEvents } from '../../../actions/events/append-events.ts';
 import { purgeReservationEventsJob } from '../../../scheduler/jobs/purge-reservation-events.ts';
+import { until } from '../../support/until.ts';
 import { startWorld, usage, type World } from '../../support/world.ts';
 
 /** As somebody does who switches the triggers off. */
@@ -88,5 +90,39 @@ describe('audit of the reservations', () => {
     await raw(`update reservations set counted_units = counted_units - 1 where counted_units = 8`);
     const { features } = await world.get('/customers/usage?customer_lookup_key=acme');
     expect(features[0].current_usage).to.equal('12');
+  });
+
+  it('tells an event under the id of a reservation that is not its commit, until somebody has corrected it', async () => {
+    const { services, scope } = world.api;
+    const taking = async (event_id: string, n: string) => {
+      const text = JSON.stringify({ ...world.event('acme', 'tokens', { n, event_id }) });
+      const body = asOneBody([{ bytes: Buffer.from(text), event_id }]);
+      // As what is in the log from before there was a rule: no door lets it in.
+      await placeEvents(services.log, scope, { ...body, now: new Date() });
+      await world.settle();
+    };
+    const voided = async (event_id: string) => {
+      await world.api.request('POST', `/events/${event_id}/void`, { body: { reason: 'not what was committed' } });
+      await until('it is applied', async () => (await both()).flat().length === 0);
+    };
+    const id = await hold('3');
+    await taking(id, '4');
+    expect(await both()).to.deep.equal([['reservation_id_taken'], ['reservation_id_taken']]);
+    // It counts as nothing, for the other was there first.
+    await world.post(`/reservations/${id}/commit`, {});
+    await world.settle();
+    expect(await both()).to.deep.equal([['reservation_id_taken'], ['reservation_id_taken']]);
+    await voided(id);
+    expect(await both()).to.deep.equal([[], []]);
+    const other = await hold('6');
+    await world.post(`/reservations/${other}/commit`, {});
+    await world.settle();
+    expect(await both()).to.deep.equal([[], []]);
+    await taking(`${other}:2`, '1');
+    expect(await both()).to.deep.equal([['reservation_id_taken'], ['reservation_id_taken']]);
+    await voided(`${other}:2`);
+    expect(await both()).to.deep.equal([[], []]);
+    const counted = await world.get(`/customers/usage?customer_lookup_key=acme`);
+    expect(counted.features[0].current_usage).to.equal('18');
   });
 });

@@ -15,6 +15,8 @@ const ELSEWHERE: readonly string[] = [
   'reservation.charge_failed',
   // test/scenarios/broken-plan-changes.test.ts
   'subscription.plan_change.failed',
+  // test/scenarios/grant-alerts.test.ts
+  'entitlement.grant.exhausted',
   // test/scenarios/spend-alerts.test.ts and wallet-alerts.test.ts
   'feature.wallet_balance.alert',
   'subscription.group_spend.threshold_reached',

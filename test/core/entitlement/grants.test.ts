@@ -4,7 +4,15 @@ import fc from 'fast-check';
 import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
 import { afterAllowances, measuredGrants } from '../../../core/entitlement/allowance.ts';
 import { type GrantDuration, grantWindow } from '../../../core/entitlement/grant-window.ts';
-import { freeWindows, type Granting, type Grants, groupAt, historyOf } from '../../../core/entitlement/grants.ts';
+import {
+  freeWindows,
+  type Granting,
+  type Grants,
+  groupAt,
+  type HistoryUntil,
+  historyOf,
+  historyUntil,
+} from '../../../core/entitlement/grants.ts';
 import { OrderedUsage } from '../../../core/entitlement/ordered-usage.ts';
 import { formatMs } from '../../../core/time/instant.ts';
 import type { Period } from '../../../core/time/period.ts';
@@ -248,6 +256,59 @@ describe('laws of what is granted bit by bit', () => {
         const charged = sumOf(used_up.map((one) => Decimal.max(ZERO, usage.between(one).minus(one.limit))));
         expect(charged.toFixed()).to.equal(above.toFixed());
       }),
+    );
+  });
+});
+
+describe('a history that goes on', () => {
+  const durations: GrantDuration[] = [
+    hours(5),
+    hours(2),
+    { unit: 'day', value: 1, allocation: 'first_usage' },
+    { unit: 'day', value: 1, allocation: 'unit_start' },
+    { unit: 'subscription_period' },
+  ];
+  const anyGroup = fc.array(
+    fc.record({ quota: fc.integer({ min: 1, max: 12 }), duration: fc.constantFrom(...durations) }),
+    { maxLength: 3 },
+  );
+  const anyUsage = fc.array(fc.tuple(fc.nat(60), fc.integer({ min: -4, max: 9 })), { maxLength: 25 });
+
+  it('is the same as one that begins anew, wherever it was cut, and however often', () => {
+    fc.assert(
+      fc.property(
+        anyGroup,
+        anyUsage,
+        fc.array(fc.nat(30), { maxLength: 3 }),
+        fc.nat(70),
+        (drawn, portions, cuts, now) => {
+          const group = drawn.map(({ quota, duration }) => grantsOf(quota, duration));
+          const inOrder = [...new Map(portions).entries()].sort(([a], [b]) => a - b);
+          const all = usedAt(...inOrder);
+          const terms = { cycles: [CYCLE], timezone: 'UTC' };
+          const at = hour(Math.max(now, ...cuts));
+          let before: HistoryUntil | null = null;
+          let usage = all;
+          for (const cut of cuts.toSorted((a, b) => a - b).map(hour)) {
+            const [early, late] = usage.cutAt(cut);
+            const history = resultOf(historyOf(group, terms, early, before));
+            before = historyUntil(cut, { history, usage: early, before });
+            usage = late;
+          }
+          const history = resultOf(historyOf(group, terms, usage, before));
+          const anew = resultOf(historyOf(group, terms, all));
+          const told = (now: ReturnType<typeof groupAt>) => JSON.parse(JSON.stringify(now));
+          expect(told(groupAt(at, { group, cycle: CYCLE, usage, history, before }))).to.deep.equal(
+            told(groupAt(at, { group, cycle: CYCLE, usage: all, history: anew })),
+          );
+          // What is known stays as it was for who goes on from there again.
+          const again = resultOf(historyOf(group, terms, usage, before));
+          expect(told(groupAt(at, { group, cycle: CYCLE, usage, history: again, before }))).to.deep.equal(
+            told(groupAt(at, { group, cycle: CYCLE, usage, history, before })),
+          );
+        },
+      ),
+      { numRuns: samples(2000) },
     );
   });
 });

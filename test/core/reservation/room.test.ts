@@ -18,6 +18,7 @@ function limitOf(limit: string | null, fields: Partial<Limit> = {}): Limit {
     counted: ZERO,
     committed: ZERO,
     doubtful: ZERO,
+    held_by_others: ZERO,
     ...fields,
   };
 }
@@ -32,6 +33,13 @@ describe('what there is room for', () => {
   const rows: [what: string, room: Room, quantity: string, held: string, expected: [boolean, string, boolean]][] = [
     ['up to the limit', limited(limitOf('100', used('60'))), '30', '10', [true, 'within_limit', false]],
     ['one more', limited(limitOf('100', used('60'))), '31', '10', [false, 'limit_reached', false]],
+    [
+      'for others, too',
+      limited(limitOf('100', { ...used('60'), held_by_others: new Decimal('10') })),
+      '21',
+      '10',
+      [false, 'limit_reached', false],
+    ],
     ['what was committed', limited(limitOf('100', used('60', '10'))), '31', '0', [false, 'limit_reached', false]],
     ['in doubt', limited(limitOf('100', used('60', '10', '10'))), '31', '0', [false, 'limit_reached', true]],
     ['no doubt helps', limited(limitOf('100', used('60', '10', '10'))), '41', '0', [false, 'limit_reached', false]],

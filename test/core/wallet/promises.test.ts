@@ -1,9 +1,10 @@
 /** Whether what is held of a wallet can be kept, whoever uses theirs first (docs/rules/reservations.md, "Credits"). */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal } from '../../../core/decimal.ts';
+import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
 import { type Lot, lotsAfter, takeFrom, usableCredits } from '../../../core/wallet/lots.ts';
-import { freeCredits, keepsPromises } from '../../../core/wallet/promises.ts';
+import { move } from '../../../core/wallet/movement.ts';
+import { freeCredits, keepsPromises, type Promised } from '../../../core/wallet/promises.ts';
 import { samples } from '../../support/samples.ts';
 
 const lot = (id: string, available: string, { priority = null, expiry_ms = null }: Partial<Lot> = {}): Lot => ({
@@ -68,6 +69,23 @@ describe('what a wallet has promised', () => {
     });
 });
 
+/** By a debit: what of the lots, and what is owed. */
+function spent(
+  lots: readonly Lot[],
+  terms: { credits: Decimal; promised: readonly Promised[]; allow_negative?: boolean },
+) {
+  const holding = { conversion_rate: '1', credit_balance: ZERO, owed: ZERO, lots };
+  const movement = {
+    kind: 'spend',
+    id: 'debit',
+    transaction_reason: 'MANUAL_BALANCE_DEBIT',
+    at_ms: 0,
+    ...terms,
+  } as const;
+  const { parts, holding: after } = move(holding, movement);
+  return { parts: sumOf(parts.map(({ credits }) => credits)), lacking: after.owed };
+}
+
 describe('what can be used of a wallet beside what it has promised', () => {
   const promise = (until: number, credits: number) => ({ until, credits: new Decimal(String(credits)) });
   const lasting = lot('lasting', '50', { priority: 1 });
@@ -96,6 +114,14 @@ describe('what can be used of a wallet beside what it has promised', () => {
         const whole = Array.from({ length: 30 }, (_, credits) => new Decimal(String(credits)));
         const most = whole.filter((credits) => credits.plus(String(held)).lte(usable) && keeps(credits)).pop();
         expect(free.toFixed()).to.equal((most ?? new Decimal(0)).toFixed());
+        // A debit that may owe takes that of its own, and one that may not is done just where it takes no more.
+        for (const credits of [new Decimal('5'), new Decimal('12')]) {
+          const { parts, lacking } = spent(lots, { credits, promised, allow_negative: true });
+          expect(parts.toFixed()).to.equal(Decimal.min(credits, free).toFixed());
+          expect(lacking.toFixed()).to.equal(credits.minus(parts).toFixed());
+          if (credits.gt(free)) expect(() => spent(lots, { credits, promised })).to.throw(/credits/);
+          else expect(spent(lots, { credits, promised }).parts.toFixed()).to.equal(credits.toFixed());
+        }
       }),
       { numRuns: samples(1000) },
     );
