@@ -10,7 +10,12 @@ import { parquetFile } from '../../integrations/export-files/parquet.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ExportAsked, ExportKind } from './export-kind.ts';
 
-export type FileAsked = ExportAsked & { readonly format: ExportFormat; readonly compression: Compression };
+export type FileAsked = ExportAsked & {
+  readonly format: ExportFormat;
+  readonly compression: Compression;
+  /** Of CSV: whether it begins with the mark by which Excel knows UTF-8. */
+  readonly bom?: boolean;
+};
 
 export type ExportFile = {
   readonly bytes: AsyncIterable<Uint8Array>;
@@ -39,9 +44,17 @@ export function exportFile(stores: Stores, scope: Scope, kind: ExportKind, asked
       yield piece;
     }
   }
-  const plain = WRITERS[asked.format](kind.heads(asked.fields), counted(kind.cells(stores, scope, asked)));
+  const written = WRITERS[asked.format](kind.heads(asked.fields), counted(kind.cells(stores, scope, asked)));
+  const plain = asked.bom ? marked(written) : written;
   const bytes = digested(asked.compression === 'gzip' ? gzipped(plain) : plain);
   return { bytes, total: () => ({ records, size_bytes, sha256: digest.digest('hex') }) };
+}
+
+const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
+
+async function* marked(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield BYTE_ORDER_MARK;
+  yield* pieces;
 }
 
 /** The least that is still half of what the usual level saves takes a third of its time. */

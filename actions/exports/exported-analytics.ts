@@ -38,6 +38,7 @@ async function* exportedAnalytics(
       .limit(CUSTOMERS_PER_BATCH);
     const { rows } = await usageAnalytics(stores, scope, {
       ...whole,
+      customers,
       external_customer_ids: customers.map(({ external_id }) => external_id),
       window_size: null,
       billing_anchor_ms: null,

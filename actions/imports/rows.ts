@@ -1,10 +1,11 @@
 /** The rows of a file, read as its bytes come: of any size in the memory of a few rows (docs/rules/imports.md, "Files"). */
 import { CsvError, parse } from 'csv-parse';
-import { FarthingError, invalid } from '../../core/error.ts';
+import { type FarthingError, invalid } from '../../core/error.ts';
 import { type Column, columnsOf, valueOfCells } from '../../core/import/csv-columns.ts';
 import { JsonRows, ROW_LENGTH_MAX } from '../../core/import/json-rows.ts';
 import type { ImportRow, RowFault } from '../../core/import/row.ts';
 import { parseJson } from '../../core/json/parse.ts';
+import { decoded } from './utf8.ts';
 
 /** Or what is wrong with the row as such, while those behind it can be read. */
 export type FileRow = ImportRow | { readonly fault: RowFault };
@@ -33,22 +34,6 @@ type File = {
 export function rowsOf({ file_type, known, pieces }: File): AsyncGenerator<FileRow> {
   const texts = decoded(pieces);
   return file_type === 'CSV' ? csvRows(texts, known) : jsonRows(texts);
-}
-
-/** A mark of byte order is left out. */
-async function* decoded(pieces: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  let bytes = 0;
-  try {
-    for await (const piece of pieces) {
-      yield decoder.decode(piece, { stream: true });
-      bytes += piece.length;
-    }
-    yield decoder.decode();
-  } catch (cause) {
-    if (!(cause instanceof TypeError)) throw cause;
-    throw new FarthingError('validation_error', `the file is not UTF-8, somewhere behind byte ${bytes}`, { cause });
-  }
 }
 
 async function* csvRows(texts: AsyncGenerator<string>, known: readonly string[]): AsyncGenerator<FileRow> {

@@ -5,6 +5,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { WindowSize } from '../../core/time/window.ts';
+import { clockOf } from '../../storage/environment-clock.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import {
   type CurrencyRevenue,
@@ -16,7 +17,7 @@ import {
   revenueByWindow,
   type WindowRevenue,
 } from '../../storage/revenue/dashboard.ts';
-import { oldestTold } from '../../storage/revenue/outbox.ts';
+import { firstMissingAt } from '../../storage/revenue/outbox.ts';
 import type { Stores } from '../../storage/stores.ts';
 
 export type DashboardAsked = {
@@ -35,8 +36,9 @@ export type Dashboard = RevenueTrend & {
 };
 
 export async function revenueDashboard(stores: Stores, scope: Scope, asked: DashboardAsked): Promise<Dashboard> {
+  const as_of = await knownBefore(stores, scope, asked.now);
   const [trend, currencies, customers] = await Promise.all([
-    revenueTrend(stores, scope, asked),
+    trendOf(stores, scope, asked),
     revenueByCurrency(stores.clickhouse, scope, asked),
     revenueByCustomer(stores.clickhouse, scope, asked),
   ]);
@@ -47,6 +49,7 @@ export async function revenueDashboard(stores: Stores, scope: Scope, asked: Dash
   );
   return {
     ...trend,
+    as_of,
     currencies,
     customers: customers.map((one) => ({ ...one, customer: records.get(one.customer_id) ?? null })),
   };
@@ -62,16 +65,23 @@ export type RevenueTrend = {
   readonly as_of: Milliseconds;
 };
 
-export async function revenueTrend(
-  stores: Stores,
-  scope: Scope,
-  asked: Pick<DashboardAsked, 'range' | 'customer_ids' | 'window_size' | 'now' | 'signal'>,
-): Promise<RevenueTrend> {
+type TrendAsked = Pick<DashboardAsked, 'range' | 'customer_ids' | 'window_size' | 'now' | 'signal'>;
+
+export async function revenueTrend(stores: Stores, scope: Scope, asked: TrendAsked): Promise<RevenueTrend> {
+  const as_of = await knownBefore(stores, scope, asked.now);
+  return { ...(await trendOf(stores, scope, asked)), as_of };
+}
+
+/** To be asked before the rows are read: the answer is at least as fresh as it says. */
+async function knownBefore({ postgres }: Stores, scope: Scope, now: Date): Promise<Milliseconds> {
+  const missing = await firstMissingAt(postgres, scope, await clockOf(postgres, scope));
+  return Math.min(missing ?? now.getTime(), now.getTime());
+}
+
+async function trendOf(stores: Stores, scope: Scope, asked: TrendAsked): Promise<Omit<RevenueTrend, 'as_of'>> {
   const windows = windowsWithin(asked.range, asked.window_size);
   const recurring_windows = begunBy(asked.now.getTime(), windows);
   const instants = instantsOf(recurring_windows, asked.now.getTime());
-  // Before the rows are read: the answer is at least as fresh as it says.
-  const as_of = (await oldestTold(stores.postgres, scope)) ?? asked.now.getTime();
   const [revenue, recurring] = await Promise.all([
     revenueByWindow(stores.clickhouse, scope, {
       ...asked,
@@ -80,7 +90,7 @@ export async function revenueTrend(
     }),
     instants.length > 0 ? recurringMoves(stores.clickhouse, scope, { ...asked, instants }) : [],
   ]);
-  return { windows, revenue, recurring_windows, recurring, as_of: Math.min(as_of, asked.now.getTime()) };
+  return { windows, revenue, recurring_windows, recurring };
 }
 
 /** What recurs is said just before each; of the window that runs with what is so from now on. */

@@ -14,6 +14,8 @@ export type AskedIds = {
   readonly external_customer_ids: readonly string[] | null;
   /** With those whose parent is one of the customers that are named. */
   readonly include_children?: boolean;
+  /** Those that `external_customer_ids` names, of who has read them already: what was archived meanwhile is no reason to refuse them. */
+  readonly customers?: readonly CustomerModel[];
   readonly feature_ids: readonly string[] | null;
   readonly meter_ids: readonly string[] | null;
 };
@@ -51,9 +53,9 @@ async function featuresOf(database: Database, scope: Scope, ids: readonly string
 async function customersOf(
   database: Database,
   scope: Scope,
-  { external_customer_ids: wanted, include_children }: AskedIds,
+  { external_customer_ids: wanted, include_children, customers: known }: AskedIds,
 ): Promise<readonly CustomerModel[] | null> {
-  if (wanted === null) return null;
+  if (known !== undefined || wanted === null) return known ?? null;
   const published = () => CustomerModel.in(scope, database).where('status', 'published').orderBy('id');
   const customers = await published().whereIn('external_id', [...wanted]);
   checkFound('customer with external id', wanted, new Set(customers.map(({ external_id }) => external_id)));

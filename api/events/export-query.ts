@@ -23,7 +23,7 @@ const dateOrInstant = (example: string) =>
       example,
     });
 
-const YES_OR_NO = z.enum(['true', 'false']).transform((text) => text === 'true');
+export const YES_OR_NO = z.enum(['true', 'false']).transform((text) => text === 'true');
 
 export const ExportQuery = z.object({
   start_time: dateOrInstant('2026-03-01'),

@@ -12,7 +12,7 @@ import { formatUs } from '../../core/time/instant.ts';
 import { Turns } from '../../storage/turns.ts';
 import { freshness } from '../../storage/usage/usage.ts';
 import { type Context, type Route, route } from '../http/route.ts';
-import { sendStream, wantsGzip } from '../http/send-stream.ts';
+import { isBrowser, sendStream, wantsGzip } from '../http/send-stream.ts';
 import { withBounds } from './asked.ts';
 import { ExportQuery, exportRange } from './export-query.ts';
 
@@ -53,7 +53,7 @@ async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, 
     header: true,
     columns: columnsOf(query),
     record_delimiter: '\r\n',
-    bom: query.bom ?? isBrowser(context.request),
+    bom: query.bom ?? isBrowser(context),
     quoted_match: OTHER_DELIMITERS,
   });
   // What goes wrong between the records reaches the end of the CSV, and whoever sends it.
@@ -61,11 +61,6 @@ async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, 
   context.response.vary('User-Agent');
   const file = { type: 'text/csv; charset=utf-8', name: 'usage.csv', zips: wantsGzip(context) };
   await sendStream(csv, file, context);
-}
-
-/** Every browser begins its name so, and no client of an interface does: there a person saves the file and opens it. */
-function isBrowser(request: Context['request']): boolean {
-  return /^Mozilla\//.test(request.get('user-agent') ?? '');
 }
 
 const AMOUNT_COLUMNS = [

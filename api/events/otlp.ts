@@ -32,8 +32,7 @@ export const otlpRoutes: Route[] = [
       const { events, faults } = checked(shaped(OtlpMetrics, bodyOf(context).value, 'body'));
       if (events.length + faults.length > POINTS_MAX)
         throw invalid('resourceMetrics', `must not hold more than ${POINTS_MAX} data points`);
-      if (events.length === 0 && faults.length > 0)
-        throw invalid(faults[0]!.metric || 'resourceMetrics', whyNot(faults));
+      if (events.length === 0 && faults.length > 0) throw invalid('resourceMetrics', whyNot(faults));
       if (events.length > 0) await append(context, events);
       if (faults.length === 0) return { partialSuccess: null };
       return { partialSuccess: { rejectedDataPoints: String(faults.length), errorMessage: whyNot(faults) } };
@@ -54,7 +53,7 @@ function checked(metrics: OtlpMetrics): { events: PointEvent[]; faults: PointFau
 
 /** Each metric once, with what is wrong. */
 function whyNot(faults: readonly PointFault[]): string {
-  const told = [...new Set(faults.map(({ metric, why }) => `${metric}: ${why}`))];
+  const told = [...new Set(faults.map(({ metric, why }) => (metric === '' ? why : `${metric}: ${why}`)))];
   const more = told.length > NAMED_MAX ? `; and ${told.length - NAMED_MAX} more` : '';
   return told.slice(0, NAMED_MAX).join('; ') + more;
 }

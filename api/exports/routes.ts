@@ -12,7 +12,7 @@ import { usOf } from '../../core/time/instant.ts';
 import { freshness } from '../../storage/usage/usage.ts';
 import { withBounds } from '../events/asked.ts';
 import { type Context, type Route, route } from '../http/route.ts';
-import { sendStream, wantsGzip } from '../http/send-stream.ts';
+import { isBrowser, sendStream, wantsGzip } from '../http/send-stream.ts';
 import { ExportFileQuery, exportParams } from './schema.ts';
 
 export const exportFileRoutes: Route[] = [
@@ -47,14 +47,21 @@ async function answerFile({ kind, name, query }: Asked, context: Context): Promi
   const as_of = await freshness(services, scope, now.getTime());
   await withBounds(context, async ({ signal }) => {
     const { format, compression } = query;
-    const { bytes } = exportFile(services, scope, kind, { ...range, now, fields, format, compression, signal });
-    response.set('X-As-Of', as_of);
+    const asked = { ...range, now, fields, format, compression, bom: hasMark(query, context), signal };
+    const { bytes } = exportFile(services, scope, kind, asked);
+    response.set('X-As-Of', as_of).vary('User-Agent');
     const packed = compression === 'gzip';
     const type = packed ? 'application/gzip' : CONTENT_TYPES[format];
     const file = { type, name: `${name}.${EXTENSIONS[format]}${packed ? '.gz' : ''}` };
     const zips = !packed && format === 'CSV' && wantsGzip(context);
     await sendStream(await begun(bytes), { ...file, zips }, context);
   });
+}
+
+function hasMark({ bom, format }: ExportFileQuery, context: Context): boolean {
+  if (format === 'CSV') return bom ?? isBrowser(context);
+  if (bom) throw invalid('bom', 'is of CSV alone');
+  return false;
 }
 
 /** Whatever goes wrong before the first piece is still an answer with a status. */
@@ -74,6 +81,10 @@ function fieldsOf(
   { customer_metadata = [], wallet_metadata = [] }: ExportFileQuery,
   kind: ExportKind,
 ): MetadataField[] {
+  for (const [parameter, keys] of Object.entries({ customer_metadata, wallet_metadata })) {
+    const twice = keys.find((key, at) => keys.indexOf(key) !== at);
+    if (twice !== undefined) throw invalid(parameter, `names ${twice} twice`);
+  }
   const named = (entity_type: 'customer' | 'wallet') => (field_key: string) =>
     ({ entity_type, field_key, column_name: `${entity_type}.metadata.${field_key}` }) as const;
   const fields = [...customer_metadata.map(named('customer')), ...wallet_metadata.map(named('wallet'))];

@@ -4,6 +4,7 @@ import { EXPORT_KINDS } from '../../actions/exports/kinds.ts';
 import { compression, exportFormat } from '../../core/export/record.ts';
 import { orDefault, wordsOf } from '../../core/record.ts';
 import { instantUs, requiredInstantUs } from '../events/asked.ts';
+import { YES_OR_NO } from '../events/export-query.ts';
 import { textList } from '../http/list.ts';
 
 export const exportParams = z.object({
@@ -22,6 +23,9 @@ export const ExportFileQuery = z.object({
   compression: orDefault(compression, 'none').meta({
     description:
       'With gzip the file itself is packed. Whether it is packed on the way alone is said by the header Accept-Encoding.',
+  }),
+  bom: YES_OR_NO.optional().meta({
+    description: 'Begins a CSV with a byte order mark, by which Excel knows UTF-8; by default for browsers alone.',
   }),
   customer_metadata: textList
     .optional()

@@ -28,3 +28,8 @@ export async function sendStream(bytes: Readable, { type, name, zips }: SentFile
 export function wantsGzip({ request }: Context): boolean {
   return request.acceptsEncodings('gzip') === 'gzip';
 }
+
+/** Every browser begins its name so, and no client of an interface does: there a person saves the file and opens it. */
+export function isBrowser({ request }: Context): boolean {
+  return /^Mozilla\//.test(request.get('user-agent') ?? '');
+}

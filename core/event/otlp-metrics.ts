@@ -5,8 +5,11 @@
  */
 import { z } from 'zod';
 
-/** Shapes of OTLP over HTTP in JSON, in the protocol's own spelling. What it has beside them is left out, as the protocol wants it. */
-const Value = z.object({
+/**
+ * Shapes of OTLP over HTTP in JSON, in the protocol's own spelling. What it has beside them is left out, as the protocol wants it; but
+ * what a value or a metric holds stays, so that two are the same where all of it is, and what is of no known kind is told.
+ */
+const Value = z.looseObject({
   stringValue: z.string().nullish(),
   boolValue: z.boolean().nullish(),
   intValue: z.union([z.string(), z.number()]).nullish(),
@@ -25,12 +28,15 @@ const Point = z.object({
   flags: z.number().nullish(),
 });
 type Point = z.output<typeof Point>;
+/** Protocol buffers spell keys otherwise, and what is left out holds usage: `name` is meant. */
+const speltAs = (name: string) => z.undefined({ error: `must be spelt ${name}` }).optional();
 const Points = z.object({
   dataPoints: z.array(Point).nullish(),
+  data_points: speltAs('dataPoints'),
   aggregationTemporality: z.union([z.number(), z.string()]).nullish(),
   isMonotonic: z.boolean().nullish(),
 });
-const Metric = z.object({
+const Metric = z.looseObject({
   name: z.string().nullish(),
   sum: Points.nullish(),
   histogram: Points.nullish(),
@@ -39,11 +45,30 @@ const Metric = z.object({
   summary: Points.nullish(),
 });
 type Metric = z.output<typeof Metric>;
-const Scope = z.object({ name: z.string().nullish(), version: z.string().nullish() });
+const Scope = z.object({
+  name: z.string().nullish(),
+  version: z.string().nullish(),
+  attributes: z.array(Attribute).nullish(),
+});
 const OfScope = z.object({ scope: Scope.nullish(), metrics: z.array(Metric).nullish() });
 const Resource = z.object({ attributes: z.array(Attribute).nullish() });
-const OfResource = z.object({ resource: Resource.nullish(), scopeMetrics: z.array(OfScope).nullish() });
-export const OtlpMetrics = z.object({ resourceMetrics: z.array(OfResource).nullish() });
+const OfResource = z.object({
+  resource: Resource.nullish(),
+  scopeMetrics: z.array(OfScope).nullish(),
+  scope_metrics: speltAs('scopeMetrics'),
+  instrumentationLibraryMetrics: speltAs('scopeMetrics'),
+});
+/** What else it has at the top would be metrics of which nobody hears. */
+export const OtlpMetrics = z
+  .looseObject({ resourceMetrics: z.array(OfResource).nullish() })
+  .superRefine((request, context) => {
+    for (const key of Object.keys(request).filter((one) => one !== 'resourceMetrics'))
+      context.addIssue({
+        code: 'custom',
+        path: [key],
+        message: 'is no key of such a request, only resourceMetrics is',
+      });
+  });
 export type OtlpMetrics = z.output<typeof OtlpMetrics>;
 
 /** An event to be; `identity` is what no other point of the stream says, of which its id is made. */
@@ -68,7 +93,13 @@ export function eventsOfMetrics({ resourceMetrics }: OtlpMetrics): { events: Poi
   for (const { resource, scopeMetrics } of resourceMetrics ?? []) {
     const about = resource?.attributes ?? [];
     for (const { scope, metrics } of scopeMetrics ?? []) {
-      const whose = [listed(about), scope?.name ?? '', scope?.version ?? ''];
+      const of_scope = listed(scope?.attributes ?? []);
+      const whose = [
+        listed(about),
+        scope?.name ?? '',
+        scope?.version ?? '',
+        ...(of_scope.length > 0 ? [of_scope] : []),
+      ];
       for (const metric of metrics ?? []) readMetric(metric, { about, whose }, { events, faults });
     }
   }
@@ -81,7 +112,7 @@ type Read = { readonly events: PointEvent[]; readonly faults: PointFault[] };
 function readMetric(metric: Metric, origin: Origin, { events, faults }: Read): void {
   const name = metric.name ?? '';
   const kind = KINDS.find((one) => metric[one]);
-  if (kind === undefined) return;
+  if (kind === undefined) return readUnknown(metric, faults);
   const why = faultOfMetric(metric, kind);
   for (const point of metric[kind]!.dataPoints ?? []) {
     if (((point.flags ?? 0) & NO_VALUE) !== 0) continue;
@@ -89,6 +120,22 @@ function readMetric(metric: Metric, origin: Origin, { events, faults }: Read): v
     if (typeof event === 'string') faults.push({ metric: name, why: event });
     else events.push(event);
   }
+}
+
+/** A metric that holds no points at all is none. */
+function readUnknown({ name, ...metric }: Metric, faults: PointFault[]): void {
+  for (const [key, kind] of Object.entries(metric)) {
+    const points = pointsOf(kind);
+    for (let index = 0; index < points; index++)
+      faults.push({ metric: name ?? '', why: `${key} is no kind of metric: only sum and histogram are taken` });
+  }
+}
+
+/** As many as it says, in either spelling. */
+function pointsOf(kind: unknown): number {
+  const { dataPoints, data_points } = Object(kind) as Readonly<Record<string, unknown>>;
+  const points = dataPoints ?? data_points;
+  return Array.isArray(points) ? points.length : 0;
 }
 
 const KINDS = ['sum', 'histogram', 'exponentialHistogram', 'gauge', 'summary'] as const;
@@ -148,6 +195,8 @@ function measuredBy({ asInt, asDouble, sum, count }: Point): [string, string][] 
   const isHistogram = count !== undefined && count !== null;
   const value = isHistogram ? numberText(sum) : isGiven(asInt) ? wholeText(asInt) : numberText(asDouble);
   if (value === undefined) return isHistogram ? 'sum must be a number' : 'asInt or asDouble must be a number';
+  // Of a histogram that measures less than 0 the protocol has no sum.
+  if (value.startsWith('-')) return 'a value below 0 is no usage: what only grows has none';
   if (!isHistogram) return [['value', value]];
   const measurements = wholeText(count);
   return measurements === undefined

@@ -17,10 +17,23 @@ export function columnsOf(header: readonly string[], known: readonly string[]): 
     if (name === '') throw invalid('header', `column ${index + 1} has no name`);
     if (names.indexOf(name) < index) throw invalid(name, 'stands twice in the header');
     const [field] = pathOf(name);
+    if (!known.includes(field!)) checkSeparator(name, known);
     if (!known.includes(field!)) throw invalid(name, `is no column of such a file: ${known.join(', ')}`);
   }
   checkNesting(names);
   return names.map(pathOf);
+}
+
+/** Spreadsheets of half the world separate columns otherwise. */
+function checkSeparator(name: string, known: readonly string[]): void {
+  for (const [sign, signs] of [
+    [';', 'semicolons'],
+    ['\t', 'tabs'],
+  ] as const) {
+    const [first, ...others] = name.split(sign);
+    if (others.length > 0 && known.includes(pathOf(first!.trim())[0]!))
+      throw invalid('header', `separates columns by ${signs}: they must be separated by commas`);
+  }
 }
 
 /** A key may hold dots, so that only the first one is a step for free maps; deeper ones are written as JSON. */

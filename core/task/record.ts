@@ -41,7 +41,9 @@ export const taskShape = z.object({
   processed_records: count.meta({ description: 'How many of them have been looked at.' }),
   successful_records: count.meta({ description: 'How many were taken over.' }),
   failed_records: count.meta({ description: 'How many were refused.' }),
-  error_summary: z.string().nullable().meta({ description: 'Why it failed, or why records were refused.' }),
+  error_summary: z.string().nullable().meta({
+    description: 'Why it failed, or why records were refused; while it is tried again, what went wrong last.',
+  }),
   sha256: z.string().nullable().meta({ description: 'The digest of the file as it is stored, in hexadecimal digits.' }),
   size_bytes: count.nullable().meta({ description: 'How long the file is as it is stored.' }),
   range_start: timestampText.nullable().meta({ description: 'Of an export: from when on records are in it.' }),
@@ -75,7 +77,7 @@ export function moveTask(task: Pick<Task, 'id' | 'task_status'>, to: TaskStatus,
     throw notAllowed(`a task that is ${task.task_status} cannot become ${to}`, { allowed: MOVES[task.task_status] });
   const instant = now.toISOString();
   if (to === 'FAILED') return { task_status: to, failed_at: instant, error_summary: why ?? null };
-  if (to === 'COMPLETED') return { task_status: to, completed_at: instant };
+  if (to === 'COMPLETED') return { task_status: to, completed_at: instant, error_summary: null };
   return { task_status: to, started_at: instant, failed_at: null, error_summary: null };
 }
 

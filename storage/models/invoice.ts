@@ -24,14 +24,18 @@ export class InvoiceModel extends ScopedModel {
       .whereIn('invoice_status', ['FINALIZED', 'VOIDED'])
       .where('finalized_at', '>=', from)
       .where('finalized_at', '<', to)
-      .orderBy(['finalized_at', 'id'])
+      .orderByRaw(IN_ORDER)
       .limit(limit);
     if (only) void found.whereRaw(...only);
     if (after === null) return found;
-    const { finalized_at } = await InvoiceModel.fetch(scope, after, { database });
-    return found.whereRaw('(finalized_at, id) > (?, ?)', [finalized_at!, after]);
+    const { finalized_at, invoice_number } = await InvoiceModel.fetch(scope, after, { database });
+    const number = invoice_number ?? '';
+    return found.whereRaw(`(${IN_ORDER}) > (?, length(?), ?, ?)`, [finalized_at!, number, number, after]);
   }
 }
+
+/** Those of one instant by their numbers, as the index has it (sql/postgres/0256-final-in-order.sql). */
+const IN_ORDER = `finalized_at, length(coalesce(invoice_number, '')), coalesce(invoice_number, '') collate "C", id`;
 
 /** Instants are RFC 3339, the end exclusive. */
 type FinalAsked = {

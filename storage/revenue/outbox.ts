@@ -6,6 +6,8 @@
 
 import { groupBy } from '../../core/group-by.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
+import type { Milliseconds } from '../../core/time/instant.ts';
+import type { EnvironmentClock } from '../environment-clock.ts';
 import type { Database } from '../stores.ts';
 
 export type ToldKind = 'invoice' | 'subscription' | 'customer';
@@ -55,14 +57,44 @@ export async function tellCustomers(
 
 /** Whether anything of an environment waits. */
 export async function isRevenueTold(database: Database, scope: Scope): Promise<boolean> {
-  return (await oldestTold(database, scope)) !== null;
+  return (await firstToldAt(database, scope)) !== null;
 }
 
-/** When the oldest change was told that is in no row yet; null where all are. */
-export async function oldestTold(database: Database, scope: Scope): Promise<number | null> {
+/**
+ * The instant of the environment before which all that was told is in the rows that are read from now on; null where all is. A change
+ * that is being committed is none that has been told: as far as it is known, it is of the beginning of its transaction
+ * (sql/postgres/0255-when-told.sql).
+ */
+export async function firstMissingAt(
+  database: Database,
+  scope: Scope,
+  clock: Pick<EnvironmentClock, 'advanced_from_ms'> | null,
+): Promise<Milliseconds | null> {
+  // First: what commits in between is told then.
+  const begun = await firstTellingAt(database, scope);
+  const told = await firstToldAt(database, scope);
+  const telling = begun === null ? null : (clock?.advanced_from_ms ?? begun);
+  return told === null || telling === null ? (told ?? telling) : Math.min(told, telling);
+}
+
+/** Since when the oldest is so that is in no row yet. */
+async function firstToldAt(database: Database, { tenant_id, environment_id }: Scope): Promise<Milliseconds | null> {
   const { rows } = await database.raw(
-    `select min(told_at) as told_at from revenue_outbox where tenant_id = ? and environment_id = ?`,
-    [scope.tenant_id, scope.environment_id],
+    `select min(happened_at) as at from revenue_outbox where tenant_id = ? and environment_id = ?`,
+    [tenant_id, environment_id],
   );
-  return rows[0].told_at === null ? null : new Date(rows[0].told_at).getTime();
+  return rows[0].at === null ? null : new Date(rows[0].at).getTime();
+}
+
+/** When the oldest transaction began that tells, and has not ended. */
+async function firstTellingAt(database: Database, { tenant_id, environment_id }: Scope): Promise<Milliseconds | null> {
+  const { rows } = await database.raw(
+    `select min(a.xact_start) as at
+       from pg_locks l join pg_stat_activity a on a.pid = l.pid
+      where l.locktype = 'advisory' and l.classid = 25501 and l.objsubid = 2
+        and l.objid = (hashtext(?)::bigint & 4294967295)::oid
+        and l.database = (select oid from pg_database where datname = current_database())`,
+    [`${tenant_id}/${environment_id}`],
+  );
+  return rows[0].at === null ? null : new Date(rows[0].at).getTime();
 }

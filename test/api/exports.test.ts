@@ -2,7 +2,9 @@
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { parquetReadObjects } from 'hyparquet';
+import { usageAnalytics } from '../../actions/usage/usage-analytics.ts';
 import { Decimal } from '../../core/decimal.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
 
@@ -111,6 +113,45 @@ describe('exports on demand', () => {
         'currency',
         'source',
       ]);
+    });
+
+    it('usage analytics of customers who are archived while they are read', async () => {
+      const { services, scope } = world.api;
+      await world.subscribe('leaver', 'Pro');
+      const customers = await CustomerModel.in(scope, services.postgres).whereIn('external_id', ['leaver', 'acme']);
+      await CustomerModel.in(scope, services.postgres).where('external_id', 'leaver').patch({ status: 'archived' });
+      const asked = {
+        ...{ feature_ids: null, meter_ids: null, sources: null, property_filters: null },
+        ...{ group_by: { source: false, properties: [] }, window_size: null, billing_anchor_ms: null },
+        start_us: Date.UTC(2026, 2, 1) * 1000,
+        end_us: Date.UTC(2026, 3, 1) * 1000,
+        now: services.clock(),
+        external_customer_ids: ['leaver', 'acme'],
+      };
+      const { rows } = await usageAnalytics(services, scope, { ...asked, customers });
+      expect(rows.map(({ external_customer_id }) => external_customer_id)).to.include('acme');
+      const byName = await usageAnalytics(services, scope, asked).catch((error) => error);
+      expect(byName.code).to.equal('not_found');
+    });
+
+    it('with a byte order mark for browsers and where it is asked for, packed or not', async () => {
+      const begins = async (more: string, agent: string) => {
+        const headers = { 'x-api-key': world.api.key, 'user-agent': agent };
+        const answer = await fetch(`${world.api.url}/v1/exports/events?${MARCH}${more}`, { headers });
+        expect(answer.status).to.equal(200);
+        const bytes = Buffer.from(await answer.arrayBuffer());
+        const plain = more.includes('gzip') ? gunzipSync(bytes) : bytes;
+        return plain.subarray(0, 3).equals(Buffer.from([0xef, 0xbb, 0xbf]));
+      };
+      const browser = 'Mozilla/5.0 (X11; Linux x86_64)';
+      expect(await begins('', 'curl/8')).to.equal(false);
+      expect(await begins('', browser)).to.equal(true);
+      expect(await begins('&bom=false', browser)).to.equal(false);
+      expect(await begins('&bom=true', 'curl/8')).to.equal(true);
+      expect(await begins('&bom=true&compression=gzip', 'curl/8')).to.equal(true);
+      expect(await begins('&format=parquet', browser)).to.equal(false);
+      const { status, body } = await get(`events?${MARCH}&format=parquet&bom=true`);
+      expect([status, body.details.field]).to.deep.equal([400, 'bom']);
     });
 
     it('Parquet has the same records: instants to the microsecond, decimals as texts', async () => {
@@ -226,6 +267,24 @@ describe('exports on demand', () => {
       expect(moved).to.equal(credit_balance);
     });
 
+    it('invoices of one instant are in the order of their numbers', async () => {
+      const { postgres } = world.api.services;
+      const [one] = await recordsOf(`invoice?${APRIL}`);
+      const columns = 'tenant_id, environment_id, customer_id, invoice_type, payment_status, billing_reason, currency';
+      // Their ids go the other way.
+      await postgres.raw(
+        `insert into invoices (id, ${columns}, invoice_number, invoice_status, finalized_at, created_at)
+         select 'inv_order_' || (9 - i), ${columns}, 'INV-2026-0' || i, 'FINALIZED', timestamptz '2026-04-19Z', created_at
+           from invoices, generate_series(1, 5) i where id = ?`,
+        [one!.id!],
+      );
+      const numbers = (await recordsOf(`invoice?${APRIL}`)).map(({ invoice_number }) => invoice_number!);
+      await postgres.raw(`delete from invoices where id like 'inv_order_%'`);
+      expect(numbers.filter((number) => number.startsWith('INV-2026-0')).slice(-5)).to.deep.equal(
+        [1, 2, 3, 4, 5].map((number) => `INV-2026-0${number}`),
+      );
+    });
+
     it('page after page each record once', async () => {
       const { postgres } = world.api.services;
       const [one] = await recordsOf(`invoice?${APRIL}`);
@@ -249,6 +308,7 @@ describe('exports on demand', () => {
       ['start_time=2025-03-02T00:00:00Z&end_time=2026-04-02T00:00:00Z', 'start_time'],
       ['end_time=2026-04-02T00:00:00Z', 'start_time'],
       [`${MARCH}&wallet_metadata=tier`, 'wallet_metadata'],
+      [`${MARCH}&customer_metadata=tier&customer_metadata=tier`, 'customer_metadata'],
     ]) {
       const { status, body } = await get(`events?${range}`);
       expect(status, range).to.equal(400);

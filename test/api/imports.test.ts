@@ -1,4 +1,5 @@
 /** Imports: uploaded files of each kind, what becomes of their rows, and what is said of those that were refused. docs/rules/imports.md. */
+import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { tryImport } from '../../actions/imports/run-import.ts';
 import { purgeImportFiles } from '../../storage/imports/files.ts';
@@ -266,7 +267,24 @@ describe('imports', () => {
         /stands beside metadata/,
         0,
       ],
-      ['no UTF-8', Buffer.from('external_id\n\xff\n', 'latin1'), { entity: 'CUSTOMERS' }, /not UTF-8/, 0],
+      ['no UTF-8', Buffer.from('external_id\n\xff\n', 'latin1'), { entity: 'CUSTOMERS' }, /line 2: is not UTF-8/, 0],
+      [
+        'no UTF-8 behind good rows',
+        Buffer.from('external_id,name\nl-1,a\nl-2,b\nl-3,J\xfcrgen\n', 'latin1'),
+        { entity: 'CUSTOMERS' },
+        /line 4: is not UTF-8: save the file as UTF-8/,
+        2,
+      ],
+      ['packed', gzipSync('external_id\na\n'), { entity: 'CUSTOMERS' }, /packed with gzip: send it unpacked/, 0],
+      [
+        'UTF-16 with a mark',
+        Buffer.from('\uFEFFexternal_id\na\n', 'utf16le'),
+        { entity: 'CUSTOMERS' },
+        /is UTF-16: save it as UTF-8/,
+        0,
+      ],
+      ['UTF-16', Buffer.from('external_id\na\n', 'utf16le'), { entity: 'CUSTOMERS' }, /is UTF-16/, 0],
+      ['semicolons', 'external_id;name\na;b\n', { entity: 'CUSTOMERS' }, /must be separated by commas/, 0],
       [
         'a quote that stays open',
         'external_id,name\nq-1,a\nq-2,"b\n',
@@ -463,9 +481,22 @@ describe('imports', () => {
       files.serve('/failing.csv', (response) => response.writeHead(500).end());
       const asked = await ask('/failing.csv');
       expect(await run(asked).catch((error: Error) => error.message)).to.match(/500 was answered/);
-      expect((await taskOf(asked)).task_status).to.equal('PROCESSING');
+      const trying = await taskOf(asked);
+      expect(trying.task_status).to.equal('PROCESSING');
+      expect(trying.error_summary).to.match(/500 was answered/);
       await run(asked, { is_last: true }).catch(() => {});
       expect((await taskOf(asked)).task_status).to.equal('FAILED');
+    });
+
+    it('what went wrong is told no more once it has succeeded', async () => {
+      let times = 0;
+      const csv = 'external_id\ntold-no-more\n';
+      files.serve('/again.csv', (response) => (++times === 1 ? response.writeHead(500).end() : response.end(csv)));
+      const asked = await ask('/again.csv');
+      await run(asked).catch(() => {});
+      expect((await taskOf(asked)).error_summary).to.match(/500 was answered/);
+      await run(asked);
+      expect(await taskOf(asked)).to.include({ task_status: 'COMPLETED', error_summary: null });
     });
   });
 

@@ -132,8 +132,58 @@ describe('metrics of OpenTelemetry', () => {
   it('400: nothing of it is usage, and the first is named', async () => {
     const { status, body } = await send(request([point('level')], { aggregationTemporality: 2 }));
     expect(status).to.equal(400);
-    expect(body.details.field).to.equal('tokens');
-    expect(body.message).to.match(/tokens: aggregationTemporality must be delta/);
+    expect(body.details.field).to.equal('resourceMetrics');
+    expect(body.message).to.match(/^resourceMetrics: tokens: aggregationTemporality must be delta/);
+  });
+
+  it('400: keys of another spelling would hold usage that nobody misses', async () => {
+    const { resourceMetrics } = request([point('snake')]);
+    const [{ scopeMetrics }] = resourceMetrics as [{ scopeMetrics: object[] }];
+    const top = await send({ resource_metrics: resourceMetrics });
+    expect([top.status, top.body.message]).to.deep.equal([
+      400,
+      'resource_metrics: is no key of such a request, only resourceMetrics is',
+    ]);
+    const inner = await send({ resourceMetrics: [{ scope_metrics: scopeMetrics }] });
+    expect([inner.status, inner.body.message]).to.deep.equal([
+      400,
+      'resourceMetrics[0].scope_metrics: must be spelt scopeMetrics',
+    ]);
+    expect(await usageOf('snake')).to.equal('0');
+  });
+
+  it('400: a metric of no known kind, with its name', async () => {
+    const metrics = [{ name: 'x', Sum: { dataPoints: [point('unknown')] } }];
+    const { status, body } = await send({ resourceMetrics: [{ scopeMetrics: [{ metrics }] }] });
+    expect([status, body.message]).to.deep.equal([
+      400,
+      'resourceMetrics: x: Sum is no kind of metric: only sum and histogram are taken',
+    ]);
+  });
+
+  it('200: two scopes, and two resources, that differ in attributes alone are two', async () => {
+    const [{ scopeMetrics }] = request([point('shards')]).resourceMetrics as [
+      { scopeMetrics: [{ metrics: object[] }] },
+    ];
+    const { metrics } = scopeMetrics[0];
+    const scope = (shard: string) => ({ name: 'lib', attributes: [{ key: 'shard', value: { stringValue: shard } }] });
+    const resource = (arg: string) => ({
+      attributes: [{ key: 'process.command_args', value: { arrayValue: { values: [{ stringValue: arg }] } } }],
+    });
+    const body = {
+      resourceMetrics: [
+        {
+          scopeMetrics: [
+            { scope: scope('a'), metrics },
+            { scope: scope('b'), metrics },
+          ],
+        },
+        { resource: resource('1'), scopeMetrics: [{ metrics }] },
+        { resource: resource('2'), scopeMetrics: [{ metrics }] },
+      ],
+    };
+    for (const _ of [1, 2]) expect((await send(body)).body).to.deep.equal({ partialSuccess: null });
+    expect(await usageOf('shards')).to.equal('16');
   });
 
   it('400: no OTLP, no JSON', async () => {

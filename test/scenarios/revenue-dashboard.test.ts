@@ -191,6 +191,53 @@ describe('the revenue dashboard', () => {
     expect(after.graph.by_currency).to.deep.equal({ usd: before.graph.by_currency.usd });
   });
 
+  async function saidBy(own: World): Promise<string[]> {
+    const { as_of, summaries } = await own.post('/dashboard/revenue-dashboard', YEAR);
+    expect((await own.post('/dashboard/revenues', {})).as_of).to.equal(as_of);
+    return [as_of, summaries.usd?.total_revenue ?? '0'];
+  }
+
+  it('nothing is missing that was final before `as_of`, also while it is being committed', async () => {
+    const own = await startWorld({ now: '2026-01-01T00:00:00Z' });
+    const { postgres } = own.api.services;
+    await own.plan('Pro', [fixed('30', { invoice_cadence: 'ADVANCE' })]);
+    await own.on('2026-01-05', () => own.subscribe('acme', 'Pro'));
+    await own.finalize();
+    await own.on('2026-01-20');
+    const [{ id, finalized_at }] = await own.invoices('acme');
+    const waiting = await saidBy(own);
+    await streamRevenue(own.api.services);
+    const all = await saidBy(own);
+    own.at('2100-01-01');
+    const transaction = await postgres.transaction();
+    const { rows } = await transaction.raw('select now() as begun');
+    await transaction.raw(`update invoices set invoice_status = 'VOIDED' where id = ?`, [id]);
+    const [during] = await saidBy(own);
+    await transaction.rollback();
+    const [after] = await saidBy(own);
+    await own.stop();
+    expect(finalized_at).to.match(/^2026-01-05T/);
+    expect(waiting).to.deep.equal(['2026-01-05T00:00:00Z', '0']);
+    expect(all).to.deep.equal(['2026-01-20T00:00:00Z', '30']);
+    expect(Date.parse(during!)).to.equal(Date.parse(rows[0].begun));
+    expect(after).to.equal('2100-01-01T00:00:00Z');
+  });
+
+  it('with a clock it is as of where that stood before the advance, until everything is in', async () => {
+    const own = await startWorld({ now: '2026-01-01T00:00:00Z', test_clock: true });
+    await own.plan('Pro', [fixed('30', { invoice_cadence: 'ADVANCE' })]);
+    await own.on('2026-01-05', () => own.subscribe('acme', 'Pro'));
+    await streamRevenue(own.api.services);
+    await own.advance('2026-02-05T00:00:01Z');
+    await own.advance('2026-02-05T03:00:00Z');
+    const waiting = await saidBy(own);
+    await streamRevenue(own.api.services);
+    const all = await saidBy(own);
+    await own.stop();
+    expect(waiting[0]).to.be.oneOf(['2026-01-05T00:00:00Z', '2026-02-05T00:00:01Z']);
+    expect(all).to.deep.equal(['2026-02-05T03:00:00Z', '60']);
+  });
+
   it('is audited: what differs is named, and made anew it does not', async () => {
     expect(await audited()).to.deep.equal([]);
     const { tenant_id, environment_id } = world.api.scope;

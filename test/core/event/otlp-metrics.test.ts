@@ -86,6 +86,21 @@ describe('metrics of OpenTelemetry', () => {
     expect(new Set(others).size).to.equal(others.length);
   });
 
+  it('ids of points without attributes of a scope stay what they were', () => {
+    const { events } = read([sum([point()])], [text('service.name', 'gateway')]);
+    expect(events[0]!.identity).to.equal(
+      JSON.stringify([
+        ['["service.name",{"stringValue":"gateway"}]'],
+        '',
+        '',
+        'calls',
+        ['["external_customer_id",{"stringValue":"acme"}]', '["region",{"stringValue":"eu"}]'],
+        POINT.startTimeUnixNano,
+        POINT.timeUnixNano,
+      ]),
+    );
+  });
+
   const REFUSED: [what: string, metric: object, why: RegExp][] = [
     ['cumulative', sum([point()], { aggregationTemporality: 2 }), /aggregationTemporality must be delta/],
     ['no temporality', sum([point()], { aggregationTemporality: undefined }), /must be delta/],
@@ -98,6 +113,9 @@ describe('metrics of OpenTelemetry', () => {
     ['no value', sum([point({ asInt: undefined })]), /must be a number/],
     ['not a number', sum([point({ asInt: undefined, asDouble: 'NaN' })]), /must be a number/],
     ['digits lost', sum([point({ asInt: 2 ** 53 })]), /must be a number/],
+    ['a value below 0', sum([point({ asInt: '-4' })]), /below 0 is no usage/],
+    ['a fraction below 0', sum([point({ asInt: undefined, asDouble: -0.5 })]), /below 0 is no usage/],
+    ['a kind that nobody knows', { name: 'x', Sum: { dataPoints: [point()] } }, /Sum is no kind of metric/],
     ['a histogram without a sum', histogram({ sum: undefined }), /sum must be a number/],
     ['a name of ours', sum([point({ attributes: [...POINT.attributes, text('value', 'x')] })]), /attribute value/],
     [

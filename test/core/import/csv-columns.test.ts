@@ -19,6 +19,9 @@ describe('the columns of a CSV file', () => {
     [['external_id', 'external_id'], /external_id: stands twice/],
     [['extrenal_id'], /extrenal_id: is no column of such a file: external_id, name, metadata/],
     [['metadata', 'metadata.a'], /metadata.a: stands beside metadata/],
+    [['external_id;name;metadata.tier'], /header: separates columns by semicolons: they must be separated by commas/],
+    [['external_id\tname'], /separates columns by tabs/],
+    [['what;ever'], /what;ever: is no column/],
     [['.a'], /\.a: is no column/],
     [Array.from({ length: 1_001 }, (_, i) => `metadata.${i}`), /more than 1000 columns/],
   ];
