@@ -122,6 +122,8 @@ describe('audit of the reservations', () => {
     expect(await both()).to.deep.equal([['reservation_id_taken'], ['reservation_id_taken']]);
     await voided(`${other}:2`);
     expect(await both()).to.deep.equal([[], []]);
+    // The audit knows of a correction once somebody has asked for it; usage once it is applied.
+    await world.settle();
     const counted = await world.get(`/customers/usage?customer_lookup_key=acme`);
     expect(counted.features[0].current_usage).to.equal('18');
   });
