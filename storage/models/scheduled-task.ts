@@ -16,11 +16,13 @@ export class ScheduledTaskModel extends ScopedModel {
 
 export type DueTask = { readonly id: string; readonly tenant_id: string; readonly environment_id: string };
 
-/** Those whose next range was over at this instant, of all tenants; who waits longest comes first. */
+/** Those whose next range was over at this instant: of each tenant in turn, so that none waits for who has many to catch up; of one, who waits longest comes first. */
 export async function dueScheduledTasks(database: Database, over_at: Date, limit: number): Promise<DueTask[]> {
   const { rows } = await database.raw(
-    `select id, tenant_id, environment_id from scheduled_tasks
-      where enabled and status = 'published' and next_end <= ? order by next_end, id limit ?`,
+    `select id, tenant_id, environment_id from (
+       select id, tenant_id, environment_id, next_end, row_number() over (partition by tenant_id order by next_end, id) as turn
+         from scheduled_tasks where enabled and status = 'published' and next_end <= ?) as due
+      order by turn, next_end, id limit ?`,
     [over_at.toISOString(), limit],
   );
   return rows;

@@ -12,6 +12,7 @@ import { parquetReadObjects } from 'hyparquet';
 import S3rver from 's3rver';
 import { addDueExports } from '../../actions/exports/due-exports.ts';
 import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
+import { dueScheduledTasks } from '../../storage/models/scheduled-task.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
@@ -163,6 +164,28 @@ describe('scheduled exports', () => {
         (await refusal(path ? 'POST' : 'PUT', `/tasks/scheduled/${scheduled.id}${path}`, path ? {} : { enabled: true }))
           .code,
       ).to.equal('invalid_operation');
+  });
+
+  it('of each tenant in turn: who has many to catch up keeps nobody waiting', async () => {
+    const { postgres } = world.api.services;
+    const { id } = await schedule();
+    const row = await postgres('scheduled_tasks').where({ id }).first();
+    const copy = (own: string, tenant_id: string, next_end: string) => {
+      const job_config = JSON.stringify(row.job_config);
+      return postgres('scheduled_tasks').insert({
+        ...row,
+        job_config,
+        id: own,
+        tenant_id,
+        next_start: '2018-01-01T00:00:00Z',
+        next_end,
+      });
+    };
+    for (const nth of [1, 2, 3]) await copy(`many_${nth}`, 'tenant_many', `2019-01-0${nth}T00:00:00Z`);
+    await copy('one', 'tenant_one', '2020-01-01T00:00:00Z');
+    const due = await dueScheduledTasks(postgres, new Date('2020-06-01T00:00:00Z'), 3);
+    expect(due.map((one) => one.id)).to.deep.equal(['many_1', 'one', 'many_2']);
+    await postgres('scheduled_tasks').whereIn('tenant_id', ['tenant_many', 'tenant_one']).delete();
   });
 
   it('S3: whole, packed, with columns of the metadata, behind an address that is signed', async () => {
