@@ -19,7 +19,14 @@ export type Guard = {
 
 /** Of `https:` or `http:`. A connection is for one request. */
 export function guardedAgent(protocol: string, guard: Guard): HttpAgent | HttpsAgent {
-  return protocol === 'https:' ? new GuardedHttpsAgent(guard) : new GuardedHttpAgent(guard);
+  const { allowed_addresses = [] } = guard;
+  const settings = { keepAlive: false, allowIPAddressList: [...allowed_addresses], lookup: guardedLookup(guard) };
+  const agent =
+    protocol === 'https:' ? new RequestFilteringHttpsAgent(settings) : new RequestFilteringHttpAgent(settings);
+  const connect = agent.createConnection.bind(agent);
+  agent.createConnection = (options: TcpNetConnectOpts, listener?: Listener) =>
+    refused(options, guard, listener) ?? connect(options, listener);
+  return agent;
 }
 
 const REFUSAL = /^DNS lookup .* is not allowed/;
@@ -30,33 +37,6 @@ export function isRefusal(error: unknown): boolean {
 }
 
 type Listener = (error: Error | null, socket: Duplex) => void;
-
-class GuardedHttpAgent extends RequestFilteringHttpAgent {
-  readonly #guard: Guard;
-  constructor(guard: Guard) {
-    super(settingsOf(guard));
-    this.#guard = guard;
-  }
-  override createConnection(options: TcpNetConnectOpts, listener?: Listener): Duplex | Socket {
-    return refused(options, this.#guard, listener) ?? super.createConnection(options, listener);
-  }
-}
-
-class GuardedHttpsAgent extends RequestFilteringHttpsAgent {
-  readonly #guard: Guard;
-  constructor(guard: Guard) {
-    super(settingsOf(guard));
-    this.#guard = guard;
-  }
-  override createConnection(options: TcpNetConnectOpts, listener?: Listener): Duplex | Socket {
-    return refused(options, this.#guard, listener) ?? super.createConnection(options, listener);
-  }
-}
-
-function settingsOf(guard: Guard) {
-  const { allowed_addresses = [] } = guard;
-  return { keepAlive: false, allowIPAddressList: [...allowed_addresses], lookup: guardedLookup(guard) };
-}
 
 /** Of an address itself nobody asks for a name. */
 function refused({ host = '' }: TcpNetConnectOpts, { allowed_addresses }: Guard, listener?: Listener): Socket | null {

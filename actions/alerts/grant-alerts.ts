@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { EXHAUSTED, usageRatio } from '../../core/alert/grant.ts';
 import { alikeGrants, type GrantNow } from '../../core/entitlement/grants.ts';
-import { ID_PREFIX } from '../../core/id.ts';
+import { formatId } from '../../core/id.ts';
 import type { Scope } from '../../core/scope.ts';
 import { holdAlertsOf } from '../../storage/alert-states.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
@@ -83,15 +83,10 @@ async function tellGrant(transaction: Transaction, { source, grant, reading }: L
   return true;
 }
 
-const NAME_LENGTH = 26;
-/** Those of other ids. */
-const LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
-
 /** A grant is no record: whoever looks at it names it the same. */
 function nameOf({ subscription, entitlement_id }: HeldSource, start: number): string {
-  const hash = createHash('sha256')
-    .update(JSON.stringify([subscription.id, entitlement_id, start]))
+  const bytes = createHash('sha256')
+    .update(JSON.stringify([subscription.id, entitlement_id]))
     .digest();
-  const letters = Array.from(hash.subarray(0, NAME_LENGTH), (byte) => LETTERS[byte % LETTERS.length]!);
-  return `${ID_PREFIX.entitlement_grant}_${letters.join('')}`;
+  return formatId('entitlement_grant', start, bytes);
 }

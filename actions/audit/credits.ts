@@ -23,6 +23,6 @@ export async function sampleCredits({ postgres }: Pick<Stores, 'postgres'>, foun
   for (const fault of await creditFaults(postgres, { wallets, limit: FAULTS_MAX })) found(findingOf(fault));
 }
 
-function findingOf({ kind, id, stated, posted }: CreditFault) {
-  return { kind, count: 1, what: `${id} says ${stated}, and ${posted} was posted` };
+function findingOf({ kind, id, stated, found }: CreditFault) {
+  return { kind, count: 1, what: `${id} says ${stated}, and ${found} was posted` };
 }

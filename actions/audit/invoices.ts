@@ -8,8 +8,8 @@ import {
   invoiceFaults,
   invoiceSums,
   someCounters,
-  someInvoices,
 } from '../../storage/audit/invoices.ts';
+import { someOf } from '../../storage/audit/questions.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Found } from './findings.ts';
 
@@ -24,7 +24,7 @@ export async function auditInvoices({ postgres }: Pick<Stores, 'postgres'>, foun
 
 /** Of some invoices and of the numbers of some counters, all the time. */
 export async function sampleInvoices({ postgres }: Pick<Stores, 'postgres'>, found: Found): Promise<void> {
-  const invoices = await someInvoices(postgres, SAMPLE);
+  const invoices = await someOf(postgres, 'invoices', SAMPLE);
   const counters = await someCounters(postgres, COUNTERS);
   for (const fault of await invoiceFaults(postgres, { invoices, counters, limit: FAULTS_MAX })) found(findingOf(fault));
 }

@@ -5,6 +5,7 @@
 import { reservationIn } from '../../core/event/accept.ts';
 import { identityHashOf } from '../../core/event/identity.ts';
 import { isCommitted } from '../../core/reservation/event.ts';
+import { someOf } from '../../storage/audit/questions.ts';
 import {
   type AuditedReservation,
   correctedAmong,
@@ -15,7 +16,6 @@ import {
   reservationSums,
   reservationsNamed,
   reservedIdentities,
-  someReservations,
 } from '../../storage/audit/reservations.ts';
 import { findIdentities, type IdentityRow } from '../../storage/events/identities.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -46,7 +46,7 @@ export async function auditReservations(stores: AuditStores, found: Found): Prom
 /** Of some, and of their pools, all the time. */
 export async function sampleReservations(stores: AuditStores, found: Found): Promise<void> {
   const { postgres, clickhouse } = stores;
-  const ids = await someReservations(postgres, SAMPLE);
+  const ids = await someOf(postgres, 'reservations', SAMPLE);
   for (const fault of await reservationFaults(postgres, { ids, limit: FAULTS_MAX })) found(findingOf(fault));
   const names = [...(await reservationsNamed(postgres, ids)).values()].flatMap(eventsNamed);
   const asked = new Set(names.map(keyOfEvent));

@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import { FarthingError } from '../../core/error.ts';
+import { someOf } from '../../storage/audit/questions.ts';
 import {
-  someTasks,
   type TaskFault,
   type TaskSums,
   taskFaults,
@@ -37,7 +37,7 @@ export async function auditTasks(
 
 /** Of those made last and of some by chance, all the time; no file is read. */
 export async function sampleTasks({ postgres }: Postgres, found: Found): Promise<void> {
-  const ids = await someTasks(postgres, SAMPLE);
+  const ids = await someOf(postgres, 'tasks', SAMPLE);
   for (const fault of await taskFaults(postgres, { ids, limit: FAULTS_MAX })) found(findingOf(fault));
 }
 

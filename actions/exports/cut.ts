@@ -7,9 +7,9 @@ import { instantOf, usOf } from '../../core/time/instant.ts';
 import { type Cut, type CutParts, isNoted, knownSince, numberArrivals } from '../../storage/exports/cuts.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { giveCut, scheduledFiles, TaskModel } from '../../storage/models/task.ts';
-import { nextOffsets } from '../../storage/progress/slice-state.ts';
+import { nextOffsets, offsetsText } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
-import type { Database, Stores, Transaction } from '../../storage/stores.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
 
 /** Null of a file that somebody asked for: it has what happened in its range, whenever that came. */
 export async function cutOf(
@@ -36,15 +36,9 @@ export async function cutOf(
 /** With it each file before it that was not begun: what came since is in the first of them. */
 async function cutNow(database: Transaction, task: TaskModel): Promise<Cut> {
   const number = await numberArrivals(database, task);
-  const offsets = Object.fromEntries(
-    Array.from(await storedUntil(database), ([partition, offset]) => [String(partition), String(offset)]),
-  );
+  const offsets = offsetsText(nextOffsets(await readProgress(database)));
   await giveCut(database, task, { number, offsets });
   return { number, offsets };
-}
-
-async function storedUntil(database: Database): Promise<Map<number, bigint>> {
-  return nextOffsets(await readProgress(database));
 }
 
 function cutOfTask({ cut_number, cut_offsets }: TaskModel): Cut {

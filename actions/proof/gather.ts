@@ -14,6 +14,7 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { definitionAt } from '../../storage/progress/meter-versions.ts';
+import { offsetsText } from '../../storage/progress/slice-state.ts';
 import type { Database } from '../../storage/stores.ts';
 import { countedOf } from '../billing/billable-items.ts';
 import { withLines } from '../billing/invoice-records.ts';
@@ -69,7 +70,7 @@ async function countingOf(database: Database, scope: Scope, line: InvoiceLineIte
     window_start,
     window_end,
     marks: marksOf(high_water, stop),
-    ends: Object.fromEntries(Array.from(stop, ([partition, offset]) => [partition, String(offset)])),
+    ends: offsetsText(stop),
   };
   const { customers, marks } = counted;
   const source = JSON.stringify([event_name.trim(), customers, window_start, window_end, marks]);

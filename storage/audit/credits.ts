@@ -3,40 +3,37 @@
  * statement, so of one moment, while credits move; of all tenants, or of some wallets.
  */
 import type { Database } from '../stores.ts';
+import { type Fault, faultsOf } from './questions.ts';
 
-export type CreditFault = {
-  readonly kind: 'credits_unbalanced' | 'lot_differs' | 'wallet_differs' | 'movement_differs';
-  readonly id: string;
-  readonly stated: string;
-  readonly posted: string;
-};
+/** `found` is what was posted. */
+export type CreditFault = Fault<'credits_unbalanced' | 'lot_differs' | 'wallet_differs' | 'movement_differs'>;
 
 /** Null: all wallets. */
 export type Wallets = readonly string[] | null;
 
-const OF = (column: string) => `(?::text[] is null or ${column} = any(?::text[]))`;
+const OF = (column: string) => `(:wallets::text[] is null or ${column} = any(:wallets::text[]))`;
 
 const QUESTIONS: Readonly<Record<CreditFault['kind'], string>> = {
   credits_unbalanced: `
-    select t.id, '0' as stated, coalesce(sum(p.credits)::text, 'nothing') as posted
+    select t.id, '0' as stated, coalesce(sum(p.credits)::text, 'nothing') as found
       from ledger_transactions t left join ledger_postings p on p.transaction_id = t.id
-     where ?::text[] is null or t.id in (select transaction_id from ledger_postings where wallet_id = any(?::text[]))
+     where :wallets::text[] is null or t.id in (select transaction_id from ledger_postings where wallet_id = any(:wallets::text[]))
      group by t.id having sum(p.credits) is distinct from 0`,
   lot_differs: `
-    select w.id, w.credits_available::text as stated, coalesce(p.credits, 0)::text as posted
+    select w.id, w.credits_available::text as stated, coalesce(p.credits, 0)::text as found
       from wallet_transactions w
       left join (select lot_id, sum(credits) as credits from ledger_postings where account = 'lot' group by lot_id) p on p.lot_id = w.id
      where w.credits_available <> coalesce(p.credits, 0) and ${OF('w.wallet_id')}`,
   wallet_differs: `
     select w.id, format('%s credits, %s owed, %s in money', w.credit_balance, w.credits_owed, w.balance) as stated,
-           format('%s credits, %s owed', coalesce(p.credits, 0), coalesce(p.owed, 0)) as posted
+           format('%s credits, %s owed', coalesce(p.credits, 0), coalesce(p.owed, 0)) as found
       from wallets w
       left join (select wallet_id, sum(credits) as credits, -coalesce(sum(credits) filter (where account = 'overdraft'), 0) as owed
                    from ledger_postings where account in ('lot', 'overdraft') group by wallet_id) p on p.wallet_id = w.id
      where (w.credit_balance <> coalesce(p.credits, 0) or w.credits_owed <> coalesce(p.owed, 0)
             or w.balance <> round(w.credit_balance * w.conversion_rate, 18)) and ${OF('w.id')}`,
   movement_differs: `
-    select w.id, format('%s %s %s', w.transaction_status, w.type, w.credit_amount) as stated, coalesce(p.credits, 0)::text as posted
+    select w.id, format('%s %s %s', w.transaction_status, w.type, w.credit_amount) as stated, coalesce(p.credits, 0)::text as found
       from wallet_transactions w
       left join (select wallet_transaction_id, sum(credits) as credits from ledger_postings where account in ('lot', 'overdraft')
                   group by wallet_transaction_id) p on p.wallet_transaction_id = w.id
@@ -46,16 +43,8 @@ const QUESTIONS: Readonly<Record<CreditFault['kind'], string>> = {
 };
 
 /** The first so many of each kind. */
-export async function creditFaults(
-  database: Database,
-  { wallets, limit }: { wallets: Wallets; limit: number },
-): Promise<CreditFault[]> {
-  const found: CreditFault[] = [];
-  for (const [kind, question] of Object.entries(QUESTIONS) as [CreditFault['kind'], string][]) {
-    const { rows } = await database.raw(`${question} order by 1 limit ?`, [wallets, wallets, limit] as never);
-    found.push(...rows.map((row: Omit<CreditFault, 'kind'>) => ({ kind, ...row })));
-  }
-  return found;
+export function creditFaults(database: Database, asked: { wallets: Wallets; limit: number }): Promise<CreditFault[]> {
+  return faultsOf(database, QUESTIONS, asked);
 }
 
 export type CreditSums = { wallets: number; lots: number; postings: number };

@@ -4,13 +4,9 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
+import { type Fault, faultsOf } from './questions.ts';
 
-export type InvoiceFault = {
-  readonly kind: InvoiceFaultKind;
-  readonly id: string;
-  readonly stated: string;
-  readonly found: string;
-};
+export type InvoiceFault = Fault<InvoiceFaultKind>;
 export type InvoiceFaultKind =
   | 'invoice_lines_differ'
   | 'invoice_total_differs'
@@ -158,16 +154,11 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
 };
 
 /** The first so many of each kind. */
-export async function invoiceFaults(
+export function invoiceFaults(
   database: Database,
   { invoices, counters = [], limit }: { invoices: Invoices; counters?: readonly string[]; limit: number },
 ): Promise<InvoiceFault[]> {
-  const found: InvoiceFault[] = [];
-  for (const [kind, question] of Object.entries(QUESTIONS) as [InvoiceFaultKind, string][]) {
-    const { rows } = await database.raw(`${question} order by 1 limit :limit`, { invoices, counters, limit } as never);
-    found.push(...rows.map((row: Omit<InvoiceFault, 'kind'>) => ({ kind, ...row })));
-  }
-  return found;
+  return faultsOf(database, QUESTIONS, { invoices, counters, limit });
 }
 
 export type InvoiceSums = { invoices: number; invoice_lines: number; payments: number; credit_notes: number };
@@ -189,15 +180,6 @@ export async function someCounters(database: Database, count: number): Promise<s
     `select concat_ws(' ', tenant_id, environment_id, token) as id from invoice_numbers
       where last_number <= ? order by random() limit ?`,
     [NUMBERS_MAX, count],
-  );
-  return rows.map(({ id }: { id: string }) => id);
-}
-
-/** Those that were made last, and some by chance. */
-export async function someInvoices(database: Database, count: number): Promise<string[]> {
-  const { rows } = await database.raw(
-    `(select id from invoices order by id desc limit ?) union (select id from invoices tablesample system (1) limit ?)`,
-    [count, count],
   );
   return rows.map(({ id }: { id: string }) => id);
 }

@@ -9,13 +9,9 @@ import type { Scope } from '../../core/scope.ts';
 import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
 import type { IdentityRow } from '../events/identities.ts';
 import type { Database } from '../stores.ts';
+import { type Fault, faultsOf } from './questions.ts';
 
-export type ReservationFault = {
-  readonly kind: 'pool_differs' | 'reservation_differs';
-  readonly id: string;
-  readonly stated: string;
-  readonly found: string;
-};
+export type ReservationFault = Fault<'pool_differs' | 'reservation_differs'>;
 
 /** Null: all reservations, and all pools; else these, and theirs. */
 export type Reservations = readonly string[] | null;
@@ -48,25 +44,11 @@ const QUESTIONS: Readonly<Record<ReservationFault['kind'], string>> = {
 };
 
 /** The first so many of each kind. */
-export async function reservationFaults(
+export function reservationFaults(
   database: Database,
-  { ids, limit }: { ids: Reservations; limit: number },
+  asked: { ids: Reservations; limit: number },
 ): Promise<ReservationFault[]> {
-  const found: ReservationFault[] = [];
-  for (const [kind, question] of Object.entries(QUESTIONS) as [ReservationFault['kind'], string][]) {
-    const { rows } = await database.raw(`${question} order by 1 limit :limit`, { ids, limit } as never);
-    found.push(...rows.map((row: Omit<ReservationFault, 'kind'>) => ({ kind, ...row })));
-  }
-  return found;
-}
-
-/** Those that were made last, and some by chance. */
-export async function someReservations(database: Database, count: number): Promise<string[]> {
-  const { rows } = await database.raw(
-    `(select id from reservations order by id desc limit ?) union (select id from reservations tablesample system (1) limit ?)`,
-    [count, count],
-  );
-  return rows.map(({ id }: { id: string }) => id);
+  return faultsOf(database, QUESTIONS, asked);
 }
 
 export type AuditedReservation = Scope & CommittedEvents & Pick<Reservation, 'id' | 'reservation_status'>;

@@ -3,13 +3,9 @@
  * an import against its report, and the files of a schedule against each other. Each question is one statement, so of one moment.
  */
 import type { Database } from '../stores.ts';
+import { type Fault, faultsOf } from './questions.ts';
 
-export type TaskFault = {
-  readonly kind: 'export_ranges_differ' | 'export_counts_differ' | 'import_report_differs';
-  readonly id: string;
-  readonly stated: string;
-  readonly found: string;
-};
+export type TaskFault = Fault<'export_ranges_differ' | 'export_counts_differ' | 'import_report_differs'>;
 
 /** Null: all tasks; else these. */
 export type Tasks = readonly string[] | null;
@@ -57,25 +53,8 @@ const QUESTIONS: Readonly<Record<TaskFault['kind'], string>> = {
 };
 
 /** The first so many of each kind. */
-export async function taskFaults(
-  database: Database,
-  { ids, limit }: { ids: Tasks; limit: number },
-): Promise<TaskFault[]> {
-  const found: TaskFault[] = [];
-  for (const [kind, question] of Object.entries(QUESTIONS) as [TaskFault['kind'], string][]) {
-    const { rows } = await database.raw(`${question} order by 1 limit :limit`, { ids, limit } as never);
-    found.push(...rows.map((row: Omit<TaskFault, 'kind'>) => ({ kind, ...row })));
-  }
-  return found;
-}
-
-/** Those that were made last, and some by chance. */
-export async function someTasks(database: Database, count: number): Promise<string[]> {
-  const { rows } = await database.raw(
-    `(select id from tasks order by id desc limit ?) union (select id from tasks tablesample system (1) limit ?)`,
-    [count, count],
-  );
-  return rows.map(({ id }: { id: string }) => id);
+export function taskFaults(database: Database, asked: { ids: Tasks; limit: number }): Promise<TaskFault[]> {
+  return faultsOf(database, QUESTIONS, asked);
 }
 
 export type TaskSums = { readonly exports: number; readonly imports: number; readonly scheduled_tasks: number };

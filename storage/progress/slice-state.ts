@@ -53,6 +53,11 @@ export function nextOffsets(progress: readonly SliceState[]): Map<number, bigint
   return new Map(progress.map(({ partition, next_offset }) => [partition, next_offset]));
 }
 
+/** By partition, as they are kept in a record. */
+export function offsetsText(offsets: ReadonlyMap<number, bigint>): Record<string, string> {
+  return Object.fromEntries(Array.from(offsets, ([partition, offset]) => [String(partition), String(offset)]));
+}
+
 export function stateOf(row: Record<string, string | number | boolean | null>): SliceState {
   const offset = (value: string | number | boolean | null | undefined) =>
     value === null || value === undefined ? null : BigInt(value);

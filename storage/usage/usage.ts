@@ -25,7 +25,7 @@ import { countRawEvents, type LogPlace } from '../events/raw-events.ts';
 import { monthStart } from '../events/tables.ts';
 import { currentNotes } from '../kept/noting.ts';
 import type { EventLog, PartitionLag } from '../log/log.ts';
-import { type SliceState } from '../progress/slice-state.ts';
+import { offsetsText, type SliceState } from '../progress/slice-state.ts';
 import type { Stores } from '../stores.ts';
 import { TogetherByKey } from '../together.ts';
 import { finished } from '../turns.ts';
@@ -86,7 +86,7 @@ async function countedBy(asking: Asking): Promise<Omit<UsageReport, 'as_of'> | n
   const answers = await Promise.all(parts.map((part, index) => answerOf(meter, part, found[index]!.cells)));
   return {
     usage: usageOf(answers),
-    high_water: Object.fromEntries([...snapshot.before].map(([partition, offset]) => [partition, String(offset)])),
+    high_water: offsetsText(snapshot.before),
     meter_version: asking.began.counter.version,
     from: wants_raw ? 'raw' : 'buckets',
   };
