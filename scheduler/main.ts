@@ -18,7 +18,6 @@ import { sealingWith } from '../storage/sealing.ts';
 import type { Stores } from '../storage/stores.ts';
 import { inTrace } from '../tracing/spans.ts';
 import { type Job, type JobReport, LANES, type Lane, type Work } from './job.ts';
-import { addDueExportsJob } from './jobs/add-due-exports.ts';
 import { advanceTestClockWork } from './jobs/advance-test-clock.ts';
 import { auditSampleJob } from './jobs/audit-sample.ts';
 import { billThresholdWork } from './jobs/bill-threshold.ts';
@@ -110,7 +109,6 @@ export function jobsOf(services: SchedulerServices): Job[] {
     auditSampleJob(services, FIVE_MINUTES),
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
     streamRevenueJob(services, TWO_SECONDS),
-    addDueExportsJob(services, { every_seconds: MINUTE, delay_seconds: services.config.EXPORT_DELAY_SECONDS }),
     ...eventJobs(services),
   ];
 }
