@@ -177,7 +177,7 @@ describe('a clock for an environment that has schedules', () => {
         const clock = { id: 'a clock', tenant_id, environment_id, progress: { instants: 0, done: {} } };
         await held('test_clocks').insert({ ...clock, frozen_time: at, advanced_from: at, advanced_at: at });
       })
-      .finally(() => looking);
+      .finally(async () => void (await looking));
     expect(await looking).to.deep.equal({ done: { exports: 0 }, waiting: [], failed: [] });
     await postgres('test_clocks').where({ id: 'a clock' }).delete();
   });
