@@ -109,14 +109,35 @@ class ObjectOfS3 {
     try {
       await within({ ms: this.#times.complete, ask });
     } catch (error) {
-      const found = await this.#look().catch(() => null);
+      const found = await this.#look().catch((unseen: Error) => {
+        throw this.#mayBeThere(error, unseen);
+      });
       if (found === null || !isOf(upload, found)) throw error;
     }
   }
 
-  #look(): Promise<HeadObjectCommandOutput> {
+  /** Null where nothing is; what may not be looked at is neither there nor not. */
+  #look(): Promise<HeadObjectCommandOutput | null> {
     const asked = new this.#library.HeadObjectCommand(this.#at);
-    return within({ ms: this.#times.plain, ask: (abortSignal) => this.#client.send(asked, { abortSignal }) });
+    const ask = (abortSignal: AbortSignal) =>
+      this.#client.send(asked, { abortSignal }).catch((error: S3Failure) => {
+        if (error.$metadata?.httpStatusCode === 404) return null;
+        throw error;
+      });
+    return within({ ms: this.#times.plain, ask });
+  }
+
+  /** What completing it came to, and that nobody knows whether it is there all the same. */
+  #mayBeThere(error: unknown, unseen: Error): unknown {
+    if (!(error instanceof FarthingError)) return error;
+    const { code, message, details, http_status_code } = error;
+    const { Bucket, Key } = this.#at;
+    const isRefused = unseen instanceof FarthingError && unseen.http_status_code < 500;
+    const why = isRefused
+      ? 'these credentials may not look (s3:GetObject)'
+      : `asking after it failed: ${unseen.message}`;
+    const text = `${message}; the file may be there all the same, whole, as s3://${Bucket}/${Key}: ${why}`;
+    return new FarthingError(code, text, { details, http_status_code, cause: error });
   }
 
   /** However long it is: whoever reads it stops where it ought to end. */
