@@ -37,10 +37,11 @@ const UNFINISHED = (task: string, run: string) => `tasks ${task} join workflow_r
         and ${run}.workflow_status = 'Running' and ${run}.workflow_type = '${EXPORT}'`;
 const OPEN = (task: string) => `${task}.task_status in ('PENDING', 'PROCESSING')`;
 
-/**
- * Whether a file is being written. What three tries could not write, seconds apart, may take as long as its store likes: of a schedule that has
- * such a file none is waited for.
- */
+/** What three tries could not write, seconds apart, or one not in its turn, may take as long as its store likes. */
+const PUT_OFF = (run: string) =>
+  `(${run}.error is not null and ${run}.attempt >= 3 or ${run}.task_queue = 'slow-export')`;
+
+/** Whether a file is being written; of a schedule that has one that is put off none is waited for. */
 function isWriting(database: Database, { tenant_id, environment_id }: Scope): Knex.Raw {
   return database.raw(
     `exists (select from ${UNFINISHED('t', 'w')}
@@ -48,7 +49,7 @@ function isWriting(database: Database, { tenant_id, environment_id }: Scope): Kn
                 and not exists (select from ${UNFINISHED('put_off', 'r')}
                                  where put_off.tenant_id = t.tenant_id and put_off.environment_id = t.environment_id
                                    and put_off.scheduled_task_id = t.scheduled_task_id and ${OPEN('put_off')}
-                                   and r.error is not null and r.attempt >= 3))`,
+                                   and ${PUT_OFF('r')}))`,
     [tenant_id, environment_id],
   );
 }

@@ -6,6 +6,7 @@
 import { FarthingError, notAllowed, unavailable } from '../../core/error.ts';
 import { moveTask } from '../../core/task/record.ts';
 import { type Microseconds, parseEventTime, usOf } from '../../core/time/instant.ts';
+import { mayPass } from '../../core/workflow/record.ts';
 import type { CutParts } from '../../storage/exports/cuts.ts';
 import { forgetParts } from '../../storage/exports/parts.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
@@ -13,19 +14,38 @@ import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { freshness } from '../../storage/usage/usage.ts';
-import { type Attempt, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
+import { type Attempt, completeRun, goOnAs, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
 import { cutOf } from './cut.ts';
 import { destinationOf, type ExportSettings, fileName, keyOf } from './destinations.ts';
 import { exportFile, type FileAsked } from './export-file.ts';
 import { EXPORT_KINDS } from './kinds.ts';
+import { SLOW_EXPORT_TASK } from './scheduled-tasks.ts';
 import { contentType, type Writing, type Written, writeInParts } from './write-in-parts.ts';
 
 type Outcome = 'completed' | 'failed';
-type Performing = Attempt & { readonly settings: ExportSettings };
+type Performing = Attempt & {
+  readonly settings: ExportSettings;
+  /** Ends its turn among the others, which wait for its place; null where it has as long as it takes. */
+  readonly turn: AbortSignal | null;
+};
 
-export function tryExport(stores: Stores, place: RunPlace, how: Performing): Promise<Outcome> {
-  return tryRun(stores, place, how, () => performOnce(stores, place, how));
+/** `overtaken`: it goes on in another job. */
+export async function tryExport(stores: Stores, place: RunPlace, how: Performing): Promise<Outcome | 'overtaken'> {
+  let isElsewhere = false;
+  const outcome = await tryRun(stores, place, how, async () => {
+    try {
+      return await performOnce(stores, place, how);
+    } catch (error) {
+      if (!how.turn?.aborted || !mayPass(error)) throw error;
+      await goOnAs(stores, place, { task: SLOW_EXPORT_TASK, why: TAKES_LONG, now: how.clock() });
+      isElsewhere = true;
+      return 'completed';
+    }
+  });
+  return isElsewhere ? 'overtaken' : outcome;
 }
+
+const TAKES_LONG = 'it takes long, and is begun anew where it keeps no other waiting';
 
 async function performOnce(stores: Stores, place: RunPlace, how: Performing): Promise<Outcome> {
   const begun = await begin(stores, place, how);

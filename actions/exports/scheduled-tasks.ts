@@ -28,6 +28,8 @@ export type NewScheduledTask = Pick<
 type Scheduled = Pick<ScheduledTask, 'entity_type' | 'job_config'>;
 
 export const EXPORT_TASK = 'export';
+/** Of those that have had their turn. */
+export const SLOW_EXPORT_TASK = 'slow-export';
 
 /** What one must be allowed to read to have it exported. */
 export function readsOfSchedule({ entity_type, job_config }: Scheduled): readonly Entity[] {
