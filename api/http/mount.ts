@@ -27,7 +27,7 @@ export function mountRoutes(routes: readonly Route[], services: Services): Route
   const router = Router({ caseSensitive: true });
   const mounted = routes.map((route) => ({ ...route, readable: readableKeys(route, routes) }));
   for (const route of mounted.sort(staticFirst)) {
-    const bytes = readBytes(route.raw_body ? RAW_BODY_LIMIT : BODY_LIMIT);
+    const bytes = readBytes(route.body_limit ?? (route.raw_body ? RAW_BODY_LIMIT : BODY_LIMIT));
     router[route.method](route.path, async (request, response, next) => {
       response.locals.route = route.path;
       const context = await contextOf(route, request, response, services);

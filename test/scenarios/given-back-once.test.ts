@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { billDuePeriods } from '../../actions/billing/bill-period.ts';
+import { createPayment } from '../../actions/payments/create-payment.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 type Answer = any;
@@ -291,6 +292,61 @@ describe('what was charged is given back once', () => {
       // 99 were used, of which 7 are on the invoice of February.
       const again = await ask('POST', `/invoices/${first.id}/recalculate?finalize=true`);
       expect(again.body.total, again.text).to.equal('92');
+    });
+  });
+
+  /** docs/rules/payments.md, "Making a payment": who presses twice pays, and gives back, once. */
+  describe('equal requests without a key', () => {
+    const oneOff = async (customer: string) => {
+      await world.customer(customer);
+      const amounts = {
+        currency: 'usd',
+        amount_due: '100',
+        total: '100',
+        subtotal: '100',
+        invoice_status: 'FINALIZED',
+      };
+      return world.post('/invoices', { customer_id: world.id(`customer ${customer}`), ...amounts });
+    };
+    const half = (invoice: Answer) => ({
+      destination_type: 'INVOICE',
+      destination_id: invoice.id,
+      payment_method_type: 'OFFLINE',
+      amount: '50',
+      currency: 'usd',
+    });
+
+    it('within a minute are one, also where the minute of the clock changes between them', async () => {
+      world.at('2026-01-01T00:00:00Z');
+      const invoice = await oneOff('twice');
+      const at = (instant: string, method: string, path: string, body: object) => {
+        world.at(instant);
+        return ask(method, path, body);
+      };
+      const first = await at('2026-01-01T00:00:59.950Z', 'POST', '/payments', half(invoice));
+      const again = await at('2026-01-01T00:01:00.050Z', 'POST', '/payments', half(invoice));
+      expect(again.body.id).to.equal(first.body.id);
+      const refund = `/payments/${first.body.id}/refund`;
+      for (const instant of ['2026-01-01T00:01:59.950Z', '2026-01-01T00:02:00.050Z'])
+        expect((await at(instant, 'POST', refund, { amount: '20' })).body.refunded_amount).to.equal('20');
+      expect((await at('2026-01-01T00:02:59.950Z', 'POST', refund, { amount: '20' })).body.refunded_amount).to.equal(
+        '40',
+      );
+      const later = await at('2026-01-01T00:03:00.000Z', 'POST', '/payments', half(invoice));
+      expect(later.body.id, later.text).to.not.equal(first.body.id);
+    });
+
+    it('are one where they come side by side and their minutes are two', async () => {
+      world.at('2026-01-01T00:00:59.999Z');
+      const invoice = await oneOff('side by side');
+      const author = (now: string) => ({ user_id: '', now: new Date(now) });
+      const request = { ...half(invoice), process_payment: true, metadata: {}, gateway_options: null } as never;
+      const made = await Promise.all(
+        ['2026-01-01T00:00:59.999Z', '2026-01-01T00:01:00.000Z', '2026-01-01T00:00:59.998Z'].map((now) =>
+          createPayment(world.api.services, world.api.scope, { request, author: author(now) }),
+        ),
+      );
+      expect(new Set(made.map(({ id }) => id))).to.have.property('size', 1);
     });
   });
 });
