@@ -166,16 +166,16 @@ function refuseKeys(context: Context): undefined {
 
 const NO_KEYS = z.object({});
 
-function jsonBody(route: Route & { body: z.ZodType }, request: Request): unknown {
+function jsonBody(shape: z.ZodType, request: Request): unknown {
   const body = jsonOf(request.body, request.get('content-type'));
   // A search may have an empty body, and so none at all: a shape without required keys takes both.
   if (body !== undefined) return body;
-  return route.body.safeParse(undefined).success ? undefined : {};
+  return shape.safeParse(undefined).success ? undefined : {};
 }
 
 function parsedBody(route: MountedRoute, context: Context): unknown {
   if (!route.body) return refuseKeys(context);
-  const body = jsonBody(route, context.request);
+  const body = jsonBody(route.body, context.request);
   checkTexts(body, []);
   // Before the shape, which would miss the key that was meant and not name the one that was sent.
   checkKeys(route.body, body, { ...context, readable: route.readable });

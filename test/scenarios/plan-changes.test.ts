@@ -44,7 +44,7 @@ describe('scenario: plan changes', () => {
   // docs/rules/usage.md, "One number".
   it('where periods begin anew, what was invoiced with the change is not in the usage of the one that runs', async () => {
     const whole = { commitment_amount: '310', enable_true_up: true, overage_factor: '2' };
-    const all: [string, object][] = [
+    const all: [string, Answer][] = [
       ['anew', {}],
       ['anew, committed', whole],
       ['anew, for a quarter', { ...whole, commitment_amount: '9', commitment_duration: 'QUARTERLY' }],
