@@ -163,21 +163,19 @@ describe('a clock for an environment that has schedules', () => {
     const { postgres } = world.api.services;
     const { tenant_id, environment_id } = world.api.scope;
     let looking!: ReturnType<typeof look>;
-    await postgres
-      .transaction(async (held) => {
-        await held('scheduled_tasks').where({ id: scheduled.id }).forUpdate();
-        looking = look();
-        await until('the job waits for the schedule', async () => {
-          const { rows } = await postgres.raw(
-            `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%scheduled_tasks%'`,
-          );
-          return rows.length > 0;
-        });
-        const at = '2024-01-01T00:30:00Z';
-        const clock = { id: 'a clock', tenant_id, environment_id, progress: { instants: 0, done: {} } };
-        await held('test_clocks').insert({ ...clock, frozen_time: at, advanced_from: at, advanced_at: at });
-      })
-      .finally(async () => void (await looking));
+    await postgres.transaction(async (held) => {
+      await held('scheduled_tasks').where({ id: scheduled.id }).forUpdate();
+      looking = look();
+      await until('the job waits for the schedule', async () => {
+        const { rows } = await postgres.raw(
+          `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%scheduled_tasks%'`,
+        );
+        return rows.length > 0;
+      });
+      const at = '2024-01-01T00:30:00Z';
+      const clock = { id: 'a clock', tenant_id, environment_id, progress: { instants: 0, done: {} } };
+      await held('test_clocks').insert({ ...clock, frozen_time: at, advanced_from: at, advanced_at: at });
+    });
     expect(await looking).to.deep.equal({ done: { exports: 0 }, waiting: [], failed: [] });
     await postgres('test_clocks').where({ id: 'a clock' }).delete();
   });
