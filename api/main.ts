@@ -3,6 +3,7 @@
 import { runProcess } from '../process/process.ts';
 import { bootstrap } from '../storage/bootstrap.ts';
 import { buildApp } from './app.ts';
+import { auditKept } from './audit-kept.ts';
 import { hearAccessChanges } from './http/access-changes.ts';
 
 runProcess('api', async (services) => {
@@ -11,5 +12,10 @@ runProcess('api', async (services) => {
   // Shown once, at the first start, and only when it was made here: one that is configured is known to its owner.
   if (api_key !== null && config.BOOTSTRAP_API_KEY === undefined) console.log(`farthing api: first API key ${api_key}`);
   const changes = hearAccessChanges(services);
-  return { listener: buildApp(services), stop: () => changes.close() };
+  const audit = auditKept(services);
+  const stop = async () => {
+    await audit.close();
+    await changes.close();
+  };
+  return { listener: buildApp(services), stop };
 });

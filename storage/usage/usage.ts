@@ -237,7 +237,7 @@ function compiled(definition: MeterDefinition): CompiledMeter {
 
 /** The shape in which billing asks: customers that are one, one range, the buckets for prices that apply per bucket. */
 export type UsageQuestion = {
-  readonly meter: Meter;
+  readonly meter: Pick<Meter, 'id'>;
   readonly external_customer_ids: readonly string[];
   readonly clipped?: Clipped | undefined;
   readonly start_ms: Milliseconds;
