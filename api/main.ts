@@ -2,11 +2,15 @@
 
 import { runProcess } from '../process/process.ts';
 import { bootstrap } from '../storage/bootstrap.ts';
-import { buildApp } from './app.ts';
+import { feedUsage } from '../storage/usage/usage-feed.ts';
+import { UsageMemory } from '../storage/usage/usage-memory.ts';
+import { buildListener } from './app.ts';
 import { auditKept } from './audit-kept.ts';
 import { hearAccessChanges } from './http/access-changes.ts';
 
-runProcess('api', async (services) => {
+runProcess('api', async (given) => {
+  const services = { ...given, usage_memory: new UsageMemory({ isFed: true }) };
+  feedUsage(services.postgres, services.usage_memory);
   const { postgres, config, clock } = services;
   const { api_key } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });
   // Shown once, at the first start, and only when it was made here: one that is configured is known to its owner.
@@ -17,5 +21,5 @@ runProcess('api', async (services) => {
     await audit.close();
     await changes.close();
   };
-  return { listener: buildApp(services), stop };
+  return { listener: buildListener(services), stop };
 });
