@@ -5,7 +5,7 @@
  * elsewhere.
  */
 import type { Scope } from '../../core/scope.ts';
-import { alertedExternalIds, lookForAlerts } from '../../storage/due-alerts.ts';
+import { lookForAlerts } from '../../storage/due-alerts.ts';
 import {
   type Instant,
   instantsOf,
@@ -34,7 +34,7 @@ import { expireCredits } from '../wallets/expire-credits.ts';
 import { billLateUsage } from './bill-late-usage.ts';
 import { billDuePeriods } from './bill-period.ts';
 import { billThresholds } from './bill-thresholds.ts';
-import { nextLook, nextThresholdLook } from './next-threshold-look.ts';
+import { nextAlertLook, nextThresholdLook } from './next-threshold-look.ts';
 import type { PlansInHand } from './plans-in-hand.ts';
 
 export type DueKind = {
@@ -207,7 +207,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       name: 'watch-alerts',
       every_seconds: 3600,
       next: (database, scope, from) => lookForAlerts(database, scope, { from }),
-      look: (stores, scope, from) => nextLook(stores, scope, { from, of: alertedExternalIds }),
+      look: nextAlertLook,
       async run(stores, { now, only, onDone }) {
         const onProgress = ({ alerted }: { alerted: number }) => onDone?.({ alerted });
         const { alerted, failed } = await checkAlerts(stores, { now, only, onProgress });

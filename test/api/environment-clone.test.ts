@@ -281,8 +281,8 @@ describe('POST /environments/:id/clone', () => {
       [{ type: 'production' }, 400, 'target_environment_id'],
       [{ target_environment_id: own, name: 'x' }, 400, 'name'],
       [{ target_environment_id: own }, 400, 'target_environment_id'],
-      [{ target_environment_id: 'env_unknown' }, 404],
-      [{ target_environment_id: theirs.environment_id }, 404],
+      [{ target_environment_id: 'env_unknown' }, 404, 'target_environment_id'],
+      [{ target_environment_id: theirs.environment_id }, 404, 'target_environment_id'],
     ];
     for (const [body, status, field] of refused) {
       const answer = await ask(body);

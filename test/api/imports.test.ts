@@ -2,6 +2,7 @@
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { tryImport } from '../../actions/imports/run-import.ts';
+import { taskFaults } from '../../storage/audit/tasks.ts';
 import { purgeImportFiles } from '../../storage/imports/files.ts';
 import { MESSAGE_BYTES_MAX } from '../../storage/log/kafka/appender.ts';
 import type { EventLog } from '../../storage/log/log.ts';
@@ -513,6 +514,17 @@ describe('imports', () => {
     expect(task.workflow_id).not.to.equal(answer.body.workflow_id);
     expect(await run(task)).to.equal('completed');
     expect(counts(await taskOf(task))).to.deep.equal(['COMPLETED', 2, 2, 2, 0]);
+  });
+
+  it('stopped and resumed while a run is at work, that one leaves it to the one that was asked for last', async () => {
+    const { body } = await upload('external_id\nr-1\nr-2\n', { entity: 'CUSTOMERS' });
+    for (const task_status of ['FAILED', 'PROCESSING'])
+      await world.api.request('PUT', `/tasks/${body.id}/status`, { body: { task_status } });
+    expect([await run(body), (await taskOf(body)).task_status]).to.deep.equal(['failed', 'PROCESSING']);
+    const task = await taskOf(body);
+    expect([await run(task), counts(await taskOf(task))]).to.deep.equal(['completed', ['COMPLETED', 2, 2, 2, 0]]);
+    const faults = await taskFaults(world.api.services.postgres, { ids: [body.id], limit: 10 });
+    expect(faults).to.deep.equal([]);
   });
 
   it('an Idempotency-Key gives the same task to the same file', async () => {
