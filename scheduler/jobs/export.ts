@@ -10,7 +10,7 @@ import { clockFor } from '../../storage/environment-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Work, WorkAttempt } from '../job.ts';
 
-export const EXPORT_TURN_MS = 10 * 60_000;
+export const EXPORT_TURN_MS = 2 * 60_000;
 const TIMEOUT_MS = 6 * 3_600_000;
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
