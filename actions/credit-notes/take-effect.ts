@@ -2,9 +2,11 @@
  * A credit note becomes final: an adjustment lowers what is due of its invoice, a refund goes to the prepaid wallet of who
  * was invoiced, never to one that is paid afterwards (docs/rules/credit-notes.md, "Adjustment or refund").
  */
+
 import { creditedInvoice } from '../../core/credit-note/effect.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { Author } from '../../core/stamp.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -60,7 +62,7 @@ async function refund(transaction: Transaction, { note, held, author }: Effect):
     transaction_reason: 'CREDIT_NOTE',
     reference_type: 'INVOICE',
     reference_id: invoice_id,
-    idempotency_key: `credit_note/${id}`,
+    idempotency_key: ownKey('credit_note', id),
     description: `Credit note ${credit_note_number}`,
     metadata: { credit_note_id: id },
     author,

@@ -2,14 +2,15 @@
  * What is held of the credits of a wallet, and how many more can be spent (docs/rules/reservations.md, "Credits"): those that can be used until the hold ends, less
  * what was used and is not paid yet, and less what is held. Whoever moves credits holds the wallet's row, and so does this.
  */
+
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { Judge } from '../../core/reservation/decide.ts';
-import { KEYS_OF_RESERVATIONS } from '../../core/reservation/record.ts';
 import { spendable, verdictOfCredits } from '../../core/reservation/room.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { lotsAfter, takeFrom, usableCredits } from '../../core/wallet/lots.ts';
 import type { Holding } from '../../core/wallet/movement.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import { expiriesOf, keepsPromises } from '../../core/wallet/promises.ts';
 import { creditsOf } from '../../core/wallet/rates.ts';
 import { isAway } from '../../storage/failure.ts';
@@ -103,7 +104,7 @@ async function debitAll(
       transaction_reason: 'MANUAL_BALANCE_DEBIT',
       reference_type: 'REQUEST',
       reference_id: reservation.id,
-      idempotency_key: `${KEYS_OF_RESERVATIONS}${reservation.id}`,
+      idempotency_key: ownKey('reservation', reservation.id),
       description: 'Credits that were reserved',
       metadata: reservation.metadata ?? null,
       author: op.author,

@@ -15,13 +15,12 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
-import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inRounds } from '../billing/rounds.ts';
 import { holdWallet } from './hold-wallet.ts';
 import { moveAll } from './move-credits.ts';
 import { realTimeOf } from './real-time-balance.ts';
-import { buyWithInvoice, entriesOf, type Plan } from './top-up.ts';
+import { buyWithInvoice, entriesOf, keyOfRequest, type Plan } from './top-up.ts';
 
 /** By which what was filled by itself is known. */
 const METADATA = { auto_topup: 'true' };
@@ -111,7 +110,7 @@ async function fill(transaction: Transaction, wallet: WalletModel, { auto_topup,
     { length: times },
     (): Plan => ({
       reason: auto_topup.invoicing ? 'PURCHASED_CREDIT_INVOICED' : 'PURCHASED_CREDIT_DIRECT',
-      key: newId('request', now.getTime()),
+      key: keyOfRequest(now),
       credits,
       price: roundMoney(credits.times(wallet.topup_conversion_rate), wallet.currency),
       expiry_date: null,

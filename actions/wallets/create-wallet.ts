@@ -1,9 +1,11 @@
 /** Makes a wallet as a client states it, with what it begins with (docs/rules/wallets.md, "Making a wallet"). */
+
 import { Decimal } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import { checkCurrency } from '../../core/money.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import { checkCredits } from '../../core/wallet/rates.ts';
 import { type CreateWallet, checkRates, checkWalletSettings, expiryOf } from '../../core/wallet/request.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -48,7 +50,7 @@ export async function createWallet(
       transaction_reason: 'FREE_CREDIT_GRANT',
       reference_type: 'EXTERNAL',
       reference_id: wallet.id,
-      idempotency_key: `initial/${wallet.id}`,
+      idempotency_key: ownKey('initial', wallet.id),
       description: 'Initial credits',
       metadata: null,
       expiry_date,

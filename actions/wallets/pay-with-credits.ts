@@ -2,11 +2,13 @@
  * A postpaid wallet pays an invoice (docs/rules/payments.md, "Making a payment", CREDITS): no more than what is in it, and than the part of the
  * invoice that it pays for.
  */
+
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { type FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import { RECEIVED } from '../../core/payment/moves.ts';
 import type { Author } from '../../core/stamp.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import { creditsOf, payableMoney } from '../../core/wallet/rates.ts';
 import { paidTypes, paysFor } from '../../core/wallet/real-time.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
@@ -138,7 +140,7 @@ export async function takeForPayment(
     transaction_reason: 'INVOICE_PAYMENT',
     reference_type: 'INVOICE',
     reference_id: invoice.id,
-    idempotency_key: `payment/${payment.id}`,
+    idempotency_key: ownKey('payment', payment.id),
     description: `Payment of invoice ${invoice.invoice_number ?? invoice.id}`,
     metadata: { payment_id: payment.id },
     author,

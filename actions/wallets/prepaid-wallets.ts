@@ -3,12 +3,14 @@
  * invoiced, in its currency. A preview reads them; who makes an invoice final holds them, and takes what they paid in the same
  * transaction.
  */
+
 import type { PrepaidWallet } from '../../core/billing/prepaid.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import { expiriesOf, freeCredits } from '../../core/wallet/promises.ts';
 import { creditsOf, payableMoney } from '../../core/wallet/rates.ts';
 import { paidTypes, paysFor } from '../../core/wallet/real-time.ts';
@@ -128,7 +130,7 @@ export async function takePrepaid(
       transaction_reason: 'CREDIT_ADJUSTMENT',
       reference_type: 'INVOICE',
       reference_id: invoice.id,
-      idempotency_key: `invoice/${invoice.id}/${wallet.id}`,
+      idempotency_key: ownKey('invoice', invoice.id, wallet.id),
       description: 'Credits for an invoice',
       metadata: null,
       author,

@@ -2,13 +2,16 @@
  * Puts credits into a wallet (docs/rules/wallets.md, "Top-ups"): given or bought. What is bought with an invoice comes when that is paid
  * (pending-credits.ts); what comes on top of it comes with it.
  */
+
 import { Decimal } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
+import { purchaseKey } from '../../core/invoice/own-key.ts';
 import { createInvoiceShape, type InvoiceWithLines } from '../../core/invoice/record.ts';
 import { roundMoney } from '../../core/money.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { type Bonus, bonusOf } from '../../core/wallet/bonus.ts';
+import { type MovementKey, ownKey } from '../../core/wallet/movement-key.ts';
 import { checkCredits, creditsOf } from '../../core/wallet/rates.ts';
 import type { TransactionReason } from '../../core/wallet/record.ts';
 import { expiryOf, TOP_UP_REASONS, type TopUp } from '../../core/wallet/request.ts';
@@ -55,7 +58,7 @@ export async function topUpWallet(
 
 export type Plan = {
   readonly reason: TransactionReason;
-  readonly key: string;
+  readonly key: MovementKey;
   readonly credits: Decimal;
   /** What is paid for them. */
   readonly price: Decimal;
@@ -82,8 +85,13 @@ async function planned(
     author.now,
   );
   const bonus = await bonusWith(transaction, wallet, { request, credits, now: author.now });
-  const key = request.idempotency_key ?? newId('request', author.now.getTime());
+  const key = request.idempotency_key ?? keyOfRequest(author.now);
   return { reason, key, credits, price, expiry_date, bonus, request };
+}
+
+/** Of what nobody stated a key for. */
+export function keyOfRequest(now: Date): MovementKey {
+  return ownKey('request', newId('request', now.getTime()));
 }
 
 function amountsOf(wallet: WalletModel, { credits_to_add, amount }: TopUp) {
@@ -144,7 +152,7 @@ export function entriesOf(
       ...saying,
       movement: { kind: 'credit', credits: bonus.credits },
       transaction_reason: 'PURCHASED_CREDIT_BONUS',
-      idempotency_key: `${key}/bonus`,
+      idempotency_key: ownKey('bonus', key),
       metadata: null,
       expiry_date: bonus.expiry_date,
     },
@@ -193,14 +201,14 @@ async function draftOf(
     subtotal: amount,
     invoice_type: 'ONE_OFF',
     billing_reason: isAutomatic ? 'WALLET_AUTO_TOPUP' : 'MANUAL',
-    idempotency_key: `topup/${wallet.id}/${key}`.slice(0, 255),
     description: 'Purchase of credits',
     metadata: { wallet_id: wallet.id },
     // What is taken for paid is final at once: a draft is not paid.
     ...(isPaid ? { payment_status: 'SUCCEEDED', invoice_status: 'FINALIZED' } : {}),
     line_items: [{ display_name: `${credits.toFixed()} credits`, amount, quantity: '1' }],
   });
-  return createInvoiceWithin(transaction, wallet, { request, author });
+  const keyed = { ...request, idempotency_key: purchaseKey(wallet.id, key) };
+  return createInvoiceWithin(transaction, wallet, { request: keyed, author });
 }
 
 /** The first answer, with the credits that the wallet had then. */

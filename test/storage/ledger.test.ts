@@ -2,6 +2,7 @@
  * The ledger is kept by the database: no statement of ours or of anybody else moves a balance without postings that add up to 0
  * (docs/decisions/0019-ledger.md).
  */
+
 import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +10,7 @@ import { expect } from 'chai';
 import { creditWallet } from '../../actions/wallets/credit-wallet.ts';
 import { moveCredits } from '../../actions/wallets/move-credits.ts';
 import { Decimal } from '../../core/decimal.ts';
+import { callersKey } from '../../core/wallet/movement-key.ts';
 import { migratePostgres } from '../../sql/migrate.ts';
 import { LedgerPostingModel } from '../../storage/models/ledger.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
@@ -37,7 +39,7 @@ describe('the ledger', () => {
         transaction_reason: 'FREE_CREDIT_GRANT',
         reference_type: 'EXTERNAL',
         reference_id: key,
-        idempotency_key: key,
+        idempotency_key: callersKey.parse(key),
         description: '',
         metadata: null,
         author,
@@ -135,7 +137,7 @@ describe('the ledger', () => {
     const moved = (movement: never, transaction_reason: 'MANUAL_BALANCE_DEBIT' | 'FREE_CREDIT_GRANT') =>
       database.postgres.transaction(async (transaction) => {
         const wallet = await WalletModel.fetch(scope, lot.wallet_id, { database: transaction, lock: true });
-        const idempotency_key = `moved ${++count}`;
+        const idempotency_key = callersKey.parse(`moved ${++count}`);
         return moveCredits(transaction, wallet, { ...saying, idempotency_key, transaction_reason, movement });
       });
     const at_ms = author.now.getTime();
