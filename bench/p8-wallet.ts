@@ -3,7 +3,6 @@
  * written together (actions/wallets/debit-wallet.ts); beside it the usual way: a transaction for each, which holds the row with FOR UPDATE,
  * reads the lots, and writes the same rows. `--debits=2000 --callers=100`.
  */
-
 import { auditCredits } from '../actions/audit/credits.ts';
 import { createWallet } from '../actions/wallets/create-wallet.ts';
 import { debitWallet } from '../actions/wallets/debit-wallet.ts';

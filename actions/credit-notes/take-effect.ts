@@ -2,7 +2,6 @@
  * A credit note becomes final: an adjustment lowers what is due of its invoice, a refund goes to the prepaid wallet of who
  * was invoiced, never to one that is paid afterwards (docs/rules/credit-notes.md, "Adjustment or refund").
  */
-
 import { creditedInvoice } from '../../core/credit-note/effect.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { Author } from '../../core/stamp.ts';

@@ -2,7 +2,6 @@
  * Gives a subscription what its plan, its add-ons and itself are granted: makes the first application of each grant, and applies what is
  * due of them, with all that was missed (docs/rules/credits.md, "Applications"). The transaction holds the subscription's row.
  */
-
 import {
   type CreditGrantApplication,
   firstApplication,

@@ -3,7 +3,6 @@
  * becomes final: no other comes behind it that could be lowered (docs/rules/invoices.md, "Before the period is over"). So does what
  * a CREDIT invoice credits ("Invoices written by hand").
  */
-
 import { netOf } from '../../core/billing/settle-lines.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { BillingReason, Invoice } from '../../core/invoice/record.ts';

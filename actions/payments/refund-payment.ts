@@ -3,7 +3,6 @@
  * on the payment, so that it never comes to more than was paid; then the provider is asked, and what it says is booked
  * (docs/rules/payments.md, "Refunds").
  */
-
 import { createHash } from 'node:crypto';
 import { leftOfPayment } from '../../core/credit-note/left-to-give-back.ts';
 import { Decimal } from '../../core/decimal.ts';
@@ -22,6 +21,7 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentRefundModel } from '../../storage/models/payment-refund.ts';
 import { newId } from '../../storage/new-id.ts';
+import { behindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { chargesOf } from '../credit-notes/charges-of.ts';
 import { emit } from '../system-events/emit.ts';
@@ -36,7 +36,7 @@ export async function refundPayment(
   scope: Scope,
   { id, request, author }: { id: string; request: RefundPayment; author: Author },
 ): Promise<PaymentModel> {
-  const { payment, refund } = await stores.postgres.transaction(async (transaction) => {
+  const attempt = async (transaction: Transaction) => {
     const held = await holdPayment(transaction, scope, id);
     const idempotency_key = request.idempotency_key ?? derivedKey(request, author.now);
     const refunds = await refundsOf(held.payment, transaction);
@@ -58,7 +58,8 @@ export async function refundPayment(
         author,
       });
     return { payment: await bookRefund(transaction, { ...held, amount, by: author }), refund };
-  });
+  };
+  const { payment, refund } = await behindOthers(() => stores.postgres.transaction(attempt));
   const after = await pursueRefunds(stores, payment, author);
   const ended = await PaymentRefundModel.fetch(scope, refund.id, { database: stores.postgres });
   if (ended.refund_status === 'failed')

@@ -2,7 +2,6 @@
  * What is held of the credits of a wallet, and how many more can be spent (docs/rules/reservations.md, "Credits"): those that can be used until the hold ends, less
  * what was used and is not paid yet, and less what is held. Whoever moves credits holds the wallet's row, and so does this.
  */
-
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { Judge } from '../../core/reservation/decide.ts';
 import { spendable, verdictOfCredits } from '../../core/reservation/room.ts';

@@ -2,7 +2,6 @@
  * A wallet ends (docs/rules/wallets.md, "The end of a wallet"): it is closed, and what is in it is written off; or it becomes a postpaid one,
  * into which its lots go as they are, with their priorities and expiries, in one transaction of the ledger.
  */
-
 import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';

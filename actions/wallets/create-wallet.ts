@@ -1,5 +1,4 @@
 /** Makes a wallet as a client states it, with what it begins with (docs/rules/wallets.md, "Making a wallet"). */
-
 import { Decimal } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import { checkCurrency } from '../../core/money.ts';

@@ -1,5 +1,4 @@
 /** Credits that have expired are taken out of their wallet (docs/rules/wallets.md, "Expiry"). */
-
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import { ownKey } from '../../core/wallet/movement-key.ts';

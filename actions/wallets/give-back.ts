@@ -2,13 +2,13 @@
  * Gives back what was given for an invoice (docs/rules/wallets.md, "Given back"): credits to the lots from which they were taken, the last that
  * were used first; what was paid in money, and what has no lot any more, as a credit of its own.
  */
-
 import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import type { Part } from '../../core/wallet/lots.ts';
 import { keyOfPart } from '../../core/wallet/movement-key.ts';
 import { creditsOf } from '../../core/wallet/rates.ts';
 import { LedgerPostingModel } from '../../storage/models/ledger.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { creditWallet } from './credit-wallet.ts';
@@ -26,7 +26,9 @@ export async function giveBackFor(
   { amount, debit_keys, ...saying }: Asked,
 ): Promise<void> {
   let left = amount;
-  for (const debit of await debitsOf(transaction, invoice)) {
+  const debits = await debitsOf(transaction, invoice);
+  await WalletModel.holdPrepaidOf(invoice, [invoice.customer_id], transaction);
+  for (const debit of debits) {
     if (left.isZero()) break;
     if (debit_keys !== undefined && !debit_keys.includes(debit.idempotency_key)) continue;
     left = left.minus(await putBack(transaction, debit, { ...saying, amount: left }));

@@ -2,7 +2,6 @@
  * A postpaid wallet pays an invoice (docs/rules/payments.md, "Making a payment", CREDITS): no more than what is in it, and than the part of the
  * invoice that it pays for.
  */
-
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { type FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
@@ -15,7 +14,7 @@ import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts'
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { holdWallet } from './hold-wallet.ts';
+import { holdWalletAmongAll } from './hold-wallet.ts';
 import { moveCredits } from './move-credits.ts';
 import { isPurchase } from './pending-credits.ts';
 import { creditsBesideHeld, referenceOf } from './prepaid-wallets.ts';
@@ -109,7 +108,7 @@ export async function payableWithCredits(database: Database, invoice: Invoice, n
 export async function heldCredits(transaction: Transaction, invoice: Invoice, now: Date): Promise<Covered | null> {
   const found = await postpaidOf(transaction, invoice);
   if (!found) return null;
-  const wallet = await holdWallet(transaction, invoice, found.id);
+  const wallet = await holdWalletAmongAll(transaction, invoice, found);
   return wallet.wallet_status === 'active' ? coveredBy(transaction, invoice, { wallet, now }) : null;
 }
 

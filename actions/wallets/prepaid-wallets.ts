@@ -3,7 +3,6 @@
  * invoiced, in its currency. A preview reads them; who makes an invoice final holds them, and takes what they paid in the same
  * transaction.
  */
-
 import type { PrepaidWallet } from '../../core/billing/prepaid.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
@@ -36,13 +35,7 @@ export async function holdPrepaidWallets(
   payers: readonly Payer[],
 ): Promise<WalletModel[]> {
   const ids = [...new Set(payers.map(({ customer_id }) => customer_id))];
-  return prepaidWallets(scope, ids, transaction).orderBy('id').forUpdate() as unknown as Promise<WalletModel[]>;
-}
-
-function prepaidWallets(scope: Scope, customer_ids: readonly string[], database: Database) {
-  return WalletModel.in(scope, database)
-    .whereIn('customer_id', [...customer_ids])
-    .where({ wallet_type: 'PRE_PAID', wallet_status: 'active', status: 'published' });
+  return WalletModel.holdPrepaidOf(scope, ids, transaction);
 }
 
 /** Of a preview, which holds nothing. */
@@ -51,7 +44,7 @@ export async function prepaidOfPreview(
   scope: Scope,
   { at_ms, ...payer }: Payer & { at_ms: Milliseconds },
 ): Promise<PrepaidWallet[]> {
-  const found = (await prepaidWallets(scope, [payer.customer_id], database)) as WalletModel[];
+  const found = (await WalletModel.prepaidOf(scope, [payer.customer_id], database)) as WalletModel[];
   return (await paying(database, found, { ...payer, at_ms, now: new Date(at_ms) })).map(({ prepaid }) => prepaid);
 }
 

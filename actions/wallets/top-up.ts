@@ -2,7 +2,6 @@
  * Puts credits into a wallet (docs/rules/wallets.md, "Top-ups"): given or bought. What is bought with an invoice comes when that is paid
  * (pending-credits.ts); what comes on top of it comes with it.
  */
-
 import { Decimal } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import { purchaseKey } from '../../core/invoice/own-key.ts';
@@ -20,10 +19,11 @@ import { settingOf } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
+import { behindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { createInvoiceWithin } from '../invoices/create-invoice.ts';
 import { finalizeWithin } from '../invoices/finalize-invoice.ts';
-import { checkActive, holdWallet } from './hold-wallet.ts';
+import { checkActive, holdWallet, holdWalletAmongAll } from './hold-wallet.ts';
 import { type Entry, moveAll } from './move-credits.ts';
 import { addPending } from './pending-credits.ts';
 
@@ -38,11 +38,14 @@ export async function topUpWallet(
   scope: Scope,
   { id, request, author }: { id: string; request: TopUp; author: Author },
 ): Promise<ToppedUp> {
-  return stores.postgres.transaction(async (transaction) => {
+  const attempt = async (transaction: Transaction) => {
     const { customer_id } = await WalletModel.fetch(scope, id, { database: transaction });
-    // Whoever makes an invoice holds its customer before anything else.
+    // Whoever makes an invoice holds its customer before anything else, and makes it final with all that may pay it.
     await CustomerModel.fetch(scope, customer_id, { database: transaction, lock: true });
-    const wallet = await holdWallet(transaction, scope, id);
+    const isInvoiced = request.transaction_reason === 'PURCHASED_CREDIT_INVOICED';
+    const wallet = isInvoiced
+      ? await holdWalletAmongAll(transaction, scope, { id, customer_id })
+      : await holdWallet(transaction, scope, id);
     const before = await doneBefore(transaction, wallet, request);
     if (before) return before;
     checkActive(wallet);
@@ -53,7 +56,8 @@ export async function topUpWallet(
       author,
       reference: { reference_type: 'EXTERNAL', reference_id: plan.key },
     });
-  });
+  };
+  return behindOthers(() => stores.postgres.transaction(attempt));
 }
 
 export type Plan = {

@@ -2,7 +2,6 @@
  * Each record is in exactly one file of a schedule (docs/rules/exports.md, "Each record in one file"): events that come late, records whose
  * transactions are open while a file is cut, and clocks that are moved.
  */
-
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,4 @@
 /** The operations of wallets: through the interface, but for what is a sum or a choice of its own. */
-
 import { z } from 'zod';
 import { autoTopUp } from '../../actions/wallets/auto-top-up.ts';
 import { moveCredits } from '../../actions/wallets/move-credits.ts';
