@@ -64,10 +64,10 @@ type Named = Pick<CreateWallet, 'customer_id' | 'external_customer_id'>;
 async function customerOf(scope: Scope, { customer_id, external_customer_id }: Named, database: Database) {
   if (customer_id) return CustomerModel.fetchPublished(scope, customer_id, { database, lock: 'shared' });
   if (!external_customer_id) throw invalid('customer_id', 'is required, or external_customer_id');
-  const [customer] = await CustomerModel.in(scope, database).where({
-    external_id: external_customer_id,
-    status: 'published',
-  });
+  // Held as by its id: who archives it meanwhile comes first, or finds its wallet.
+  const [customer] = await CustomerModel.in(scope, database)
+    .where({ external_id: external_customer_id, status: 'published' })
+    .forShare();
   if (!customer) throw invalid('external_customer_id', 'there is no customer with this id');
   return customer;
 }
