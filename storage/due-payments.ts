@@ -93,23 +93,31 @@ function ofImpatient(settings: Knex.QueryBuilder): Knex.QueryBuilder {
     .whereRaw(`(settings.value ->> 'auto_cancellation_enabled')::boolean`);
 }
 
+/** Since when an invoice waits for its money: nobody can pay one before it is final, whose due date may have passed by then. */
+const WAITS_SINCE = 'greatest(invoices.due_date, invoices.finalized_at)';
+
 /** Invoices that have waited for their money longer than the setting of their environment allows, where that is on. */
 export async function outOfPatience(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
-  const due = unpaidOfOpen(database).whereExists((setting) => {
-    void ofImpatient(setting)
-      .whereRaw('settings.tenant_id = invoices.tenant_id and settings.environment_id = invoices.environment_id')
-      .whereRaw(`invoices.due_date + ${PATIENCE} <= ?`, [DEFAULT_DAYS, now])
-      .select('settings.id');
-  });
+  const due = unpaidOfOpen(database)
+    .whereNotNull('invoices.due_date')
+    .whereExists((setting) => {
+      void ofImpatient(setting)
+        .whereRaw('settings.tenant_id = invoices.tenant_id and settings.environment_id = invoices.environment_id')
+        .whereRaw(`${WAITS_SINCE} + ${PATIENCE} <= ?`, [DEFAULT_DAYS, now])
+        .select('settings.id');
+    });
   return inTurns(database, ofWhom(due, 'invoices', asked), { by: ['due_date'], ...asked });
 }
 
 /** When the first of this environment will have. */
 export function nextOutOfPatience(database: Database, scope: Scope): Instant {
   const { tenant_id, environment_id } = scope;
-  const due = earliest(database, scope, { of: () => unpaidOfOpen(database), columns: ['due_date'] });
+  const first = unpaidOfOpen(database)
+    .where({ 'invoices.tenant_id': tenant_id, 'invoices.environment_id': environment_id })
+    .whereNotNull('invoices.due_date')
+    .select(database.raw(`min(${WAITS_SINCE})`));
   const end = ofImpatient(database.queryBuilder())
     .where({ tenant_id, environment_id })
-    .select(database.raw(`? + ${PATIENCE}`, [due, DEFAULT_DAYS]));
+    .select(database.raw(`(?) + ${PATIENCE}`, [first, DEFAULT_DAYS]));
   return database.raw('?', [end as never]);
 }

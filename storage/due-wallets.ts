@@ -106,3 +106,16 @@ export function nextSelfFilling(
   midnight.setUTCHours(24, 0, 0, 0);
   return database.raw('case when exists ? then ?::timestamptz end', [having as never, midnight.toISOString()]);
 }
+
+/** When credits of this environment moved first, at this instant or behind it. */
+export async function nextMovement(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  since: Date,
+): Promise<Date | null> {
+  const [row] = await database('wallet_transactions')
+    .where({ tenant_id, environment_id })
+    .where('created_at', '>=', since)
+    .min('created_at as first');
+  return row?.first ? new Date(row.first) : null;
+}

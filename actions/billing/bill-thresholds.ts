@@ -127,8 +127,12 @@ async function invoiceRunning(stores: Stores, transaction: Transaction, looking:
   return true;
 }
 
-/** One in a minute is enough: what has come since is on the next. */
+/** One in a minute is enough: what has come since is on the next. What was made void says nothing any more. */
 async function isThere(subscription: SubscriptionModel, key: string, transaction: Transaction): Promise<boolean> {
-  const [same] = await InvoiceModel.in(subscription, transaction).where('idempotency_key', key).select('id').limit(1);
+  const [same] = await InvoiceModel.in(subscription, transaction)
+    .where({ idempotency_key: key, status: 'published' })
+    .whereNot('invoice_status', 'VOIDED')
+    .select('id')
+    .limit(1);
   return same !== undefined;
 }

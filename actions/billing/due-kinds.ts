@@ -5,7 +5,7 @@
  * elsewhere.
  */
 import type { Scope } from '../../core/scope.ts';
-import { alertedExternalIds, lookForAlerts } from '../../storage/due-alerts.ts';
+import { lookForAlerts } from '../../storage/due-alerts.ts';
 import {
   type Instant,
   instantsOf,
@@ -15,6 +15,7 @@ import {
   nextUnpaidEnd,
   type OfWhom,
 } from '../../storage/due-billing.ts';
+import { nextExportDue } from '../../storage/due-exports.ts';
 import { nextGrantDue } from '../../storage/due-grants.ts';
 import { nextLateUsage } from '../../storage/due-late-usage.ts';
 import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
@@ -22,6 +23,7 @@ import { nextReservationDue } from '../../storage/due-reservations.ts';
 import { nextExpiry, nextSelfFilling } from '../../storage/due-wallets.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { checkAlerts } from '../alerts/check-alerts.ts';
+import { addDueExports } from '../exports/due-exports.ts';
 import { applyAllDueGrants } from '../grants/apply-due-grants.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
 import { pursueDuePayments } from '../payments/due-payments.ts';
@@ -34,7 +36,7 @@ import { expireCredits } from '../wallets/expire-credits.ts';
 import { billLateUsage } from './bill-late-usage.ts';
 import { billDuePeriods } from './bill-period.ts';
 import { billThresholds } from './bill-thresholds.ts';
-import { nextLook, nextThresholdLook } from './next-threshold-look.ts';
+import { nextAlertLook, nextThresholdLook } from './next-threshold-look.ts';
 import type { PlansInHand } from './plans-in-hand.ts';
 
 export type DueKind = {
@@ -53,6 +55,8 @@ export type DueKind = {
    * change what they were made from, so that they are forgotten.
    */
   readonly plans_in_hand?: 'minds' | 'leaves';
+  /** Others do it, who may take long: the advance of a clock waits for them, however long it is. */
+  readonly is_done_elsewhere?: true;
 };
 
 type DueRun = OfWhom & {
@@ -73,9 +77,10 @@ export type DueReport = {
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
 };
 
-export type DueSettings = { readonly FINALIZATION_DELAY_SECONDS: number };
+export type DueSettings = { readonly FINALIZATION_DELAY_SECONDS: number; readonly EXPORT_DELAY_SECONDS: number };
 
-export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSettings): DueKind[] {
+export function dueKinds(settings: DueSettings): DueKind[] {
+  const delay_seconds = settings.FINALIZATION_DELAY_SECONDS;
   return [
     {
       name: 'bill-due-periods',
@@ -207,12 +212,23 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       name: 'watch-alerts',
       every_seconds: 3600,
       next: (database, scope, from) => lookForAlerts(database, scope, { from }),
-      look: (stores, scope, from) => nextLook(stores, scope, { from, of: alertedExternalIds }),
+      look: nextAlertLook,
       async run(stores, { now, only, onDone }) {
         const onProgress = ({ alerted }: { alerted: number }) => onDone?.({ alerted });
         const { alerted, failed } = await checkAlerts(stores, { now, only, onProgress });
         return { done: { alerted }, waiting: [], failed };
       },
+    },
+    {
+      // Files of schedules (docs/rules/exports.md, "Scheduled exports"): behind what the records of that instant are.
+      name: 'add-due-exports',
+      every_seconds: 60,
+      next: (database, scope, from) =>
+        nextExportDue(database, scope, { from, delay_seconds: settings.EXPORT_DELAY_SECONDS }),
+      plans_in_hand: 'leaves',
+      is_done_elsewhere: true,
+      run: (stores, { now, only }) =>
+        addDueExports(stores, { now, only, delay_seconds: settings.EXPORT_DELAY_SECONDS }),
     },
   ];
 }

@@ -47,6 +47,7 @@ import {
   gatherInvoicedLines,
   type InvoicedLine,
   isCorrected,
+  isCorrection,
   isCredit,
   laterCharge,
   lessReturned,
@@ -84,10 +85,6 @@ export type Planned = {
  */
 function isOpenCorrection(one: InvoicedLine): boolean {
   return one.invoice_status === 'DRAFT' && isCorrection(one);
-}
-
-function isCorrection({ line }: InvoicedLine): boolean {
-  return Boolean(line.parent_line_item_id);
 }
 
 /**

@@ -61,6 +61,11 @@ export async function gatherInvoicedLines(
   });
 }
 
+/** Whether it says what late or corrected events, or a change, made of another line. */
+export function isCorrection({ line }: InvoicedLine): boolean {
+  return Boolean(line.parent_line_item_id);
+}
+
 type Closing = {
   readonly lines: readonly InvoicedLine[];
   readonly items: readonly BillableItem[];
@@ -84,7 +89,7 @@ export async function gatherClosedCharges(
   );
   for (const item of items) {
     if (item.price_type !== 'USAGE') continue;
-    const windows = closedWindows(item, byItem.get(item.id) ?? []).filter(({ service }) => service.end <= before);
+    const windows = closedWindows(item, byItem.get(item.id) ?? []).filter(({ own }) => own.service.end <= before);
     const isSettled = !windows.some(isCarrying) && !windows.some(hasUseBefore(windows));
     if (!corrected && isSettled && !(await hasGrown(item, windows, measure))) continue;
     const partial = partialCharges(lines);
@@ -120,7 +125,9 @@ function overlaps({ service }: InvoicedLine, { start, end }: Period): boolean {
 }
 
 /** The lines of a charge, and what the newest of them says was counted: most often that tells that nothing came since. */
-type ClosedWindow = Pick<InvoicedLine, 'service'> & {
+type ClosedWindow = {
+  /** The charge itself, not what corrects it. */
+  readonly own: InvoicedLine;
   readonly group: readonly [InvoicedLine, ...InvoicedLine[]];
   readonly newest: NonNullable<LineOnInvoice['line']['computed_from']>;
   readonly window: Period;
@@ -139,14 +146,15 @@ function closedWindows(item: BillableItem, own: readonly InvoicedLine[]): Closed
 }
 
 function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedWindow | undefined {
-  const [first] = group;
+  // Where all that is left are corrections the charge itself is void: it is open until its period is billed again.
+  const own = group.find((one) => !isCorrection(one));
   const newest = group.at(-1)!.line.computed_from;
   // A draft is computed anew before it becomes final: it takes its late events in by itself.
-  if (first.invoice_status === 'DRAFT' || first.line.price_type !== 'USAGE') return undefined;
+  if (own === undefined || own.invoice_status === 'DRAFT' || own.line.price_type !== 'USAGE') return undefined;
   if (!newest?.window_start || !newest.window_end || newest.meter_version !== String(item.meter?.version))
     return undefined;
   const window = { start: instantOf(newest.window_start), end: instantOf(newest.window_end) };
-  return { service: first.service, group, newest, window, event_count: newest.event_count ?? 0 };
+  return { own, group, newest, window, event_count: newest.event_count ?? 0 };
 }
 
 type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & { readonly limited: readonly Limited[] };
@@ -165,9 +173,10 @@ function hasUseBefore(windows: readonly ClosedWindow[]): (one: ClosedWindow) => 
 /** What was billed for it in all. */
 function recordedCharge(
   item: BillableItem,
-  { group, newest, window, event_count, service }: ClosedWindow,
+  { own, group, newest, window, event_count }: ClosedWindow,
   partial: readonly PartialCharge[],
 ): RecordedCharge {
+  const { service } = own;
   const before = partsOf(partial, item.id, service);
   const computed = [...before, ...group.map(({ line }) => asComputed(line))];
   const billed = billedInAll([...before.flatMap(({ billed }) => billed ?? []), ...group.map(({ line }) => line)]);
@@ -183,7 +192,7 @@ function recordedCharge(
     ),
     billed_quantity: sumOf(computed.map(({ quantity }) => new Decimal(quantity))),
     billed_event_count: event_count,
-    invoice_line_item_id: group[0].line.id,
+    invoice_line_item_id: own.line.id,
     carried: new Decimal(newest.carried_amount ?? 0),
     billed,
     ...(isEdited ? { at_most_back: Decimal.max(0, billed.amount) } : {}),

@@ -1,11 +1,13 @@
 /**
- * When the clock of an environment looks for usage that has reached a threshold: at midnight UTC, after days on which a customer with a
- * threshold has used something (docs/rules/clock.md, "Advancing"). The first midnight of an advance in any case: thresholds may have
+ * When the clock of an environment looks for what has reached a threshold or an alert: at midnight UTC, after days on which a customer with a
+ * threshold has used something, or, of alerts, credits have moved (docs/rules/clock.md, "Advancing"). The first midnight of an advance in any case: thresholds may have
  * been set since usage was looked at.
  */
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
+import { alertedExternalIds } from '../../storage/due-alerts.ts';
 import { thresholdCustomers } from '../../storage/due-billing.ts';
+import { nextMovement } from '../../storage/due-wallets.ts';
 import { nextEventOf } from '../../storage/events/next-event.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { advancedFrom } from '../../storage/test-clocks.ts';
@@ -15,19 +17,30 @@ export function nextThresholdLook(stores: Stores, scope: Scope, from: Date): Pro
   return nextLook(stores, scope, { from, of: thresholdCustomers });
 }
 
-/** The same of whatever the usage of these customers may reach, by their external ids. */
-export async function nextLook(
-  stores: Stores,
-  scope: Scope,
-  { from, of }: { from: Date; of(database: Database, scope: Scope): Promise<readonly string[]> },
-): Promise<Date | null> {
+/** The same of alerts, which credits that move may set off as well. */
+export async function nextAlertLook(stores: Stores, scope: Scope, from: Date): Promise<Date | null> {
+  const moved = (since: Date) => nextMovement(stores.postgres, scope, since);
+  return nextLook(stores, scope, { from, of: alertedExternalIds, moved });
+}
+
+type Looked = {
+  readonly from: Date;
+  /** Whose usage may reach it, by their external ids. */
+  of(database: Database, scope: Scope): Promise<readonly string[]>;
+  /** When something else did first, at this instant or behind it. */
+  moved?(since: Date): Promise<Date | null>;
+};
+
+async function nextLook(stores: Stores, scope: Scope, { from, of, moved }: Looked): Promise<Date | null> {
   const external_customer_ids = await of(stores.postgres, scope);
   if (external_customer_ids.length === 0) return null;
   const began = await advancedFrom(stores.postgres, scope);
   const first = midnightAfter(began === null ? from : new Date(instantOf(began)));
   if (from < first) return first;
-  const used = await nextEventOf(stores.clickhouse, scope, { external_customer_ids, from: midnightBefore(from) });
-  return used && midnightAfter(used);
+  const since = midnightBefore(from);
+  const used = await nextEventOf(stores.clickhouse, scope, { external_customer_ids, from: since });
+  const firsts = [used, (await moved?.(since)) ?? null].filter((instant) => instant !== null);
+  return firsts.length === 0 ? null : midnightAfter(new Date(Math.min(...firsts.map((instant) => instant.getTime()))));
 }
 
 const DAY_MS = 86_400_000;

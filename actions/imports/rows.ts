@@ -59,6 +59,8 @@ async function* csvRecords(texts: AsyncGenerator<string>): AsyncGenerator<string
   const parser = parse({
     relax_column_count: true,
     skip_empty_lines: true,
+    // Each of them wherever it stands: what the first line ends with would else be part of cells behind it, or the others no ends at all.
+    record_delimiter: ['\r\n', '\n', '\r'],
     max_record_size: ROW_LENGTH_MAX,
     on_record: (record: string[]) => void found.push(record),
   });

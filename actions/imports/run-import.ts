@@ -92,6 +92,7 @@ async function begin({ stores, place, task_id, asked_by, clock }: Importing): Pr
     const task = await TaskModel.fetch(place, task_id, { database, lock: true });
     await useFile(place, task_id, database);
     await checkMayWrite(database, { tenant_id: place.tenant_id, user_id: asked_by, entity_type: importedOf(task) });
+    checkIsIts(task, place);
     if (task.task_status === 'PROCESSING') return task;
     if (task.task_status !== 'PENDING') throw isStopped(task);
     const now = clock();
@@ -106,6 +107,11 @@ type Writing = { tenant_id: string; user_id: string; entity_type: Imported };
 async function checkMayWrite(database: Transaction, { tenant_id, user_id, entity_type }: Writing): Promise<void> {
   const [user] = await UserModel.ofTenant(tenant_id, database).where({ id: user_id, status: 'published' });
   requireWrite({ roles: user?.roles ?? [] }, IMPORTED[entity_type], `an import of ${entity_type}`);
+}
+
+/** Whoever was at work when the task was stopped and resumed leaves it to the run that was asked for then, whose account the task's is. */
+function checkIsIts({ workflow_id }: TaskModel, place: RunPlace): void {
+  if (workflow_id !== place.workflow_id) throw notAllowed('the import was resumed: another run goes on with it');
 }
 
 const isStopped = ({ task_status }: TaskModel) =>
@@ -224,6 +230,7 @@ async function importRecords({ task, rows, before }: Batch, importing: Importing
 /** The task, held; refused where it was stopped, or somebody else goes on with it. */
 async function hold(database: Transaction, { place, task_id }: Importing, before: number): Promise<TaskModel> {
   const task = await TaskModel.fetch(place, task_id, { database, lock: true });
+  checkIsIts(task, place);
   if (task.task_status !== 'PROCESSING') throw isStopped(task);
   if (task.processed_records !== before) throw unavailable('the import, which another worker goes on with,');
   return task;

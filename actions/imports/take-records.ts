@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import { CreateCustomer, fieldsOf, namedParent } from '../../core/customer/request.ts';
 import { FarthingError } from '../../core/error.ts';
 import { CreateFeature } from '../../core/feature/request.ts';
+import { withField } from '../../core/field-at-fault.ts';
 import { recordOfRow } from '../../core/import/record-row.ts';
 import type { RowFault } from '../../core/import/row.ts';
 import { CreatePriceRequest } from '../../core/price/request.ts';
@@ -56,13 +57,13 @@ export async function makeRecord(
     await RECORDS[entity_type].make(row, making);
     return undefined;
   } catch (error) {
-    return faultOfRow(error);
+    return faultOfRow(error, row.value);
   }
 }
 
 /** What may pass is no fault of the row. */
-export function faultOfRow(error: unknown): RowFault {
+export function faultOfRow(error: unknown, row?: unknown): RowFault {
   if (!(error instanceof FarthingError) || error.http_status_code >= 500) throw error;
-  const { code, message, details } = error;
+  const { code, message, details } = withField(error, row);
   return { field: details?.field ?? 'row', code, message };
 }

@@ -1,19 +1,41 @@
-/** What changes of a subscription gave back of lines that had been invoiced. */
+/** What other invoices have said of lines that had been invoiced. */
+import { Decimal } from '../../core/decimal.ts';
+import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
 
-/** The lines that give back what stands on these, on invoices that are not void. */
+/** The lines by which a change gives back what stands on these, on invoices that are not void. */
 export async function creditsOfLines(
   invoice: InvoiceModel,
   ids: readonly string[],
   database: Database,
 ): Promise<InvoiceLineItemModel[]> {
-  const credits = await InvoiceLineItemModel.in(invoice, database)
-    .where({ price_type: 'FIXED', status: 'published' })
+  const lines = await linesAbout(invoice, { ids, invoice_statuses: ['DRAFT', 'FINALIZED', 'SKIPPED'] }, database);
+  return lines.filter(({ price_type, amount }) => price_type === 'FIXED' && new Decimal(amount).isNegative());
+}
+
+/** What late and corrected events made of the usage on these, on later invoices in this state. */
+export async function correctionsOfLines(
+  invoice: InvoiceModel,
+  ids: readonly string[],
+  { invoice_status, database }: { invoice_status: 'DRAFT' | 'FINALIZED'; database: Database },
+): Promise<InvoiceLineItemModel[]> {
+  const lines = await linesAbout(invoice, { ids, invoice_statuses: [invoice_status] }, database);
+  return lines.filter(({ price_type, invoice_id }) => price_type === 'USAGE' && invoice_id !== invoice.id);
+}
+
+type About = { readonly ids: readonly string[]; readonly invoice_statuses: readonly InvoiceStatus[] };
+
+async function linesAbout(invoice: InvoiceModel, { ids, invoice_statuses }: About, database: Database) {
+  const lines = await InvoiceLineItemModel.in(invoice, database)
+    .where({ status: 'published' })
     .whereIn('parent_line_item_id', [...ids])
-    .where('amount', '<', 0);
-  const invoice_ids = credits.map(({ invoice_id }) => invoice_id);
+    .orderBy(['created_at', 'id']);
+  const invoice_ids = lines.map(({ invoice_id }) => invoice_id);
   const invoices = await InvoiceModel.byId(invoice, invoice_ids, database);
-  return credits.filter(({ invoice_id }) => invoices.get(invoice_id)?.invoice_status !== 'VOIDED');
+  return lines.filter(({ invoice_id }) => {
+    const status = invoices.get(invoice_id)?.invoice_status;
+    return status !== undefined && invoice_statuses.includes(status);
+  });
 }

@@ -2,7 +2,9 @@
 
 import { partsOf } from '../../core/billing/partial-charges.ts';
 import { leftOfGiven } from '../../core/credit-note/left-to-give-back.ts';
+import { Decimal, sumOf } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { checkVoidable, voidedPayment } from '../../core/invoice/void.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -21,7 +23,7 @@ import { giveBackFor } from '../wallets/give-back.ts';
 import { checkNotBought, failPurchase } from '../wallets/pending-credits.ts';
 import { computeWithin } from './compute-invoice.ts';
 import { restOf } from './credit-rest.ts';
-import { creditsOfLines } from './credits-of-lines.ts';
+import { correctionsOfLines, creditsOfLines } from './credits-of-lines.ts';
 import { type HeldInvoice, holdInvoice } from './hold-invoice.ts';
 import { settleWaiting } from './settle-paid.ts';
 
@@ -34,6 +36,7 @@ export async function voidInvoice(
 ): Promise<InvoiceModel> {
   return billingTransaction(stores, async (transaction) => {
     const held = await holdInvoice(transaction, scope, id);
+    await checkNothingCorrected(held.invoice, transaction);
     const voided = await voidHeld(stores, transaction, { ...held, metadata, author });
     // What was final may be what it waits for; whoever bills it again asks for the money again.
     if (held.invoice.invoice_status === 'FINALIZED')
@@ -52,7 +55,8 @@ export async function voidHeld(
 ): Promise<InvoiceModel> {
   checkVoidable(invoice);
   await checkNotBought(transaction, invoice);
-  await checkNothingCredited(invoice, transaction);
+  const ids = await lineIdsOf(invoice, transaction);
+  await checkNothingCredited(invoice, ids, transaction);
   const lessened = subscription ? await lessenedBy(invoice, subscription, transaction) : [];
   checkLessenedOpen(lessened);
   const changes = {
@@ -67,11 +71,15 @@ export async function voidHeld(
   await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
   await voidOpenPayments(transaction, { invoice: voided, by: author });
   await failPurchase(transaction, { invoice: voided, by: author });
-  for (const invoice_id of new Set(lessened.map(({ line }) => line.invoice_id))) {
+  const open = await correctionsOfLines(invoice, ids, { invoice_status: 'DRAFT', database: transaction });
+  const anew = [...lessened.map(({ line }) => line), ...open];
+  for (const invoice_id of new Set(anew.map((line) => line.invoice_id))) {
     const asked = { scope: scopeOf(invoice), invoice_id, now: author.now };
     const { invoice: draft } = await computeWithin(stores, transaction, asked);
     if (draft.is_manually_edited)
-      throw notAllowed('the invoice of its period was edited by hand: recalculate that one first', { invoice_id });
+      throw notAllowed('the invoice that says the difference was edited by hand: recalculate that one first', {
+        invoice_id,
+      });
   }
   return voided;
 }
@@ -101,7 +109,11 @@ function checkLessenedOpen(lessened: readonly InvoicedLine[]): void {
 }
 
 /** What a change gave back has lowered what it charged, or is in a wallet: without this invoice it would be lost, or be there twice. */
-async function checkNothingCredited(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
+async function checkNothingCredited(
+  invoice: InvoiceModel,
+  ids: readonly string[],
+  transaction: Transaction,
+): Promise<void> {
   if (invoice.invoice_status === 'FINALIZED' && restOf(invoice).gt(0))
     throw notAllowed('what this invoice gives back is in a wallet already: it cannot be voided');
   const [credit] = await InvoiceLineItemModel.in(invoice, transaction)
@@ -110,13 +122,34 @@ async function checkNothingCredited(invoice: InvoiceModel, transaction: Transact
     .where('amount', '<', 0)
     .limit(1);
   if (credit) throw notAllowed('an invoice that credits unused time cannot be voided: change the subscription back');
-  const lines = await InvoiceLineItemModel.in(invoice, transaction).where({ invoice_id: invoice.id }).select('id');
-  const ids = lines.map(({ id }) => id);
   const [elsewhere] = await creditsOfLines(invoice, ids, transaction);
   if (elsewhere)
     throw notAllowed('unused time of this invoice was credited already: it cannot be voided', {
       invoice_id: elsewhere.invoice_id,
     });
+}
+
+/**
+ * What later invoices gave back of its usage is not given back again. Where it is billed again at once it is: that charges what was given
+ * back once more (`saidSince` of actions/billing/gather-billing.ts).
+ */
+async function checkNothingCorrected(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
+  if (invoice.invoice_status === 'DRAFT') return;
+  const corrections = await correctionsOfLines(invoice, await lineIdsOf(invoice, transaction), {
+    invoice_status: 'FINALIZED',
+    database: transaction,
+  });
+  for (const [line, of] of groupBy(corrections, ({ parent_line_item_id }) => parent_line_item_id))
+    if (line !== null && sumOf(of.map(({ amount }) => new Decimal(amount))).isNegative())
+      throw notAllowed(
+        'a later invoice gave back a part of what this one charged: void that one first, or recalculate this one',
+        { invoice_id: of.at(-1)!.invoice_id },
+      );
+}
+
+async function lineIdsOf(invoice: InvoiceModel, transaction: Transaction): Promise<string[]> {
+  const lines = await InvoiceLineItemModel.in(invoice, transaction).where({ invoice_id: invoice.id }).select('id');
+  return lines.map(({ id }) => id);
 }
 
 /** What was paid, and what prepaid credits gave, less what was refunded before: once for an invoice. */

@@ -2,7 +2,6 @@
  * Makes a payment of an invoice and, unless it is to wait, processes it: what was received elsewhere is booked, what is charged is
  * charged (docs/rules/payments.md, "Making a payment"). One key is one payment, which the database decides.
  */
-import { createHash } from 'node:crypto';
 import { alreadyExists, FarthingError } from '../../core/error.ts';
 import { firstStatus, OPEN } from '../../core/payment/moves.ts';
 import type { CreatePayment, PaymentMethodType } from '../../core/payment/record.ts';
@@ -12,10 +11,11 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { type HeldInvoice, holdInvoice } from '../invoices/hold-invoice.ts';
 import { emit } from '../system-events/emit.ts';
 import { walletToPay } from '../wallets/pay-with-credits.ts';
+import { derivedKeys, isWithinMinute } from './derived-keys.ts';
 import { processPayment } from './pursue-payment.ts';
 import { usableGateway, wayToPay } from './way-to-pay.ts';
 
@@ -23,11 +23,12 @@ type Wanted = { readonly request: CreatePayment; readonly author: Author };
 
 export async function createPayment(stores: Stores, scope: Scope, { request, author }: Wanted): Promise<PaymentModel> {
   const method = methodOf(request);
-  const { key, known } = await keyOf(stores, scope, { request, author });
+  const { known } = await keyOf(stores.postgres, scope, { request, author });
   if (known) return goOn(stores, same(known, request), { request, author });
-  const made = await add(stores, scope, { request, author, method, key }).catch(async (error: unknown) => {
-    // Another with this key was quicker, and may have paid the invoice.
-    const first = error instanceof FarthingError && error.http_status_code < 500 && (await ofKey(stores, scope, key));
+  const made = await add(stores, scope, { request, author, method }).catch(async (error: unknown) => {
+    // Another was quicker, and may have paid the invoice.
+    if (!(error instanceof FarthingError) || error.http_status_code >= 500) throw error;
+    const { known: first } = await keyOf(stores.postgres, scope, { request, author });
     if (first) return { first };
     throw error;
   });
@@ -45,10 +46,13 @@ async function goOn(stores: Stores, payment: PaymentModel, { request, author }: 
 async function add(
   stores: Stores,
   scope: Scope,
-  { request, author, method, key }: Wanted & { method: PaymentMethodType; key: string },
-): Promise<PaymentModel> {
+  { request, author, method }: Wanted & { method: PaymentMethodType },
+): Promise<PaymentModel | { first: PaymentModel }> {
   return stores.postgres.transaction(async (transaction) => {
     const held = await holdInvoice(transaction, scope, request.destination_id);
+    // Where the minute of the clock has changed between two that are equal, their keys do not meet.
+    const { key, known } = await keyOf(transaction, scope, { request, author });
+    if (known) return { first: known };
     checkPayable(held.invoice);
     checkAmount({ ...request, method }, held.invoice);
     const way = await wayOf(transaction, held, { request, method, now: author.now });
@@ -103,21 +107,34 @@ async function wayOf(
   });
 }
 
-/** What has failed is tried anew by whoever asks again without a key of their own. */
-async function keyOf(stores: Stores, scope: Scope, { request, author }: Wanted) {
-  let key = request.idempotency_key ?? derivedKey(request, author.now);
-  let known = await ofKey(stores, scope, key);
-  while (known && !request.idempotency_key && OVER.includes(known.payment_status)) {
-    key = `${key.slice(0, 40)}-${known.id}`;
-    known = await ofKey(stores, scope, key);
+type Keyed = { readonly key: string; readonly known: PaymentModel | undefined };
+
+/** The key of the request, and the payment that has it; of a request that states none also one of less than a minute ago. */
+async function keyOf(database: Database, scope: Scope, { request, author: { now } }: Wanted): Promise<Keyed> {
+  const { idempotency_key: key } = request;
+  if (key) return { key, known: await ofKey(database, scope, key) };
+  const derived = derivedKeys(saidBy(request), now);
+  for (const beside of derived.beside) {
+    const found = await openOf(database, scope, `payment-${beside}`);
+    if (found.known && isWithinMinute(found.known.created_at, now)) return found;
   }
-  return { key, known };
+  return openOf(database, scope, `payment-${derived.key}`);
+}
+
+/** What has failed is tried anew by whoever asks again without a key of their own. */
+async function openOf(database: Database, scope: Scope, first: string): Promise<Keyed> {
+  let key = first;
+  for (;;) {
+    const known = await ofKey(database, scope, key);
+    if (!known || !OVER.includes(known.payment_status)) return { key, known };
+    key = `${first}-${known.id}`;
+  }
 }
 
 const OVER: readonly PaymentModel['payment_status'][] = ['FAILED', 'VOIDED', 'REFUNDED'];
 
-async function ofKey({ postgres }: Stores, scope: Scope, idempotency_key: string): Promise<PaymentModel | undefined> {
-  const [payment] = await PaymentModel.in(scope, postgres).where({ idempotency_key, status: 'published' });
+async function ofKey(database: Database, scope: Scope, idempotency_key: string): Promise<PaymentModel | undefined> {
+  const [payment] = await PaymentModel.in(scope, database).where({ idempotency_key, status: 'published' });
   return payment;
 }
 
@@ -127,11 +144,11 @@ function same(payment: PaymentModel, request: CreatePayment): PaymentModel {
   throw alreadyExists(`the idempotency_key is that of a payment with another ${field}`, { field, id: payment.id });
 }
 
-/** Equal payments of one minute are one, so that who presses twice pays once; those that say another thing of their own are not equal. */
-function derivedKey(request: CreatePayment, now: Date): string {
+/** Those that say another thing of their own are not equal. */
+function saidBy(request: CreatePayment): unknown[] {
   const { destination_id, payment_method_type, payment_method_id, payment_gateway, amount, currency } = request;
   const own = Object.entries(request.metadata ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
-  const said = [
+  return [
     destination_id,
     payment_method_type,
     payment_method_id,
@@ -140,6 +157,4 @@ function derivedKey(request: CreatePayment, now: Date): string {
     currency.toLowerCase(),
     ...(own.length > 0 ? [own] : []),
   ];
-  const text = JSON.stringify([...said, now.toISOString().slice(0, 16)]);
-  return `payment-${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
 }

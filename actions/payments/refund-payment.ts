@@ -3,7 +3,6 @@
  * on the payment, so that it never comes to more than was paid; then the provider is asked, and what it says is booked
  * (docs/rules/payments.md, "Refunds").
  */
-import { createHash } from 'node:crypto';
 import { leftOfPayment } from '../../core/credit-note/left-to-give-back.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { alreadyExists, invalid, notAllowed } from '../../core/error.ts';
@@ -28,6 +27,7 @@ import { emit } from '../system-events/emit.ts';
 import { giveBackFor } from '../wallets/give-back.ts';
 import { mostBackOf } from '../wallets/pending-credits.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
+import { derivedKeys, isWithinMinute } from './derived-keys.ts';
 import { type HeldPayment, holdPayment } from './hold.ts';
 import { providerOf } from './providers.ts';
 
@@ -38,9 +38,15 @@ export async function refundPayment(
 ): Promise<PaymentModel> {
   const attempt = async (transaction: Transaction) => {
     const held = await holdPayment(transaction, scope, id);
-    const idempotency_key = request.idempotency_key ?? derivedKey(request, author.now);
+    const derived = derivedKeys([request.amount, request.reason], author.now);
+    const idempotency_key = request.idempotency_key ?? derived.key;
     const refunds = await refundsOf(held.payment, transaction);
-    const known = refunds.find((one) => one.idempotency_key === idempotency_key);
+    const isSame = (one: PaymentRefundModel) =>
+      one.idempotency_key === idempotency_key ||
+      (!request.idempotency_key &&
+        derived.beside.includes(one.idempotency_key) &&
+        isWithinMinute(one.created_at, author.now));
+    const known = refunds.find(isSame);
     if (known) return { payment: held.payment, refund: sameRefund(known, request) };
     const amount = checkedAmount(held, await leftToRefund(held, transaction), request);
     const said = { amount, reason: request.reason, idempotency_key, by: author };
@@ -244,10 +250,4 @@ async function takeBack(
 
 function refundsOf(payment: PaymentModel, database: Stores['postgres']): Promise<PaymentRefundModel[]> {
   return PaymentRefundModel.listOf(payment, { column: 'payment_id', value: payment.id }, database);
-}
-
-/** Equal requests of one minute are one. */
-function derivedKey({ amount, reason }: RefundPayment, now: Date): string {
-  const said = JSON.stringify([amount, reason, now.toISOString().slice(0, 16)]);
-  return createHash('sha256').update(said).digest('hex').slice(0, 32);
 }

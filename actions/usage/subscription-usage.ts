@@ -6,6 +6,7 @@
 import { runningPeriod, usageWindowIn } from '../../core/billing/charges.ts';
 import { baseAmountOf, sharedLines } from '../../core/billing/committed-lines.ts';
 import { type LineAmount, usageCharge } from '../../core/billing/line-amount.ts';
+import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import { commitmentPart, drawnInTurn } from '../../core/commitment/part.ts';
 import {
   amountIn,
@@ -76,16 +77,24 @@ export async function subscriptionUsage(
   const items = await gatherItems(database, subscription, { at });
   const commitment = subscriptionCommitment(subscription);
   const isPooled = commitment !== null || items.some((item) => item.commitment?.duration);
-  const recorded = isPooled ? recordedUsage(await gatherInvoicedLines(database, subscription)) : [];
-  const measured = await mapConcurrently(CHARGES_AT_ONCE, items, async (item) => {
+  const served = items.flatMap((item) => {
     const period = asked ?? runningPeriod(item, { subscription: billed, current, now: now.getTime() });
     const window = period ? usageWindowIn(period, item, billed) : null;
     if (window === null) return [];
-    const service = { start: Math.max(period!.start, item.start_ms), end: window.end };
-    return [{ item, service, window, usage: await measure(item, window, undefined, service) }];
+    return { item, window, service: { start: Math.max(period!.start, item.start_ms), end: window.end } };
+  });
+  const isOver = ({ service }: Served) => asked === null && service.end <= current.start;
+  const invoiced = isPooled || served.some(isOver) ? await gatherInvoicedLines(database, subscription) : [];
+  const recorded = isPooled ? recordedUsage(invoiced) : [];
+  // A line that ended where the running period began has periods that go on: what it was used for may be invoiced by now.
+  const keys = new Set(invoiced.map(({ key }) => key));
+  const running = served.filter((one) => !isOver(one) || !keys.has(chargeKey(one.item.id, one.service)));
+  const measured = await mapConcurrently(CHARGES_AT_ONCE, running, async (one) => {
+    const { item, window, service } = one;
+    return { ...one, usage: await measure(item, window, undefined, service) };
   });
   const { currency } = subscription;
-  const lines = drawnInTurn(measured.flat(), recorded, {
+  const lines = drawnInTurn(measured, recorded, {
     lineOf: ({ item, service, window, usage }, before): UsageCharge => {
       const question = { subscription: billed, recorded: before };
       const part = item.commitment ? commitmentPart(item, service, question) : undefined;
@@ -108,6 +117,8 @@ function paidOf({ start, end }: Period, { trial_end, opens_at, subscription_stat
   if (subscription_status === 'draft' || opens_at) return { start: end, end };
   return { start: Math.min(end, Math.max(start, trial_end ? instantOf(trial_end) : start)), end };
 }
+
+type Served = { readonly item: BillableItem; readonly window: Period; readonly service: Period };
 
 type Drawing = Omit<PoolFacts, 'true_ups'> & { period: Period; currency: string };
 

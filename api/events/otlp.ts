@@ -3,14 +3,22 @@ import { createHash } from 'node:crypto';
 import { appendEvents, asOneBody } from '../../actions/events/append-events.ts';
 import { invalid } from '../../core/error.ts';
 import { EVENTS_PER_REQUEST_MAX, faultOfEvent } from '../../core/event/accept.ts';
-import { eventsOfMetrics, OtlpMetrics, type PointEvent, type PointFault } from '../../core/event/otlp-metrics.ts';
+import {
+  eventsOfMetrics,
+  type Identity,
+  OtlpMetrics,
+  type PointEvent,
+  type PointFault,
+} from '../../core/event/otlp-metrics.ts';
+import { checkSizes } from '../../core/event/otlp-sizes.ts';
 import { shaped } from '../../core/shaped.ts';
 import { bodyOf } from '../http/body-text.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { fairShareOf } from './fair-share.ts';
 import { OtlpMetricsAnswer, OtlpMetricsRequest } from './schema.ts';
 
-const POINTS_MAX = 50_000;
+/** What a request may hold keeps nobody else waiting for long: of so much it takes some tenths of a second to read and check. */
+const BODY_LIMIT = 8 * 1024 * 1024;
 const NAMED_MAX = 10;
 
 export const otlpRoutes: Route[] = [
@@ -25,13 +33,14 @@ export const otlpRoutes: Route[] = [
     access: 'event:write',
     body: OtlpMetricsRequest,
     raw_body: true,
+    body_limit: BODY_LIMIT,
     success: 200,
     answer: OtlpMetricsAnswer,
     once: 'same',
     async handle(_input, context) {
-      const { events, faults } = checked(shaped(OtlpMetrics, bodyOf(context).value, 'body'));
-      if (events.length + faults.length > POINTS_MAX)
-        throw invalid('resourceMetrics', `must not hold more than ${POINTS_MAX} data points`);
+      const { value } = bodyOf(context);
+      checkSizes(value);
+      const { events, faults } = checked(shaped(OtlpMetrics, value, 'body'));
       if (events.length === 0 && faults.length > 0) throw invalid('resourceMetrics', whyNot(faults));
       if (events.length > 0) await append(context, events);
       if (faults.length === 0) return { partialSuccess: null };
@@ -62,14 +71,31 @@ function whyNot(faults: readonly PointFault[]): string {
 async function append(context: Context, events: readonly PointEvent[]): Promise<void> {
   const { services, scope, received_at: now, request } = context;
   fairShareOf(services).admit(scope, { events: events.length, bytes: request.body.length }, now.getTime());
+  const idOf = idsOf();
   for (let from = 0; from < events.length; from += EVENTS_PER_REQUEST_MAX) {
-    const some = events.slice(from, from + EVENTS_PER_REQUEST_MAX).map(asBytes);
+    const some = events.slice(from, from + EVENTS_PER_REQUEST_MAX).map((event) => asBytes(event, idOf));
     await appendEvents(services.log, scope, { ...asOneBody(some), now });
   }
 }
 
-function asBytes({ identity, fields, properties }: PointEvent): { bytes: Buffer; event_id: string } {
-  const event_id = `otlp_${createHash('sha256').update(identity).digest('hex').slice(0, 40)}`;
+/** What many points have in common is hashed once, as long as they follow one another. */
+function idsOf(): (identity: Identity) => string {
+  let of: string | undefined;
+  let hash = createHash('sha256');
+  return ({ common, own }) => {
+    if (common !== of) {
+      of = common;
+      hash = createHash('sha256').update(common);
+    }
+    return `otlp_${hash.copy().update(own).digest('hex').slice(0, 40)}`;
+  };
+}
+
+function asBytes(
+  { identity, fields, properties }: PointEvent,
+  idOf: (identity: Identity) => string,
+): { bytes: Buffer; event_id: string } {
+  const event_id = idOf(identity);
   const head = JSON.stringify({ event_id, ...fields }).slice(0, -1);
   return { bytes: Buffer.from(`${head},"properties":${properties}}`), event_id };
 }

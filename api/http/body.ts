@@ -37,7 +37,7 @@ export function checkJsonBytes(bytes: Buffer, contentType: string | undefined): 
   if (!isUtf8(bytes)) throw refused('the body is not UTF-8');
 }
 
-function isJson(contentType: string | undefined): boolean {
+export function isJson(contentType: string | undefined): boolean {
   const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
   return type === 'application/json' || type.endsWith('+json');
 }

@@ -5,6 +5,7 @@
 import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
 import { errorRecord, invalid } from '../../core/error.ts';
+import { withField } from '../../core/field-at-fault.ts';
 import { completeKeys } from '../../core/json/complete-keys.ts';
 import type { Scope } from '../../core/scope.ts';
 import { shaped } from '../../core/shaped.ts';
@@ -12,7 +13,7 @@ import { checkTexts } from '../../core/texts.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
 import type { Services } from '../services.ts';
 import { authenticate, rateLimitsOf } from './auth.ts';
-import { BODY_LIMIT, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
+import { BODY_LIMIT, checkJsonBytes, isJson, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
 import type { Effects } from './effects.ts';
 import { asFarthingError, refuseMethod, setErrorHeaders } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
@@ -27,7 +28,7 @@ export function mountRoutes(routes: readonly Route[], services: Services): Route
   const router = Router({ caseSensitive: true });
   const mounted = routes.map((route) => ({ ...route, readable: readableKeys(route, routes) }));
   for (const route of mounted.sort(staticFirst)) {
-    const bytes = readBytes(route.raw_body ? RAW_BODY_LIMIT : BODY_LIMIT);
+    const bytes = readBytes(route.body_limit ?? (route.raw_body ? RAW_BODY_LIMIT : BODY_LIMIT));
     router[route.method](route.path, async (request, response, next) => {
       response.locals.route = route.path;
       const context = await contextOf(route, request, response, services);
@@ -111,8 +112,9 @@ async function answer(route: MountedRoute, context: Context): Promise<void> {
 /** `done`: by who has died before it could answer. */
 async function produce(route: MountedRoute, context: Context, done: Effects | null): Promise<Reply | null> {
   const { response } = context;
+  let input: ReturnType<typeof decode> | undefined;
   try {
-    const input = decode(route, context);
+    input = decode(route, context);
     await whatCameBefore(route, context);
     const result = await (done ? doAgain(route, done, { input, context }) : route.handle(input as never, context));
     if (response.headersSent) return null;
@@ -121,7 +123,7 @@ async function produce(route: MountedRoute, context: Context, done: Effects | nu
     if (http_status === 204) return { http_status, body: null };
     return { http_status, body: JSON.stringify(completeKeys(route.answer ?? ANYTHING, value)) };
   } catch (error) {
-    const known = asFarthingError(error);
+    const known = withField(asFarthingError(error), route.raw_body ? undefined : input?.body);
     if (known.http_status_code >= 500 || response.headersSent) throw error;
     setErrorHeaders(response, known);
     return { http_status: known.http_status_code, body: JSON.stringify(errorRecord(known)) };
@@ -155,17 +157,25 @@ function rawBody(route: MountedRoute, request: Request): Buffer {
   return request.body;
 }
 
-function jsonBody(route: Route, request: Request): unknown {
-  if (!route.body) return undefined;
+/** Where a body says nothing: what was meant to say something may be a query parameter. */
+function refuseKeys(context: Context): undefined {
+  const { request } = context;
+  const body = isJson(request.get('content-type')) ? jsonOf(request.body, request.get('content-type')) : undefined;
+  if (body !== undefined) checkKeys(NO_KEYS, body, context);
+}
+
+const NO_KEYS = z.object({});
+
+function jsonBody(shape: z.ZodType, request: Request): unknown {
   const body = jsonOf(request.body, request.get('content-type'));
   // A search may have an empty body, and so none at all: a shape without required keys takes both.
   if (body !== undefined) return body;
-  return route.body.safeParse(undefined).success ? undefined : {};
+  return shape.safeParse(undefined).success ? undefined : {};
 }
 
 function parsedBody(route: MountedRoute, context: Context): unknown {
-  const body = jsonBody(route, context.request);
-  if (!route.body) return undefined;
+  if (!route.body) return refuseKeys(context);
+  const body = jsonBody(route.body, context.request);
   checkTexts(body, []);
   // Before the shape, which would miss the key that was meant and not name the one that was sent.
   checkKeys(route.body, body, { ...context, readable: route.readable });

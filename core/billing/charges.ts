@@ -146,7 +146,7 @@ function servicePeriods(item: BilledItem, stretch: Stretch): Slice[] {
 }
 
 /** Nothing of a period that it cuts was ever served before. */
-function servedSince({ start_ms, trial_end_ms }: BilledSubscription): Milliseconds {
+export function servedSince({ start_ms, trial_end_ms }: BilledSubscription): Milliseconds {
   return Math.max(start_ms, trial_end_ms ?? start_ms);
 }
 

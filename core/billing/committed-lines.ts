@@ -21,6 +21,7 @@ import type { ComputedFrom } from '../invoice/computed-from.ts';
 import { MAX_FRACTION_DIGITS } from '../money.ts';
 import { formatMs, type Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
+import { servedSince } from './charges.ts';
 import type { LineAmount, PlannedLine, PricedItem } from './line-amount.ts';
 
 /** What of a term was drawn before. */
@@ -143,7 +144,7 @@ export function trueUpLines<Item extends PricedItem>(question: TrueUpQuestion<It
     {
       item,
       is_true_up: true,
-      service: { start: Math.max(term.start, facts.subscription.start_ms), end: period.end },
+      service: { start: Math.max(term.start, servedSince(facts.subscription)), end: period.end },
       display_name: TRUE_UP,
       parent_line_item_id: null,
       quantity: new Decimal(1),

@@ -3,7 +3,7 @@
  * drawn from one committed amount, and what is above is a line of its own beside each. Of one billing period the lines draw in
  * their order; of a longer term each has its share of what is left. What is lacking at the end is a line of its own.
  */
-import { type BilledItem, type BilledSubscription, periodRule, sharesWithin } from '../billing/charges.ts';
+import { type BilledItem, type BilledSubscription, periodRule, servedSince, sharesWithin } from '../billing/charges.ts';
 import { byPeriods, gaveWayAt, inPeriodsAt } from '../billing/earlier-periods.ts';
 import { Decimal, sumOf } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
@@ -44,7 +44,7 @@ export function termOfService(
   if (duration === null)
     return { start: billed.start, end: Math.min(billed.end, gaveWayAt(subscription, at) ?? billed.end) };
   // A term ends with the billing period in which its duration is over, also where the two do not begin at one instant.
-  return termOf(billed.start, { since: subscription.start_ms, duration, timezone: subscription.timezone });
+  return termOf(billed.start, { since: servedSince(subscription), duration, timezone: subscription.timezone });
 }
 
 /** The committed amount of a term with what was drawn from it so far. */
@@ -65,8 +65,18 @@ export function amountIn(asked: Period, subscription: BilledSubscription, { amou
   return amount.times(sumOf(shares));
 }
 
+/** As an advance charge would be: nothing is committed to in a trial. */
 function asItem(subscription: BilledSubscription): BilledItem {
-  return { ...subscription, id: '', price_type: 'FIXED', invoice_cadence: 'ARREAR', end_ms: null, reset_usage: null };
+  const start_ms = servedSince(subscription);
+  return {
+    ...subscription,
+    id: '',
+    price_type: 'FIXED',
+    invoice_cadence: 'ARREAR',
+    start_ms,
+    end_ms: null,
+    reset_usage: null,
+  };
 }
 
 /** Of one line's charge: what lies within the commitment, and what above costs, before and after the factor. */

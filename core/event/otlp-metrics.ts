@@ -71,9 +71,12 @@ export const OtlpMetrics = z
   });
 export type OtlpMetrics = z.output<typeof OtlpMetrics>;
 
+/** JSON text in two parts: what all points of a resource and scope have in common is written once. */
+export type Identity = { readonly common: string; readonly own: string };
+
 /** An event to be; `identity` is what no other point of the stream says, of which its id is made. */
 export type PointEvent = {
-  readonly identity: string;
+  readonly identity: Identity;
   readonly fields: {
     readonly event_name: string;
     readonly external_customer_id: string;
@@ -92,21 +95,25 @@ export function eventsOfMetrics({ resourceMetrics }: OtlpMetrics): { events: Poi
   const faults: PointFault[] = [];
   for (const { resource, scopeMetrics } of resourceMetrics ?? []) {
     const about = resource?.attributes ?? [];
+    const customer = textOf(about, CUSTOMER);
+    const source = textOf(about, SERVICE);
+    const of_resource = listed(about);
     for (const { scope, metrics } of scopeMetrics ?? []) {
       const of_scope = listed(scope?.attributes ?? []);
-      const whose = [
-        listed(about),
-        scope?.name ?? '',
-        scope?.version ?? '',
-        ...(of_scope.length > 0 ? [of_scope] : []),
-      ];
-      for (const metric of metrics ?? []) readMetric(metric, { about, whose }, { events, faults });
+      const whose = [of_resource, scope?.name ?? '', scope?.version ?? '', ...(of_scope.length > 0 ? [of_scope] : [])];
+      const origin = { customer, source, common: `${JSON.stringify(whose).slice(0, -1)},` };
+      for (const metric of metrics ?? []) readMetric(metric, origin, { events, faults });
     }
   }
   return { events, faults };
 }
 
-type Origin = { readonly about: readonly Attribute[]; readonly whose: readonly unknown[] };
+/** What a resource and a scope say for each of their points. */
+type Origin = {
+  readonly customer: string | undefined;
+  readonly source: string | undefined;
+  readonly common: string;
+};
 type Read = { readonly events: PointEvent[]; readonly faults: PointFault[] };
 
 function readMetric(metric: Metric, origin: Origin, { events, faults }: Read): void {
@@ -158,9 +165,9 @@ const SERVICE = 'service.name';
 const OURS = ['value', 'count'];
 
 /** The event, or what is wrong. */
-function eventOfPoint(point: Point, event_name: string, { about, whose }: Origin): PointEvent | string {
+function eventOfPoint(point: Point, event_name: string, of: Origin): PointEvent | string {
   const own = point.attributes ?? [];
-  const customer = textOf(own, CUSTOMER) ?? textOf(about, CUSTOMER);
+  const customer = textOf(own, CUSTOMER) ?? of.customer;
   if (customer === undefined || customer.trim() === '') return `the attribute ${CUSTOMER} is required`;
   const taken = own.find(({ key }) => OURS.includes(key));
   if (taken) return `the attribute ${taken.key} has the name of what is measured`;
@@ -174,15 +181,10 @@ function eventOfPoint(point: Point, event_name: string, { about, whose }: Origin
     if (text === undefined) return `the attribute ${key} must be a text, a number or a boolean`;
     if (key !== CUSTOMER) properties.push(member(key, text));
   }
-  const source = textOf(about, SERVICE);
+  const { source } = of;
+  const said = [event_name, listed(own), `${point.startTimeUnixNano}`, `${point.timeUnixNano}`];
   return {
-    identity: JSON.stringify([
-      ...whose,
-      event_name,
-      listed(own),
-      `${point.startTimeUnixNano}`,
-      `${point.timeUnixNano}`,
-    ]),
+    identity: { common: of.common, own: JSON.stringify(said).slice(1) },
     fields: { event_name, external_customer_id: customer, timestamp, ...(source === undefined ? {} : { source }) },
     properties: `{${properties.join(',')}}`,
   };

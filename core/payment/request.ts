@@ -86,5 +86,9 @@ export function differsFrom(payment: Payment, request: CreatePayment): string | 
     currency: request.currency.toLowerCase(),
   };
   for (const [field, value] of Object.entries(said)) if (payment[field as keyof typeof said] !== value) return field;
+  // What was not stated was chosen for it.
+  const { payment_method_id, payment_gateway } = request;
+  if (payment_method_id && payment.payment_method_id !== payment_method_id) return 'payment_method_id';
+  if (payment_gateway && payment.payment_gateway !== payment_gateway) return 'payment_gateway';
   return new Decimal(payment.amount).eq(request.amount) ? null : 'amount';
 }

@@ -1,5 +1,6 @@
 // Metrics as the exporter of OpenTelemetry sends them: docs/rules/opentelemetry.md.
 
+import { gzipSync } from 'node:zlib';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
 import { AggregationTemporality, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
 import { expect } from 'chai';
@@ -184,6 +185,23 @@ describe('metrics of OpenTelemetry', () => {
     };
     for (const _ of [1, 2]) expect((await send(body)).body).to.deep.equal({ partialSuccess: null });
     expect(await usageOf('shards')).to.equal('16');
+  });
+
+  it('400, 413: what is small where it is packed, and much where it is not, is refused at once', async () => {
+    const packed = (text: string) =>
+      send(gzipSync(text), { headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } });
+    const metric = request([point('much')]).resourceMetrics as [{ scopeMetrics: object[] }];
+    const attributes = Array.from({ length: 20_000 }, (_, n) => ({ key: `a${n}`, value: { stringValue: 'y' } }));
+    const { scopeMetrics } = metric[0];
+    const wide = { resource: { attributes }, scopeMetrics: Array(2_000).fill(scopeMetrics[0]) };
+    const answers = [
+      await packed(JSON.stringify({ resourceMetrics: [wide] })),
+      await packed(`{"resourceMetrics":[${'{},'.repeat(2_000_000)}{}]}`),
+      await packed(`{"resourceMetrics":[${'{},'.repeat(9_000_000)}{}]}`),
+    ];
+    expect(answers.map(({ status }) => status)).to.deep.equal([400, 400, 413]);
+    expect(answers[0]!.body.details.field).to.equal('resourceMetrics');
+    expect(await usageOf('much')).to.equal('0');
   });
 
   it('400: no OTLP, no JSON', async () => {

@@ -109,6 +109,15 @@ describe('payments', () => {
       expect(second.id).to.equal(first.id);
       const other = await refused('POST', '/payments', { ...request, amount: '11' });
       expect([other.code, other.details.field]).to.deep.equal(['already_exists', 'amount']);
+      const card = { payment_method_type: 'CARD', payment_gateway: 'sandbox', idempotency_key: 'card-1', amount: '1' };
+      const declined = { ...card, payment_method_id: 'pm_sandbox_declined' };
+      expect((await ok('POST', '/payments', stated(id, declined))).payment_status).to.equal('FAILED');
+      const accepted = await refused(
+        'POST',
+        '/payments',
+        stated(id, { ...card, payment_method_id: 'pm_sandbox_card' }),
+      );
+      expect([accepted.code, accepted.details.field]).to.deep.equal(['already_exists', 'payment_method_id']);
       // Without a key equal payments of one minute are one.
       for (let i = 0; i < 2; i++) await ok('POST', '/payments', stated(id, { amount: '20' }));
       expect(await paid(id)).to.deep.equal(['PENDING', '30', '70', null]);

@@ -208,4 +208,20 @@ describe('invoices that are collected', () => {
     const { subscription_status, cancelled_at } = await world.subscription('charlie');
     expect([subscription_status, cancelled_at]).to.deep.equal(['cancelled', '2032-04-18T00:00:00Z']);
   });
+
+  it('grace begins when an invoice is final, where its due date has passed by then', async () => {
+    await world.on('2032-05-20');
+    await world.subscribe('delta', 'Pro', { collection_method: 'send_invoice', start_date: '2032-04-15T00:00:00Z' });
+    const [opening] = await world.invoices('delta');
+    expect([opening.due_date, opening.finalized_at]).to.deep.equal(['2032-05-25T00:00:00Z', '2032-05-20T00:00:00Z']);
+    await world.subscribe('echo', 'Pro', { collection_method: 'send_invoice', start_date: '2032-03-15T00:00:00Z' });
+    const [late] = await world.invoices('echo');
+    expect([late.due_date, late.finalized_at]).to.deep.equal(['2032-04-25T00:00:00Z', '2032-05-20T00:00:00Z']);
+    const ended = async () =>
+      Promise.all(['delta', 'echo'].map(async (name) => (await world.subscription(name)).cancelled_at));
+    await world.on('2032-05-24');
+    expect(await ended()).to.deep.equal([null, null]);
+    await world.on('2032-05-31');
+    expect(await ended()).to.deep.equal(['2032-05-30T00:00:00Z', '2032-05-25T00:00:00Z']);
+  });
 });

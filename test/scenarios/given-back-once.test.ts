@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { billDuePeriods } from '../../actions/billing/bill-period.ts';
+import { createPayment } from '../../actions/payments/create-payment.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 type Answer = any;
@@ -230,6 +231,122 @@ describe('what was charged is given back once', () => {
       const { id } = await pay(first);
       await world.post(`/payments/${id}/refund`, { amount: '70' });
       expect((await corrected('paid', 10)).amount_due).to.equal('470');
+    });
+
+    it('what a correction gave back is in no wallet when the invoice is void: the correction is voided first, or both billed again', async () => {
+      const first = await used('void', 100);
+      await pay(first);
+      const later = await corrected('void', 10);
+      expect(later.amount_due).to.equal('410');
+      const refused = await ask('POST', `/invoices/${first.id}/void`);
+      expect([refused.status, refused.body.details.invoice_id], refused.text).to.deep.equal([400, later.id]);
+      expect(await inWallet('void')).to.deep.equal([]);
+      // 100 back, of which 100 pay for it again: 10 were used, and 90 are lacking on the later one.
+      const again = await ask('POST', `/invoices/${first.id}/recalculate?finalize=true`);
+      expect([again.body.subtotal, await inWallet('void')]).to.deep.equal(['100', ['0']]);
+
+      world.at('2026-01-01T00:00:00Z');
+      const other = await used('void both', 100);
+      await pay(other);
+      const correcting = await corrected('void both', 10);
+      expect((await ask('POST', `/invoices/${correcting.id}/void`)).status).to.equal(200);
+      expect((await ask('POST', `/invoices/${other.id}/void`)).status).to.equal(200);
+      expect(await inWallet('void both')).to.deep.equal(['100']);
+    });
+
+    it('what a draft corrects comes off it when the invoice is void, also where it is made final by hand', async () => {
+      const first = await used('by hand', 100);
+      await world.use('by hand', 'calls', 50, { at: '2026-02-10T00:00:00Z' });
+      world.at('2026-03-01T00:00:00Z');
+      await world.replace(
+        'first by hand',
+        world.event('by hand', 'calls', { n: 80, at: '2026-01-20T00:00:00Z' }) as never,
+      );
+      await world.settle();
+      await billDuePeriods(world.api.services, world.now);
+      const draft = (await world.invoices('by hand')).at(-1);
+      expect([draft.invoice_status, draft.total]).to.deep.equal(['DRAFT', '30']);
+      expect((await ask('POST', `/invoices/${first.id}/void`)).status).to.equal(200);
+      await ask('POST', `/invoices/${draft.id}/finalize`);
+      expect(await world.get(`/invoices/${draft.id}`)).to.include({ invoice_status: 'FINALIZED', total: '50' });
+    });
+
+    it('what is void stays so, whatever comes late or is corrected, until its period is billed again', async () => {
+      const first = await used('open', 100);
+      world.at('2026-02-02T00:00:00Z');
+      await world.send([world.event('open', 'calls', { n: 7, at: '2026-01-21T00:00:00Z' })]);
+      world.at('2026-03-01T00:00:00Z');
+      await world.settle();
+      await billDuePeriods(world.api.services, world.now);
+      await world.finalize();
+      expect((await world.invoices('open')).at(-1).total).to.equal('7');
+      expect((await ask('POST', `/invoices/${first.id}/void`)).status).to.equal(200);
+      await world.replace('first open', world.event('open', 'calls', { n: 90, at: '2026-01-20T00:00:00Z' }) as never);
+      await world.send([world.event('open', 'calls', { n: 2, at: '2026-01-22T00:00:00Z' })]);
+      await world.use('open', 'calls', 5, { at: '2026-03-10T00:00:00Z' });
+      world.at('2026-04-01T00:00:00Z');
+      await world.settle();
+      await billDuePeriods(world.api.services, world.now);
+      await world.finalize();
+      expect((await world.invoices('open')).at(-1).total).to.equal('5');
+      // 99 were used, of which 7 are on the invoice of February.
+      const again = await ask('POST', `/invoices/${first.id}/recalculate?finalize=true`);
+      expect(again.body.total, again.text).to.equal('92');
+    });
+  });
+
+  /** docs/rules/payments.md, "Making a payment": who presses twice pays, and gives back, once. */
+  describe('equal requests without a key', () => {
+    const oneOff = async (customer: string) => {
+      await world.customer(customer);
+      const amounts = {
+        currency: 'usd',
+        amount_due: '100',
+        total: '100',
+        subtotal: '100',
+        invoice_status: 'FINALIZED',
+      };
+      return world.post('/invoices', { customer_id: world.id(`customer ${customer}`), ...amounts });
+    };
+    const half = (invoice: Answer) => ({
+      destination_type: 'INVOICE',
+      destination_id: invoice.id,
+      payment_method_type: 'OFFLINE',
+      amount: '50',
+      currency: 'usd',
+    });
+
+    it('within a minute are one, also where the minute of the clock changes between them', async () => {
+      world.at('2026-01-01T00:00:00Z');
+      const invoice = await oneOff('twice');
+      const at = (instant: string, method: string, path: string, body: object) => {
+        world.at(instant);
+        return ask(method, path, body);
+      };
+      const first = await at('2026-01-01T00:00:59.950Z', 'POST', '/payments', half(invoice));
+      const again = await at('2026-01-01T00:01:00.050Z', 'POST', '/payments', half(invoice));
+      expect(again.body.id).to.equal(first.body.id);
+      const refund = `/payments/${first.body.id}/refund`;
+      for (const instant of ['2026-01-01T00:01:59.950Z', '2026-01-01T00:02:00.050Z'])
+        expect((await at(instant, 'POST', refund, { amount: '20' })).body.refunded_amount).to.equal('20');
+      expect((await at('2026-01-01T00:02:59.950Z', 'POST', refund, { amount: '20' })).body.refunded_amount).to.equal(
+        '40',
+      );
+      const later = await at('2026-01-01T00:03:00.000Z', 'POST', '/payments', half(invoice));
+      expect(later.body.id, later.text).to.not.equal(first.body.id);
+    });
+
+    it('are one where they come side by side and their minutes are two', async () => {
+      world.at('2026-01-01T00:00:59.999Z');
+      const invoice = await oneOff('side by side');
+      const author = (now: string) => ({ user_id: '', now: new Date(now) });
+      const request = { ...half(invoice), process_payment: true, metadata: {}, gateway_options: null } as never;
+      const made = await Promise.all(
+        ['2026-01-01T00:00:59.999Z', '2026-01-01T00:01:00.000Z', '2026-01-01T00:00:59.998Z'].map((now) =>
+          createPayment(world.api.services, world.api.scope, { request, author: author(now) }),
+        ),
+      );
+      expect(new Set(made.map(({ id }) => id))).to.have.property('size', 1);
     });
   });
 });

@@ -1,5 +1,6 @@
 /** Another plan for a running subscription: in place, at the end of a period, and with other periods. */
 import { expect } from 'chai';
+import { Decimal, sumOf } from '../../core/decimal.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -38,6 +39,30 @@ describe('scenario: plan changes', () => {
     target_plan_id: world.id(`plan ${plan}`),
     proration_behavior: 'create_prorations',
     ...fields,
+  });
+
+  // docs/rules/usage.md, "One number".
+  it('where periods begin anew, what was invoiced with the change is not in the usage of the one that runs', async () => {
+    const whole = { commitment_amount: '310', enable_true_up: true, overage_factor: '2' };
+    const all: [string, Answer][] = [
+      ['anew', {}],
+      ['anew, committed', whole],
+      ['anew, for a quarter', { ...whole, commitment_amount: '9', commitment_duration: 'QUARTERLY' }],
+    ];
+    for (const [name, fields] of all) {
+      await world.on('2026-01-01', () => world.subscribe(name, 'Basic', fields));
+      await world.on('2026-01-05', () => world.use(name, 'calls', 1_000));
+      await world.on('2026-01-16');
+      await world.post(path(name, 'change/execute'), change('Pro', { billing_cycle: 'calendar' }));
+      await world.on('2026-01-20', () => world.use(name, 'calls', 500));
+      await world.settle();
+      const id = world.id(`subscription ${name}`);
+      const used = await world.post('/subscriptions/usage', { subscription_id: id });
+      const preview = await world.post('/invoices/preview', { subscription_id: id });
+      const usage_lines = preview.line_items.filter(({ display_name }: Answer) => display_name !== 'pro');
+      const sum = sumOf(usage_lines.map(({ amount }: Answer) => new Decimal(amount)));
+      expect(`${used.amount}`, name).to.equal(sum.toFixed());
+    }
   });
 
   it('in place: one invoice, and usage is charged at the price of its time', async () => {

@@ -379,3 +379,55 @@ describe('scenario: trials, drafts and openings', () => {
     });
   });
 });
+
+describe('scenario: commitments behind trials', () => {
+  let world: World;
+  before(async () => {
+    world = await startWorld();
+  });
+  after(() => world.stop());
+
+  // docs/rules/commitments.md, "Shorter periods": nothing is committed to in a trial.
+  it('a commitment, of the line or of the whole, begins where the trial ends: cut with the first period, in terms from there on', async () => {
+    await world.meter('calls');
+    await world.plan('Committed', []);
+    const { id: line } = await world.price('Committed', usage('calls', '1', { display_name: 'calls' }));
+    const money = { commitment_amount: '280', overage_factor: '1', enable_true_up: true };
+    const ofLine = (terms: Answer) => ({ line_item_commitments: { [line]: terms } });
+    const until = (trial_end: string) => ({
+      trial_start: '2029-01-20T00:00:00Z',
+      trial_end,
+      billing_cycle: 'calendar',
+    });
+    const [soon, later] = [until('2029-01-25T00:00:00Z'), until('2029-02-08T00:00:00Z')];
+    // Of the term of a quarter that begins in February three paid months are over on 1 May.
+    const quarter = { ...money, commitment_duration: 'QUARTERLY' };
+    const all: [string, Answer][] = [
+      ['soon whole', { ...soon, ...money }],
+      ['soon line', { ...soon, ...ofLine(money) }],
+      ['later whole', { ...later, ...money }],
+      ['later line', { ...later, ...ofLine(money) }],
+      ['term whole', { ...later, ...quarter }],
+      ['term line', { ...later, ...ofLine(quarter) }],
+    ];
+    await world.on('2029-01-20');
+    for (const [customer, terms] of all) await world.subscribe(customer, 'Committed', terms);
+    for (const day of ['2029-02-01', '2029-03-01', '2029-04-01', '2029-05-01', '2029-06-01']) {
+      await world.on(day);
+      await world.finalize();
+    }
+    const totals = async (customer: string) => {
+      const invoices = await world.invoices(customer);
+      return invoices
+        .filter(({ total }: Answer) => total !== '0')
+        .map(({ period_start, total }: Answer) => `${period_start.slice(5, 10)} ${total}`);
+    };
+    // 7 of 31 days and 21 of 28.
+    const monthly = ['03-01 280', '04-01 280', '05-01 280'];
+    for (const which of ['whole', 'line']) {
+      expect((await totals(`soon ${which}`))[0], which).to.equal('01-25 63.23');
+      expect(await totals(`later ${which}`), which).to.deep.equal(['02-08 210', ...monthly]);
+      expect(await totals(`term ${which}`), which).to.deep.equal(['05-01 280']);
+    }
+  });
+});

@@ -191,3 +191,32 @@ describe('scenario: alerts on balances', () => {
       expectGolden(`webhooks/${name}.json`, withoutIds(body));
     });
 });
+
+describe('scenario: alerts on balances by the clock of an environment', () => {
+  it('credits that expire, or come, are looked at the midnight after, as usage is', async () => {
+    const world = await startWorld({ now: '2026-03-01T00:00:00Z', test_clock: true });
+    try {
+      await world.meter('calls');
+      await world.plan('Calls', [usage('calls', '1', { display_name: 'calls' })]);
+      const { customer_id } = await world.subscribe('acme', 'Calls');
+      const settings = { alert_settings: below({ critical: '5' }) };
+      const { id } = await world.post('/wallets', { customer_id, currency: 'usd', ...settings });
+      const fill = (credits_to_add: string, fields: object = {}) =>
+        world.post(`/wallets/${id}/top-up`, { credits_to_add, transaction_reason: 'FREE_CREDIT_GRANT', ...fields });
+      await fill('100', { expiry_date_utc: '2026-03-15T00:00:00Z' });
+      await fill('50');
+      await world.send([world.event('acme', 'calls', { n: 48, at: '2026-03-02T00:00:00Z' })]);
+      await world.on('2026-03-30');
+      const told = async () =>
+        (await world.post('/alerts/search', { customer_id, sort: 'id', order: 'asc' })).items
+          .filter(({ alert_type }: Answer) => alert_type === 'low_ongoing_balance')
+          .map(({ alert_status, created_at }: Answer) => `${alert_status} ${created_at.slice(0, 10)}`);
+      expect(await told()).to.deep.equal(['in_alarm 2026-03-16']);
+      await fill('50');
+      await world.on('2026-04-01');
+      expect((await told()).at(-1)).to.equal('ok 2026-03-31');
+    } finally {
+      await world.stop();
+    }
+  });
+});

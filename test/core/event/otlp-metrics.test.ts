@@ -1,6 +1,7 @@
 // docs/rules/opentelemetry.md.
 import { expect } from 'chai';
-import { eventsOfMetrics, OtlpMetrics } from '../../../core/event/otlp-metrics.ts';
+import { eventsOfMetrics, OtlpMetrics, type PointEvent } from '../../../core/event/otlp-metrics.ts';
+import { checkSizes } from '../../../core/event/otlp-sizes.ts';
 
 type Fields = Record<string, unknown>;
 const text = (key: string, stringValue: string) => ({ key, value: { stringValue } });
@@ -15,6 +16,7 @@ const sum = (points: object[], change: Fields = {}) => ({
   name: 'calls',
   sum: { aggregationTemporality: 1, isMonotonic: true, dataPoints: points, ...change },
 });
+const textOf = ({ identity }: PointEvent) => `${identity.common}${identity.own}`;
 const read = (metrics: object[], resource: object[] = []) =>
   eventsOfMetrics(
     OtlpMetrics.parse({ resourceMetrics: [{ resource: { attributes: resource }, scopeMetrics: [{ metrics }] }] }),
@@ -73,7 +75,7 @@ describe('metrics of OpenTelemetry', () => {
 
   it('the same point is the same event, in whichever order its attributes stand; any other is another', () => {
     const identity = (change: Fields, resource: object[] = []) =>
-      read([sum([point(change)])], resource).events[0]!.identity;
+      textOf(read([sum([point(change)])], resource).events[0]!);
     const turned = { attributes: POINT.attributes.toReversed() };
     expect(identity(turned)).to.equal(identity({}));
     const others = [
@@ -88,7 +90,7 @@ describe('metrics of OpenTelemetry', () => {
 
   it('ids of points without attributes of a scope stay what they were', () => {
     const { events } = read([sum([point()])], [text('service.name', 'gateway')]);
-    expect(events[0]!.identity).to.equal(
+    expect(textOf(events[0]!)).to.equal(
       JSON.stringify([
         ['["service.name",{"stringValue":"gateway"}]'],
         '',
@@ -99,6 +101,32 @@ describe('metrics of OpenTelemetry', () => {
         POINT.timeUnixNano,
       ]),
     );
+  });
+
+  const some = (length: number) => Array.from({ length }, () => ({}));
+  const of = (metric: object, scope: object = {}) => [{ scopeMetrics: [{ scope, metrics: [metric] }] }];
+  const TOO_MUCH: [what: string, resourceMetrics: object[], why: RegExp][] = [
+    ['resources', some(20_001), /20000 resources, scopes and metrics/],
+    ['metrics', [{ scopeMetrics: [{ metrics: some(15_000) }, { metrics: some(5_000) }] }], /20000 resources/],
+    ['points', of({ sum: { dataPoints: some(10_001) } }), /10000 data points/],
+    ['points of no kind', of({ Sum: { data_points: some(10_001) } }), /10000 data points/],
+    ['attributes of a resource', [{ resource: { attributes: some(1_001) } }], /1000 attributes of one/],
+    ['attributes of a scope', of({}, { attributes: some(1_001) }), /1000 attributes of one/],
+    [
+      'attributes of points',
+      of({ gauge: { dataPoints: Array(201).fill({ attributes: some(1_000) }) } }),
+      /200000 attr/,
+    ],
+  ];
+  for (const [what, resourceMetrics, why] of TOO_MUCH)
+    it(`refused before anything is made of them: too many ${what}`, () => {
+      expect(() => checkSizes({ resourceMetrics })).to.throw(why);
+    });
+
+  it('as much as may be, and what has no shape, passes', () => {
+    checkSizes({ resourceMetrics: [{ resource: { attributes: some(1_000) } }, ...some(19_000)] });
+    for (const odd of [null, 5, [], { resourceMetrics: 5 }, { resourceMetrics: [null, { scopeMetrics: [5] }] }])
+      checkSizes(odd);
   });
 
   const REFUSED: [what: string, metric: object, why: RegExp][] = [

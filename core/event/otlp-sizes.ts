@@ -1,0 +1,64 @@
+/**
+ * How much a request of OpenTelemetry may hold (docs/rules/opentelemetry.md, "With a collector"), looked at before anything is made of it: lists
+ * of empty objects are short where they are packed, and each attribute of a resource is part of what every one of its points is.
+ */
+import { invalid } from '../error.ts';
+
+export const POINTS_MAX = 10_000;
+/** Of one resource, scope or point; exporters have 128 by default. */
+export const ATTRIBUTES_MAX = 1_000;
+/** Resources, scopes and metrics together. */
+const GROUPS_MAX = 20_000;
+/** Of all that has some. */
+const ATTRIBUTES_IN_ALL_MAX = 200_000;
+
+type Counted = { points: number; groups: number; attributes: number };
+
+/** Throws what there is too much of. What is no list, or no object, is left to the shape. */
+export function checkSizes(request: unknown): void {
+  const counted: Counted = { points: 0, groups: 0, attributes: 0 };
+  for (const of_resource of group(request, 'resourceMetrics', counted)) {
+    countAttributes(membersOf(of_resource).resource, counted);
+    for (const of_scope of group(of_resource, 'scopeMetrics', counted)) {
+      countAttributes(membersOf(of_scope).scope, counted);
+      for (const metric of group(of_scope, 'metrics', counted)) countPoints(metric, counted);
+    }
+  }
+}
+
+/** Also of kinds that there are not, and in the other spelling: each point is told. */
+function countPoints(metric: unknown, counted: Counted): void {
+  for (const kind of Object.values(membersOf(metric)))
+    for (const points of [listIn(kind, 'dataPoints'), listIn(kind, 'data_points')]) {
+      counted.points += points.length;
+      if (counted.points > POINTS_MAX) throw tooMany(`${POINTS_MAX} data points`);
+      for (const point of points) countAttributes(point, counted);
+    }
+}
+
+function countAttributes(of: unknown, counted: Counted): void {
+  const { length } = listIn(of, 'attributes');
+  if (length > ATTRIBUTES_MAX) throw tooMany(`${ATTRIBUTES_MAX} attributes of one resource, scope or data point`);
+  counted.attributes += length;
+  if (counted.attributes > ATTRIBUTES_IN_ALL_MAX) throw tooMany(`${ATTRIBUTES_IN_ALL_MAX} attributes`);
+}
+
+function group(of: unknown, name: string, counted: Counted): readonly unknown[] {
+  const list = listIn(of, name);
+  counted.groups += list.length;
+  if (counted.groups > GROUPS_MAX) throw tooMany(`${GROUPS_MAX} resources, scopes and metrics`);
+  return list;
+}
+
+function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+  return Object(value) as Readonly<Record<string, unknown>>;
+}
+
+function listIn(of: unknown, name: string): readonly unknown[] {
+  const list = membersOf(of)[name];
+  return Array.isArray(list) ? list : [];
+}
+
+function tooMany(what: string) {
+  return invalid('resourceMetrics', `must not hold more than ${what}: send smaller requests`);
+}

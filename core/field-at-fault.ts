@@ -1,0 +1,49 @@
+/**
+ * Which field of a request names a record that is not there, or has what another record has already (docs/rules/errors.md, "The error record"):
+ * what refuses it knows the record, and not under which name the request had it.
+ */
+import { FarthingError } from './error.ts';
+import { fieldPath } from './shaped.ts';
+
+/** The same error with `details.field`, where it has none and one can be told. */
+export function withField(error: FarthingError, request: unknown): FarthingError {
+  const { code, message, details, http_status_code } = error;
+  if (details?.field !== undefined) return error;
+  const field =
+    code === 'not_found'
+      ? holderOf(details?.id, request)
+      : code === 'already_exists'
+        ? namedIn(message, request)
+        : undefined;
+  if (field === undefined) return error;
+  return new FarthingError(code, message, { details: { field, ...details }, http_status_code, cause: error });
+}
+
+type Path = readonly (string | number)[];
+
+/** Of more than so many values none is looked for. */
+const VALUES_MAX = 10_000;
+
+/** The first one that is this id, level by level. */
+function holderOf(id: unknown, request: unknown): string | undefined {
+  if (typeof id !== 'string' || id === '') return undefined;
+  let level: (readonly [Path, unknown])[] = [[[], request]];
+  for (let seen = 0; level.length > 0 && seen < VALUES_MAX; seen += level.length) {
+    const found = level.find(([path, value]) => value === id && path.length > 0);
+    if (found) return fieldPath(found[0]);
+    level = level.flatMap(([path, value]) => innerOf(value).map(([key, inner]) => [[...path, key], inner] as const));
+  }
+  return undefined;
+}
+
+function innerOf(value: unknown): [string | number, unknown][] {
+  if (Array.isArray(value)) return value.map((inner, index) => [index, inner]);
+  return typeof value === 'object' && value !== null ? Object.entries(value) : [];
+}
+
+/** The key of the request that is a word of the message: "a customer with external_id acme exists already". */
+function namedIn(message: string, request: unknown): string | undefined {
+  if (typeof request !== 'object' || request === null || Array.isArray(request)) return undefined;
+  const words = new Set(message.split(/[^\w]+/));
+  return Object.keys(request).find((key) => words.has(key));
+}
