@@ -13,14 +13,12 @@ import type { RefundPayment } from '../../core/payment/record.ts';
 import { askedAgainAt, laterAsked } from '../../core/payment/schedule.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { everOwnKeys, ownKey } from '../../core/wallet/movement-key.ts';
 import type { Refunded } from '../../integrations/payments/provider.ts';
 import { isAway } from '../../storage/failure.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentRefundModel } from '../../storage/models/payment-refund.ts';
 import { newId } from '../../storage/new-id.ts';
-import { behindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { chargesOf } from '../credit-notes/charges-of.ts';
 import { emit } from '../system-events/emit.ts';
@@ -36,7 +34,7 @@ export async function refundPayment(
   scope: Scope,
   { id, request, author }: { id: string; request: RefundPayment; author: Author },
 ): Promise<PaymentModel> {
-  const attempt = async (transaction: Transaction) => {
+  const { payment, refund } = await stores.postgres.transaction(async (transaction) => {
     const held = await holdPayment(transaction, scope, id);
     const derived = derivedKeys([request.amount, request.reason], author.now);
     const idempotency_key = request.idempotency_key ?? derived.key;
@@ -54,18 +52,17 @@ export async function refundPayment(
     if (held.payment.payment_method_type === 'CREDITS')
       await giveBackFor(transaction, held.invoice, {
         amount: new Decimal(amount),
-        debit_keys: everOwnKeys('payment', held.payment.id),
+        debit_key: `payment/${held.payment.id}`,
         transaction_reason: 'CREDIT_NOTE',
         reference_type: 'PAYMENT',
         reference_id: held.payment.id,
-        idempotency_key: ownKey('refund', refund.id),
+        idempotency_key: `refund/${refund.id}`,
         description: request.reason ?? 'A payment was given back',
         metadata: null,
         author,
       });
     return { payment: await bookRefund(transaction, { ...held, amount, by: author }), refund };
-  };
-  const { payment, refund } = await behindOthers(() => stores.postgres.transaction(attempt));
+  });
   const after = await pursueRefunds(stores, payment, author);
   const ended = await PaymentRefundModel.fetch(scope, refund.id, { database: stores.postgres });
   if (ended.refund_status === 'failed')

@@ -5,10 +5,8 @@
 import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import type { Part } from '../../core/wallet/lots.ts';
-import { keyOfPart } from '../../core/wallet/movement-key.ts';
 import { creditsOf } from '../../core/wallet/rates.ts';
 import { LedgerPostingModel } from '../../storage/models/ledger.ts';
-import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { creditWallet } from './credit-wallet.ts';
@@ -16,21 +14,19 @@ import { holdWallet } from './hold-wallet.ts';
 import { moveCredits, type Saying } from './move-credits.ts';
 
 export type GivingBack = Saying & { readonly amount: Decimal };
-/** `debit_keys`: of the debit alone that has one of them. */
-type Asked = GivingBack & { readonly debit_keys?: readonly string[] };
+/** `debit_key`: of this debit alone. */
+type Asked = GivingBack & { readonly debit_key?: string };
 
 /** Under one key once. `transaction` holds the invoice. */
 export async function giveBackFor(
   transaction: Transaction,
   invoice: Invoice,
-  { amount, debit_keys, ...saying }: Asked,
+  { amount, debit_key, ...saying }: Asked,
 ): Promise<void> {
   let left = amount;
-  const debits = await debitsOf(transaction, invoice);
-  await WalletModel.holdPrepaidOf(invoice, [invoice.customer_id], transaction);
-  for (const debit of debits) {
+  for (const debit of await debitsOf(transaction, invoice)) {
     if (left.isZero()) break;
-    if (debit_keys !== undefined && !debit_keys.includes(debit.idempotency_key)) continue;
+    if (debit_key !== undefined && debit.idempotency_key !== debit_key) continue;
     left = left.minus(await putBack(transaction, debit, { ...saying, amount: left }));
   }
   if (left.isZero()) return;
@@ -61,7 +57,7 @@ async function putBack(
     parent_transaction_id: debit.id,
     type: 'credit',
   });
-  const idempotency_key = keyOfPart(saying.idempotency_key, debit.id);
+  const idempotency_key = `${saying.idempotency_key}/${debit.id}`;
   const done = before.find((one) => one.idempotency_key === idempotency_key);
   if (done) return new Decimal(done.amount);
   const open = new Decimal(debit.amount).minus(sumOf(before.map((one) => new Decimal(one.amount))));
