@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 const TICKS_PER_SECOND = 100;
+const NS_PER_SECOND = 1e9;
 
 /** Seconds of CPU until now of these processes and all their descendants: user and system, the dead children included. */
 export function cpuOfTree(pids: readonly number[]): number {
@@ -16,6 +17,11 @@ export function cpuOfThread(pid: number, thread: number): number {
   const text = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8');
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
+/** Seconds until now in which it was able to run and no core was free. */
+export function lineOfThread(pid: number, thread: number): number {
+  return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[1]) / NS_PER_SECOND;
 }
 
 /** Bytes of memory of these processes and all their descendants, without what they share with each other. */

@@ -8,7 +8,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
-import { cpuOfThread } from './cpu.ts';
+import { cpuOfThread, lineOfThread } from './cpu.ts';
 import { KINDS, makeCustomers, nameOf, PATHS, sendEvents } from './p9-customers.ts';
 import type { Reading, Readings } from './p9-readers.ts';
 import { type EmbeddedService, type Service, startService, startWorker, type Worker } from './processes.ts';
@@ -90,11 +90,13 @@ async function measure(service: EmbeddedService, readers: Readers, size: Size): 
   const go = await readers.prepare({ url, api_key, connections: CONNECTIONS, what: 'load', ...size });
   const before = await answersOf(service);
   const main_of = () => cpuOfThread(service.pids[0]!, service.pids[0]!);
-  const [cpu, client, main] = [service.cpu(), readers.cpu(), main_of()];
+  const line_of = () => lineOfThread(service.pids[0]!, service.pids[0]!);
+  const [cpu, client, main, line] = [service.cpu(), readers.cpu(), main_of(), line_of()];
   await service.ask({ what: 'watch_requests' });
   const { took_ms, wall_ms, events_sent } = await go();
   const times = await service.ask<RequestTimes>({ what: 'watched_requests' });
-  const [used, client_used, main_after, after] = [service.cpu(), readers.cpu(), main_of(), await answersOf(service)];
+  const [used, client_used, main_after, line_after] = [service.cpu(), readers.cpu(), main_of(), line_of()];
+  const after = await answersOf(service);
   const seconds = wall_ms / 1000;
   const cores = (now: number, then: number) => fixed((now - then) / seconds, 2);
   const count = took_ms.length;
@@ -107,7 +109,7 @@ async function measure(service: EmbeddedService, readers: Readers, size: Size): 
   const us = (now: number, then: number) => fixed(((now - then) / count) * 1e6, 0);
   const node = used.total - used.clickhouse - used.postgres - (cpu.total - cpu.clickhouse - cpu.postgres);
   say(
-    `  CPU of a read, with the events beside it: ${fixed((node / count) * 1e6, 0)} µs in node, of them its main thread ${us(main_after, main)}; Postgres ${us(used.postgres, cpu.postgres)}`,
+    `  CPU of a read, with the events beside it: ${fixed((node / count) * 1e6, 0)} µs in node, of them its main thread ${us(main_after, main)}; Postgres ${us(used.postgres, cpu.postgres)}; the main thread stood in line for a core for ${fixed(((line_after - line) / seconds) * 100, 0)} % of the time`,
   );
   say(`  answers: ${[...after].map(([from, n]) => `${n - (before.get(from) ?? 0)} ${from}`).join(', ')}`);
   const { loop, garbage } = times;
@@ -126,12 +128,17 @@ async function tellWhy(service: Service, readers: Readers, size: Size): Promise<
   const go = await readers.prepare(load);
   await service.ask({ what: 'watch_stretches' });
   await go();
-  const stretches = await service.ask<Stretches>({ what: 'watched_stretches' });
+  const { stretches, slowest } = await service.ask<Stretches>({ what: 'watched_stretches' });
   say(
     `  who held the event loop in ${seconds} s more, the longest first (in all; longest at one time; how often more than ${LONG_MS} ms):`,
   );
   for (const { who, total_ms, longest_ms, long } of stretches.slice(0, WHO_MAX))
     say(`    ${fixed(total_ms, 0)} ms; ${fixed(longest_ms)} ms; ${long}: ${who}`);
+  const { count, from_ms, mean_ms, held_ms } = slowest;
+  say(
+    `  the slowest hundredth of these reads, ${count} of ${fixed(from_ms)} ms and more: ${fixed(mean_ms)} ms in the mean, in which the event loop was held by`,
+  );
+  for (const [who, ms] of held_ms.slice(0, WHO_MAX)) say(`    ${fixed(ms, 2)} ms: ${who}`);
 }
 
 function said({ count, total_ms, p50_ms, max_ms }: RequestTimes['garbage']['minor']): string {

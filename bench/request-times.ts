@@ -23,6 +23,28 @@ const BEGAN = Symbol('began');
 /** A weak map of requests would itself be what the collection of garbage waits for. */
 type Timed = IncomingMessage & { [BEGAN]?: number };
 
+export type TimedRead = { readonly began_ms: number; readonly ended_ms: number; readonly isKept: boolean };
+
+/** Each that is answered from now on; what it answers ends it. */
+export function eachRead(told: (read: TimedRead) => void): () => void {
+  const onStart = (message: unknown) => {
+    const { request } = message as { request: Timed };
+    if (request.method === 'GET') request[BEGAN] = performance.now();
+  };
+  const onFinish = (message: unknown) => {
+    const { request, response } = message as { request: Timed; response: ServerResponse & { app?: unknown } };
+    const began_ms = request[BEGAN];
+    if (began_ms === undefined) return;
+    told({ began_ms, ended_ms: performance.now(), isKept: response.app === undefined });
+  };
+  subscribe('http.server.request.start', onStart);
+  subscribe('http.server.response.finish', onFinish);
+  return () => {
+    unsubscribe('http.server.request.start', onStart);
+    unsubscribe('http.server.response.finish', onFinish);
+  };
+}
+
 /** Grows outside of the heap. */
 class Times {
   #values = new Float64Array(1 << 16);
@@ -53,18 +75,9 @@ const NS_PER_MS = 1e6;
 /** From now on; what it answers ends it. */
 export function watchRequests(): () => RequestTimes {
   const times = { kept_ms: new Times(), framework_ms: new Times() };
-  const onStart = (message: unknown) => {
-    const { request } = message as { request: Timed };
-    if (request.method === 'GET') request[BEGAN] = performance.now();
-  };
-  const onFinish = (message: unknown) => {
-    const { request, response } = message as { request: Timed; response: ServerResponse & { app?: unknown } };
-    const start = request[BEGAN];
-    if (start === undefined) return;
-    (response.app === undefined ? times.kept_ms : times.framework_ms).add(performance.now() - start);
-  };
-  subscribe('http.server.request.start', onStart);
-  subscribe('http.server.response.finish', onFinish);
+  const leave = eachRead(({ began_ms, ended_ms, isKept }) =>
+    (isKept ? times.kept_ms : times.framework_ms).add(ended_ms - began_ms),
+  );
   const pauses: { minor: number[]; other: number[] } = { minor: [], other: [] };
   const collections = new PerformanceObserver((list) => {
     for (const { duration, detail } of list.getEntries() as (PerformanceEntry & { detail: { kind: number } })[])
@@ -75,8 +88,7 @@ export function watchRequests(): () => RequestTimes {
   delay.enable();
   const before = performance.eventLoopUtilization();
   return () => {
-    unsubscribe('http.server.request.start', onStart);
-    unsubscribe('http.server.response.finish', onFinish);
+    leave();
     collections.disconnect();
     delay.disable();
     const loop = {

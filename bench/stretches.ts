@@ -3,18 +3,34 @@
  * same function of ours are one stretch. What begins back to back is one, too: others had no turn in between.
  */
 import { type Profiler, Session } from 'node:inspector/promises';
+import { eachRead } from './request-times.ts';
 
 export type Stretches = {
-  readonly who: string;
-  readonly total_ms: number;
-  readonly longest_ms: number;
-  /** How many took longer than `LONG_MS`. */
-  readonly long: number;
-}[];
+  readonly stretches: {
+    readonly who: string;
+    readonly total_ms: number;
+    readonly longest_ms: number;
+    /** How many took longer than `LONG_MS`. */
+    readonly long: number;
+  }[];
+  readonly slowest: Slowest;
+};
+
+/** The slowest hundredth of the reads, and what was on the event loop between the head of each and the end of its answer. */
+export type Slowest = {
+  readonly count: number;
+  readonly from_ms: number;
+  readonly mean_ms: number;
+  /** By who held it, the mean of a read. */
+  readonly held_ms: readonly (readonly [who: string, mean_ms: number])[];
+};
 
 export const LONG_MS = 2;
-const SAMPLED_EVERY_US = 500;
+const SLOWEST = 0.01;
+const SAMPLED_EVERY_US = 250;
 const US_PER_MS = 1000;
+const NS_PER_MS = 1e6;
+const NOBODY = 'nobody: Postgres was waited for';
 
 /** From now on; what it answers ends it. */
 export async function watchStretches(): Promise<() => Promise<Stretches>> {
@@ -23,38 +39,83 @@ export async function watchStretches(): Promise<() => Promise<Stretches>> {
   await session.post('Profiler.enable');
   await session.post('Profiler.setSamplingInterval', { interval: SAMPLED_EVERY_US });
   await session.post('Profiler.start');
+  const reads: Read[] = [];
+  const leave = eachRead(({ began_ms, ended_ms }) => reads.push({ began_ms, ended_ms }));
   return async () => {
+    leave();
     const { profile } = await session.post('Profiler.stop');
     session.disconnect();
-    return stretchesOf(profile);
+    const found = stretchesOf(profile);
+    return { stretches: summaries(found), slowest: slowestOf(reads, found) };
   };
 }
 
-function stretchesOf({ nodes, samples = [], timeDeltas = [] }: Profiler.Profile): Stretches {
+type Read = { readonly began_ms: number; readonly ended_ms: number };
+type Stretch = Read & { readonly who: string };
+
+/** In their order, by the clock of `performance.now`; what nobody held is one, too. */
+function stretchesOf({ nodes, samples = [], timeDeltas = [], startTime }: Profiler.Profile): Stretch[] {
   const whoOf = beginnersOf(nodes);
-  const stretches = new Map<string, number[]>();
-  let last: string | null = null;
+  const stretches: { who: string; began_ms: number; ended_ms: number }[] = [];
+  // Its own clock and ours count from different moments.
+  const ahead_ms = Number(process.hrtime.bigint()) / NS_PER_MS - performance.now();
+  let at_ms = startTime / US_PER_MS - ahead_ms;
   for (const [at, id] of samples.entries()) {
-    const who = whoOf.get(id) ?? null;
+    at_ms += timeDeltas[at]! / US_PER_MS;
+    const who = whoOf.get(id) ?? NOBODY;
+    const last = stretches.at(-1);
+    if (last) last.ended_ms = at_ms;
     // A sample stands for the time until the next one.
-    const took_us = timeDeltas[at + 1] ?? 0;
-    if (who !== null) {
-      const own = stretches.get(who) ?? [];
-      stretches.set(who, own);
-      if (who === last) own[own.length - 1]! += took_us;
-      else own.push(took_us);
-    }
-    last = who;
+    if (who !== last?.who) stretches.push({ who, began_ms: at_ms, ended_ms: at_ms });
   }
-  return [...stretches].map(([who, took_us]) => summary(who, took_us)).sort((a, b) => b.longest_ms - a.longest_ms);
+  return stretches;
 }
 
-function summary(who: string, took_us: readonly number[]): Stretches[number] {
+function summaries(stretches: readonly Stretch[]): Stretches['stretches'] {
+  const took = new Map<string, number[]>();
+  for (const { who, began_ms, ended_ms } of stretches) {
+    if (who === NOBODY) continue;
+    const own = took.get(who) ?? [];
+    took.set(who, own);
+    own.push(ended_ms - began_ms);
+  }
+  return [...took].map(([who, took_ms]) => summary(who, took_ms)).sort((a, b) => b.longest_ms - a.longest_ms);
+}
+
+function slowestOf(reads: readonly Read[], stretches: readonly Stretch[]): Slowest {
+  const slowest = [...reads]
+    .sort((a, b) => tookOf(b) - tookOf(a))
+    .slice(0, Math.ceil(reads.length * SLOWEST))
+    .sort((a, b) => a.began_ms - b.began_ms);
+  const held = new Map<string, number>();
+  let first = 0;
+  for (const { began_ms, ended_ms } of slowest) {
+    while (first < stretches.length && stretches[first]!.ended_ms <= began_ms) first++;
+    for (let at = first; at < stretches.length && stretches[at]!.began_ms < ended_ms; at++) {
+      const stretch = stretches[at]!;
+      const both_ms = Math.min(stretch.ended_ms, ended_ms) - Math.max(stretch.began_ms, began_ms);
+      held.set(stretch.who, (held.get(stretch.who) ?? 0) + both_ms);
+    }
+  }
+  const count = Math.max(1, slowest.length);
+  return {
+    count: slowest.length,
+    from_ms: slowest.reduce((least, read) => Math.min(least, tookOf(read)), Number.POSITIVE_INFINITY),
+    mean_ms: slowest.reduce((sum, read) => sum + tookOf(read), 0) / count,
+    held_ms: [...held].map(([who, ms]) => [who, ms / count] as const).sort(([, a], [, b]) => b - a),
+  };
+}
+
+function tookOf({ began_ms, ended_ms }: Read): number {
+  return ended_ms - began_ms;
+}
+
+function summary(who: string, took_ms: readonly number[]): Stretches['stretches'][number] {
   return {
     who,
-    total_ms: took_us.reduce((sum, one) => sum + one, 0) / US_PER_MS,
-    longest_ms: Math.max(...took_us) / US_PER_MS,
-    long: took_us.filter((one) => one > LONG_MS * US_PER_MS).length,
+    total_ms: took_ms.reduce((sum, one) => sum + one, 0),
+    longest_ms: took_ms.reduce((most, one) => Math.max(most, one), 0),
+    long: took_ms.filter((one) => one > LONG_MS).length,
   };
 }
 

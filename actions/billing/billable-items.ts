@@ -258,18 +258,19 @@ function measuredInOrder({ usage, event_counts, ...read }: InOrder, window: Peri
   return { ...read, quantity: usage.between(window), event_count, buckets: null };
 }
 
-/** The same where usage is at hand. */
-export function measuredAtHand<Item extends PricedItem>(
+/** The same where usage is at hand, of one item and window: what its limits are does not depend on usage. */
+export function measuredAtHand(
   billed: BilledSubscription,
-  read: (item: Item, window: Period) => MeasuredUsage,
-): (item: Item, window: Period) => MeasuredUsage {
-  return (item, window) => {
-    const limited = limitedWindows(item, window, billed);
-    const measured = read(item, window);
+  item: PricedItem,
+  window: Period,
+): (read: (window: Period) => MeasuredUsage) => MeasuredUsage {
+  const limited = limitedWindows(item, window, billed);
+  return (read) => {
+    const measured = read(window);
     if (limited.length === 0) return measured;
     // Of what is granted bit by bit the order counts, which nobody has at hand.
     if (!limited.every(isLimit)) throw new NotKept();
-    const usedIn = (other: Period) => read(item, other).quantity;
+    const usedIn = (other: Period) => read(other).quantity;
     return { ...measured, ...allowancesOfUsage(limited, { window, measured, usedIn }) };
   };
 }

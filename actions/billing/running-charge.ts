@@ -3,7 +3,7 @@
  * from what the preview gathered. It is kept for many subscriptions at once, so of their records only what core goes by is.
  */
 import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
-import { chargeKey, type InvoiceQuestion, openCharges, planInvoice } from '../../core/billing/plan-invoice.ts';
+import { chargeKey, type InvoiceQuestion, openCharges, planDiscounted } from '../../core/billing/plan-invoice.ts';
 import { usageNet } from '../../core/billing/usage-net.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import type { Made, ReadKept } from '../../storage/kept/kept-answer.ts';
@@ -13,15 +13,21 @@ import { type BillableItem, measuredAtHand } from './billable-items.ts';
 export function chargeAgain(gathered: InvoiceQuestion<BillableItem>): Made<Decimal> {
   const question = slim(gathered);
   const isClosing = gathered.reference !== 'period_start';
+  // Which charges there are, and what is free of them, is the same whatever arrives, and takes longer to find than what they come to.
+  const open = openCharges(question);
+  const measures = open.map(({ item, usage_window }) =>
+    usage_window === null ? null : measuredAtHand(question.subscription, item, usage_window),
+  );
   const again = (read: ReadKept): Decimal => {
-    const measure = measuredAtHand<PricedItem>(question.subscription, (item, window) => read(item.meter_id!, window));
     const usage = new Map<string, MeasuredUsage>();
-    for (const { item, service, usage_window } of openCharges(question))
-      if (usage_window !== null) usage.set(chargeKey(item.id, service), measure(item, usage_window));
-    return usageNet(planInvoice({ ...question, usage }));
+    for (const [index, { item, service }] of open.entries()) {
+      const measured = measures[index]?.((window) => read(item.meter_id!, window));
+      if (measured) usage.set(chargeKey(item.id, service), measured);
+    }
+    return usageNet(planDiscounted({ ...question, open, usage }));
   };
   return {
-    answer: usageNet(planInvoice(gathered)),
+    answer: usageNet(planDiscounted(gathered)),
     again,
     // What comes late for what is invoiced already is a correction, which is gathered anew.
     ...(isClosing ? { late_before_ms: gathered.period.start } : {}),

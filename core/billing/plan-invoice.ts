@@ -6,6 +6,7 @@
  */
 import { commitmentPart, drawnInTurn, type PartQuestion, type RecordedUsage } from '../commitment/part.ts';
 import type { PoolFacts, SubscriptionCommitment } from '../commitment/subscription.ts';
+import { applyCoupons, type LineDiscounts } from '../coupon/discounts.ts';
 import { sumOf } from '../decimal.ts';
 import { FarthingError } from '../error.ts';
 import type { Milliseconds } from '../time/instant.ts';
@@ -17,7 +18,7 @@ import { gaveWayAt } from './earlier-periods.ts';
 import { type ClosedCharge, correctionsOf } from './late-events.ts';
 import { fixedCharge, type MeasuredUsage, type PlannedLine, type PricedItem, usageCharge } from './line-amount.ts';
 import { lessInvoiced, linesOfSurplus, type PartialCharge } from './partial-charges.ts';
-import { type SettledLines, settleLines, type Terms } from './settle-lines.ts';
+import { type ChargedLine, type SettledLines, settleLines, type Terms } from './settle-lines.ts';
 
 /** `money` and the lines are in one order. */
 export type InvoicePlan<Item extends PricedItem = PricedItem> = SettledLines & {
@@ -30,6 +31,8 @@ export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
   readonly invoiced: ReadonlySet<string>;
   /** By `chargeKey`, one answer for every usage charge of `openCharges`. */
   readonly usage: ReadonlyMap<string, MeasuredUsage>;
+  /** What `openCharges` says of it, where that is known: nothing of it depends on usage. */
+  readonly open?: readonly Charge<Item>[];
   /** Usage charges of final invoices whose events have grown since (docs/rules/invoices.md, "Late events"). */
   readonly closed: readonly ClosedCharge<Item>[];
   /** Usage charges of the subscription on other invoices: what was drawn from its commitments. */
@@ -50,9 +53,24 @@ export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
 const LINE_STEPS = [linesOfCharges, linesOfLateEvents, linesOfTrueUp, linesSetOff];
 
 export function planInvoice<Item extends PricedItem>(question: InvoiceQuestion<Item>): InvoicePlan<Item> {
+  return settled(plannedLines(question), question);
+}
+
+/** Its lines with what coupons take off them, for whoever asks for neither credits nor taxes nor totals, which come behind these. */
+export function planDiscounted<Item extends PricedItem>(question: InvoiceQuestion<Item>): DiscountedLines<Item> {
+  const lines = plannedLines(question);
+  return { lines, money: applyCoupons(lines.map(chargedLine), question.coupons ?? [], question.currency).lines };
+}
+
+export type DiscountedLines<Item extends PricedItem> = {
+  readonly lines: readonly PlannedLine<Item>[];
+  readonly money: readonly LineDiscounts[];
+};
+
+function plannedLines<Item extends PricedItem>(question: InvoiceQuestion<Item>): readonly PlannedLine<Item>[] {
   let lines: readonly PlannedLine<Item>[] = [];
   for (const linesOf of LINE_STEPS) lines = [...lines, ...linesOf(question, lines)];
-  return settled(lines, question);
+  return lines;
 }
 
 /** What stands between the lines and the total (docs/rules/invoices.md, "Totals"). */
@@ -60,15 +78,21 @@ export function settled<Item extends PricedItem>(
   lines: readonly PlannedLine<Item>[],
   { currency, ...terms }: Pick<Terms, 'currency' | 'coupons' | 'rates' | 'prepaid' | 'taxes_before_credits'>,
 ): InvoicePlan<Item> {
-  const charged = lines.map((line) => ({
+  const { coupons = [], rates = [], prepaid = [], taxes_before_credits = false } = terms;
+  return {
+    lines,
+    ...settleLines(lines.map(chargedLine), { currency, coupons, rates, prepaid, taxes_before_credits }),
+  };
+}
+
+function chargedLine(line: PlannedLine): ChargedLine {
+  return {
     amount: line.amount,
     given_back: line.given_back,
     price_type: line.is_true_up ? 'FIXED' : line.item.price_type,
     key: line.is_true_up ? null : line.item.id,
     charged_ms: chargedAt(line),
-  }));
-  const { coupons = [], rates = [], prepaid = [], taxes_before_credits = false } = terms;
-  return { lines, ...settleLines(charged, { currency, coupons, rates, prepaid, taxes_before_credits }) };
+  };
 }
 
 /** What is charged in advance is charged when its time begins, all else when that is over. */
@@ -78,7 +102,7 @@ function chargedAt({ item, service, is_true_up }: PlannedLine): Milliseconds {
 }
 
 function linesOfCharges<Item extends PricedItem>(question: InvoiceQuestion<Item>): PlannedLine<Item>[] {
-  const lines = linesOf(openCharges(question), question);
+  const lines = linesOf(question.open ?? openCharges(question), question);
   const facts = poolFacts(question);
   const committed = facts === null ? lines : underCommitment(lines, facts, question.currency);
   return lessInvoiced(committed, question.partial ?? []);

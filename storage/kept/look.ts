@@ -33,17 +33,21 @@ const CHANGES_MAX = 500_000;
 const QUICK_MS = 2;
 const REST_MS = 1;
 
+/** One row of texts, of which hardly any says anything else than at the look before: to read the columns again costs what an answer does. */
 const LOOK = `
   with last as (select coalesce($1::pg_snapshot, pg_current_snapshot()) as seen)
-  select s.*, c.snapshot, c.horizon, c.changed
-    from (select pg_current_snapshot()::text as snapshot, (select horizon::text from record_changes_kept) as horizon,
-                 (select coalesce(json_agg(json_build_array(r.id, r.xids)), '[]')
-                    from (select r.id, json_agg(r.xid::text) as xids from last, record_changes r
-                           where r.xid >= pg_snapshot_xmin(last.seen) and not pg_visible_in_snapshot(r.xid, last.seen)
-                           group by r.id) as r) as changed) as c
-    left join slices s on true`;
+  select pg_current_snapshot()::text as snapshot, (select horizon::text from record_changes_kept) as horizon,
+         (select json_agg(json_build_array(r.id, r.xids))::text
+            from (select r.id, json_agg(r.xid::text) as xids from last, record_changes r
+                   where r.xid >= pg_snapshot_xmin(last.seen) and not pg_visible_in_snapshot(r.xid, last.seen)
+                   group by r.id) as r) as changed,
+         (select json_agg(s)::text
+            from (select partition, epoch::text, next_offset::text, slice_from::text, slice_to::text, phase, watermark_us::text,
+                         last_record::text, gate, rebuilds::text, wide_slices::text, is_wide, days_before
+                    from slices order by partition) as s) as progress`;
 
-type Seen = { snapshot: string; horizon: string; changed: [id: string, xids: string[]][] };
+/** `changed` and `progress` are JSON, null where there is none. */
+type Seen = { snapshot: string; horizon: string; changed: string | null; progress: string | null };
 
 class Looks {
   #snapshot: string | null = null;
@@ -54,26 +58,31 @@ class Looks {
   readonly #changed_by_others = new Map<string, number>();
   /** Numbers of transactions. */
   readonly #left_out = new Set<string>();
+  #progress_text: string | null = null;
+  #progress: readonly SliceState[] = [];
 
   async next(connection: Connection): Promise<Look> {
     // Prepared: to plan it costs more than to answer it.
     const { rows } = await connection.query({ name: 'look', text: LOOK, values: [this.#snapshot] });
-    const [{ snapshot, horizon, changed }] = rows as [Seen];
+    const [{ snapshot, horizon, changed, progress }] = rows as [Seen];
     this.#number++;
     // What came between the two may have been forgotten there.
     if (this.#snapshot !== null && BigInt(horizon) > xminOf(this.#snapshot)) this.#forget();
     this.#snapshot = snapshot;
-    for (const [id, xids] of changed) this.#note(id, xids);
+    if (changed !== null) {
+      for (const [id, xids] of JSON.parse(changed) as [id: string, xids: string[]][]) this.#note(id, xids);
+      this.#last_change = this.#number;
+    }
     // What they have changed is visible now, and is not told again.
     for (const xid of this.#left_out) if (BigInt(xid) < xminOf(snapshot)) this.#left_out.delete(xid);
-    if (changed.length > 0) this.#last_change = this.#number;
     if (this.#changed.size > CHANGES_MAX) this.#forget();
-    const progress = (rows as Parameters<typeof stateOf>[0][])
-      .filter(({ partition }) => partition !== null)
-      .map(stateOf);
+    if (progress !== this.#progress_text) {
+      this.#progress_text = progress;
+      this.#progress = progress === null ? [] : (JSON.parse(progress) as Parameters<typeof stateOf>[0][]).map(stateOf);
+    }
     return {
       number: this.#number,
-      progress,
+      progress: this.#progress,
       known_since: this.#known_since,
       last_change: this.#last_change,
       changed: this.#changed,
@@ -147,7 +156,7 @@ class LookDesk {
         failure = error;
         await this.#leave();
       }
-      for (const told of asked) told(look, failure);
+      tell(asked, look, failure);
       const isQuick = performance.now() - began < QUICK_MS;
       if (this.#waiting.length > 0 && !isQuick) await new Promise((resolve) => setTimeout(resolve, REST_MS));
     }
@@ -161,6 +170,22 @@ class LookDesk {
     const connection = this.#connection;
     this.#connection = null;
     if (connection !== null) await this.#database.client.releaseConnection(connection);
+  }
+}
+
+/** What one portion does at one time is less than half a millisecond. */
+const PORTION = 4;
+
+/**
+ * In portions, all of them before anything else has its turn: what one does at the end of its work, as node's HTTP server does with each
+ * answer, is not put off until the last of them has been told, and who has asked last waits for no others than those before.
+ */
+function tell(asked: readonly Waiting[], look: Look | null, failure: unknown): void {
+  for (let from = 0; from < asked.length; from += PORTION) {
+    const portion = asked.slice(from, from + PORTION);
+    setImmediate(() => {
+      for (const told of portion) told(look, failure);
+    });
   }
 }
 

@@ -19,7 +19,8 @@ export const CELLS_MAX = 200;
 
 const OWN_WEIGHT = 5;
 
-type KeptCell = { readonly segment: number } & Pick<Cell, 'window_us' | 'group_key' | 'customer' | 'bucket'>;
+type Place = { readonly segment: number } & Pick<Cell, 'window_us' | 'group_key' | 'customer'>;
+type KeptCell = Place & Pick<Cell, 'bucket'>;
 type Addition = { readonly start_us: Microseconds; readonly cell: KeptCell; ends: Ends };
 
 export class KeptUsage {
@@ -32,6 +33,8 @@ export class KeptUsage {
   #question: BucketQuestion;
   #ranges: readonly Range[];
   readonly #cells = new Map<string, KeptCell>();
+  /** That to which something was added last: most questions have one, and rows come one cell after the other. */
+  #last: KeptCell | null = null;
   #ends: Ends;
   #end_us: Microseconds;
   /** What came behind the range since it was read, by its place, where there was nothing then: a later end takes it in. */
@@ -48,7 +51,7 @@ export class KeptUsage {
     this.#later = this.open_key === null ? null : new Map();
     for (const { segment_us, window_us, group_key, customer, bucket } of cells) {
       const segment = segmentIndex(question.plan.segments, segment_us / US_PER_SECOND);
-      this.#combine({ segment, window_us, group_key, customer, bucket });
+      this.#bucketAt({ segment, window_us, group_key, customer }).combine(bucket);
     }
   }
 
@@ -68,10 +71,9 @@ export class KeptUsage {
     const start_us = row.bucket_start_us;
     const isInside = isIn(this.#ranges, start_us);
     if (!isInside && !(this.#later && start_us >= this.#end_us)) return;
-    const [first_us, last_us] = [row.first_us ?? Number.NEGATIVE_INFINITY, row.last_us ?? Number.POSITIVE_INFINITY];
-    const addition = { start_us, cell: this.#cellOf(row), ends: { first_us, last_us } };
-    if (isInside) this.#take(addition);
-    else this.#keepForLater(addition, this.#later!);
+    if (!isInside) return this.#keepForLater(row, this.#later!);
+    addRow(row, this.#bucketAt(this.#placeOf(row)));
+    if (isIn(this.#question.plan.edge_ranges, start_us)) this.#ends = widened(this.#ends, endsOf(row));
   }
 
   /** It has become too much, and what came since is not in it. */
@@ -94,7 +96,9 @@ export class KeptUsage {
     for (const [place, addition] of this.#later) {
       if (!isIn(this.#ranges, addition.start_us)) continue;
       this.#later.delete(place);
-      this.#take(addition);
+      const { cell, ends } = addition;
+      this.#bucketAt(cell).combine(cell.bucket);
+      if (isIn(this.#question.plan.edge_ranges, addition.start_us)) this.#ends = widened(this.#ends, ends);
     }
     return true;
   }
@@ -109,7 +113,7 @@ export class KeptUsage {
     return { cells, beyond, ends: this.#ends, has_later: this.#later === null };
   }
 
-  #cellOf(row: BucketRow): KeptCell {
+  #placeOf(row: BucketRow): Place {
     const { meter, by_customer, plan } = this.#question;
     const { bucket_start_us, group_key, external_customer_id } = row;
     return {
@@ -117,32 +121,43 @@ export class KeptUsage {
       window_us: plan.rows_are_windows ? bucket_start_us : 0,
       group_key: meter.group_by === undefined ? '' : group_key,
       customer: by_customer ? external_customer_id : '',
-      bucket: UsageBucket.of(row),
     };
   }
 
-  #take({ start_us, cell, ends }: Addition): void {
-    this.#combine(cell);
-    if (isIn(this.#question.plan.edge_ranges, start_us)) this.#ends = widened(this.#ends, ends);
-  }
-
-  #keepForLater(addition: Addition, later: Map<string, Addition>): void {
-    const { start_us, cell, ends } = addition;
+  #keepForLater(row: BucketRow, later: Map<string, Addition>): void {
+    const start_us = row.bucket_start_us;
+    const cell = { ...this.#placeOf(row), bucket: new UsageBucket() };
     const place = JSON.stringify([start_us, cell.group_key, cell.customer]);
     const known = later.get(place);
-    if (known) {
-      known.cell.bucket.combine(cell.bucket);
-      known.ends = widened(known.ends, ends);
-    } else if (later.size < CELLS_MAX) later.set(place, addition);
-    else this.#later = null;
+    if (known === undefined && later.size >= CELLS_MAX) {
+      this.#later = null;
+      return;
+    }
+    addRow(row, (known ?? { cell }).cell.bucket);
+    if (known) known.ends = widened(known.ends, endsOf(row));
+    else later.set(place, { start_us, cell, ends: endsOf(row) });
   }
 
-  #combine({ bucket, ...place }: KeptCell): void {
-    const key = JSON.stringify([place.segment, place.window_us, place.group_key, place.customer]);
-    const known = this.#cells.get(key);
-    if (known) known.bucket.combine(bucket);
-    else this.#cells.set(key, { ...place, bucket: UsageBucket.of(bucket) });
+  #bucketAt({ segment, window_us, group_key, customer }: Place): UsageBucket {
+    const last = this.#last;
+    const isThere = last?.segment === segment && last.window_us === window_us && last.group_key === group_key;
+    if (isThere && last.customer === customer) return last.bucket;
+    const key = JSON.stringify([segment, window_us, group_key, customer]);
+    let cell = this.#cells.get(key);
+    if (cell === undefined)
+      this.#cells.set(key, (cell = { segment, window_us, group_key, customer, bucket: new UsageBucket() }));
+    this.#last = cell;
+    return cell.bucket;
   }
+}
+
+function addRow(row: BucketRow, bucket: UsageBucket): void {
+  if (row.addTo) row.addTo(bucket);
+  else bucket.combine(UsageBucket.of(row));
+}
+
+function endsOf({ first_us, last_us }: BucketRow): Ends {
+  return { first_us: first_us ?? Number.NEGATIVE_INFINITY, last_us: last_us ?? Number.POSITIVE_INFINITY };
 }
 
 function widened(a: Ends, b: Ends): Ends {

@@ -128,10 +128,18 @@ export class RunningUsage {
   /** Rows of a slice that was committed. */
   take(rows: readonly BucketRow[], versionOf: (meter_id: string) => number): void {
     if (this.#subjects.size === 0) return;
+    let meter_id: string | null = null;
+    let customers: Map<string, Subject> | undefined;
+    let version = 0;
     for (const row of rows) {
-      const subject = this.#subjects.get(row.meter_id)?.get(row.external_customer_id);
+      // Rows come meter by meter.
+      if (row.meter_id !== meter_id) {
+        meter_id = row.meter_id;
+        customers = this.#subjects.get(meter_id);
+        if (customers !== undefined) version = versionOf(meter_id);
+      }
+      const subject = customers?.get(row.external_customer_id);
       if (subject === undefined) continue;
-      const version = versionOf(row.meter_id);
       for (const line of subject.lines) line.take(row, version);
       for (const watcher of subject.watchers) watcher.came(subject, row.first_us ?? Number.NEGATIVE_INFINITY);
     }

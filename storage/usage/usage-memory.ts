@@ -281,6 +281,7 @@ export class UsageMemory {
       for (const kept of some) {
         const before = kept.weight;
         kept.add(row, version);
+        if (kept.weight === before) continue;
         this.#count(kept, kept.weight - before);
         tenants.add(kept.tenant_id);
       }

@@ -2,10 +2,20 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { BilledSubscription, ReferencePoint } from '../../../core/billing/charges.ts';
 import type { MeasuredUsage, PricedItem } from '../../../core/billing/line-amount.ts';
-import { chargeKey, type InvoiceQuestion, planInvoice } from '../../../core/billing/plan-invoice.ts';
+import {
+  chargeKey,
+  type InvoiceQuestion,
+  openCharges,
+  planDiscounted,
+  planInvoice,
+} from '../../../core/billing/plan-invoice.ts';
+import { usageNet } from '../../../core/billing/usage-net.ts';
+import type { CouponInForce } from '../../../core/coupon/discounts.ts';
+import type { Coupon } from '../../../core/coupon/record.ts';
 import { Decimal, sumOf } from '../../../core/decimal.ts';
 import { minorUnits } from '../../../core/money.ts';
 import type { PriceTerms } from '../../../core/pricing/charge.ts';
+import type { RateInForce } from '../../../core/tax/taxes.ts';
 import type { Period } from '../../../core/time/period.ts';
 
 const at = (text: string) => Date.parse(`${text}T00:00:00Z`);
@@ -65,8 +75,8 @@ function measured(quantity: string, changes: Partial<MeasuredUsage> = {}): Measu
   };
 }
 
-function plan(items: readonly PricedItem[], given: Partial<InvoiceQuestion<PricedItem>> = {}) {
-  return planInvoice({
+function asked(items: readonly PricedItem[]): InvoiceQuestion<PricedItem> {
+  return {
     subscription,
     items,
     period: january,
@@ -75,9 +85,29 @@ function plan(items: readonly PricedItem[], given: Partial<InvoiceQuestion<Price
     invoiced: new Set(),
     usage: new Map(),
     closed: [],
-    ...given,
-  });
+  };
 }
+
+function plan(items: readonly PricedItem[], given: Partial<InvoiceQuestion<PricedItem>> = {}) {
+  return planInvoice({ ...asked(items), ...given });
+}
+
+function percentOff(percent: number, line: string | null): CouponInForce {
+  const terms = { id: 'off', type: 'percentage', amount_off: null, percentage_off: String(percent) };
+  const open = { start_ms: null, end_ms: null, coupon_association_id: null, subscription_id: null };
+  return { ...open, line, coupon: terms as unknown as Coupon };
+}
+
+const TAX: RateInForce = {
+  rate: {
+    id: 'tax',
+    tax_rate_type: 'percentage',
+    tax_behavior: 'exclusive',
+    percentage_value: '19',
+    fixed_value: null,
+  },
+  tax_association_id: null,
+};
 const usageOf = (answer: MeasuredUsage, id = 'usage', service = january) => new Map([[chargeKey(id, service), answer]]);
 
 describe('plan an invoice', () => {
@@ -252,6 +282,30 @@ describe('plan an invoice', () => {
           for (const line of said.lines) expect(line.amount.decimalPlaces()).to.be.at.most(minorUnits(code));
         }),
       );
+    });
+
+    it('what usage comes to after coupons is the same without credits and taxes, and where its charges are known', () => {
+      let discounted = 0;
+      const rows = fc.array(fc.tuple(money, quantity), { minLength: 1, maxLength: 5 });
+      const off = fc.integer({ min: 0, max: 100 });
+      fc.assert(
+        fc.property(rows, off, fc.option(fc.nat(4), { nil: null }), (each, percent, of) => {
+          const items = each.map(([amount], index) => usageItem(flat(amount), `item_${index}`));
+          const question = {
+            ...asked([...items, item('fixed', flat('7'))]),
+            usage: new Map(each.map(([, q], index) => [chargeKey(`item_${index}`, january), measured(q)])),
+            coupons: [percentOff(percent, of === null ? null : `item_${of}`)],
+            rates: [TAX],
+            prepaid: [{ balance: new Decimal('5'), pays: () => true }],
+          };
+          const net = usageNet(planInvoice(question)).toFixed();
+          expect(usageNet(planDiscounted(question)).toFixed()).to.equal(net);
+          const open = openCharges(question);
+          expect(usageNet(planDiscounted({ ...question, open })).toFixed()).to.equal(net);
+          if (net !== usageNet(planInvoice({ ...question, coupons: [] })).toFixed()) discounted++;
+        }),
+      );
+      expect(discounted).to.be.above(10);
     });
 
     it('the parts of a period add up to the whole, wherever it is cut', () => {
