@@ -33,8 +33,8 @@ describe('a billing transaction', () => {
       });
     const [one, two] = ids as [string, string];
     expect(await Promise.all([rename(one, two, 'a'), rename(two, one, 'b')])).to.deep.equal(['a', 'b']);
-    // Where each finds at one moment that it waits for the other, both are undone.
-    expect(tries).to.be.within(3, 4);
+    // Where each finds at one moment that it waits for the other, both are undone, and may meet again.
+    expect(tries).to.be.at.least(3);
     const names = await api.services.postgres('customers').where(api.scope).whereIn('id', ids).pluck('name');
     expect(new Set(names).size).to.equal(1);
   });
