@@ -1,6 +1,7 @@
 /**
- * Gives back what was given for an invoice (docs/rules/wallets.md, "Given back"): credits to the lots from which they were taken, the last that
- * were used first; what was paid in money, and what has no lot any more, as a credit of its own.
+ * Gives back what was given for an invoice (docs/rules/wallets.md, "Given back"): prepaid credits to the lots from which they were taken, the
+ * last that were used first; what was paid, with money or from a postpaid wallet, and what has no lot any more, as a prepaid credit of its
+ * own. What a payment took from a postpaid wallet goes back there by a refund of that payment alone.
  */
 import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
@@ -14,7 +15,7 @@ import { holdWallet } from './hold-wallet.ts';
 import { moveCredits, type Saying } from './move-credits.ts';
 
 export type GivingBack = Saying & { readonly amount: Decimal };
-/** `debit_key`: of this debit alone. */
+/** `debit_key`: of this debit alone, which may be of a postpaid wallet. */
 type Asked = GivingBack & { readonly debit_key?: string };
 
 /** Under one key once. `transaction` holds the invoice. */
@@ -26,7 +27,9 @@ export async function giveBackFor(
   let left = amount;
   for (const debit of await debitsOf(transaction, invoice)) {
     if (left.isZero()) break;
-    if (debit_key !== undefined && debit.idempotency_key !== debit_key) continue;
+    const isMeant =
+      debit_key === undefined ? debit.transaction_reason === 'CREDIT_ADJUSTMENT' : debit.idempotency_key === debit_key;
+    if (!isMeant) continue;
     left = left.minus(await putBack(transaction, debit, { ...saying, amount: left }));
   }
   if (left.isZero()) return;
