@@ -10,6 +10,7 @@ import { holdWallet } from '../actions/wallets/hold-wallet.ts';
 import { moveCredits } from '../actions/wallets/move-credits.ts';
 import { Decimal } from '../core/decimal.ts';
 import { FarthingError } from '../core/error.ts';
+import { callersKey } from '../core/wallet/movement-key.ts';
 import { createWalletShape, debitShape } from '../core/wallet/request.ts';
 import { WalletModel } from '../storage/models/wallet.ts';
 import type { Stores } from '../storage/stores.ts';
@@ -49,7 +50,7 @@ export async function run(): Promise<void> {
           transaction_reason: 'MANUAL_BALANCE_DEBIT',
           reference_type: 'REQUEST',
           reference_id: `alone ${n}`,
-          idempotency_key: `alone ${n}`,
+          idempotency_key: callersKey.parse(`alone ${n}`),
           description: '',
           metadata: null,
           author,

@@ -2010,12 +2010,12 @@ const termOf = ({ line }) => {
 };
 
 function checkPool(those, places, report) {
-  const { used, amount: whole } = termOf(those[0]);
+  const { used: drawn, amount: whole } = termOf(those[0]);
   for (const one of those)
     for (const field of ['used', 'amount'])
       if (!termOf(one)[field].equals(termOf(those[0])[field]))
         report.differs(one.line.id, `computed_from.of_term: ${field}`, textOf(termOf(one)[field]), 'that of its term');
-  const amount = whole.rounded(places);
+  const [used, amount] = [drawn.rounded(places), whole.rounded(places)];
   const info = those[0].line.commitment_info;
   const first = those.filter(({ isAbove }) => !isAbove);
   const bases = first.map(({ base }) => base);
@@ -2054,17 +2054,20 @@ function inTurn(bases, { used, amount }) {
   });
 }
 
-/** Parts of a total in proportion, rounded; the last takes what rounding leaves. */
+/** Parts of a total in proportion, rounded down; a minor unit of what is left goes to each of the largest remainders, of equal ones to the last. */
 function partsOf(total, weights, places) {
+  if (total.isZero()) return weights.map(() => ZERO);
   const whole = sumOf(weights);
-  const last = weights.findLastIndex((weight) => !weight.isZero());
-  let left = total;
-  return weights.map((weight, index) => {
-    if (weight.isZero()) return ZERO;
-    const part = index === last ? left : total.times(weight).over(whole).rounded(places);
-    left = left.minus(part);
-    return part;
+  const parts = weights.map((weight, index) => {
+    const exact = total.times(weight).over(whole);
+    const units = floorOf(exact.times(new Fraction(power(places))));
+    return { index, units, remainder: exact.minus(new Fraction(units, power(places))) };
   });
+  const { n, d } = total.times(new Fraction(power(places)));
+  const left = n / d - parts.reduce((sum, { units }) => sum + units, 0n);
+  const first = [...parts].sort((a, b) => b.remainder.compare(a.remainder) || b.index - a.index).slice(0, Number(left));
+  for (const one of first) one.units += 1n;
+  return parts.map(({ units }) => new Fraction(units, power(places)));
 }
 
 /** What was used in a term is what was used of it before and what its lines on this invoice cost. */

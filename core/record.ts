@@ -59,6 +59,12 @@ export const optionalKey = keyText
   .transform((text) => (text === '' ? null : text))
   .pipe(z.string().nullable());
 
+/** Of records that are also made by themselves, under keys like `ours`: whoever could state one first would keep such a record from being made. */
+export const keyBeside = (ours: RegExp) =>
+  keyText.refine((text) => !ours.test(text), {
+    error: 'is like those of records that are made by themselves: state another',
+  });
+
 /** A key that must be given. */
 export const givenKey = keyText.refine((text) => !isBlank(text), BLANK);
 

@@ -52,6 +52,19 @@ export async function expiredLots(database: Database, { now, ...asked }: Asked &
   return inTurns(database, ofWhom(due, 'wallet_transactions', asked), { by: ['expiry_date'], ...asked });
 }
 
+/** Whether this one is still: for who holds its wallet, and takes it. */
+export async function isExpiredLot(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  { id, now }: { id: string; now: Date },
+): Promise<boolean> {
+  const found = await unused(database)
+    .where({ tenant_id, environment_id, id })
+    .where('expiry_date', '<', now)
+    .select('id');
+  return found.length > 0;
+}
+
 /** The instant behind the first expiry of this environment. */
 export function nextExpiry(database: Database, scope: Scope): Instant {
   const due = earliest(database, scope, { of: () => unused(database), columns: ['expiry_date'] });

@@ -7,7 +7,7 @@ import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
 import type { LineMoney } from '../../core/billing/settle-lines.ts';
 import { totalsText } from '../../core/billing/totals.ts';
 import { lineDiscounts } from '../../core/coupon/discounts.ts';
-import { draftKey } from '../../core/invoice/draft-key.ts';
+import { draftKey } from '../../core/invoice/own-key.ts';
 import type { BillingReason, Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
 import { statusOf } from '../../core/invoice/skipped.ts';
 import { MAX_FRACTION_DIGITS, roundMoney } from '../../core/money.ts';

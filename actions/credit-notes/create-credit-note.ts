@@ -10,6 +10,7 @@ import { type Author, createdBy } from '../../core/stamp.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import { newId } from '../../storage/new-id.ts';
+import { behindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { holdInvoice } from '../invoices/hold-invoice.ts';
 import { emit } from '../system-events/emit.ts';
@@ -23,7 +24,7 @@ export async function createCreditNote(
   request: CreateCreditNote,
   author: Author,
 ): Promise<CreditNoteModel> {
-  return stores.postgres.transaction(async (transaction) => {
+  const attempt = async (transaction: Transaction) => {
     const held = await holdInvoice(transaction, scope, request.invoice_id);
     const creditable = await creditableLines(held.invoice, transaction);
     const plan = planCreditNote(held.invoice, creditable, request.line_items ?? []);
@@ -54,7 +55,8 @@ export async function createCreditNote(
     await emit(transaction, 'credit_note.created', { record: note, by: author });
     if (!request.process_credit_note) return note;
     return takeEffect(stores, transaction, { note, held, author });
-  });
+  };
+  return behindOthers(() => stores.postgres.transaction(attempt));
 }
 
 const CONFLICT =

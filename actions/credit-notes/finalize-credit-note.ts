@@ -8,6 +8,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
+import { behindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { holdInvoice } from '../invoices/hold-invoice.ts';
 import { creditableLines } from './creditable-lines.ts';
@@ -16,7 +17,7 @@ import { takeEffect } from './take-effect.ts';
 type Deed = { readonly id: string; readonly author: Author };
 
 export async function finalizeCreditNote(stores: Stores, scope: Scope, { id, author }: Deed): Promise<CreditNoteModel> {
-  return stores.postgres.transaction(async (transaction) => {
+  const attempt = async (transaction: Transaction) => {
     const { held, note } = await holdNote(transaction, scope, id);
     if (note.credit_note_status !== 'DRAFT')
       throw notAllowed(`a credit note that is ${note.credit_note_status} cannot be finalized`, { id });
@@ -27,7 +28,8 @@ export async function finalizeCreditNote(stores: Stores, scope: Scope, { id, aut
     const plan = planCreditNote(held.invoice, await creditableLines(held.invoice, transaction), lines);
     const planned = await writePlan(transaction, { note, lines, plan, author });
     return takeEffect(stores, transaction, { note: planned, held, author });
-  });
+  };
+  return behindOthers(() => stores.postgres.transaction(attempt));
 }
 
 /** Its invoice first, as whoever makes a note of that does. */

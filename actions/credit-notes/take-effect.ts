@@ -5,6 +5,7 @@
 import { creditedInvoice } from '../../core/credit-note/effect.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { Author } from '../../core/stamp.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -60,7 +61,7 @@ async function refund(transaction: Transaction, { note, held, author }: Effect):
     transaction_reason: 'CREDIT_NOTE',
     reference_type: 'INVOICE',
     reference_id: invoice_id,
-    idempotency_key: `credit_note/${id}`,
+    idempotency_key: ownKey('credit_note', id),
     description: `Credit note ${credit_note_number}`,
     metadata: { credit_note_id: id },
     author,

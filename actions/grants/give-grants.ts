@@ -13,6 +13,7 @@ import {
 import { Decimal } from '../../core/decimal.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import { moneyOf } from '../../core/wallet/rates.ts';
 import { holdDueGrant } from '../../storage/due-grants.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
@@ -240,7 +241,7 @@ async function credit(
     transaction_reason: 'SUBSCRIPTION_CREDIT_GRANT',
     reference_type: 'EXTERNAL',
     reference_id: application.id,
-    idempotency_key: application.idempotency_key,
+    idempotency_key: ownKey('grant', application.idempotency_key),
     description: grant.name,
     metadata: { credit_grant_id: grant.id, subscription_id: subscription.id },
     priority: grant.priority,

@@ -6,6 +6,7 @@
 import { netOf } from '../../core/billing/settle-lines.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { BillingReason, Invoice } from '../../core/invoice/record.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { scopeOf } from '../billing/billable-items.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
@@ -43,7 +44,7 @@ export async function creditRest(transaction: Transaction, invoice: Invoice, now
     transaction_reason: 'CREDIT_NOTE',
     reference_type: 'INVOICE',
     reference_id: id,
-    idempotency_key: `rest/${id}`,
+    idempotency_key: ownKey('rest', id),
     description: invoice.invoice_type === 'CREDIT' ? creditOf(invoice) : 'More was invoiced than the usage costs',
     metadata: { subscription_id: subscription_id ?? '' },
     author: { user_id: '', now },

@@ -9,8 +9,10 @@ import type { PlannedLine } from '../../core/billing/line-amount.ts';
 import { settled } from '../../core/billing/plan-invoice.ts';
 import { netOf, type Terms } from '../../core/billing/settle-lines.ts';
 import type { Decimal } from '../../core/decimal.ts';
+import { changeKey } from '../../core/invoice/own-key.ts';
 import type { Invoice, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Author } from '../../core/stamp.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
@@ -128,7 +130,7 @@ function plannedInvoice({ subscription, payer_id, lines, key, terms, author }: P
     customer_id: payer_id,
     // What credits pay is invoiced, too.
     invoice_status: plan.total.plus(plan.total_prepaid_credits_applied).gt(0) ? 'DRAFT' : 'SKIPPED',
-    idempotency_key: [subscription.id, 'SUBSCRIPTION_UPDATE', key].join('/'),
+    idempotency_key: changeKey(subscription.id, key),
   };
   return { record, ...invoiceParts(plan, record, now), net: netOf(plan) };
 }
@@ -146,7 +148,7 @@ async function giveBack(
     transaction_reason: 'CREDIT_NOTE',
     reference_type: 'INVOICE',
     reference_id: invoice.id,
-    idempotency_key: `change/${invoice.id}`,
+    idempotency_key: ownKey('change', invoice.id),
     description: 'Unused time that was charged in advance',
     metadata: { subscription_id: subscription_id ?? '' },
     author,

@@ -8,6 +8,7 @@ import { groupBy } from '../../core/group-by.ts';
 import { checkVoidable, voidedPayment } from '../../core/invoice/void.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -161,7 +162,7 @@ async function giveBack(transaction: Transaction, invoice: InvoiceModel, author:
     transaction_reason: 'INVOICE_VOID_REFUND',
     reference_type: 'INVOICE',
     reference_id: id,
-    idempotency_key: `void/${id}`,
+    idempotency_key: ownKey('void', id),
     description: `Invoice ${invoice_number ?? id} is void`,
     metadata: null,
     author,

@@ -15,7 +15,7 @@ import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
-import { holdWallet } from '../wallets/hold-wallet.ts';
+import { holdWalletAmongAll } from '../wallets/hold-wallet.ts';
 import { heldCredits, takeForPayment, walletToPay } from '../wallets/pay-with-credits.ts';
 import { bookReceipt, failFor } from './book-outcome.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
@@ -96,7 +96,8 @@ async function unusable(
 ): Promise<FarthingError | null> {
   if (collection || payment.payment_method_type === 'OFFLINE') return null;
   if (payment.payment_method_type === 'CREDITS') {
-    const { id: wallet_id } = await holdWallet(transaction, payment, payment.payment_method_id);
+    const { customer_id, payment_method_id: id } = payment;
+    const { id: wallet_id } = await holdWalletAmongAll(transaction, payment, { customer_id, id });
     return refusalOf(() => walletToPay(transaction, invoice, { wallet_id, amount: payment.amount, now }));
   }
   return refusalOf(() => usableGateway(transaction, payment, payment.payment_gateway ?? null));

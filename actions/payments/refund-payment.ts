@@ -13,6 +13,7 @@ import type { RefundPayment } from '../../core/payment/record.ts';
 import { askedAgainAt, laterAsked } from '../../core/payment/schedule.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
+import { everOwnKeys, ownKey } from '../../core/wallet/movement-key.ts';
 import type { Refunded } from '../../integrations/payments/provider.ts';
 import { isAway } from '../../storage/failure.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -52,11 +53,11 @@ export async function refundPayment(
     if (held.payment.payment_method_type === 'CREDITS')
       await giveBackFor(transaction, held.invoice, {
         amount: new Decimal(amount),
-        debit_key: `payment/${held.payment.id}`,
+        debit_keys: everOwnKeys('payment', held.payment.id),
         transaction_reason: 'CREDIT_NOTE',
         reference_type: 'PAYMENT',
         reference_id: held.payment.id,
-        idempotency_key: `refund/${refund.id}`,
+        idempotency_key: ownKey('refund', refund.id),
         description: request.reason ?? 'A payment was given back',
         metadata: null,
         author,

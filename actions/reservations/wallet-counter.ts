@@ -4,12 +4,12 @@
  */
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { Judge } from '../../core/reservation/decide.ts';
-import { KEYS_OF_RESERVATIONS } from '../../core/reservation/record.ts';
 import { spendable, verdictOfCredits } from '../../core/reservation/room.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { lotsAfter, takeFrom, usableCredits } from '../../core/wallet/lots.ts';
 import type { Holding } from '../../core/wallet/movement.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import { expiriesOf, keepsPromises } from '../../core/wallet/promises.ts';
 import { creditsOf } from '../../core/wallet/rates.ts';
 import { isAway } from '../../storage/failure.ts';
@@ -103,7 +103,7 @@ async function debitAll(
       transaction_reason: 'MANUAL_BALANCE_DEBIT',
       reference_type: 'REQUEST',
       reference_id: reservation.id,
-      idempotency_key: `${KEYS_OF_RESERVATIONS}${reservation.id}`,
+      idempotency_key: ownKey('reservation', reservation.id),
       description: 'Credits that were reserved',
       metadata: reservation.metadata ?? null,
       author: op.author,

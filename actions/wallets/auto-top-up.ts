@@ -15,13 +15,13 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
-import { newId } from '../../storage/new-id.ts';
+import { behindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inRounds } from '../billing/rounds.ts';
-import { holdWallet } from './hold-wallet.ts';
+import { holdWalletAmongAll } from './hold-wallet.ts';
 import { moveAll } from './move-credits.ts';
 import { realTimeOf } from './real-time-balance.ts';
-import { buyWithInvoice, entriesOf, type Plan } from './top-up.ts';
+import { buyWithInvoice, entriesOf, keyOfRequest, type Plan } from './top-up.ts';
 
 /** By which what was filled by itself is known. */
 const METADATA = { auto_topup: 'true' };
@@ -70,9 +70,9 @@ async function lookAt(stores: Stores, scope: Scope, { id, now, isLast }: Look): 
   const seen = await WalletModel.fetch(scope, id, { database: stores.postgres });
   if (!seen.auto_topup?.enabled) return 0;
   const before = await realTimeOf(stores, seen, now);
-  return stores.postgres.transaction(async (transaction) => {
+  const attempt = async (transaction: Transaction) => {
     await CustomerModel.fetch(scope, seen.customer_id, { database: transaction, lock: true });
-    const wallet = await holdWallet(transaction, scope, id);
+    const wallet = await holdWalletAmongAll(transaction, scope, seen);
     if (wallet.wallet_status !== 'active' || !wallet.auto_topup) return 0;
     const since = new Decimal(wallet.credit_balance).minus(seen.credit_balance);
     if (!since.isZero() && !isLast) return null;
@@ -80,7 +80,8 @@ async function lookAt(stores: Stores, scope: Scope, { id, now, isLast }: Look): 
     const times = timesToFill(wallet.auto_topup, { ...(await earlier(transaction, wallet)), credits, now });
     if (times > 0) await fill(transaction, wallet, { auto_topup: wallet.auto_topup, times, now });
     return times;
-  });
+  };
+  return behindOthers(() => stores.postgres.transaction(attempt));
 }
 
 async function earlier(transaction: Transaction, wallet: WalletModel) {
@@ -111,7 +112,7 @@ async function fill(transaction: Transaction, wallet: WalletModel, { auto_topup,
     { length: times },
     (): Plan => ({
       reason: auto_topup.invoicing ? 'PURCHASED_CREDIT_INVOICED' : 'PURCHASED_CREDIT_DIRECT',
-      key: newId('request', now.getTime()),
+      key: keyOfRequest(now),
       credits,
       price: roundMoney(credits.times(wallet.topup_conversion_rate), wallet.currency),
       expiry_date: null,

@@ -8,6 +8,7 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { inOrderOfUse } from '../../core/wallet/lots.ts';
 import { consumedText } from '../../core/wallet/movement.ts';
+import { keyOfPart, ownKey } from '../../core/wallet/movement-key.ts';
 import { moneyOf } from '../../core/wallet/rates.ts';
 import { type LedgerLine, post } from '../../storage/models/ledger.ts';
 import { heldIn, poolOf } from '../../storage/models/reservation.ts';
@@ -36,7 +37,7 @@ export async function terminateWallet(stores: Stores, scope: Scope, { id, author
     const debt: Entry = {
       ...said,
       movement: { kind: 'credit', credits: owed },
-      idempotency_key: `terminate/${id}/owed`,
+      idempotency_key: ownKey('terminate', id, 'owed'),
     };
     const entries: Entry[] = [
       ...(parts.length === 0 ? [] : [{ ...said, movement: { kind: 'take' as const, parts } }]),
@@ -60,7 +61,7 @@ function writtenOff(id: string, author: Author): Saying {
     transaction_reason: 'WALLET_TERMINATION',
     reference_type: 'EXTERNAL',
     reference_id: id,
-    idempotency_key: `terminate/${id}`,
+    idempotency_key: ownKey('terminate', id),
     description: 'The wallet was closed',
     metadata: null,
     author,
@@ -113,7 +114,7 @@ async function moveLots(
   if (stored.length === 0) return;
   const parts = stored.map((lot) => ({ lot_id: lot.id, credits: new Decimal(lot.credits_available) }));
   const total = sumOf(parts.map(({ credits }) => credits));
-  const key = `convert/${from.id}`;
+  const key = ownKey('convert', from.id);
   const reference = { reference_type: 'EXTERNAL', reference_id: to.id } as const;
   const options = { database: transaction };
   const made = { ...createdBy(author), transaction_status: 'completed', ...reference };
@@ -146,7 +147,7 @@ async function moveLots(
       ...amountsOf(to, { credits, before, after }),
       transaction_reason: lot.transaction_reason,
       parent_transaction_id: lot.id,
-      idempotency_key: `${key}/${lot.id}`,
+      idempotency_key: keyOfPart(key, lot.id),
       description: lot.description,
       expiry_date: lot.expiry_date ?? null,
       priority: lot.priority ?? null,

@@ -4,6 +4,7 @@ import { invalid } from '../../core/error.ts';
 import { checkCurrency } from '../../core/money.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import { checkCredits } from '../../core/wallet/rates.ts';
 import { type CreateWallet, checkRates, checkWalletSettings, expiryOf } from '../../core/wallet/request.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -48,7 +49,7 @@ export async function createWallet(
       transaction_reason: 'FREE_CREDIT_GRANT',
       reference_type: 'EXTERNAL',
       reference_id: wallet.id,
-      idempotency_key: `initial/${wallet.id}`,
+      idempotency_key: ownKey('initial', wallet.id),
       description: 'Initial credits',
       metadata: null,
       expiry_date,
@@ -63,10 +64,10 @@ type Named = Pick<CreateWallet, 'customer_id' | 'external_customer_id'>;
 async function customerOf(scope: Scope, { customer_id, external_customer_id }: Named, database: Database) {
   if (customer_id) return CustomerModel.fetchPublished(scope, customer_id, { database, lock: 'shared' });
   if (!external_customer_id) throw invalid('customer_id', 'is required, or external_customer_id');
-  const [customer] = await CustomerModel.in(scope, database).where({
-    external_id: external_customer_id,
-    status: 'published',
-  });
+  // Held as by its id: who archives it meanwhile comes first, or finds its wallet.
+  const [customer] = await CustomerModel.in(scope, database)
+    .where({ external_id: external_customer_id, status: 'published' })
+    .forShare();
   if (!customer) throw invalid('external_customer_id', 'there is no customer with this id');
   return customer;
 }

@@ -4,7 +4,6 @@
  */
 
 import { FarthingError, invalid } from '../../core/error.ts';
-import { KEYS_OF_RESERVATIONS } from '../../core/reservation/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { expiriesOf, type Promised } from '../../core/wallet/promises.ts';
@@ -48,9 +47,6 @@ export async function debitWallet(
       allowed: ['MANUAL_BALANCE_DEBIT'],
     });
   const credits = checkCredits('credits', request.credits);
-  // Whoever had taken its key before a reservation is committed would have the commit answered by another debit.
-  if (request.idempotency_key.startsWith(KEYS_OF_RESERVATIONS))
-    throw invalid('idempotency_key', `begins with ${KEYS_OF_RESERVATIONS}, as those of reservations alone do`);
   const entry: Entry = {
     movement: { kind: 'spend', credits, at_ms: author.now.getTime(), allow_negative: request.allow_negative },
     transaction_reason: 'MANUAL_BALANCE_DEBIT',

@@ -1,8 +1,9 @@
 /** Credits that have expired are taken out of their wallet (docs/rules/wallets.md, "Expiry"). */
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import type { Due, OfWhom } from '../../storage/due-billing.ts';
-import { expiredLots } from '../../storage/due-wallets.ts';
+import { expiredLots, isExpiredLot } from '../../storage/due-wallets.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { inRounds } from '../billing/rounds.ts';
@@ -31,10 +32,10 @@ async function expireOne({ postgres }: Stores, scope: Scope, { id, now }: { id: 
   return postgres.transaction(async (transaction) => {
     const { wallet_id } = await WalletTransactionModel.fetch(scope, id, { database: transaction });
     const wallet = await holdWallet(transaction, scope, wallet_id);
-    // Behind the lock on the wallet: it may have been used meanwhile.
+    // Behind the lock on the wallet: it may have been used meanwhile, or an invoice was voided that gives credits back to it, and may be billed again.
+    if (!(await isExpiredLot(transaction, scope, { id, now }))) return false;
     const lot = await WalletTransactionModel.fetch(scope, id, { database: transaction });
     const credits = new Decimal(lot.credits_available);
-    if (credits.isZero()) return false;
     // What an invoice gives back to what has expired expires again.
     const before = await WalletTransactionModel.in(scope, transaction).select('id').where({
       parent_transaction_id: id,
@@ -46,7 +47,7 @@ async function expireOne({ postgres }: Stores, scope: Scope, { id, now }: { id: 
       reference_type: 'EXTERNAL',
       reference_id: id,
       parent_transaction_id: id,
-      idempotency_key: before.length === 0 ? `expired/${id}` : `expired/${id}/${before.length}`,
+      idempotency_key: ownKey('expired', id, String(before.length)),
       description: 'The credits have expired',
       metadata: null,
       author: { user_id: '', now },

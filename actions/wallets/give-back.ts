@@ -6,8 +6,10 @@
 import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import type { Part } from '../../core/wallet/lots.ts';
+import { keyOfPart } from '../../core/wallet/movement-key.ts';
 import { creditsOf } from '../../core/wallet/rates.ts';
 import { LedgerPostingModel } from '../../storage/models/ledger.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { creditWallet } from './credit-wallet.ts';
@@ -15,20 +17,23 @@ import { holdWallet } from './hold-wallet.ts';
 import { moveCredits, type Saying } from './move-credits.ts';
 
 export type GivingBack = Saying & { readonly amount: Decimal };
-/** `debit_key`: of this debit alone, which may be of a postpaid wallet. */
-type Asked = GivingBack & { readonly debit_key?: string };
+/** `debit_keys`: of the debit alone that has one of them, which may be of a postpaid wallet. */
+type Asked = GivingBack & { readonly debit_keys?: readonly string[] };
 
 /** Under one key once. `transaction` holds the invoice. */
 export async function giveBackFor(
   transaction: Transaction,
   invoice: Invoice,
-  { amount, debit_key, ...saying }: Asked,
+  { amount, debit_keys, ...saying }: Asked,
 ): Promise<void> {
   let left = amount;
-  for (const debit of await debitsOf(transaction, invoice)) {
+  const debits = await debitsOf(transaction, invoice);
+  await WalletModel.holdPrepaidOf(invoice, [invoice.customer_id], transaction);
+  for (const debit of debits) {
     if (left.isZero()) break;
-    const isMeant =
-      debit_key === undefined ? debit.transaction_reason === 'CREDIT_ADJUSTMENT' : debit.idempotency_key === debit_key;
+    const isMeant = debit_keys
+      ? debit_keys.includes(debit.idempotency_key)
+      : debit.transaction_reason === 'CREDIT_ADJUSTMENT';
     if (!isMeant) continue;
     left = left.minus(await putBack(transaction, debit, { ...saying, amount: left }));
   }
@@ -60,7 +65,7 @@ async function putBack(
     parent_transaction_id: debit.id,
     type: 'credit',
   });
-  const idempotency_key = `${saying.idempotency_key}/${debit.id}`;
+  const idempotency_key = keyOfPart(saying.idempotency_key, debit.id);
   const done = before.find((one) => one.idempotency_key === idempotency_key);
   if (done) return new Decimal(done.amount);
   const open = new Decimal(debit.amount).minus(sumOf(before.map((one) => new Decimal(one.amount))));

@@ -8,6 +8,16 @@ export async function holdWallet(transaction: Transaction, scope: Scope, id: str
   return WalletModel.fetch(scope, id, { database: transaction, lock: true });
 }
 
+/** With all that may have to be held behind it in the same transaction: the prepaid wallets of its customer come first, whatever kind it is. */
+export async function holdWalletAmongAll(
+  transaction: Transaction,
+  scope: Scope,
+  { id, customer_id }: { id: string; customer_id: string },
+): Promise<WalletModel> {
+  const prepaid = await WalletModel.holdPrepaidOf(scope, [customer_id], transaction);
+  return prepaid.find((one) => one.id === id) ?? holdWallet(transaction, scope, id);
+}
+
 export function checkActive({ id, wallet_status }: WalletModel): void {
   if (wallet_status === 'active') return;
   throw notAllowed(`the wallet is ${wallet_status}`, { wallet_id: id, wallet_status });

@@ -8,6 +8,7 @@ import { alreadyExists, FarthingError } from '../../core/error.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { consumedText, type Decided, type Holding, type Movement, move } from '../../core/wallet/movement.ts';
+import type { MovementKey } from '../../core/wallet/movement-key.ts';
 import type { ReferenceType, TransactionReason, Wallet } from '../../core/wallet/record.ts';
 import { type LedgerEntry, post } from '../../storage/models/ledger.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
@@ -23,7 +24,7 @@ export type Saying = {
   readonly transaction_reason: TransactionReason;
   readonly reference_type: ReferenceType;
   readonly reference_id: string;
-  readonly idempotency_key: string;
+  readonly idempotency_key: MovementKey;
   readonly description: string;
   readonly metadata: Record<string, string> | null;
   readonly parent_transaction_id?: string | null | undefined;
@@ -188,15 +189,18 @@ export function ofWallet({ id, customer_id, currency, conversion_rate, topup_con
   return { wallet_id: id, customer_id, currency, conversion_rate, topup_conversion_rate };
 }
 
+type Told = Pick<Saying, 'transaction_reason' | 'reference_type' | 'reference_id' | 'author'>;
+
+/** Under the key of what tells it. */
 export function entryOf(
   wallet: Wallet,
   told: WalletTransactionModel,
-  { entry, decided }: Pick<Fresh, 'entry' | 'decided'>,
+  { entry, decided }: { entry: Told; decided: Decided },
 ): LedgerEntry {
-  const { idempotency_key, transaction_reason, reference_type, reference_id, author } = entry;
+  const { transaction_reason, reference_type, reference_id, author } = entry;
   return {
     id: newId('ledger_transaction', author.now.getTime()),
-    idempotency_key,
+    idempotency_key: told.idempotency_key,
     reason: transaction_reason,
     reference_type,
     reference_id,

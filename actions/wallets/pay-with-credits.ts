@@ -7,13 +7,14 @@ import { type FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import { RECEIVED } from '../../core/payment/moves.ts';
 import type { Author } from '../../core/stamp.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import { creditsOf, payableMoney } from '../../core/wallet/rates.ts';
 import { paidTypes, paysFor } from '../../core/wallet/real-time.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { holdWallet } from './hold-wallet.ts';
+import { holdWalletAmongAll } from './hold-wallet.ts';
 import { moveCredits } from './move-credits.ts';
 import { isPurchase } from './pending-credits.ts';
 import { creditsBesideHeld, referenceOf } from './prepaid-wallets.ts';
@@ -107,7 +108,7 @@ export async function payableWithCredits(database: Database, invoice: Invoice, n
 export async function heldCredits(transaction: Transaction, invoice: Invoice, now: Date): Promise<Covered | null> {
   const found = await postpaidOf(transaction, invoice);
   if (!found) return null;
-  const wallet = await holdWallet(transaction, invoice, found.id);
+  const wallet = await holdWalletAmongAll(transaction, invoice, found);
   return wallet.wallet_status === 'active' ? coveredBy(transaction, invoice, { wallet, now }) : null;
 }
 
@@ -138,7 +139,7 @@ export async function takeForPayment(
     transaction_reason: 'INVOICE_PAYMENT',
     reference_type: 'INVOICE',
     reference_id: invoice.id,
-    idempotency_key: `payment/${payment.id}`,
+    idempotency_key: ownKey('payment', payment.id),
     description: `Payment of invoice ${invoice.invoice_number ?? invoice.id}`,
     metadata: { payment_id: payment.id },
     author,

@@ -78,11 +78,7 @@ export async function completePurchase(transaction: Transaction, { invoice, by }
     };
     const completed = await WalletTransactionModel.change(pending, changes, { by, database: transaction });
     const author = { user_id: '', ...by };
-    const movement = { kind: 'credit' as const, credits: new Decimal(pending.credit_amount) };
-    const { metadata = null } = pending;
-    await post(transaction, wallet, [
-      entryOf(wallet, completed, { entry: { ...pending, metadata, movement, author }, decided }),
-    ]);
+    await post(transaction, wallet, [entryOf(wallet, completed, { entry: { ...pending, author }, decided })]);
     const record = await WalletTransactionModel.fetch(wallet, pending.id, { database: transaction });
     await emit(transaction, 'wallet.transaction.updated', { record, by });
     await creditsMoved(transaction, await holdWallet(transaction, invoice, pending.wallet_id), by);

@@ -9,6 +9,7 @@ import type { Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import { expiriesOf, freeCredits } from '../../core/wallet/promises.ts';
 import { creditsOf, payableMoney } from '../../core/wallet/rates.ts';
 import { paidTypes, paysFor } from '../../core/wallet/real-time.ts';
@@ -34,13 +35,7 @@ export async function holdPrepaidWallets(
   payers: readonly Payer[],
 ): Promise<WalletModel[]> {
   const ids = [...new Set(payers.map(({ customer_id }) => customer_id))];
-  return prepaidWallets(scope, ids, transaction).orderBy('id').forUpdate() as unknown as Promise<WalletModel[]>;
-}
-
-function prepaidWallets(scope: Scope, customer_ids: readonly string[], database: Database) {
-  return WalletModel.in(scope, database)
-    .whereIn('customer_id', [...customer_ids])
-    .where({ wallet_type: 'PRE_PAID', wallet_status: 'active', status: 'published' });
+  return WalletModel.holdPrepaidOf(scope, ids, transaction);
 }
 
 /** Of a preview, which holds nothing. */
@@ -49,7 +44,7 @@ export async function prepaidOfPreview(
   scope: Scope,
   { at_ms, ...payer }: Payer & { at_ms: Milliseconds },
 ): Promise<PrepaidWallet[]> {
-  const found = (await prepaidWallets(scope, [payer.customer_id], database)) as WalletModel[];
+  const found = (await WalletModel.prepaidOf(scope, [payer.customer_id], database)) as WalletModel[];
   return (await paying(database, found, { ...payer, at_ms, now: new Date(at_ms) })).map(({ prepaid }) => prepaid);
 }
 
@@ -128,7 +123,7 @@ export async function takePrepaid(
       transaction_reason: 'CREDIT_ADJUSTMENT',
       reference_type: 'INVOICE',
       reference_id: invoice.id,
-      idempotency_key: `invoice/${invoice.id}/${wallet.id}`,
+      idempotency_key: ownKey('invoice', invoice.id, wallet.id),
       description: 'Credits for an invoice',
       metadata: null,
       author,

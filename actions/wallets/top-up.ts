@@ -4,11 +4,13 @@
  */
 import { Decimal } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
+import { purchaseKey } from '../../core/invoice/own-key.ts';
 import { createInvoiceShape, type InvoiceWithLines } from '../../core/invoice/record.ts';
 import { roundMoney } from '../../core/money.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { type Bonus, bonusOf } from '../../core/wallet/bonus.ts';
+import { type MovementKey, ownKey } from '../../core/wallet/movement-key.ts';
 import { checkCredits, creditsOf } from '../../core/wallet/rates.ts';
 import type { TransactionReason } from '../../core/wallet/record.ts';
 import { expiryOf, TOP_UP_REASONS, type TopUp } from '../../core/wallet/request.ts';
@@ -17,10 +19,11 @@ import { settingOf } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
+import { behindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { createInvoiceWithin } from '../invoices/create-invoice.ts';
 import { finalizeWithin } from '../invoices/finalize-invoice.ts';
-import { checkActive, holdWallet } from './hold-wallet.ts';
+import { checkActive, holdWallet, holdWalletAmongAll } from './hold-wallet.ts';
 import { type Entry, moveAll } from './move-credits.ts';
 import { addPending } from './pending-credits.ts';
 
@@ -35,11 +38,14 @@ export async function topUpWallet(
   scope: Scope,
   { id, request, author }: { id: string; request: TopUp; author: Author },
 ): Promise<ToppedUp> {
-  return stores.postgres.transaction(async (transaction) => {
+  const attempt = async (transaction: Transaction) => {
     const { customer_id } = await WalletModel.fetch(scope, id, { database: transaction });
-    // Whoever makes an invoice holds its customer before anything else.
+    // Whoever makes an invoice holds its customer before anything else, and makes it final with all that may pay it.
     await CustomerModel.fetch(scope, customer_id, { database: transaction, lock: true });
-    const wallet = await holdWallet(transaction, scope, id);
+    const isInvoiced = request.transaction_reason === 'PURCHASED_CREDIT_INVOICED';
+    const wallet = isInvoiced
+      ? await holdWalletAmongAll(transaction, scope, { id, customer_id })
+      : await holdWallet(transaction, scope, id);
     const before = await doneBefore(transaction, wallet, request);
     if (before) return before;
     checkActive(wallet);
@@ -50,12 +56,13 @@ export async function topUpWallet(
       author,
       reference: { reference_type: 'EXTERNAL', reference_id: plan.key },
     });
-  });
+  };
+  return behindOthers(() => stores.postgres.transaction(attempt));
 }
 
 export type Plan = {
   readonly reason: TransactionReason;
-  readonly key: string;
+  readonly key: MovementKey;
   readonly credits: Decimal;
   /** What is paid for them. */
   readonly price: Decimal;
@@ -82,8 +89,13 @@ async function planned(
     author.now,
   );
   const bonus = await bonusWith(transaction, wallet, { request, credits, now: author.now });
-  const key = request.idempotency_key ?? newId('request', author.now.getTime());
+  const key = request.idempotency_key ?? keyOfRequest(author.now);
   return { reason, key, credits, price, expiry_date, bonus, request };
+}
+
+/** Of what nobody stated a key for. */
+export function keyOfRequest(now: Date): MovementKey {
+  return ownKey('request', newId('request', now.getTime()));
 }
 
 function amountsOf(wallet: WalletModel, { credits_to_add, amount }: TopUp) {
@@ -144,7 +156,7 @@ export function entriesOf(
       ...saying,
       movement: { kind: 'credit', credits: bonus.credits },
       transaction_reason: 'PURCHASED_CREDIT_BONUS',
-      idempotency_key: `${key}/bonus`,
+      idempotency_key: ownKey('bonus', key),
       metadata: null,
       expiry_date: bonus.expiry_date,
     },
@@ -193,14 +205,14 @@ async function draftOf(
     subtotal: amount,
     invoice_type: 'ONE_OFF',
     billing_reason: isAutomatic ? 'WALLET_AUTO_TOPUP' : 'MANUAL',
-    idempotency_key: `topup/${wallet.id}/${key}`.slice(0, 255),
     description: 'Purchase of credits',
     metadata: { wallet_id: wallet.id },
     // What is taken for paid is final at once: a draft is not paid.
     ...(isPaid ? { payment_status: 'SUCCEEDED', invoice_status: 'FINALIZED' } : {}),
     line_items: [{ display_name: `${credits.toFixed()} credits`, amount, quantity: '1' }],
   });
-  return createInvoiceWithin(transaction, wallet, { request, author });
+  const keyed = { ...request, idempotency_key: purchaseKey(wallet.id, key) };
+  return createInvoiceWithin(transaction, wallet, { request: keyed, author });
 }
 
 /** The first answer, with the credits that the wallet had then. */

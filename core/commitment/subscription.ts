@@ -5,8 +5,9 @@
  */
 import { type BilledItem, type BilledSubscription, periodRule, servedSince, sharesWithin } from '../billing/charges.ts';
 import { byPeriods, gaveWayAt, inPeriodsAt } from '../billing/earlier-periods.ts';
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumOf } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
+import { spread } from '../spread.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { type Period, periodContaining, type RecurringPeriod } from '../time/period.ts';
 import type { RecordedUsage } from './part.ts';
@@ -83,23 +84,25 @@ export type Shared = { readonly within: Decimal; readonly above: Decimal; readon
 
 export type ShareOut = { readonly shares: readonly Shared[]; readonly left: Pool };
 
-/** Rounded amounts of lines, each drawn from the pool. */
+/** Rounded amounts of lines, each drawn from the pool: no part of one is below 0 or above it (docs/rules/numbers.md, "Spreading an amount"). */
 export function shareOut(
   amounts: readonly Decimal[],
   pool: Pool,
   { currency, in_order }: { currency: string; in_order: boolean },
 ): ShareOut {
-  const rounded = { ...pool, amount: roundMoney(pool.amount, currency) };
+  const amount = roundMoney(pool.amount, currency);
+  // A correction that was given back in part has drawn a fraction of a minor unit.
+  const rounded = { ...pool, amount, used: roundMoney(pool.used, currency) };
   const total = drawFrom(rounded, sumOf(amounts));
-  const within = in_order ? inOrder(amounts, rounded) : partsOf(sumOf(amounts).minus(total.above), amounts, currency);
-  const above = amounts.map((amount, index) => amount.minus(within[index]!));
-  const overage = partsOf(roundMoney(total.overage, currency), above, currency);
-  const shares = amounts.map((_amount, index) => ({
+  const within = in_order ? inOrder(amounts, rounded) : spread(sumOf(amounts).minus(total.above), amounts, currency);
+  const above = amounts.map((one, index) => one.minus(within[index]!));
+  const overage = spread(roundMoney(total.overage, currency), above, currency);
+  const shares = amounts.map((_one, index) => ({
     within: within[index]!,
     above: above[index]!,
     overage: overage[index]!,
   }));
-  return { shares, left: total.left };
+  return { shares, left: drawFrom({ ...pool, amount }, sumOf(amounts)).left };
 }
 
 function inOrder(amounts: readonly Decimal[], pool: Pool): Decimal[] {
@@ -108,19 +111,6 @@ function inOrder(amounts: readonly Decimal[], pool: Pool): Decimal[] {
     const drawn = drawFrom(left, amount);
     left = drawn.left;
     return amount.minus(drawn.above);
-  });
-}
-
-/** Parts of a total in proportion, rounded; the last takes what rounding leaves. */
-function partsOf(total: Decimal, weights: readonly Decimal[], currency: string): Decimal[] {
-  const sum = sumOf(weights);
-  const last = weights.findLastIndex((weight) => !weight.isZero());
-  let left = total;
-  return weights.map((weight, index) => {
-    if (weight.isZero()) return ZERO;
-    const part = index === last ? left : roundMoney(total.times(weight).dividedBy(sum), currency);
-    left = left.minus(part);
-    return part;
   });
 }
 

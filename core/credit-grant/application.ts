@@ -51,7 +51,9 @@ export const creditGrantApplicationShape = z.object({
     .nullish()
     .meta({ description: 'Why it was put off, skipped or cancelled, or has failed.' }),
   metadata: metadata.nullish().meta({ description: 'Nothing yet: null.' }),
-  idempotency_key: z.string().meta({ description: 'The key of its wallet transaction: one key is one credit.' }),
+  idempotency_key: z
+    .string()
+    .meta({ description: 'One key is one credit; that of its wallet transaction is `farthing/grant/` and this one.' }),
   ...baseFields,
 });
 export type CreditGrantApplication = z.output<typeof creditGrantApplicationShape>;

@@ -1,7 +1,17 @@
 /** A credit note: what of a final invoice is taken back, line by line, and why (docs/rules/credit-notes.md). */
 import { z } from 'zod';
 import { PAYMENT_STATUSES } from '../invoice/record.ts';
-import { anyCase, baseFields, decimalText, keyText, metadata, orDefault, orNull, timestampText } from '../record.ts';
+import {
+  anyCase,
+  baseFields,
+  decimalText,
+  keyBeside,
+  keyText,
+  metadata,
+  orDefault,
+  orNull,
+  timestampText,
+} from '../record.ts';
 
 export const CREDIT_NOTE_STATUSES = ['DRAFT', 'FINALIZED', 'VOIDED'] as const;
 export const CREDIT_NOTE_TYPES = ['ADJUSTMENT', 'REFUND'] as const;
@@ -68,6 +78,9 @@ const createLineShape = z.object({
   metadata,
 });
 
+/** Of notes without a key of their own: made of what they say. */
+const CONTENT_KEYS = /^content\/[0-9a-f]{32}$/;
+
 export const createCreditNoteShape = z.object({
   invoice_id: z.string().min(1).meta({ description: 'A final invoice.' }),
   reason: anyCase(CREDIT_NOTE_REASONS).meta({ description: 'Why it is made.' }),
@@ -76,7 +89,7 @@ export const createCreditNoteShape = z.object({
   credit_note_number: orNull(keyText).meta({
     description: 'A number of your own; CN- and nine characters when absent.',
   }),
-  idempotency_key: orNull(keyText).meta({
+  idempotency_key: orNull(keyBeside(CONTENT_KEYS)).meta({
     description: 'One key is one credit note, voided ones aside; made of what is credited when absent.',
   }),
   process_credit_note: orDefault(z.boolean(), true).meta({

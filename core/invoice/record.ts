@@ -9,6 +9,7 @@ import {
   baseFields,
   decimalText,
   description,
+  keyBeside,
   keyText,
   metadata,
   metadataMap,
@@ -19,6 +20,7 @@ import {
 } from '../record.ts';
 import { LineTax } from '../tax/line-tax.ts';
 import { ComputedFrom } from './computed-from.ts';
+import { OWN_INVOICE_KEYS } from './own-key.ts';
 import { statedDiscountFields } from './stated-discounts.ts';
 
 export const INVOICE_TYPES = ['SUBSCRIPTION', 'ONE_OFF', 'CREDIT'] as const;
@@ -245,7 +247,7 @@ export const createInvoiceShape = z.object({
     description: 'Of a SUBSCRIPTION invoice: the subscription that is charged.',
   }),
   invoice_number: orNull(z.string()).meta({ description: 'Refused: it is given when the invoice becomes final.' }),
-  idempotency_key: orNull(z.string().max(255)).meta({
+  idempotency_key: orNull(keyBeside(OWN_INVOICE_KEYS)).meta({
     description: 'One key is one invoice, voided ones aside: a second request is refused with 409.',
   }),
   invoice_type: orDefault(anyCase(INVOICE_TYPES), 'ONE_OFF').meta({

@@ -8,6 +8,7 @@ import {
   anyCase,
   baseFields,
   decimalText,
+  keyBeside,
   keyText,
   metadata,
   metadataMap,
@@ -172,10 +173,13 @@ export const updatePaymentShape = z.object({
 });
 export type UpdatePayment = z.output<typeof updatePaymentShape>;
 
+/** Of what goes back because its invoice does not need it any more: once for a payment. */
+const KEYS_OF_SURPLUS = /^surplus\/pay_/;
+
 export const refundPaymentShape = z.object({
   amount: orNull(decimalText).meta({ description: 'How much is given back; all that is left when absent.' }),
   reason: orNull(z.string().max(1000)).meta({ description: 'For people.' }),
-  idempotency_key: orNull(keyText).meta({
+  idempotency_key: orNull(keyBeside(KEYS_OF_SURPLUS)).meta({
     description: 'One key is one refund of the payment; when absent, equal refunds within a minute are one.',
   }),
 });

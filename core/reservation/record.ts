@@ -37,9 +37,6 @@ export const reservationShape = z.object({
   ...baseFields,
 });
 
-/** What the key of the debit of a reservation begins with: no key of a caller does (docs/rules/reservations.md, "Credits"). */
-export const KEYS_OF_RESERVATIONS = 'reservation/';
-
 /** With what is kept of its events, which is nobody's to read. */
 export type Reservation = z.output<typeof reservationShape> & {
   readonly subject_id: string;

@@ -21,7 +21,8 @@ export function creditsOf(amount: DecimalInput, rate: DecimalInput): Decimal {
 
 /** What the credits can pay: whole minor units. */
 export function payableMoney(credits: Decimal, rate: DecimalInput, currency: string): Decimal {
-  return moneyOf(credits, rate).toDecimalPlaces(minorUnits(currency), Decimal.ROUND_DOWN);
+  // Of the exact product: what is rounded up first may reach a unit that the credits are not enough for.
+  return credits.times(rate).toDecimalPlaces(minorUnits(currency), Decimal.ROUND_DOWN);
 }
 
 /** Credits that somebody says. */

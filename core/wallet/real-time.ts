@@ -55,14 +55,13 @@ function allThatRemains(unpaid: readonly UnpaidInvoice[]): Decimal {
   return sumOf(unpaid.map(({ amount_remaining }) => amount_remaining));
 }
 
-/** Of each what was charged for usage, less what was paid of it. */
+/** Of each what was charged for usage, less what was paid of it; never less than nothing, since what was paid beyond has paid for what this wallet does not pay for. */
 function usageThatRemains(unpaid: readonly UnpaidInvoice[]): Decimal {
   return sumOf(
     unpaid.map(({ amount_paid, lines }) => {
       const usage = lines.filter(({ price_type }) => price_type === 'USAGE');
-      return sumOf(
-        usage.map(({ amount, credits_applied, discount }) => amount.minus(credits_applied).minus(discount)),
-      ).minus(amount_paid);
+      const nets = usage.map(({ amount, credits_applied, discount }) => amount.minus(credits_applied).minus(discount));
+      return Decimal.max(ZERO, sumOf(nets).minus(amount_paid));
     }),
   );
 }

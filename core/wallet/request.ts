@@ -15,6 +15,7 @@ import {
   timestampText,
 } from '../record.ts';
 import { formatMs, instantOf, parseInstant } from '../time/instant.ts';
+import { callersKey } from './movement-key.ts';
 import { checkCredits } from './rates.ts';
 import { autoTopup, TRANSACTION_REASONS, type TransactionReason, WALLET_TYPES, walletConfig } from './record.ts';
 
@@ -86,7 +87,7 @@ export const topUpShape = z.object({
   priority: orNull(int32.pipe(z.int32().min(0))).meta({
     description: 'Credits with a lower one are used first, those without last.',
   }),
-  idempotency_key: orNull(keyText).meta({ description: 'One key is one top-up: the first answer is given again.' }),
+  idempotency_key: orNull(callersKey).meta({ description: 'One key is one top-up: the first answer is given again.' }),
   description: orNull(z.string()).meta({ description: 'For people.' }),
   metadata,
   bonus_credits_to_add: orNull(decimalText).meta({
@@ -101,7 +102,7 @@ export type TopUp = z.output<typeof topUpShape>;
 export const debitShape = z.object({
   credits: decimalText.meta({ description: 'How many credits; more than 0.' }),
   transaction_reason: anyCase(TRANSACTION_REASONS).meta({ description: 'MANUAL_BALANCE_DEBIT.' }),
-  idempotency_key: keyText.min(1).meta({ description: 'One key is one debit: the first answer is given again.' }),
+  idempotency_key: callersKey.min(1).meta({ description: 'One key is one debit: the first answer is given again.' }),
   allow_negative: orDefault(z.boolean(), false).meta({
     description: 'Whether more may be taken than is there; the next credits pay it back.',
   }),

@@ -17,17 +17,39 @@ export class WalletModel extends ScopedModel {
   static override recordName = 'wallet';
   static override record = Wallet;
 
+  /** What lowers the invoices of these customers, in whatever currency. */
+  static prepaidOf(scope: Scope, customer_ids: readonly string[], database: Database) {
+    return WalletModel.in(scope, database)
+      .whereIn('customer_id', [...customer_ids])
+      .where({ wallet_type: 'PRE_PAID', wallet_status: 'active', status: 'published' });
+  }
+
   /**
-   * The one into which credits go, held for the rest of the transaction: while there is none, so is its place. Where there is one its row alone: whoever
-   * holds rows already would wait for who holds the place and waits for them.
+   * All of them, in the one order in which wallets are held, so that nobody waits for another in a circle (docs/rules/wallets.md, "Who waits for whom"). Whoever needs
+   * another of theirs as well, which is postpaid or closed, takes it behind them; whoever needs one alone, and no other in the same transaction, takes that alone.
+   */
+  static async holdPrepaidOf(
+    scope: Scope,
+    customer_ids: readonly string[],
+    transaction: Database,
+  ): Promise<WalletModel[]> {
+    const held = WalletModel.prepaidOf(scope, customer_ids, transaction).orderBy('id').forUpdate();
+    return held as unknown as Promise<WalletModel[]>;
+  }
+
+  /**
+   * The one into which credits go, held for the rest of the transaction with the others that may have to pay in it: while there is none, so is its place. Where there is
+   * one the rows alone: whoever holds rows already would wait for who holds the place and waits for them.
    */
   static async holdPrepaid(
     scope: Scope,
     { customer_id, currency }: Purse,
     transaction: Database,
   ): Promise<WalletModel | undefined> {
-    const there = { customer_id, currency, wallet_type: 'PRE_PAID', wallet_status: 'active', status: 'published' };
-    const hold = async () => (await WalletModel.in(scope, transaction).where(there).forUpdate())[0];
+    const hold = async () => {
+      const held = await WalletModel.holdPrepaidOf(scope, [customer_id], transaction);
+      return held.find((one) => one.currency === currency);
+    };
     const wallet = await hold();
     if (wallet) return wallet;
     await transaction.raw('select pg_advisory_xact_lock(?, hashtext(?))', [WALLETS, `${customer_id}/${currency}`]);

@@ -210,8 +210,8 @@ describe('files of exports in parts', () => {
     const own = () => names(directory).filter((name) => name.includes(task_id));
     await until('the first try has failed', async () => (await world.get(`/tasks/${task_id}`)).error_summary !== null);
     expect(own()).to.have.length(4);
-    // What is voided meanwhile is in no file: two parts are enough.
-    for (let nth = 0; nth < 700; nth++) {
+    // What is voided meanwhile is in no file: three parts are enough.
+    for (let nth = 0; nth < 100; nth++) {
       const body = { reason: 'a mistake' };
       const answer = await world.api.request('POST', `/events/event_${String(nth).padStart(4, '0')}/void`, { body });
       expect(answer.status, answer.text).to.equal(202);
@@ -219,9 +219,9 @@ describe('files of exports in parts', () => {
     await world.settle();
     await postgres.raw('drop trigger fail_there on tasks');
     const task = await ended(task_id);
-    expect(task, task.error_summary).to.include({ task_status: 'COMPLETED', total_records: EVENTS - 700 });
+    expect(task, task.error_summary).to.include({ task_status: 'COMPLETED', total_records: EVENTS - 100 });
     expect(own()).to.deep.equal(task.files.map(({ file_name }: Answer) => file_name));
-    expect(task.files).to.have.length(2);
+    expect(task.files).to.have.length(3);
     expect(await postgres('export_parts').select('part')).to.deep.equal([]);
   });
 

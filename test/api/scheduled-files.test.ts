@@ -11,6 +11,7 @@ import { finalizeWithin } from '../../actions/invoices/finalize-invoice.ts';
 import { holdInvoice } from '../../actions/invoices/hold-invoice.ts';
 import { moveCredits } from '../../actions/wallets/move-credits.ts';
 import { Decimal } from '../../core/decimal.ts';
+import { callersKey } from '../../core/wallet/movement-key.ts';
 import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Transaction } from '../../storage/stores.ts';
@@ -280,7 +281,7 @@ describe('scheduled files: each record in one', () => {
       transaction_reason: 'FREE_CREDIT_GRANT',
       reference_type: 'EXTERNAL',
       reference_id,
-      idempotency_key: `files ${reference_id}`,
+      idempotency_key: callersKey.parse(`files ${reference_id}`),
       description: '',
       metadata: null,
       author: { user_id: 'somebody', now },

@@ -5,8 +5,8 @@ import { checkNoteVoidable, creditedInvoice, uncreditedInvoice } from '../../cor
 import { type CreditableLine, leftOfGiven } from '../../core/credit-note/left-to-give-back.ts';
 import { planCreditNote } from '../../core/credit-note/plan.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
-import { draftKey } from '../../core/invoice/draft-key.ts';
 import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, NUMBER_FORMATS, numberToken } from '../../core/invoice/number.ts';
+import { draftKey } from '../../core/invoice/own-key.ts';
 import { mayBecome } from '../../core/invoice/payment-status.ts';
 import { BILLING_REASONS, INVOICE_STATUSES, type Invoice, PAYMENT_STATUSES } from '../../core/invoice/record.ts';
 import { checkVoidable, voidedPayment } from '../../core/invoice/void.ts';

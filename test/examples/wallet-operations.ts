@@ -4,6 +4,7 @@ import { autoTopUp } from '../../actions/wallets/auto-top-up.ts';
 import { moveCredits } from '../../actions/wallets/move-credits.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { bonusOf } from '../../core/wallet/bonus.ts';
+import { callersKey } from '../../core/wallet/movement-key.ts';
 import { checkCredits } from '../../core/wallet/rates.ts';
 import { realTimeBalance } from '../../core/wallet/real-time.ts';
 import type { Wallet } from '../../core/wallet/record.ts';
@@ -163,7 +164,7 @@ async function tried(
   { credits, reason, allow_negative }: { credits: string; reason: string; allow_negative: boolean },
 ): Promise<Answer> {
   try {
-    const key = { idempotency_key: freshName() };
+    const key = { idempotency_key: callersKey.parse(freshName()) };
     if (reason === 'MANUAL_BALANCE_DEBIT') {
       const body = { credits, transaction_reason: reason, allow_negative, ...key };
       const { wallet_transaction } = await send(world, `/wallets/${wallet.id}/debit`, body);

@@ -9,6 +9,7 @@ import { expect } from 'chai';
 import { creditWallet } from '../../actions/wallets/credit-wallet.ts';
 import { moveCredits } from '../../actions/wallets/move-credits.ts';
 import { Decimal } from '../../core/decimal.ts';
+import { callersKey } from '../../core/wallet/movement-key.ts';
 import { migratePostgres } from '../../sql/migrate.ts';
 import { LedgerPostingModel } from '../../storage/models/ledger.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
@@ -37,7 +38,7 @@ describe('the ledger', () => {
         transaction_reason: 'FREE_CREDIT_GRANT',
         reference_type: 'EXTERNAL',
         reference_id: key,
-        idempotency_key: key,
+        idempotency_key: callersKey.parse(key),
         description: '',
         metadata: null,
         author,
@@ -135,7 +136,7 @@ describe('the ledger', () => {
     const moved = (movement: never, transaction_reason: 'MANUAL_BALANCE_DEBIT' | 'FREE_CREDIT_GRANT') =>
       database.postgres.transaction(async (transaction) => {
         const wallet = await WalletModel.fetch(scope, lot.wallet_id, { database: transaction, lock: true });
-        const idempotency_key = `moved ${++count}`;
+        const idempotency_key = callersKey.parse(`moved ${++count}`);
         return moveCredits(transaction, wallet, { ...saying, idempotency_key, transaction_reason, movement });
       });
     const at_ms = author.now.getTime();

@@ -22,6 +22,35 @@ function paid(
 }
 
 describe('laws of commitments', () => {
+  it('lines that share a commitment of several periods never have less of it than nothing, or more than they cost', () => {
+    const pool: Pool = { amount: new Decimal('0.05'), overage_factor: new Decimal(1), used: ZERO, is_trued_up: false };
+    const dollars = Array.from({ length: 10 }, () => new Decimal(1));
+    const { shares } = shareOut(dollars, pool, { currency: 'usd', in_order: false });
+    const texts = shares.map(({ within, above }) => `${within.toFixed()} ${above.toFixed()}`);
+    expect(texts).to.deep.equal([...Array(5).fill('0 1'), ...Array(5).fill('0.01 0.99')]);
+    const used = fc.integer({ min: 0, max: 2_000_000 }).map((n) => new Decimal(n).dividedBy(10_000));
+    fc.assert(
+      fc.property(
+        fc.array(cents(300), { minLength: 1, maxLength: 12 }),
+        cents(2_000),
+        used,
+        factor,
+        fc.boolean(),
+        (amounts, amount, before, overage_factor, in_order) => {
+          const drawn: Pool = { amount, overage_factor, used: before, is_trued_up: false };
+          const shared = shareOut(amounts, drawn, { currency: 'usd', in_order });
+          for (const [index, { within, above, overage }] of shared.shares.entries()) {
+            expect(within.plus(above).toFixed()).to.equal(amounts[index]!.toFixed());
+            for (const part of [within, above, overage]) {
+              expect(part.gte(0)).to.equal(true);
+              expect(part.decimalPlaces()).to.be.at.most(2);
+            }
+          }
+        },
+      ),
+    );
+  });
+
   it('a line pays what the rule says', () =>
     fc.assert(
       fc.property(cents(50_000), cents(50_000), factor, fc.boolean(), (usage, amount, overage_factor, true_up) => {

@@ -21,4 +21,15 @@ describe('credits and money', () => {
     expect(payableMoney(new Decimal('10.999'), '1', 'usd').toFixed()).to.equal('10.99');
     expect(payableMoney(new Decimal('10.999'), '1', 'jpy').toFixed()).to.equal('10');
   });
+  it('what they can pay they have, however fine the rate', () => {
+    expect(payableMoney(new Decimal('9.999999999999'), '1.0000000000001', 'usd').toFixed()).to.equal('9.99');
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 1e9 }), fc.integer({ min: 1, max: 1e9 }), (units, rate) => {
+        const credits = new Decimal(units).times('1e-8').plus('9.999999999999');
+        const conversion_rate = new Decimal(rate).times('1e-13').plus(1).toFixed();
+        const amount = payableMoney(credits, conversion_rate, 'usd');
+        expect(creditsOf(amount, conversion_rate).lte(credits)).to.equal(true);
+      }),
+    );
+  });
 });
