@@ -140,8 +140,32 @@ export async function dueDrafts(
   database: Database,
   { now, delay_seconds, ...asked }: Asked & { now: Date; delay_seconds: number },
 ): Promise<Due[]> {
+  const due = await rested(database, { now, delay_seconds, whom: asked });
+  const by = ['last_computed_at', 'customer_id', 'subscription_id', 'billing_sequence'];
+  return inTurns(database, ofWhom(due.drafts, 'invoices', asked), { by, round: ROUND_OF_DRAFTS, ...asked });
+}
+
+/** Which of these are to become final still, for who holds them. */
+export async function restedOf(
+  transaction: Database,
+  { tenant_id, environment_id }: Scope,
+  { ids, ...asked }: { ids: readonly string[]; now: Date; delay_seconds: number },
+): Promise<ReadonlySet<string>> {
+  const { drafts } = await rested(transaction, { ...asked, whom: { only: { tenant_id, environment_id } } });
+  const own = drafts.where({ tenant_id, environment_id }).whereRaw('id = any(?)', [[...ids]]);
+  const found: { id: string }[] = await own.select('id');
+  return new Set(found.map(({ id }) => id));
+}
+
+type Resting = { readonly now: Date; readonly delay_seconds: number; readonly whom: OfWhom };
+
+/** In an object, for a query that is awaited is asked. */
+async function rested(
+  database: Database,
+  { now, delay_seconds, whom }: Resting,
+): Promise<{ readonly drafts: Knex.QueryBuilder }> {
   const before = (seconds: number) => new Date(now.getTime() - seconds * 1000);
-  const own = await ownDelays(database, asked);
+  const own = await ownDelays(database, whom);
   const due = database('invoices')
     .where(DRAFT)
     .where((over) => {
@@ -149,19 +173,18 @@ export async function dueDrafts(
     });
   if (own.length === 0) void due.where('last_computed_at', '<=', before(delay_seconds));
   else
-    void due.where((rested) => {
+    void due.where((long) => {
       const theirs = own.map(({ tenant_id, environment_id }) => [tenant_id, environment_id]);
-      void rested.where((others) => {
+      void long.where((others) => {
         void others.where('last_computed_at', '<=', before(delay_seconds));
         void others.whereNotIn(['tenant_id', 'environment_id'], theirs);
       });
       for (const { seconds, tenant_id, environment_id } of own)
-        void rested.orWhere((one) => {
+        void long.orWhere((one) => {
           void one.where({ tenant_id, environment_id }).where('last_computed_at', '<=', before(seconds));
         });
     });
-  const by = ['last_computed_at', 'customer_id', 'subscription_id', 'billing_sequence'];
-  return inTurns(database, ofWhom(due, 'invoices', asked), { by, round: ROUND_OF_DRAFTS, ...asked });
+  return { drafts: due };
 }
 
 /** When the draft of this environment has rested that has done so longest. */

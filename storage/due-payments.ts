@@ -96,9 +96,8 @@ function ofImpatient(settings: Knex.QueryBuilder): Knex.QueryBuilder {
 /** Since when an invoice waits for its money: nobody can pay one before it is final, whose due date may have passed by then. */
 const WAITS_SINCE = 'greatest(invoices.due_date, invoices.finalized_at)';
 
-/** Invoices that have waited for their money longer than the setting of their environment allows, where that is on. */
-export async function outOfPatience(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
-  const due = unpaidOfOpen(database)
+function impatient(database: Database, now: Date): Knex.QueryBuilder {
+  return unpaidOfOpen(database)
     .whereNotNull('invoices.due_date')
     .whereExists((setting) => {
       void ofImpatient(setting)
@@ -106,7 +105,23 @@ export async function outOfPatience(database: Database, { now, ...asked }: Asked
         .whereRaw(`${WAITS_SINCE} + ${PATIENCE} <= ?`, [DEFAULT_DAYS, now])
         .select('settings.id');
     });
+}
+
+/** Invoices that have waited for their money longer than the setting of their environment allows, where that is on. */
+export async function outOfPatience(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
+  const due = impatient(database, now);
   return inTurns(database, ofWhom(due, 'invoices', asked), { by: ['due_date'], ...asked });
+}
+
+/** Whether this one still has, for who holds it and its subscription. */
+export async function isOutOfPatience(
+  transaction: Database,
+  { tenant_id, environment_id }: Scope,
+  { invoice_id, now }: { invoice_id: string; now: Date },
+): Promise<boolean> {
+  const own = { 'invoices.tenant_id': tenant_id, 'invoices.environment_id': environment_id, 'invoices.id': invoice_id };
+  const [still] = await impatient(transaction, now).where(own).select('invoices.id');
+  return still !== undefined;
 }
 
 /** When the first of this environment will have. */

@@ -5,6 +5,7 @@ import type { CreateInvoice, InvoiceLineItem as Invoiced } from '../../core/invo
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { holdSubscriptions } from '../subscriptions/hold-in-order.ts';
 import { inForce, usesOf } from './coupons-in-force.ts';
 import { holdCoupons, type Redeeming, redeemable } from './redeem.ts';
 
@@ -31,7 +32,8 @@ export async function couponsOnInvoice(
 ): Promise<CouponInForce[]> {
   const found: CouponInForce[] = [];
   const wanted = statedCoupons(request, written.lines);
-  await holdSubscriptions(wanted, redeeming);
+  // Before the coupons, as everybody does who redeems one for a subscription.
+  await holdSubscriptions(redeeming.scope, await subscriptionsStated(request, redeeming), redeeming.transaction);
   const own = wanted.filter(({ coupon_association_id }) => coupon_association_id === null);
   await holdCoupons(
     own.map(({ named }) => named),
@@ -48,13 +50,16 @@ export async function couponsOnInvoice(
   return found;
 }
 
-/** Before the coupons, as everybody does who redeems one for a subscription. */
-async function holdSubscriptions(wanted: readonly Stated[], { scope, transaction }: Redeeming): Promise<void> {
-  const ids = wanted.flatMap(({ coupon_association_id }) => coupon_association_id ?? []);
+/** Those whose coupons are stated. */
+export async function subscriptionsStated(
+  { invoice_coupons, line_item_coupons }: Pick<Stating, 'invoice_coupons' | 'line_item_coupons'>,
+  { scope, transaction }: Pick<Redeeming, 'scope' | 'transaction'>,
+): Promise<string[]> {
+  const stated = [...(invoice_coupons ?? []), ...(line_item_coupons ?? [])];
+  const ids = stated.flatMap(({ coupon_association_id }) => coupon_association_id ?? []);
+  if (ids.length === 0) return [];
   const associations = await CouponAssociationModel.byId(scope, ids, transaction);
-  const subscriptions = new Set(Array.from(associations.values(), ({ subscription_id }) => subscription_id));
-  for (const id of [...subscriptions].sort())
-    await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
+  return Array.from(associations.values(), ({ subscription_id }) => subscription_id);
 }
 
 function statedCoupons(request: Stating, lines: Written['lines']): Stated[] {
@@ -110,7 +115,7 @@ async function attached(
   const association = await CouponAssociationModel.fetchPublished(scope, coupon_association_id!, { database });
   const coupon = await CouponModel.fetch(scope, association.coupon_id, { database });
   if (coupon.id !== named && coupon.coupon_code !== named) throw invalid(where, `is of coupon ${coupon.id}`);
-  // Its row is held by whoever makes another invoice on which the coupon may work (holdSubscriptions).
+  // Its row is held by whoever makes another invoice on which the coupon may work (couponsOnInvoice).
   const subscription = await SubscriptionModel.fetch(scope, association.subscription_id, { database });
   if (subscription.customer_id !== customer_id && subscription.invoicing_customer_id !== customer_id)
     throw invalid(where, `is of subscription ${subscription.id}, which is another customer's`);

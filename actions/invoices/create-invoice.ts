@@ -18,11 +18,13 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
+import { behindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { moneyText } from '../billing/invoice-records.ts';
 import { applicationRecords } from '../coupons/application-records.ts';
 import { countApplied } from '../coupons/redeem.ts';
-import { couponsOnInvoice } from '../coupons/stated-on-invoice.ts';
+import { couponsOnInvoice, subscriptionsStated } from '../coupons/stated-on-invoice.ts';
+import { holdSubscriptions } from '../subscriptions/hold-in-order.ts';
 import { emit } from '../system-events/emit.ts';
 import { taxInvoice } from '../taxes/attach-rates.ts';
 import { ratesInForce, taxedAt } from '../taxes/rates-in-force.ts';
@@ -35,7 +37,8 @@ export async function createInvoice(
   request: CreateInvoice,
   author: Author,
 ): Promise<InvoiceWithLines> {
-  return stores.postgres.transaction((transaction) => createInvoiceWithin(transaction, scope, { request, author }));
+  const make = (transaction: Transaction) => createInvoiceWithin(transaction, scope, { request, author });
+  return behindOthers(() => stores.postgres.transaction(make));
 }
 
 /** For a caller that has a transaction open. */
@@ -46,6 +49,13 @@ export async function createInvoiceWithin(
 ): Promise<InvoiceWithLines> {
   const written = writtenInvoice(request);
   await holdNoClock(scope, transaction);
+  // Before the customer: the row of an invoice names its subscription, and so holds it.
+  const stated = await subscriptionsStated(request, { scope, transaction });
+  await holdSubscriptions(
+    scope,
+    [...stated, ...(request.subscription_id ? [request.subscription_id] : [])],
+    transaction,
+  );
   await checkParties(scope, request, transaction);
   await checkInvoiceReferences(scope, request, transaction);
   const id = newId('invoice', author.now.getTime());

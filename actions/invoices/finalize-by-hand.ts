@@ -2,6 +2,7 @@
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { behindOthers } from '../../storage/postgres/behind-others.ts';
 import { LOOK_AFTER_SECONDS, tellLateUsageOf } from '../../storage/progress/late-usage.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { scopeOf } from '../billing/billable-items.ts';
@@ -15,13 +16,14 @@ export async function finalizeInvoice(
   invoice_id: string,
   now: Date,
 ): Promise<InvoiceWithLines> {
-  return stores.postgres.transaction(async (transaction) => {
+  const finalize = async (transaction: Transaction) => {
     await holdInvoice(transaction, scope, invoice_id);
     const invoice = await finalizeWithin(transaction, scope, { invoice_id, now });
     await lookForMore(transaction, invoice, now);
     await settleNothing(stores, transaction, { scope, invoice_id, by: { now } });
     return invoice;
-  });
+  };
+  return behindOthers(() => stores.postgres.transaction(finalize));
 }
 
 /** It is as it was drafted: whether more has come since is looked at where no other invoice comes behind it. */

@@ -5,7 +5,7 @@
  */
 import { byId } from '../../core/by-id.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Due, dueDrafts, type OfWhom } from '../../storage/due-billing.ts';
+import { type Due, dueDrafts, type OfWhom, restedOf } from '../../storage/due-billing.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -17,6 +17,7 @@ import { type Ended, inRounds, type Turn, type Watched } from '../billing/rounds
 import { billingTransaction } from '../billing/transaction.ts';
 import { computeLast } from './compute-invoice.ts';
 import { finalizeReady } from './finalize-invoice.ts';
+import { holdInvoices } from './hold-invoice.ts';
 import { settleNothing } from './settle-paid.ts';
 
 export type FinalizationReport = {
@@ -44,8 +45,9 @@ export async function finalizeDueInvoices(
   if (!plans) await restingPlans(stores)?.stay(stores);
   await inRounds({
     next: (left) => dueDrafts(stores.postgres, { now, delay_seconds, left, only }),
-    act: (due) => finalizeOne(stores, due, { now, report, plans }),
-    actTogether: (due, turn) => finalizeTogether(stores, due, { now, report, plans, order: { turn, last } }),
+    act: (due) => finalizeOne(stores, due, { now, delay_seconds, report, plans }),
+    actTogether: (due, turn) =>
+      finalizeTogether(stores, due, { now, delay_seconds, report, plans, order: { turn, last } }),
     workers: 1,
     onProgress: () => onProgress?.(report),
   });
@@ -60,12 +62,12 @@ type Order = { readonly turn: Turn; readonly last: Last };
 async function finalizeOne(
   stores: Stores,
   { id, ...scope }: Due,
-  { now, report, plans }: { now: Date; report: FinalizationReport } & Pick<Finalizing, 'plans'>,
+  { report, ...how }: Finalizing & { report: FinalizationReport },
 ): Promise<boolean> {
   try {
     const attributes = { ...scope, invoice_id: id };
     const [outcome] = await inSpan('invoice.finalize', { attributes }, () =>
-      finalizeAll(stores, scope, { ids: [id], now, plans }),
+      finalizeAll(stores, scope, { ids: [id], ...how }),
     );
     return told(report, id, outcome!);
   } catch (error) {
@@ -77,46 +79,49 @@ async function finalizeOne(
 async function finalizeTogether(
   stores: Stores,
   due: readonly Due[],
-  { now, report, order, plans }: { now: Date; report: FinalizationReport; order: Order } & Pick<Finalizing, 'plans'>,
+  { report, ...how }: Finalizing & { report: FinalizationReport; order: Order },
 ): Promise<Ended> {
   const { tenant_id, environment_id } = due[0]!;
   const ids = due.map(({ id }) => id);
   const attributes = { tenant_id, environment_id, invoices: ids.length };
   const scope = { tenant_id, environment_id };
-  const ending = inSpan('invoice.finalize', { attributes }, () =>
-    finalizeAll(stores, scope, { ids, now, order, plans }),
-  );
+  const ending = inSpan('invoice.finalize', { attributes }, () => finalizeAll(stores, scope, { ids, ...how }));
   const outcomes = await ending;
   return { left: ids.filter((id, index) => !told(report, id, outcomes[index]!)), alone: [] };
 }
 
-type Outcome = 'finalized' | 'skipped' | 'waiting';
+/** `not_due`: somebody has edited it since it was listed, or was quicker. */
+type Outcome = 'finalized' | 'skipped' | 'waiting' | 'not_due';
 
-/** Whether it is a draft no more. */
+/** Whether it is a draft no more; else it is left for the next run. */
 function told(report: FinalizationReport, id: string, outcome: Outcome): boolean {
   if (outcome === 'waiting') report.waiting.push(id);
-  else report[outcome]++;
-  return outcome !== 'waiting';
+  if (outcome === 'waiting' || outcome === 'not_due') return false;
+  report[outcome]++;
+  return true;
 }
 
 /**
  * In one transaction, with numbers in this order: a draft whose usage is not complete stays as it was, with the rest that it has had.
  * They are computed while the group before them is written, and become final behind it: from there on it takes nothing that the next
- * one holds, for that has no wallet and no counter yet, and nobody of the same family.
+ * one holds, for that has no wallet and no counter yet, and nobody of the same family. All subscriptions and drafts of the group are held
+ * before the first wallet and the counter: whoever finalizes one of them by hand holds its subscription while he waits for the counter.
  */
 function finalizeAll(
   stores: Stores,
   scope: Scope,
-  { ids, now, order, plans }: { ids: readonly string[]; now: Date; order?: Order } & Pick<Finalizing, 'plans'>,
+  { ids, now, delay_seconds, order, plans }: Finalizing & { ids: readonly string[]; order?: Order },
 ): Promise<Outcome[]> {
   return billingTransaction(stores, async (transaction) => {
-    const ended: Outcome[] = [];
+    const ended = new Map<string, Outcome>();
     const saysItsPlan = plans
       ? await plans.within(stores, transaction)
       : restingPlans(stores)?.within(stores, transaction);
-    const drafts = await withFamilies(transaction, scope, ids);
-    if (order) await behindFamilies(drafts, order);
-    const parts = apart(drafts);
+    const seen = await withFamilies(transaction, scope, ids);
+    if (order) await behindFamilies(seen, order);
+    await holdInvoices(transaction, scope, seen);
+    const rested = await restedOf(transaction, scope, { ids, now, delay_seconds });
+    const parts = apart(seen.filter(({ invoice_id }) => rested.has(invoice_id)));
     for (const some of parts) {
       const computed = await sideBySide(transaction, some, (draft) =>
         computeLast(stores, transaction, { scope, now, saysItsPlan, ...draft }),
@@ -127,9 +132,12 @@ function finalizeAll(
       await finalizeReady(transaction, scope, { ready, now });
       for (const { invoice_id } of some.filter(({ is_awaited }) => is_awaited))
         await settleNothing(stores, transaction, { scope, invoice_id, by: { now } });
-      ended.push(...computed.map((one) => (typeof one === 'string' ? one : 'finalized')));
+      for (const [index, { invoice_id }] of some.entries()) {
+        const one = computed[index]!;
+        ended.set(invoice_id, typeof one === 'string' ? one : 'finalized');
+      }
     }
-    return ended;
+    return ids.map((id) => ended.get(id) ?? 'not_due');
   });
 }
 

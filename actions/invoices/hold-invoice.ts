@@ -3,8 +3,19 @@ import type { Scope } from '../../core/scope.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';
+import { holdSubscriptions } from '../subscriptions/hold-in-order.ts';
 
 export type HeldInvoice = { readonly invoice: InvoiceModel; readonly subscription: SubscriptionModel | null };
+
+type Named = { readonly invoice_id: string; readonly subscription_id: string | null };
+
+/** Of many: all their subscriptions, then all of them. Nothing else is held yet by whoever asks. */
+export async function holdInvoices(transaction: Transaction, scope: Scope, named: readonly Named[]): Promise<void> {
+  const subscriptionIds = named.flatMap(({ subscription_id }) => (subscription_id ? [subscription_id] : []));
+  await holdSubscriptions(scope, subscriptionIds, transaction);
+  const ids = named.map(({ invoice_id }) => invoice_id);
+  await InvoiceModel.in(scope, transaction).select('id').whereIn('id', ids).orderBy('id').forUpdate();
+}
 
 export async function holdInvoice(transaction: Transaction, scope: Scope, id: string): Promise<HeldInvoice> {
   const { subscription_id = null } = await InvoiceModel.fetch(scope, id, { database: transaction });

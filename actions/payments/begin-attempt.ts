@@ -9,6 +9,7 @@ import { checkAmount, checkPayable } from '../../core/payment/request.ts';
 import { askedAgainAt, laterAsked } from '../../core/payment/schedule.ts';
 import type { Scope } from '../../core/scope.ts';
 import { createdBy } from '../../core/stamp.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -18,7 +19,7 @@ import { holdWalletAmongAll } from '../wallets/hold-wallet.ts';
 import { heldCredits, takeForPayment, walletToPay } from '../wallets/pay-with-credits.ts';
 import { bookReceipt, failFor } from './book-outcome.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
-import { type HeldPayment, holdPayment } from './hold.ts';
+import { type HeldPayment, holdPayment, paymentTransaction } from './hold.ts';
 import { type Collection, collectionOf, usableGateway } from './way-to-pay.ts';
 
 /** Whether a provider is to be asked now. */
@@ -35,7 +36,7 @@ export async function beginAttempt(
   scope: Scope,
   { id, by, isAsked, isNew = false }: { id: string; by: By; isAsked: boolean; isNew?: boolean },
 ): Promise<Begun> {
-  return stores.postgres.transaction(async (transaction) => {
+  return paymentTransaction(stores, async (transaction) => {
     const seen = await holdPayment(transaction, scope, id);
     const { payment } = seen;
     if (!OPEN.includes(payment.payment_status)) {
@@ -44,6 +45,7 @@ export async function beginAttempt(
         payment_status: payment.payment_status,
       });
     }
+    if (!isAsked && !isDue(payment, by.now)) return { payment, asks: false };
     const unpayable = obstacleOf(seen);
     const isCollected = unpayable === null && payment.is_automatic;
     const collection = isCollected ? await collectionNow(transaction, seen, { isAsked, now: by.now }) : null;
@@ -67,6 +69,11 @@ export async function beginAttempt(
         return { payment: await claim(stores, transaction, { ...seen, collection, by }), asks: true };
     }
   });
+}
+
+/** The clock may go by a list of before: another has made this try since, and the next one has its own time. */
+function isDue({ next_attempt_at }: PaymentModel, now: Date): boolean {
+  return next_attempt_at !== null && next_attempt_at !== undefined && instantOf(next_attempt_at) <= now.getTime();
 }
 
 function obstacleOf({ invoice, payment }: HeldPayment): FarthingError | null {

@@ -16,6 +16,7 @@ import { type HeldInvoice, holdInvoice } from '../invoices/hold-invoice.ts';
 import { emit } from '../system-events/emit.ts';
 import { walletToPay } from '../wallets/pay-with-credits.ts';
 import { derivedKeys, isWithinMinute } from './derived-keys.ts';
+import { paymentTransaction } from './hold.ts';
 import { processPayment } from './pursue-payment.ts';
 import { usableGateway, wayToPay } from './way-to-pay.ts';
 
@@ -48,7 +49,7 @@ async function add(
   scope: Scope,
   { request, author, method }: Wanted & { method: PaymentMethodType },
 ): Promise<PaymentModel | { first: PaymentModel }> {
-  return stores.postgres.transaction(async (transaction) => {
+  return paymentTransaction(stores, async (transaction) => {
     const held = await holdInvoice(transaction, scope, request.destination_id);
     // Where the minute of the clock has changed between two that are equal, their keys do not meet.
     const { key, known } = await keyOf(transaction, scope, { request, author });

@@ -3,8 +3,8 @@
  * (docs/rules/payments.md, "After the grace period").
  */
 import type { Due, OfWhom } from '../../storage/due-billing.ts';
-import { outOfPatience } from '../../storage/due-payments.ts';
-import type { Stores } from '../../storage/stores.ts';
+import { isOutOfPatience, outOfPatience } from '../../storage/due-payments.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inRounds } from '../billing/rounds.ts';
 import { endUnpaid } from './follow-last-try.ts';
 
@@ -12,13 +12,14 @@ type Report = { ended: number; failed: { id: string; error: unknown }[] };
 
 export async function endOverdue(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<Report> {
   const report: Report = { ended: 0, failed: [] };
-  const act = async ({ id, ...scope }: Due) => {
+  const act = async ({ id: invoice_id, ...scope }: Due) => {
     try {
-      await endUnpaid(stores, scope, { invoice_id: id, by: { now } });
-      report.ended += 1;
-      return true;
+      const isDue = (transaction: Transaction) => isOutOfPatience(transaction, scope, { invoice_id, now });
+      const isEnded = await endUnpaid(stores, scope, { invoice_id, by: { now }, isDue });
+      if (isEnded) report.ended += 1;
+      return isEnded;
     } catch (error) {
-      report.failed.push({ id, error });
+      report.failed.push({ id: invoice_id, error });
       return false;
     }
   };

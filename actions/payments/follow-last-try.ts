@@ -18,17 +18,25 @@ import { familyFollows } from '../subscriptions/follow-parent.ts';
 import { heldWithParent } from '../subscriptions/held-with-parent.ts';
 import { emit } from '../system-events/emit.ts';
 import type { By } from './change-invoice-payment.ts';
-import { holdPayment } from './hold.ts';
+import { holdPayment, paymentTransaction } from './hold.ts';
 
 export async function followLastTry(stores: Stores, { id, ...scope }: PaymentModel, by: By): Promise<PaymentModel> {
   const { after_last_try } = await settingOf(scope, 'payment_config', stores.postgres);
   const { destination_id } = await PaymentModel.fetch(scope, id, { database: stores.postgres });
-  if (after_last_try === 'cancel') await endUnpaid(stores, scope, { invoice_id: destination_id, by });
-  return stores.postgres.transaction(async (transaction) => {
+  const isDue = async (transaction: Transaction) =>
+    isToFollow(await PaymentModel.fetch(scope, id, { database: transaction }));
+  if (after_last_try === 'cancel') await endUnpaid(stores, scope, { invoice_id: destination_id, by, isDue });
+  return paymentTransaction(stores, async (transaction) => {
     const { payment, invoice, subscription } = await holdPayment(transaction, scope, id);
+    // Another has done it.
+    if (!isToFollow(payment)) return payment;
     if (subscription && isUnpaid(invoice)) await marked(stores, transaction, { subscription, after_last_try, by });
     return PaymentModel.change(payment, { next_attempt_at: null }, { by, database: transaction });
   });
+}
+
+function isToFollow({ payment_status, next_attempt_at }: PaymentModel): boolean {
+  return payment_status === 'FAILED' && next_attempt_at !== null;
 }
 
 /** Also while a charge is on its way it is not known whether it stays so. */
@@ -37,14 +45,17 @@ function isUnpaid({ invoice_status, payment_status, amount_remaining }: InvoiceM
   return isOpen && new Decimal(amount_remaining).gt(0);
 }
 
-/** Ended at once, with what it owes until now on its last invoice: unless the invoice was paid meanwhile, or it has ended. */
+/**
+ * Ended at once, with what it owes until now on its last invoice: unless the invoice was paid meanwhile, or it has ended. Whether it was.
+ * `isDue`: whoever found it looks again at what it was found by, with the subscription and the invoice held.
+ */
 export async function endUnpaid(
   stores: Stores,
   scope: Scope,
-  { invoice_id, by }: { invoice_id: string; by: By },
-): Promise<void> {
+  { invoice_id, by, isDue }: { invoice_id: string; by: By; isDue: (transaction: Transaction) => Promise<boolean> },
+): Promise<boolean> {
   const { subscription_id: id } = await InvoiceModel.fetch(scope, invoice_id, { database: stores.postgres });
-  if (!id) return;
+  if (!id) return false;
   const request = {
     id,
     cancellation_type: 'immediate',
@@ -54,11 +65,13 @@ export async function endUnpaid(
     reason: 'its invoices were not paid',
     author: { user_id: SYSTEM_USER, now: by.now },
   } as const;
-  await billingTransaction(stores, async (transaction) => {
+  return billingTransaction(stores, async (transaction) => {
     const { subscription_status } = await heldWithParent(scope, id, transaction);
     const invoice = await InvoiceModel.fetch(scope, invoice_id, { database: transaction, lock: true });
-    if (OPEN_SUBSCRIPTIONS.includes(subscription_status) && isUnpaid(invoice))
-      await cancelWithin(stores, transaction, { scope, request });
+    if (!OPEN_SUBSCRIPTIONS.includes(subscription_status) || !isUnpaid(invoice)) return false;
+    if (!(await isDue(transaction))) return false;
+    await cancelWithin(stores, transaction, { scope, request });
+    return true;
   });
 }
 

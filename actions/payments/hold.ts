@@ -1,21 +1,31 @@
 /**
- * The rows of a payment in the order in which every writer takes them: the customer, where a way to pay may be kept of it, the
- * subscription, the invoice, the payment.
+ * The rows of a payment in the one order (hold-in-order.ts): the subscription; the customer, where a way to pay may be kept of it; the
+ * invoice; the payment.
  */
 import type { Scope } from '../../core/scope.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
-import type { Transaction } from '../../storage/stores.ts';
-import { type HeldInvoice, holdInvoice } from '../invoices/hold-invoice.ts';
+import { behindOthers } from '../../storage/postgres/behind-others.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { type HeldInvoice, holdInvoiceOf } from '../invoices/hold-invoice.ts';
+import { holdParties } from '../subscriptions/hold-in-order.ts';
 
 export type HeldPayment = HeldInvoice & { readonly payment: PaymentModel };
 
 export async function holdPayment(transaction: Transaction, scope: Scope, id: string): Promise<HeldPayment> {
   const seen = await PaymentModel.fetchPublished(scope, id, { database: transaction });
   const { destination_id, customer_id } = seen;
-  if (seen.save_card_and_make_default)
-    await CustomerModel.fetch(scope, customer_id, { database: transaction, lock: true });
-  const held = await holdInvoice(transaction, scope, destination_id);
+  const { subscription_id = null } = await InvoiceModel.fetch(scope, destination_id, { database: transaction });
+  if (seen.save_card_and_make_default) await holdParties(scope, { subscription_id, customer_id }, transaction);
+  const held = await holdInvoiceOf(transaction, scope, { id: destination_id, subscription_id });
   const payment = await PaymentModel.fetchPublished(scope, id, { database: transaction, lock: true });
   return { ...held, payment };
+}
+
+/** One of payments, in which no provider is asked: where it and another wait for each other it begins anew, behind the other. */
+export function paymentTransaction<T>(
+  { postgres }: Pick<Stores, 'postgres'>,
+  work: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
+  return behindOthers(() => postgres.transaction(work));
 }

@@ -20,7 +20,6 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentRefundModel } from '../../storage/models/payment-refund.ts';
 import { newId } from '../../storage/new-id.ts';
-import { behindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { chargesOf } from '../credit-notes/charges-of.ts';
 import { emit } from '../system-events/emit.ts';
@@ -28,7 +27,7 @@ import { giveBackFor } from '../wallets/give-back.ts';
 import { mostBackOf } from '../wallets/pending-credits.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
 import { derivedKeys, isWithinMinute } from './derived-keys.ts';
-import { type HeldPayment, holdPayment } from './hold.ts';
+import { type HeldPayment, holdPayment, paymentTransaction } from './hold.ts';
 import { providerOf } from './providers.ts';
 
 export async function refundPayment(
@@ -36,7 +35,7 @@ export async function refundPayment(
   scope: Scope,
   { id, request, author }: { id: string; request: RefundPayment; author: Author },
 ): Promise<PaymentModel> {
-  const attempt = async (transaction: Transaction) => {
+  const { payment, refund } = await paymentTransaction(stores, async (transaction) => {
     const held = await holdPayment(transaction, scope, id);
     const derived = derivedKeys([request.amount, request.reason], author.now);
     const idempotency_key = request.idempotency_key ?? derived.key;
@@ -64,8 +63,7 @@ export async function refundPayment(
         author,
       });
     return { payment: await bookRefund(transaction, { ...held, amount, by: author }), refund };
-  };
-  const { payment, refund } = await behindOthers(() => stores.postgres.transaction(attempt));
+  });
   const after = await pursueRefunds(stores, payment, author);
   const ended = await PaymentRefundModel.fetch(scope, refund.id, { database: stores.postgres });
   if (ended.refund_status === 'failed')
@@ -91,13 +89,20 @@ function addRefund(
     ...createdBy({ user_id: 'user_id' in by ? by.user_id : '', now: by.now }),
     id: newId('payment_refund', by.now.getTime()),
     payment_id: payment.id,
-    refund_status: 'pending',
+    // What no provider gives back is given back by being written down: nothing is left to do of it.
+    refund_status: isOfProvider(payment) ? 'pending' : 'succeeded',
   };
   return PaymentRefundModel.add(payment, record, { database: transaction });
 }
 
-/** What a credit note, a void, a change or a correction has given back is not given back again. */
-/** Of an invoice whose credits have come no more than was paid too much. */
+function isOfProvider({ payment_gateway, gateway_payment_id }: PaymentModel): boolean {
+  return Boolean(payment_gateway && gateway_payment_id);
+}
+
+/**
+ * What a credit note, a void, a change or a correction has given back is not given back again. Of an invoice whose credits have come no
+ * more than was paid too much.
+ */
 async function leftToRefund({ payment, invoice }: HeldPayment, transaction: Transaction): Promise<Decimal> {
   const left = leftOfPayment(payment, invoice, await chargesOf(invoice, transaction));
   const most = await mostBackOf(transaction, invoice);
@@ -130,7 +135,7 @@ export async function pursueRefunds(stores: Stores, payment: PaymentModel, by: B
 
 /** Under the lock on the payment nothing is written down to be given back, so none is forgotten. */
 function endRefunds({ postgres }: Stores, payment: PaymentModel, by: By): Promise<PaymentModel> {
-  return postgres.transaction(async (transaction) => {
+  return paymentTransaction({ postgres }, async (transaction) => {
     const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
     const isLeft = (await refundsOf(current, transaction)).some(({ refund_status }) => refund_status === 'pending');
     return isLeft ? current : PaymentModel.change(current, { next_attempt_at: null }, { by, database: transaction });
@@ -143,7 +148,7 @@ export function askNext(
   payment: PaymentModel,
   { by, ...changes }: Partial<PaymentModel> & { by: By },
 ): Promise<PaymentModel> {
-  return postgres.transaction(async (transaction) => {
+  return paymentTransaction({ postgres }, async (transaction) => {
     const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
     return PaymentModel.change(current, changes, { by, database: transaction });
   });
@@ -157,7 +162,7 @@ async function pursue(stores: Stores, { payment, refund, by }: Pursued): Promise
     const next_attempt_at = laterAsked(by.now).toISOString();
     return askNext(stores, payment, { next_attempt_at, by });
   }
-  return stores.postgres.transaction(async (transaction) => {
+  return paymentTransaction(stores, async (transaction) => {
     const held = await holdPayment(transaction, payment, payment.id);
     const current = await PaymentRefundModel.fetch(payment, refund.id, { database: transaction, lock: true });
     if (current.refund_status !== 'pending') return held.payment;
@@ -224,7 +229,7 @@ async function bookRefunded(
   const changes = {
     refunded_amount: refunded.toFixed(),
     refunded_at: refunded.gt(0) ? by.now.toISOString() : null,
-    next_attempt_at: payment.payment_gateway ? askedAgainAt(by.now).toISOString() : null,
+    next_attempt_at: isOfProvider(payment) ? askedAgainAt(by.now).toISOString() : null,
     ...(RECEIVED.includes(payment.payment_status) ? { payment_status: rest as PaymentModel['payment_status'] } : {}),
   };
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });

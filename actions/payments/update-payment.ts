@@ -17,7 +17,7 @@ import { emit } from '../system-events/emit.ts';
 import { mostBackOf } from '../wallets/pending-credits.ts';
 import { bookReceipt, failFor } from './book-outcome.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
-import { type HeldPayment, holdPayment } from './hold.ts';
+import { type HeldPayment, holdPayment, paymentTransaction } from './hold.ts';
 import { usableGateway } from './way-to-pay.ts';
 
 type Update = { readonly id: string; readonly request: UpdatePayment; readonly author: Author };
@@ -27,7 +27,7 @@ export async function updatePayment(
   scope: Scope,
   { id, request, author }: Update,
 ): Promise<PaymentModel> {
-  return stores.postgres.transaction(async (transaction) => {
+  return paymentTransaction(stores, async (transaction) => {
     const held = await holdPayment(transaction, scope, id);
     const changed = await writeFields(transaction, held, { request, author });
     const status = request.payment_status;
@@ -53,6 +53,7 @@ async function writeFields(
     });
   if (first && !OPEN.includes(payment.payment_status))
     throw notAllowed(`${first} of a payment that is ${payment.payment_status} cannot be changed`, { field: first });
+  if (payment.is_automatic && request.payment_status !== 'SUCCEEDED') checkKeptByTries(payment, given);
   if (given.amount) checkAmount({ ...payment, amount: given.amount, method: payment.payment_method_type }, invoice);
   if (given.payment_gateway) await usableGateway(transaction, payment, given.payment_gateway);
   if (first && payment.payment_method_type === 'OFFLINE' && first !== 'amount' && first !== 'gateway_payment_id')
@@ -63,6 +64,18 @@ async function writeFields(
   const record = await PaymentModel.change(payment, changes, { by: author, database: transaction });
   if (record !== payment) await emit(transaction, 'payment.updated', { record, by: author });
   return record;
+}
+
+/** Each try charges what remains by then to what is the way to pay by then: what is said of those would be forgotten. */
+function checkKeptByTries(payment: PaymentModel, given: Partial<PaymentModel>): void {
+  const isSame = (one: 'amount' | 'payment_gateway' | 'payment_method_id') =>
+    one === 'amount' ? new Decimal(given.amount!).eq(payment.amount) : given[one] === payment[one];
+  const field = (['amount', 'payment_gateway', 'payment_method_id'] as const).find((one) => given[one] && !isSame(one));
+  if (!field) return;
+  throw notAllowed(
+    `${field} of a payment that is collected by itself follows from its invoice and its customer: keep another way to pay, or make a payment`,
+    { field },
+  );
 }
 
 type Stated = HeldPayment & { request: UpdatePayment; author: Author };
@@ -152,7 +165,7 @@ export async function archivePayment(
   scope: Scope,
   { id, author }: { id: string; author: Author },
 ): Promise<void> {
-  await postgres.transaction(async (transaction) => {
+  await paymentTransaction({ postgres }, async (transaction) => {
     const { payment } = await holdPayment(transaction, scope, id);
     if (!ARCHIVED.includes(payment.payment_status))
       throw notAllowed(`a payment that is ${payment.payment_status} cannot be archived`, { allowed: ARCHIVED });

@@ -10,6 +10,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import type { Subscription } from '../../core/subscription/record.ts';
 import { checkPending, type SubscriptionSchedule } from '../../core/subscription/schedule.ts';
+import { checkVersion } from '../../core/subscription/version.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -36,16 +37,22 @@ export type Named = {
   readonly subscription_id?: string | null;
   readonly schedule_type?: SubscriptionSchedule['schedule_type'] | null;
 };
-export type Undoing = { readonly named: Named; readonly author: Author };
+/** `version`: that was read, where the request names it. */
+export type Undoing = {
+  readonly named: Named;
+  readonly version?: number | null | undefined;
+  readonly author: Author;
+};
 
 export async function cancelSchedule(
   stores: Stores,
   scope: Scope,
-  { named, author }: Undoing,
+  { named, version, author }: Undoing,
 ): Promise<SubscriptionScheduleModel> {
   return billingTransaction(stores, async (transaction) => {
     const { subscription_id } = await namedSchedule(scope, named, transaction);
     const subscription = await heldWithParent(scope, subscription_id, transaction);
+    checkVersion(version, subscription);
     // Behind the lock: it may have happened in between.
     const schedule = await namedSchedule(scope, named, transaction);
     checkPending(schedule);

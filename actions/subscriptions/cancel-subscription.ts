@@ -9,6 +9,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { type CancellationRequest, cancellationOf } from '../../core/subscription/cancellation.ts';
 import type { CANCEL_INVOICE_POLICIES, PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
+import { checkVersion } from '../../core/subscription/version.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
@@ -28,6 +29,8 @@ import { addSchedule, closeSchedule } from './schedules.ts';
 
 export type CancelRequest = CancellationRequest & {
   id: string;
+  /** That was read, where the request names it. */
+  version?: number | null | undefined;
   invoice_policy: (typeof CANCEL_INVOICE_POLICIES)[number];
   proration_behavior: (typeof PRORATION_BEHAVIORS)[number];
   reason: string | null;
@@ -54,6 +57,7 @@ export async function cancelWithin(
 ): Promise<Cancelled> {
   const { id, author } = request;
   const stored = await heldWithParent(scope, id, transaction);
+  checkVersion(request.version, stored);
   const running = await upToDate(stores, transaction, { subscription: stored, request });
   const { effective_date, changes } = cancellationOf(running, request, author.now.getTime());
   const isOver = changes.subscription_status === 'cancelled';

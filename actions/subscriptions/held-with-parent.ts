@@ -5,6 +5,7 @@
 import { duePeriod } from '../../core/billing/due.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
+import { checkVersion } from '../../core/subscription/version.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
@@ -68,15 +69,18 @@ export type UpToDate = {
   readonly now: Date;
   /** That the request names, and that are held with it. */
   readonly others?: readonly string[];
+  /** That was read, where the request names it: what comes first counts for no change in between. */
+  readonly version?: number | null | undefined;
 };
 
 /** As it is now: what the scheduler has not come to yet, its opening, the end of its trial, periods that are over, comes first. */
 export async function heldUpToDate(
   stores: Stores,
   id: string,
-  { scope, database, now, others = [] }: UpToDate,
+  { scope, database, now, others = [], version }: UpToDate,
 ): Promise<SubscriptionModel> {
   const locked = await heldBehind(scope, { id, others }, database);
+  checkVersion(version, locked);
   const open = await caughtUp(stores, database, { subscription: locked, now });
   return closeDuePeriods(stores, database, { subscription: open, now });
 }

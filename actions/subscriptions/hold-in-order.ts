@@ -1,7 +1,8 @@
 /**
- * The one order in which rows are held that a change of a family needs: subscriptions before customers; of subscriptions parents
- * before those who have no family, and these before children, as whoever bills a parent takes them; and of each kind by its id. So
- * two who ask at one time never wait for each other. What is not there is said by who looks for it.
+ * The one order in which rows are held that a change of several needs, be it of a family, of a payment or of drafts that become final
+ * together: subscriptions before customers, these before invoices, these before payments, wallets and the counter of numbers; of
+ * subscriptions parents before those who have no family, and these before children, as whoever bills a parent takes them; and of each
+ * kind by its id. So two who ask at one time never wait for each other. What is not there is said by who looks for it.
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Hierarchy } from '../../core/subscription/hierarchy.ts';
@@ -11,15 +12,27 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { addresseeOf } from '../billing/invoice-records.ts';
 
+const RANK = `case when subscription_type = 'PARENT' then 0 when parent_subscription_id is null then 1 else 2 end`;
+
+/** Rows are locked as they are answered, so one statement holds any number in this order. */
 export async function holdSubscriptions(scope: Scope, ids: readonly string[], transaction: Transaction): Promise<void> {
-  const seen = await SubscriptionModel.byId(scope, [...new Set(ids)], transaction);
-  const inOrder = [...seen.values()].sort((a, b) => rankOf(a) - rankOf(b) || (a.id < b.id ? -1 : 1));
-  for (const { id } of inOrder) await SubscriptionModel.in(scope, transaction).select('id').where({ id }).forUpdate();
+  if (ids.length === 0) return;
+  await SubscriptionModel.in(scope, transaction)
+    .select('id')
+    .whereRaw('id = any(?)', [[...new Set(ids)]])
+    .orderByRaw(RANK)
+    .orderBy('id')
+    .forUpdate();
 }
 
-function rankOf({ subscription_type, parent_subscription_id }: SubscriptionModel): number {
-  if (subscription_type === 'PARENT') return 0;
-  return parent_subscription_id ? 2 : 1;
+/** One that bills, or is billed, and its customer, who are held for a payment of it. */
+export async function holdParties(
+  scope: Scope,
+  { subscription_id, customer_id }: { subscription_id: string | null; customer_id: string },
+  transaction: Transaction,
+): Promise<void> {
+  if (subscription_id) await holdSubscriptions(scope, [subscription_id], transaction);
+  await CustomerModel.in(scope, transaction).select('id').where('id', customer_id).forUpdate();
 }
 
 type Parties = { readonly hierarchy: Hierarchy; readonly request: CreateSubscription };

@@ -17,6 +17,8 @@ import type { PlanModification, PlannedModification } from './modify/modificatio
 import { MODIFICATIONS } from './modify/modifications.ts';
 
 export type ModifyQuestion = { readonly id: string; readonly request: ModifyRequest; readonly author: Author };
+/** `version`: that was read, where the request names it. */
+type Execution = ModifyQuestion & { readonly version?: number | null | undefined };
 export type Modified = { readonly subscription: SubscriptionModel; readonly changed_resources: ChangedResources };
 
 export async function previewModification(stores: Stores, scope: Scope, question: ModifyQuestion): Promise<Modified> {
@@ -27,11 +29,11 @@ export async function previewModification(stores: Stores, scope: Scope, question
   });
 }
 
-export async function executeModification(stores: Stores, scope: Scope, question: ModifyQuestion): Promise<Modified> {
-  const { id, author } = question;
+export async function executeModification(stores: Stores, scope: Scope, question: Execution): Promise<Modified> {
+  const { id, version, author } = question;
   const others = othersNamed(question.request);
   return billingTransaction(stores, async (transaction) => {
-    const before = await heldUpToDate(stores, id, { scope, database: transaction, now: author.now, others });
+    const before = await heldUpToDate(stores, id, { scope, database: transaction, now: author.now, others, version });
     const planned = await plan(stores, transaction, { ...question, subscription: before });
     const by = { by: author, database: transaction };
     await SubscriptionModel.change(before, planned.changes, by);

@@ -4,13 +4,13 @@
  * (docs/rules/subscriptions.md, "One change at a time"). A cancellation and a parent that are stated here are done by their own verbs.
  */
 
-import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { modifyShape } from '../../core/subscription/modification.ts';
 import type { Subscription, UpdateSubscription } from '../../core/subscription/record.ts';
 import { checkThreshold, keptThreshold } from '../../core/subscription/terms.ts';
 import { type AskedVerb, verbAsked } from '../../core/subscription/update.ts';
+import { checkVersion } from '../../core/subscription/version.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -28,32 +28,32 @@ export async function updateSubscription(
 ): Promise<SubscriptionModel> {
   const before = await SubscriptionModel.fetch(scope, update.id, { database: stores.postgres });
   const asked = verbAsked(update.request, before);
-  if (asked) checkVersion(update.request, before);
+  // Before it looks for what else the verb needs; each looks again, once it holds it.
+  if (asked) checkVersion(update.request.version, before);
   return asked ? doVerb(stores, scope, { ...update, asked }) : changeInPlace(stores, scope, update);
 }
 
-/** Each looks at the subscription again, once it holds it. */
 async function doVerb(
   stores: Stores,
   scope: Scope,
-  { id, asked, author }: SubscriptionUpdate & { asked: AskedVerb },
+  { id, asked, author, request: { version } }: SubscriptionUpdate & { asked: AskedVerb },
 ): Promise<SubscriptionModel> {
   switch (asked.verb) {
     case 'cancel': {
       const { cancellation_type, cancel_at } = asked;
       const terms = { invoice_policy: 'generate_invoice', proration_behavior: 'none', reason: null } as const;
-      const cancelled = await cancelSubscription(stores, scope, { id, cancellation_type, cancel_at, ...terms, author });
-      return cancelled.subscription;
+      const request = { id, version, cancellation_type, cancel_at, ...terms, author };
+      return (await cancelSubscription(stores, scope, request)).subscription;
     }
     case 'resume': {
       const named = { subscription_id: id, schedule_type: 'cancellation' } as const;
-      await cancelSchedule(stores, scope, { named, author });
+      await cancelSchedule(stores, scope, { named, version, author });
       return SubscriptionModel.fetch(scope, id, { database: stores.postgres });
     }
     case 'join': {
       const grouped_invoicing_params = { action: 'add', parent_subscription_id: asked.parent_subscription_id };
       const request = modifyShape.parse({ type: 'grouped_invoicing', grouped_invoicing_params });
-      return (await executeModification(stores, scope, { id, request, author })).subscription;
+      return (await executeModification(stores, scope, { id, version, request, author })).subscription;
     }
   }
 }
@@ -65,7 +65,7 @@ function changeInPlace(
 ): Promise<SubscriptionModel> {
   return stores.postgres.transaction(async (transaction) => {
     const subscription = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
-    checkVersion(request, subscription);
+    checkVersion(request.version, subscription);
     const changes: Partial<Subscription> = {};
     if (request.metadata !== undefined) changes.metadata = request.metadata;
     if (request.lookup_key !== undefined) changes.lookup_key = request.lookup_key || null;
@@ -80,13 +80,6 @@ function changeInPlace(
     });
     if (changed !== subscription) await emit(transaction, 'subscription.updated', { record: changed, by: author });
     return changed;
-  });
-}
-
-function checkVersion({ version }: UpdateSubscription, subscription: SubscriptionModel): void {
-  if (!version || version === subscription.version) return;
-  throw new FarthingError('version_conflict', `subscription ${subscription.id} has version ${subscription.version}`, {
-    details: { version: subscription.version },
   });
 }
 

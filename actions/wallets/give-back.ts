@@ -1,6 +1,7 @@
 /**
- * Gives back what was given for an invoice (docs/rules/wallets.md, "Given back"): credits to the lots from which they were taken, the last that
- * were used first; what was paid in money, and what has no lot any more, as a credit of its own.
+ * Gives back what was given for an invoice (docs/rules/wallets.md, "Given back"): prepaid credits to the lots from which they were taken, the
+ * last that were used first; what was paid, with money or from a postpaid wallet, and what has no lot any more, as a prepaid credit of its
+ * own. What a payment took from a postpaid wallet goes back there by a refund of that payment alone.
  */
 import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
@@ -16,7 +17,7 @@ import { holdWallet } from './hold-wallet.ts';
 import { moveCredits, type Saying } from './move-credits.ts';
 
 export type GivingBack = Saying & { readonly amount: Decimal };
-/** `debit_keys`: of the debit alone that has one of them. */
+/** `debit_keys`: of the debit alone that has one of them, which may be of a postpaid wallet. */
 type Asked = GivingBack & { readonly debit_keys?: readonly string[] };
 
 /** Under one key once. `transaction` holds the invoice. */
@@ -30,7 +31,10 @@ export async function giveBackFor(
   await WalletModel.holdPrepaidOf(invoice, [invoice.customer_id], transaction);
   for (const debit of debits) {
     if (left.isZero()) break;
-    if (debit_keys !== undefined && !debit_keys.includes(debit.idempotency_key)) continue;
+    const isMeant = debit_keys
+      ? debit_keys.includes(debit.idempotency_key)
+      : debit.transaction_reason === 'CREDIT_ADJUSTMENT';
+    if (!isMeant) continue;
     left = left.minus(await putBack(transaction, debit, { ...saying, amount: left }));
   }
   if (left.isZero()) return;

@@ -154,10 +154,16 @@ export const updatePaymentShape = z.object({
   payment_status: anyCase(PAYMENT_STATUSES)
     .nullish()
     .meta({ description: 'SUCCEEDED, FAILED or VOIDED, where nobody else decides it.' }),
-  amount: decimalText.nullish().meta({ description: 'Before it is settled.' }),
-  payment_gateway: anyCase(PAYMENT_GATEWAYS).nullish().meta({ description: 'Before it is settled.' }),
+  amount: decimalText
+    .nullish()
+    .meta({ description: 'Before it is settled; of one that is collected by itself with SUCCEEDED alone.' }),
+  payment_gateway: anyCase(PAYMENT_GATEWAYS)
+    .nullish()
+    .meta({ description: 'Before it is settled; of one that is collected by itself with SUCCEEDED alone.' }),
   gateway_payment_id: keyText.nullish().meta({ description: 'The payment as a provider calls it.' }),
-  payment_method_id: keyText.nullish().meta({ description: 'Before it is settled.' }),
+  payment_method_id: keyText
+    .nullish()
+    .meta({ description: 'Before it is settled; of one that is collected by itself with SUCCEEDED alone.' }),
   metadata: metadataMap.nullish(),
   succeeded_at: timestampText.nullish().meta({ description: 'With SUCCEEDED: when the money was received.' }),
   failed_at: timestampText.nullish().meta({ description: 'With FAILED: when it failed.' }),

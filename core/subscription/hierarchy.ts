@@ -3,6 +3,7 @@
  * who inherit from it; a group is billed on the invoice of its parent; a delegated one is paid by another customer. A
  * subscription is in one of these at most.
  */
+import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { instantOf } from '../time/instant.ts';
 import { wallTime } from '../time/zone.ts';
@@ -82,7 +83,7 @@ export function checkDistinct(field: string, values: readonly string[]): void {
 
 /** A threshold invoices one subscription of its own usage before its period ends (docs/rules/subscriptions.md, "Families"). */
 export function checkNoThreshold(threshold: string | null | undefined, kind: Hierarchy['kind']): void {
-  if (kind === 'alone' || !threshold || Number(threshold) === 0) return;
+  if (kind === 'alone' || !hasThreshold({ auto_invoice_threshold: threshold })) return;
   throw invalid('auto_invoice_threshold', 'is for standalone subscriptions only');
 }
 
@@ -114,7 +115,7 @@ export function checkMayHaveHeirs(parent: Parent): void {
 }
 
 function hasThreshold({ auto_invoice_threshold: threshold }: Pick<Member, 'auto_invoice_threshold'>): boolean {
-  return Number(threshold ?? 0) > 0;
+  return new Decimal(threshold || 0).gt(0);
 }
 
 /** Whether a subscription may be invoiced with a parent: both live, and their periods are the same. */

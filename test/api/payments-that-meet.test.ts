@@ -206,6 +206,27 @@ describe('payments that meet', () => {
       expect((await ok('GET', `/payments/${payment.id}`)).refunded_amount).to.equal('10');
     });
 
+    it('of what no provider took are made when they are written down: whoever dies behind that leaves nothing to do', async () => {
+      const { postgres } = api.services;
+      const wallet = { wallet_type: 'POST_PAID', initial_credits_to_load: '100' };
+      await ok('POST', '/wallets', { customer_id, currency: 'usd', ...wallet });
+      await postgres.raw(`
+        create function dies_here() returns trigger language plpgsql as $$ begin raise exception 'it has died'; end $$;
+        create trigger dies_here before update on payment_refunds for each row execute function dies_here()`);
+      try {
+        for (const payment_method_type of ['OFFLINE', 'CREDITS']) {
+          const payment = await pay((await invoice()).id, { payment_method_type });
+          await ask('POST', `/payments/${payment.id}/refund`, { amount: '10' });
+          await clockCame();
+          const { refunds, refunded_amount, next_attempt_at } = await ok('GET', `/payments/${payment.id}`);
+          const statuses = refunds.map((one: Answer) => one.refund_status);
+          expect([statuses, refunded_amount, next_attempt_at]).to.deep.equal([['succeeded'], '10', null]);
+        }
+      } finally {
+        await postgres.raw('drop function dies_here cascade');
+      }
+    });
+
     it('side by side are each made', async () => {
       const { id } = await invoice();
       const payment = await pay(id, { ...confirmed, payment_method_id: 'pm_sandbox_card' });

@@ -332,6 +332,26 @@ describe('payments', () => {
       await ok('DELETE', `/payments/customers/${customer_id}/methods/${kept.id}`);
     });
 
+    it('goes on with what follows from invoice and customer: another amount or card for its tries is refused', async () => {
+      const { id } = await invoice();
+      const kept = await ok('POST', `/payments/customers/${customer_id}/methods`, {
+        gateway_payment_method_id: 'pm_sandbox_declined',
+      });
+      await ok('POST', `/invoices/${id}/payment/attempt`);
+      const [waiting] = await payments(id);
+      expect([waiting.payment_status, waiting.is_automatic, waiting.amount]).to.deep.equal(['PENDING', true, '100']);
+      const others = { amount: '5', payment_method_id: 'pm_sandbox_card' };
+      for (const [field, value] of Object.entries(others)) {
+        const no = await refused('PUT', `/payments/${waiting.id}`, { [field]: value, metadata: { a: 'b' } });
+        expect(no.details.field).to.equal(field);
+      }
+      expect(await ok('GET', `/payments/${waiting.id}`)).to.deep.include({ amount: '100', metadata: waiting.metadata });
+      // What has come in elsewhere is said with its amount.
+      await ok('PUT', `/payments/${waiting.id}`, { amount: '60', payment_status: 'SUCCEEDED' });
+      expect((await paid(id)).slice(1, 3)).to.deep.equal(['60', '40']);
+      await ok('DELETE', `/payments/customers/${customer_id}/methods/${kept.id}`);
+    });
+
     it('takes from a postpaid wallet what that can pay, and charges the rest', async () => {
       const { id } = await invoice();
       const postpaid = { customer_id, currency: 'usd', wallet_type: 'POST_PAID', initial_credits_to_load: '130' };

@@ -127,6 +127,30 @@ describe('scenario: postpaid wallets pay by themselves', () => {
     expect(paid).to.deep.equal(ALL_BY_CREDITS);
   });
 
+  it('what it has paid comes back to it by a refund of the payment alone; a credit note and a void give prepaid credits', async () => {
+    const walletsOf = async (name: string) => {
+      const wallets: Answer[] = await world.get(`/customers/${world.id(`customer ${name}`)}/wallets`);
+      return wallets.map(({ wallet_type, credit_balance }) => `${wallet_type} ${credit_balance}`).sort();
+    };
+    const paidBy = async (name: string) => {
+      await funded(name, '50', null);
+      const { latest_invoice } = await world.subscribe(name, 'Pro');
+      expect([latest_invoice.payment_status, await creditsOf(name)]).to.deep.equal(['SUCCEEDED', '19']);
+      return latest_invoice;
+    };
+    const noted = await paidBy('noted');
+    const line_items = [{ invoice_line_item_id: noted.line_items[0].id, amount: '20' }];
+    await world.post('/creditnotes', { invoice_id: noted.id, reason: 'BILLING_ERROR', line_items });
+    expect(await walletsOf('noted')).to.deep.equal(['POST_PAID 19', 'PRE_PAID 20']);
+    const voided = await paidBy('voided');
+    expect((await world.api.request('POST', `/invoices/${voided.id}/void`)).status).to.equal(200);
+    expect(await walletsOf('voided')).to.deep.equal(['POST_PAID 19', 'PRE_PAID 31']);
+    const refunded = await paidBy('refunded');
+    const { items } = await world.get(`/payments?destination_id=${refunded.id}`);
+    await world.post(`/payments/${items[0].id}/refund`, { amount: '20' });
+    expect(await walletsOf('refunded')).to.deep.equal(['POST_PAID 39']);
+  });
+
   it('what a card pays late is met by the wallet when it is there', async () => {
     await funded('late', '20', 'pays_late');
     const { latest_invoice } = await world.subscribe('late', 'Pro', { payment_behavior: 'allow_incomplete' });

@@ -173,6 +173,38 @@ describe('rows from before a migration', () => {
     expect(await audited()).to.deep.equal(['invoice_paid_differs lost says 10, and 40 came in by its payments']);
   });
 
+  it('0300: refunds of what no provider took are made, and those of a provider still to be asked for', async () => {
+    await before('0300');
+    await invoice('inv');
+    const payment = (id: string, fields: object) =>
+      put('payments', {
+        ...{
+          id,
+          destination_type: 'INVOICE',
+          destination_id: 'inv',
+          customer_id: 'cust_1',
+          amount: 10,
+          currency: 'usd',
+        },
+        ...{ payment_method_type: 'CARD', payment_status: 'PARTIALLY_REFUNDED', idempotency_key: id },
+        ...fields,
+      });
+    await payment('by hand', { payment_method_type: 'OFFLINE' });
+    await payment('said', { payment_gateway: 'sandbox' });
+    await payment('charged', { payment_gateway: 'sandbox', gateway_payment_id: 'ch_1' });
+    for (const payment_id of ['by hand', 'said', 'charged'])
+      await put('payment_refunds', {
+        ...{ id: `of ${payment_id}`, payment_id, amount: 5, refund_status: 'pending', idempotency_key: 'one' },
+      });
+    await migratePostgres(database.postgres);
+    const rows = await database.postgres('payment_refunds').select('payment_id', 'refund_status');
+    expect(Object.fromEntries(rows.map(({ payment_id, refund_status }) => [payment_id, refund_status]))).to.deep.equal({
+      'by hand': 'succeeded',
+      said: 'succeeded',
+      charged: 'pending',
+    });
+  });
+
   it('0220: a final invoice of who is exempt now was that then, and drafts are nothing', async () => {
     await before('0220');
     const customer = (id: string, tax_exempt: string) =>
