@@ -2,14 +2,24 @@
 
 import { runProcess } from '../process/process.ts';
 import { bootstrap } from '../storage/bootstrap.ts';
-import { buildApp } from './app.ts';
+import { feedUsage } from '../storage/usage/usage-feed.ts';
+import { UsageMemory } from '../storage/usage/usage-memory.ts';
+import { buildListener } from './app.ts';
+import { auditKept } from './audit-kept.ts';
 import { hearAccessChanges } from './http/access-changes.ts';
 
-runProcess('api', async (services) => {
+runProcess('api', async (given) => {
+  const services = { ...given, usage_memory: new UsageMemory({ isFed: true }) };
+  feedUsage(services.postgres, services.usage_memory);
   const { postgres, config, clock } = services;
   const { api_key } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });
   // Shown once, at the first start, and only when it was made here: one that is configured is known to its owner.
   if (api_key !== null && config.BOOTSTRAP_API_KEY === undefined) console.log(`farthing api: first API key ${api_key}`);
   const changes = hearAccessChanges(services);
-  return { listener: buildApp(services), stop: () => changes.close() };
+  const audit = auditKept(services);
+  const stop = async () => {
+    await audit.close();
+    await changes.close();
+  };
+  return { listener: buildListener(services), stop };
 });

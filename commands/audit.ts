@@ -1,8 +1,8 @@
 /**
- * `npm run audit -- [--check NAME …] [--tenant T] [--environment E] [--meter M] [--from ISO --to ISO] [--json] [--repair]`
+ * `npm run audit -- [--check NAME …] [--tenant T] [--environment E] [--meter M] [--from ISO --to ISO] [--json] [--repair] [--stores]`
  *
  * Checks that every accepted event stands in the stores once, or what became of it does (actions/audit/records.ts), recounts
- * the usage rows from the raw events, and prints what differs. The exit code is 1 on any difference that is left, and 2 when
+ * the usage rows from the raw events, and prints what differs. `--stores` reads the files of exports in S3 as well. The exit code is 1 on any difference that is left, and 2 when
  * there was nothing to be audited of what was asked for. Tenant, meter and range narrow the recount; the records of the log
  * are of all tenants.
  */
@@ -29,6 +29,8 @@ type Asked = AuditWanted & {
   readonly meters: Meters;
   readonly checks: ReadonlySet<CheckName>;
   readonly repair: boolean;
+  /** Whether files of exports in S3 are read. */
+  readonly reads_stores: boolean;
   readonly speaker: Speaker;
 };
 
@@ -60,7 +62,7 @@ async function lookAtRecords(config: Config, stores: Opened['stores'], asked: As
     log: await logOf(config, stores),
     identityFiles: async () =>
       dir === null ? [] : comparedIdentityFiles(stores.clickhouse, dir, await installationId(stores.postgres)),
-    exportDirectory: config.EXPORT_DIRECTORY ?? null,
+    exports: { settings: config, reads_stores: asked.reads_stores },
     chance: Math.random,
   };
   const reports = await auditRecords(stores, wanted, (finding) => {
@@ -143,6 +145,7 @@ function askedFor(): Asked {
     to: text,
     json: flag,
     repair: flag,
+    stores: flag,
   });
   const meters = { tenant_id: values.tenant, environment_id: values.environment, meter_id: values.meter };
   const start_us = instantOf('--from', values.from);
@@ -152,7 +155,9 @@ function askedFor(): Asked {
   const repair = values.repair ?? false;
   // Nothing is repaired before all has been looked at.
   const checks = new Set(repair ? CHECKS : checksOf(values.check));
-  return { ...meters, meters, start_us, end_us, checks, repair, speaker: values.json ? JSON_LINES : LINES };
+  const reads_stores = values.stores ?? false;
+  const speaker = values.json ? JSON_LINES : LINES;
+  return { ...meters, meters, start_us, end_us, checks, repair, reads_stores, speaker };
 }
 
 function checksOf(names: readonly string[] | undefined): readonly CheckName[] {

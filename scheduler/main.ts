@@ -18,7 +18,6 @@ import { sealingWith } from '../storage/sealing.ts';
 import type { Stores } from '../storage/stores.ts';
 import { inTrace } from '../tracing/spans.ts';
 import { type Job, type JobReport, LANES, type Lane, type Work } from './job.ts';
-import { addDueExportsJob } from './jobs/add-due-exports.ts';
 import { advanceTestClockWork } from './jobs/advance-test-clock.ts';
 import { auditSampleJob } from './jobs/audit-sample.ts';
 import { billThresholdWork } from './jobs/bill-threshold.ts';
@@ -26,7 +25,7 @@ import { checkAlertsWork } from './jobs/check-alerts.ts';
 import { cloneEnvironmentWork } from './jobs/clone-environment.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { dueJobs } from './jobs/do-what-is-due.ts';
-import { exportWork } from './jobs/export.ts';
+import { EXPORT_TURN_MS, exportWorks } from './jobs/export.ts';
 import { finalizeInvoiceWork } from './jobs/finalize-invoice.ts';
 import { importRecordsWork } from './jobs/import-records.ts';
 import { type Mailed, mailInvoiceWork } from './jobs/mail-invoice.ts';
@@ -110,7 +109,6 @@ export function jobsOf(services: SchedulerServices): Job[] {
     auditSampleJob(services, FIVE_MINUTES),
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
     streamRevenueJob(services, TWO_SECONDS),
-    addDueExportsJob(services, { every_seconds: MINUTE, delay_seconds: services.config.EXPORT_DELAY_SECONDS }),
     ...eventJobs(services),
   ];
 }
@@ -153,7 +151,7 @@ function eventJobs(services: SchedulerServices): Job[] {
 }
 
 /** The table of work that requests, and usage that arrives, put into the queue: one file to add, one line to list it. */
-export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
+export function workOf(services: SchedulerServices, clock: () => Date, export_turn_ms = EXPORT_TURN_MS): Work[] {
   return [
     computeInvoiceWork(services, { clock }),
     finalizeInvoiceWork(services, { clock }),
@@ -164,7 +162,7 @@ export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
     checkAlertsWork(services, { clock }),
     mailInvoiceWork(services, { clock, ...mailOf(services) }),
     importRecordsWork(services, { clock, settings: services.config }),
-    exportWork(services, { clock, settings: services.config }),
+    ...exportWorks(services, { clock, settings: services.config, turn_ms: export_turn_ms }),
   ];
 }
 
@@ -180,12 +178,12 @@ function mailOf({ config, logger }: SchedulerServices) {
 
 export function startScheduler(
   services: SchedulerServices,
-  { clock, liveness }: { clock: () => Date; liveness?: Liveness },
+  { clock, liveness, export_turn_ms }: { clock: () => Date; liveness?: Liveness; export_turn_ms?: number },
 ): Scheduler {
   const jobs = jobsOf(services);
   measureLedger(services);
   measureWebhooks(services);
-  const work = workOf(services, clock);
+  const work = workOf(services, clock, export_turn_ms);
   const tasks = tasksOf(services, { jobs, work, clock });
   jobMetrics.known(Object.keys(tasks));
   const workers = LANES.map((lane) => startWorker(inLane(tasks, work, lane), services, liveness));

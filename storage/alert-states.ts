@@ -60,3 +60,17 @@ export async function forgetAlertState(
   const key = { tenant_id, environment_id, alert_type, entity_id, parent_entity_id: parent_entity_id ?? '' };
   await transaction('alert_states').where(key).delete();
 }
+
+/** The same of many that nobody watches now, whatever they belong to. */
+export async function forgetAlertStates(
+  transaction: Transaction,
+  { tenant_id, environment_id }: Scope,
+  { alert_type, entity_ids }: { alert_type: AlertType; entity_ids: readonly string[] },
+): Promise<void> {
+  if (entity_ids.length === 0) return;
+  const key = { tenant_id, environment_id, alert_type };
+  await transaction('alert_states')
+    .where(key)
+    .whereIn('entity_id', [...entity_ids])
+    .delete();
+}

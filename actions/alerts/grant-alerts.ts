@@ -1,13 +1,17 @@
 /**
- * Looks whether something is left of the grants of entitlements that last (docs/rules/alerts.md, "Grants of entitlements"). Each is told of by itself: it is named by
- * what grants it and by when it began.
+ * Looks how much of the grants of entitlements that last has been used, and whether anything is left (docs/rules/alerts.md, "Grants of entitlements"). Each is
+ * told of by itself: it is named by what grants it and by when it began.
  */
 import { createHash } from 'node:crypto';
-import { EXHAUSTED, usageRatio } from '../../core/alert/grant.ts';
-import { alikeGrants, type GrantNow } from '../../core/entitlement/grants.ts';
+import { EXHAUSTED, levelsOf, usageRatio } from '../../core/alert/grant.ts';
+import type { Decimal } from '../../core/decimal.ts';
+import { alikeGrants } from '../../core/entitlement/grants.ts';
+import { toldEntitlement } from '../../core/entitlement/record.ts';
+import type { AlertSettings } from '../../core/feature/record.ts';
 import { formatId } from '../../core/id.ts';
 import type { Scope } from '../../core/scope.ts';
-import { holdAlertsOf } from '../../storage/alert-states.ts';
+import type { SystemEventName } from '../../core/system-event/catalogue.ts';
+import { forgetAlertStates, holdAlertsOf } from '../../storage/alert-states.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import {
@@ -16,6 +20,7 @@ import {
   type HeldSource,
   type Reading,
 } from '../entitlements/entitled-features.ts';
+import type { PlacedUsage } from '../entitlements/feature-usage.ts';
 import { grantedUsage, isGranted } from '../entitlements/granted-usage.ts';
 import { emit } from '../system-events/emit.ts';
 import { tellState } from './tell-state.ts';
@@ -34,26 +39,56 @@ export async function checkGrants(
     // Of a family all look at the same: by the subscription.
     for (const { id } of subscriptions) await holdAlertsOf(transaction, `grants ${id}`);
     const usages = await grantedUsage(stores, { entitled, reading });
+    const looked = usages.flatMap(lookedAt);
+    const unwatched = looked
+      .filter(({ levels }) => levels === null)
+      .map(({ entitlement_grant_id }) => entitlement_grant_id);
+    await forgetAlertStates(transaction, scope, { alert_type: 'entitlement_grant_threshold', entity_ids: unwatched });
     let changed = 0;
-    for (const { sources, granted } of usages) {
-      const alike = alikeGrants(sources.filter(({ is_enabled }) => is_enabled));
-      for (const [index, grant] of granted!.grants.entries())
-        if (await tellGrant(transaction, { source: alike[index]![0], grant, reading })) changed += 1;
-    }
+    for (const one of looked)
+      for (const alert_type of Object.keys(EVENTS) as GrantAlert[])
+        if (await tellGrant(transaction, { ...one, alert_type, reading })) changed += 1;
     return changed;
   });
 }
 
-type Looked = { readonly source: HeldSource; readonly grant: GrantNow; readonly reading: Reading };
+type GrantAlert = 'entitlement_grant_exhausted' | 'entitlement_grant_threshold';
 
-async function tellGrant(transaction: Transaction, { source, grant, reading }: Looked): Promise<boolean> {
-  if (grant.window === null) return false;
+const EVENTS: Record<GrantAlert, readonly [reached: SystemEventName, recovered: SystemEventName | null]> = {
+  entitlement_grant_threshold: ['entitlement.grant.threshold_reached', 'entitlement.grant.threshold_recovered'],
+  entitlement_grant_exhausted: ['entitlement.grant.exhausted', null],
+};
+
+/** A grant that lasts. */
+type Looked = {
+  readonly source: HeldSource;
+  readonly entitlement_grant_id: string;
+  readonly value: Decimal;
+  /** Those that somebody has set. */
+  readonly levels: AlertSettings | null;
+};
+
+function lookedAt({ sources, granted }: PlacedUsage): Looked[] {
+  const alike = alikeGrants(sources.filter(({ is_enabled }) => is_enabled));
+  return granted!.grants.flatMap((grant, index) => {
+    const of = alike[index]!;
+    if (grant.window === null) return [];
+    const entitlement_grant_id = nameOf(of[0], grant.window.start);
+    return [{ source: of[0], entitlement_grant_id, value: usageRatio(grant), levels: levelsOf(of) }];
+  });
+}
+
+type Telling = Looked & { readonly alert_type: GrantAlert; readonly reading: Reading };
+
+async function tellGrant(
+  transaction: Transaction,
+  { source, entitlement_grant_id, value, levels, alert_type, reading }: Telling,
+): Promise<boolean> {
+  const settings = alert_type === 'entitlement_grant_exhausted' ? EXHAUSTED : levels;
+  if (settings === null) return false;
   const { subscription, entitlement_id } = source;
   const { scope, now } = reading;
   const { customer_id } = subscription;
-  const entitlement_grant_id = nameOf(source, grant.window.start);
-  const value = usageRatio(grant);
-  const alert_type = 'entitlement_grant_exhausted' as const;
   const compared = {
     alert_type,
     entity_type: 'entitlement_grant' as const,
@@ -61,14 +96,16 @@ async function tellGrant(transaction: Transaction, { source, grant, reading }: L
     parent_entity_type: 'subscription' as const,
     parent_entity_id: subscription.id,
     customer_id,
-    settings: EXHAUSTED,
+    settings,
     unless: 'above' as const,
     value,
   };
   const told = await tellState(transaction, scope, { compared, by: { now } });
   if (told === null) return false;
-  if (told.state === 'ok') return true;
-  const record = await EntitlementModel.fetch(scope, entitlement_id, { database: transaction });
+  const [reached, recovered] = EVENTS[alert_type];
+  const event = told.state === 'ok' ? recovered : reached;
+  if (event === null) return true;
+  const record = toldEntitlement(await EntitlementModel.fetch(scope, entitlement_id, { database: transaction }));
   const also = {
     subscription_id: subscription.id,
     customer_id,
@@ -79,7 +116,7 @@ async function tellGrant(transaction: Transaction, { source, grant, reading }: L
     usage_ratio: value.toFixed(),
     triggered_at: now.toISOString(),
   };
-  await emit(transaction, 'entitlement.grant.exhausted', { record, by: { now }, also });
+  await emit(transaction, event, { record, by: { now }, also });
   return true;
 }
 

@@ -6,6 +6,7 @@
 import { ledgerRanges, type Stretch, uncounted } from '../../storage/audit/ledger.ts';
 import { countRawRows } from '../../storage/audit/stretches.ts';
 import type { Stores } from '../../storage/stores.ts';
+import type { ExportSettings } from '../exports/destinations.ts';
 import { auditCorrections } from './corrections.ts';
 import { auditCredits } from './credits.ts';
 import { type CheckName, type CheckReport, checkOf, type Finding, type Found } from './findings.ts';
@@ -26,11 +27,13 @@ export type RecordsAsked = {
   readonly log: 'embedded' | (() => Promise<readonly LogBounds[]>) | null;
   /** What the workers of this machine keep of the ids. */
   readonly identityFiles: () => Promise<readonly IdentityFiles[]>;
-  /** Where exports are written on this machine, if they are. */
-  readonly exportDirectory?: string | null;
+  /** Where exports are written, and whether what is in S3 is read, too; without it no file is. */
+  readonly exports?: { readonly settings: ExportSettings; readonly reads_stores: boolean };
   /** Answers numbers in [0, 1). */
   readonly chance: () => number;
 };
+
+const NO_FILES = { settings: { EXPORT_ALLOW_PRIVATE_ADDRESSES: false, SECRETS_KEYS: [] }, reads_stores: false };
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 type Looked = Readonly<Record<string, number>>;
@@ -61,7 +64,7 @@ export async function auditRecords(stores: AuditStores, asked: RecordsAsked, fou
   if (wants('revenue')) looked.push(['revenue', await auditRevenue(stores, counting)]);
   if (wants('reservations')) looked.push(['reservations', await auditReservations(stores, counting)]);
   if (wants('tasks'))
-    looked.push(['tasks', await auditTasks(stores, { directory: asked.exportDirectory ?? null, found: counting })]);
+    looked.push(['tasks', await auditTasks(stores, { ...(asked.exports ?? NO_FILES), found: counting })]);
   return looked.map(([check, what]) => {
     const differences = counted.get(check) ?? 0;
     if (typeof what === 'string') return { check, looked_at: {}, differences, skipped: what };

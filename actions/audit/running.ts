@@ -1,20 +1,24 @@
 /**
- * Audit of the usage of running periods that is kept in memory (docs/decisions/0022-running-charges.md): each line says what the stores say
- * of its customer, meter and period, and each charge what a preview says. The process that keeps it compares some of it all the time, and
- * writes down what it finds; `npm run audit` is another process, and tells that. What differs is forgotten, so the next answer is exact.
+ * Audit of the usage of running periods that is kept in memory (docs/decisions/0022-running-charges.md, 0031-grants-in-order.md): each line says what the stores
+ * say of its customer, meter and period, each charge what a preview says, and each history of grants what raw events say from the beginning. The process that
+ * keeps it compares some of it all the time, and writes down what it finds; `npm run audit` is another process, and tells that. What differs is forgotten, so the
+ * next answer is exact.
  */
 import { setTimeout } from 'node:timers/promises';
-import { type RunningCompared, recordRunningAudit, runningAudits } from '../../storage/audit/running.ts';
+import { recordRunningAudit, runningAudits, untoldDifferences } from '../../storage/audit/running.ts';
 import type { KeptAnswer } from '../../storage/kept/kept-answer.ts';
 import { keptIn } from '../../storage/kept/kept-answers.ts';
 import { nextLook } from '../../storage/kept/look.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { forgetHistory, historyDiffers, type KeptHistory, someHistories } from '../../storage/usage/kept-histories.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
 import { chargesDiffer } from '../wallets/real-time-balance.ts';
 import type { Found } from './findings.ts';
 
 const ANSWERS = 50;
+/** All of their raw events are read. */
+const HISTORIES = { count: 20, events: 200_000 };
 /** What arrives while two are compared is no difference: they are compared again. */
 const TRIES = 5;
 const PAUSE_MS = 200;
@@ -26,17 +30,29 @@ export async function auditRunning({ postgres }: Pick<Stores, 'postgres'>, found
   return looked;
 }
 
-/** Of some that are kept, and of none where nothing is. */
-export async function sampleRunning(
-  stores: Stores,
-  { chance, now }: { chance: () => number; now: Date },
-  found: Found,
-): Promise<void> {
-  if (stores.usage_memory === undefined) return;
+type Sampling = { readonly chance: () => number; readonly now: Date };
+
+/** Of some that are kept, and of none where nothing is. `found` is for who tells it: else another process does. */
+export async function sampleRunning(stores: Stores, sampling: Sampling, found: Found | null): Promise<void> {
+  const answers = await compareAnswers(stores, sampling);
+  const histories = await compareHistories(stores, sampling);
+  if (answers.answers + histories.histories === 0) return;
+  const differences = [...answers.differences, ...histories.differences];
+  const compared = { ...answers, ...histories, differences, is_told: found !== null };
+  await recordRunningAudit(stores.postgres, { id: newId('run'), ...compared });
+  for (const what of differences) found?.(findingOf(what));
+}
+
+/** What processes have found that cannot tell it. */
+export async function tellOfOthers({ postgres }: Pick<Stores, 'postgres'>, found: Found): Promise<void> {
+  for (const what of await untoldDifferences(postgres)) found(findingOf(what));
+}
+
+async function compareAnswers(stores: Stores, { chance, now }: Sampling) {
+  const differences: string[] = [];
+  if (stores.usage_memory === undefined) return { answers: 0, lines: 0, differences };
   const kept = keptIn(stores.usage_memory);
   const some = kept.some(ANSWERS, chance);
-  if (some.length === 0) return;
-  const differences: string[] = [];
   let lines = 0;
   for (const answer of some) {
     lines += answer.lines.length;
@@ -47,9 +63,33 @@ export async function sampleRunning(
     if (different.length > 0) kept.drop(answer);
     differences.push(...different);
   }
-  for (const what of differences) found(findingOf(what));
-  const compared: RunningCompared = { answers: some.length, lines, differences };
-  await recordRunningAudit(stores.postgres, { id: newId('run'), ...compared });
+  return { answers: some.length, lines, differences };
+}
+
+async function compareHistories(stores: Stores, { chance, now }: Sampling) {
+  const some = someHistories(stores, { ...HISTORIES, chance });
+  const differences: string[] = [];
+  for (const history of some) {
+    const what = await stillDiffers(stores, history, now);
+    if (what === null) continue;
+    forgetHistory(stores, history);
+    const { scope, question } = history.kept;
+    const { meter, external_customer_ids } = question;
+    differences.push(
+      `grants of ${scope.tenant_id} ${scope.environment_id} ${meter.id} ${JSON.stringify(external_customer_ids)}: ${what}`,
+    );
+  }
+  return { histories: some.length, differences };
+}
+
+async function stillDiffers(stores: Stores, history: KeptHistory, now: Date): Promise<string | null> {
+  let what: string | null = null;
+  for (let tries = 0; tries < TRIES; tries++) {
+    if (tries > 0) await setTimeout(PAUSE_MS);
+    what = await historyDiffers(stores, history, now.getTime());
+    if (what === null) return null;
+  }
+  return what;
 }
 
 function findingOf(what: string) {

@@ -1,38 +1,34 @@
 /**
  * Audit of tasks: the files of a schedule follow each other without a gap, counts and reports are what was told when they ended, and the
- * files in the directory of this machine are those that were written (docs/rules/exports.md, docs/rules/imports.md).
+ * files in the directory of this machine, and in S3 where that is asked for, are those that were written (docs/rules/exports.md, docs/rules/imports.md).
  */
 import { createHash } from 'node:crypto';
-import { FarthingError } from '../../core/error.ts';
+import { FarthingError, unavailable } from '../../core/error.ts';
 import { someOf } from '../../storage/audit/questions.ts';
-import {
-  type TaskFault,
-  type TaskSums,
-  taskFaults,
-  taskSums,
-  type WholeExport,
-  wholeExports,
-} from '../../storage/audit/tasks.ts';
+import { type TaskFault, type TaskSums, taskFaults, taskSums, wholeExports } from '../../storage/audit/tasks.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type DirectoryFile, directoryFileOf } from '../exports/download.ts';
+import type { ExportSettings } from '../exports/destinations.ts';
+import { type StoredFile, storedFiles } from '../exports/download.ts';
 import type { Finding, Found } from './findings.ts';
 
 type Postgres = Pick<Stores, 'postgres'>;
-type Looked = TaskSums & { readonly files: number; readonly files_gone: number };
+type Looked = TaskSums & { readonly files: number; readonly files_gone: number; readonly files_unread: number };
+
+type Asked = {
+  readonly settings: ExportSettings;
+  /** Also what is in S3, which costs traffic; of the directory, where this machine has one, always. */
+  readonly reads_stores: boolean;
+  readonly found: Found;
+};
 
 const FAULTS_MAX = 1_000;
 const SAMPLE = 200;
 const PAGE = 500;
 
-/** `directory`: that of exports, where this machine has one. */
-export async function auditTasks(
-  stores: Postgres,
-  { directory, found }: { directory: string | null; found: Found },
-): Promise<Looked> {
+export async function auditTasks(stores: Postgres, asked: Asked): Promise<Looked> {
   const { postgres } = stores;
-  for (const fault of await taskFaults(postgres, { ids: null, limit: FAULTS_MAX })) found(findingOf(fault));
-  const files = directory === null ? { files: 0, files_gone: 0 } : await auditFiles(stores, { directory, found });
-  return { ...(await taskSums(postgres)), ...files };
+  for (const fault of await taskFaults(postgres, { ids: null, limit: FAULTS_MAX })) asked.found(findingOf(fault));
+  return { ...(await taskSums(postgres)), ...(await auditFiles(stores, asked)) };
 }
 
 /** Of those made last and of some by chance, all the time; no file is read. */
@@ -45,47 +41,63 @@ function findingOf({ kind, id, stated, found }: TaskFault): Finding {
   return { kind, count: 1, what: `${id} says ${stated}, and ${found}` };
 }
 
-/** Whoever owns the directory may have taken files away: that is told as a number, and is no difference. */
-async function auditFiles(stores: Postgres, { directory, found }: { directory: string; found: Found }) {
-  let [files, files_gone] = [0, 0];
+type FilesLooked = Pick<Looked, 'files' | 'files_gone' | 'files_unread'>;
+
+/** Whoever owns the directory, or the bucket, may have taken files away, or may let nobody read any more: that is told as a number, and is no difference. */
+async function auditFiles(stores: Postgres, asked: Asked): Promise<FilesLooked> {
+  const looked: Record<Seen, number> = { there: 0, gone: 0, unread: 0, elsewhere: 0 };
   for (let after = ''; ; ) {
     const page = await wholeExports(stores.postgres, after, PAGE);
-    for (const task of page) {
-      const looked = await auditFile(stores, task, { directory, found });
-      if (looked === 'gone') files_gone++;
-      else if (looked === 'there') files++;
-    }
-    if (page.length < PAGE) return { files, files_gone };
+    for (const { id, ...scope } of page)
+      for (const file of await storedFiles(stores, scope, { id, settings: asked.settings }))
+        looked[await auditFile(file, { ...asked, id })]++;
+    if (page.length < PAGE) return { files: looked.there, files_gone: looked.gone, files_unread: looked.unread };
     after = page.at(-1)!.id;
   }
 }
 
+type Seen = 'there' | 'gone' | 'unread' | 'elsewhere';
+
 async function auditFile(
-  stores: Postgres,
-  { id, ...scope }: WholeExport,
-  { directory, found }: { directory: string; found: Found },
-): Promise<'there' | 'gone' | 'elsewhere'> {
+  file: StoredFile,
+  { id, settings, reads_stores, found }: Asked & { id: string },
+): Promise<Seen> {
+  if (file.is_in_directory ? settings.EXPORT_DIRECTORY === undefined : !reads_stores) return 'elsewhere';
+  const { size_bytes, sha256, file_name } = file;
   try {
-    const file = await directoryFileOf(stores, scope, { id, directory });
-    if (file === null) return 'elsewhere';
     const stored = await digestOf(file);
-    const { size_bytes, sha256 } = file.task;
     if (stored.size_bytes === size_bytes && stored.sha256 === sha256) return 'there';
-    const what = `${id} says ${size_bytes} bytes, ${sha256}, and its file has ${stored.size_bytes}, ${stored.sha256}`;
+    const what = `${id} says ${size_bytes} bytes, ${sha256}, and ${file_name} has ${stored.size_bytes}, ${stored.sha256}`;
     found({ kind: 'export_file_differs', count: 1, what });
     return 'there';
   } catch (error) {
-    if (error instanceof FarthingError && error.code === 'not_found') return 'gone';
-    throw error;
+    if (!(error instanceof FarthingError)) throw error;
+    if (error.code === 'not_found') return 'gone';
+    if (file.is_in_directory) throw error;
+    return 'unread';
   }
 }
 
-async function digestOf({ bytes }: DirectoryFile): Promise<{ size_bytes: number; sha256: string }> {
+/** A store is waited for as long as it may take for a part of what it was sent. */
+const WAIT_MS = 30_000;
+const BYTES_PER_MS_MIN = 70;
+
+/** No further than just beyond where it ought to end. */
+async function digestOf(file: StoredFile): Promise<{ size_bytes: number; sha256: string }> {
+  const expected = file.size_bytes ?? 0;
+  const signal = AbortSignal.timeout(WAIT_MS + Math.ceil(expected / BYTES_PER_MS_MIN));
   const hash = createHash('sha256');
   let size_bytes = 0;
-  for await (const piece of bytes as AsyncIterable<Buffer>) {
-    hash.update(piece);
-    size_bytes += piece.length;
+  try {
+    for await (const piece of await file.read(signal)) {
+      signal.throwIfAborted();
+      hash.update(piece);
+      size_bytes += piece.length;
+      if (size_bytes > expected) break;
+    }
+  } catch (error) {
+    if (error instanceof FarthingError || file.is_in_directory) throw error;
+    throw unavailable('a file in S3', error);
   }
   return { size_bytes, sha256: hash.digest('hex') };
 }

@@ -15,6 +15,7 @@ import {
   nextUnpaidEnd,
   type OfWhom,
 } from '../../storage/due-billing.ts';
+import { nextExportDue } from '../../storage/due-exports.ts';
 import { nextGrantDue } from '../../storage/due-grants.ts';
 import { nextLateUsage } from '../../storage/due-late-usage.ts';
 import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
@@ -22,6 +23,7 @@ import { nextReservationDue } from '../../storage/due-reservations.ts';
 import { nextExpiry, nextSelfFilling } from '../../storage/due-wallets.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { checkAlerts } from '../alerts/check-alerts.ts';
+import { addDueExports } from '../exports/due-exports.ts';
 import { applyAllDueGrants } from '../grants/apply-due-grants.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
 import { pursueDuePayments } from '../payments/due-payments.ts';
@@ -53,6 +55,8 @@ export type DueKind = {
    * change what they were made from, so that they are forgotten.
    */
   readonly plans_in_hand?: 'minds' | 'leaves';
+  /** Others do it, who may take long: the advance of a clock waits for them, however long it is. */
+  readonly is_done_elsewhere?: true;
 };
 
 type DueRun = OfWhom & {
@@ -73,9 +77,10 @@ export type DueReport = {
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
 };
 
-export type DueSettings = { readonly FINALIZATION_DELAY_SECONDS: number };
+export type DueSettings = { readonly FINALIZATION_DELAY_SECONDS: number; readonly EXPORT_DELAY_SECONDS: number };
 
-export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSettings): DueKind[] {
+export function dueKinds(settings: DueSettings): DueKind[] {
+  const delay_seconds = settings.FINALIZATION_DELAY_SECONDS;
   return [
     {
       name: 'bill-due-periods',
@@ -213,6 +218,17 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
         const { alerted, failed } = await checkAlerts(stores, { now, only, onProgress });
         return { done: { alerted }, waiting: [], failed };
       },
+    },
+    {
+      // Files of schedules (docs/rules/exports.md, "Scheduled exports"): behind what the records of that instant are.
+      name: 'add-due-exports',
+      every_seconds: 60,
+      next: (database, scope, from) =>
+        nextExportDue(database, scope, { from, delay_seconds: settings.EXPORT_DELAY_SECONDS }),
+      plans_in_hand: 'leaves',
+      is_done_elsewhere: true,
+      run: (stores, { now, only }) =>
+        addDueExports(stores, { now, only, delay_seconds: settings.EXPORT_DELAY_SECONDS }),
     },
   ];
 }

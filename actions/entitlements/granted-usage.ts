@@ -54,8 +54,8 @@ export async function grantedUsage(stores: Stores, { entitled, reading }: Asked)
 type Of = { readonly reading: Reading; readonly meter: MeterModel };
 
 /** A group, and what it is measured by. */
-type Group = {
-  readonly entry: EntitledFeature;
+type Group = { readonly entry: EntitledFeature } & GroupTerms;
+type GroupTerms = {
   readonly grants: readonly Grants[];
   readonly measure: GrantMeasure;
   /** Of money alone. */
@@ -126,7 +126,15 @@ async function finishedAll(
   const until = isKept ? await untilOf(cut, early, { known, groups, cycle, timezone }) : known;
   if (isKept && until) {
     const counted = event_counts.slice(0, early.portions.length).reduce((sum, count) => sum + count, 0);
-    keep({ ...until, event_count: counted + (known?.event_count ?? 0) });
+    const of: HistoryOf = {
+      groups: groups.map(({ grants, measure, price }) => ({ grants, measure, price })),
+      cycle,
+      timezone,
+    };
+    keep({ ...until, event_count: counted + (known?.event_count ?? 0) }, async (all, at) => {
+      const { made } = await untilOf(at, all, { ...of, known: null });
+      return made;
+    });
   }
   const used: [EntitledFeature, PlacedUsage][] = [];
   for (const [index, { entry, grants: group, measure, price }] of groups.entries()) {
@@ -143,11 +151,14 @@ async function finishedAll(
   return used;
 }
 
+/** What a history goes by, and nothing else: it is kept. */
+type HistoryOf = Omit<At, 'now' | 'groups'> & { readonly groups: readonly GroupTerms[] };
+
 /** `event_count` is of whoever knows it. */
 async function untilOf(
   at: Milliseconds,
   usage: OrderedUsage,
-  { known, groups, cycle, timezone }: Omit<At, 'now'> & { known: Known },
+  { known, groups, cycle, timezone }: HistoryOf & { known: Known },
 ): Promise<Until<readonly HistoryUntil[]>> {
   const made: HistoryUntil[] = [];
   for (const [index, { grants: group, measure, price }] of groups.entries()) {

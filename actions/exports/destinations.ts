@@ -51,21 +51,33 @@ export function directoryIn({ EXPORT_DIRECTORY }: ExportSettings): string {
 
 type Named = Pick<Task, 'id' | 'entity_type' | 'range_start' | 'range_end'>;
 
-/** `prefix/invoice/20260301T000000Z_20260302T000000Z.task_….csv.gz`: whose name it is stays its name, however often it is written. */
-export function fileName(task: Named, { format, compression }: JobConfig): string {
+/** Which part of a file: its number, or any of them; null of one that is not in parts. */
+export type WhichPart = number | '*' | null;
+
+const PART_DIGITS = 4;
+/** So that their names are in their order. */
+export const PARTS_MAX = 10 ** PART_DIGITS - 1;
+
+/**
+ * `prefix/invoice/20260301T000000Z_20260302T000000Z.task_….csv.gz`, or `….task_….part-0001.csv.gz`: whose name it is stays its name, however
+ * often it is written.
+ */
+export function fileName(task: Named, { format, compression }: JobConfig, which: WhichPart): string {
   const range = [task.range_start, task.range_end].map((instant) => compact(instant!)).join('_');
-  return `${range}.${task.id}.${EXTENSIONS[format]}${compression === 'gzip' ? '.gz' : ''}`;
+  const number = typeof which === 'number' ? String(which).padStart(PART_DIGITS, '0') : which;
+  const part = number === null ? '' : `.part-${number}`;
+  return `${range}.${task.id}${part}.${EXTENSIONS[format]}${compression === 'gzip' ? '.gz' : ''}`;
 }
 
 /** In a directory, which all share, below that of the environment. */
 export function keyOf(
   task: Named & Scope,
   { provider_type }: Pick<ConnectionModel, 'provider_type'>,
-  job_config: JobConfig,
+  { job_config, which }: { job_config: JobConfig; which: WhichPart },
 ): string {
   const owner = provider_type === 'directory' ? [task.tenant_id, task.environment_id] : [];
   const folder = [...owner, job_config.key_prefix, task.entity_type.toLowerCase()].filter((part) => part !== '');
-  return [...folder, fileName(task, job_config)].join('/');
+  return [...folder, fileName(task, job_config, which)].join('/');
 }
 
 function compact(instant: string): string {

@@ -1,44 +1,78 @@
 /** The file of an export, and an address of it that is good for a while (docs/rules/exports.md, "The file"). */
-import { notFound } from '../../core/error.ts';
+import { invalid, notFound } from '../../core/error.ts';
 import type { JobConfig } from '../../core/scheduled-task/record.ts';
 import type { Scope } from '../../core/scope.ts';
+import type { Task } from '../../core/task/record.ts';
 import { readBelow } from '../../integrations/export-destinations/directory.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { destinationOf, directoryIn, type ExportSettings, keyOf } from './destinations.ts';
+import { destinationOf, directoryIn, type ExportSettings, fileName, keyOf } from './destinations.ts';
 
-type Asked = { readonly id: string; readonly settings: ExportSettings };
+type Asked = {
+  readonly id: string;
+  /** Of a file in parts; null where none is stated. */
+  readonly part: number | null;
+  readonly settings: ExportSettings;
+};
 type Postgres = Pick<Stores, 'postgres'>;
 
 /** That of S3 itself; null of a file in the directory of the service, which it sends itself. */
 export async function addressOfFile(
   { postgres }: Postgres,
   scope: Scope,
-  { id, settings, seconds }: Asked & { seconds: number },
+  { id, part, settings, seconds }: Asked & { seconds: number },
 ): Promise<string | null> {
   const { task, connection, job_config } = await whereIs(postgres, scope, id);
-  return destinationOf(connection, job_config, settings).linkTo(keyOf(task, connection, job_config), seconds);
+  const which = partOf(task, part);
+  const key = keyOf(task, connection, { job_config, which });
+  return destinationOf(connection, job_config, settings).linkTo(key, seconds);
 }
 
-export async function openFile(stores: Postgres, scope: Scope, { id, settings }: Asked) {
-  const file = await directoryFileOf(stores, scope, { id, directory: directoryIn(settings) });
-  if (file === null) throw notFound('file of task', id);
-  return { ...file, name: file.task.file_name! };
+/** 404 where it was written elsewhere. */
+export async function openFile({ postgres }: Postgres, scope: Scope, { id, part, settings }: Asked) {
+  const { task, connection, job_config } = await whereIs(postgres, scope, id);
+  if (connection.provider_type !== 'directory') throw notFound('file of task', id);
+  const which = partOf(task, part);
+  const file = await readBelow(directoryIn(settings), keyOf(task, connection, { job_config, which }));
+  return { ...file, job_config, name: fileName(task, job_config, which) };
 }
 
-export type DirectoryFile = Awaited<ReturnType<typeof readBelow>> & Pick<Place, 'task' | 'job_config'>;
+/** Which of several must be stated: one of them would be taken for all. */
+function partOf({ id, files }: TaskModel, part: number | null): number | null {
+  if (files === null) {
+    if (part !== null) throw invalid('part', 'the file is not in parts');
+    return null;
+  }
+  if (part === null && files.length > 1)
+    throw invalid('part', `is required: the file is in ${files.length} parts`, { files: files.length });
+  if (part !== null && part > files.length) throw notFound(`part ${part} of the file of task`, id);
+  return part ?? 1;
+}
 
-/** Null where the file was written elsewhere. */
-export async function directoryFileOf(
+export type StoredFile = Pick<Task, 'size_bytes' | 'sha256' | 'file_name'> & {
+  readonly is_in_directory: boolean;
+  read(signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
+};
+
+/** The file of a task, or its parts, with what was told of each when it was written. */
+export async function storedFiles(
   { postgres }: Postgres,
   scope: Scope,
-  { id, directory }: { id: string; directory: string },
-): Promise<DirectoryFile | null> {
+  { id, settings }: Pick<Asked, 'id' | 'settings'>,
+): Promise<StoredFile[]> {
   const { task, connection, job_config } = await whereIs(postgres, scope, id);
-  if (connection.provider_type !== 'directory') return null;
-  return { ...(await readBelow(directory, keyOf(task, connection, job_config))), task, job_config };
+  const { file_name, size_bytes, sha256 } = task;
+  return (task.files ?? [{ part: null, file_name, size_bytes, sha256 }]).map(({ part, ...told }) => ({
+    ...told,
+    is_in_directory: connection.provider_type === 'directory',
+    read: async (signal) =>
+      destinationOf(connection, job_config, settings).read(
+        keyOf(task, connection, { job_config, which: part }),
+        signal,
+      ),
+  }));
 }
 
 type Place = { task: TaskModel; connection: ConnectionModel; job_config: JobConfig };

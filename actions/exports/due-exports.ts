@@ -5,8 +5,11 @@
 import { SYSTEM_USER } from '../../core/audit/record.ts';
 import { intervalAfter } from '../../core/scheduled-task/interval.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
-import { type DueTask, dueScheduledTasks, moveOn, ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Due, OfWhom } from '../../storage/due-billing.ts';
+import { dueScheduledTasks } from '../../storage/due-exports.ts';
+import { moveOn, ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
+import { TestClockModel } from '../../storage/models/test-clock.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
 import { addExport } from './scheduled-tasks.ts';
 
 type Report = { done: { exports: number }; waiting: string[]; failed: { id: string; error: unknown }[] };
@@ -17,13 +20,13 @@ const RANGES_AT_ONCE = 24;
 
 export async function addDueExports(
   { postgres }: Pick<Stores, 'postgres'>,
-  { now, delay_seconds }: { now: Date; delay_seconds: number },
+  { now, delay_seconds, only }: OfWhom & { now: Date; delay_seconds: number },
 ): Promise<Report> {
   const over_at = new Date(now.getTime() - delay_seconds * 1_000);
   const report: Report = { done: { exports: 0 }, waiting: [], failed: [] };
-  for (const due of await dueScheduledTasks(postgres, over_at, TASKS_AT_ONCE)) {
+  for (const due of await dueScheduledTasks(postgres, { over_at, limit: TASKS_AT_ONCE, only, left: [] })) {
     try {
-      const added = await addRanges({ postgres }, due, { now, over_at });
+      const added = await addRanges({ postgres }, due, { now, over_at, only });
       report.done.exports += added;
       if (added === RANGES_AT_ONCE) report.waiting.push(due.id);
     } catch (error) {
@@ -36,11 +39,12 @@ export async function addDueExports(
 /** Whoever holds the row decides; who comes after it finds the next range. */
 function addRanges(
   { postgres }: Pick<Stores, 'postgres'>,
-  { id, ...scope }: DueTask,
-  { now, over_at }: { now: Date; over_at: Date },
+  { id, ...scope }: Due,
+  { now, over_at, only }: OfWhom & { now: Date; over_at: Date },
 ): Promise<number> {
   return postgres.transaction(async (database) => {
     const scheduled = await ScheduledTaskModel.fetch(scope, id, { database, lock: true });
+    if (!only && (await hasClock(database, scheduled))) return 0;
     const author = { user_id: SYSTEM_USER, now };
     let next = { start: instantOf(scheduled.next_start), end: instantOf(scheduled.next_end) };
     let added = 0;
@@ -55,4 +59,10 @@ function addRanges(
       await moveOn(database, scheduled, { next_start: formatMs(next.start), next_end: formatMs(next.end) });
     return added;
   });
+}
+
+/** One that was made since it was asked what is due: from then on the environment does not go by the machine's. */
+async function hasClock(database: Transaction, scope: ScheduledTaskModel): Promise<boolean> {
+  const clocks = await TestClockModel.in(scope, database).select('id').limit(1);
+  return clocks.length > 0;
 }

@@ -3,11 +3,13 @@ import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import type { Cell, ColumnHead } from '../../core/export/column.ts';
+import { csvHead, csvLine } from '../../core/export/csv.ts';
 import type { Compression, ExportFormat } from '../../core/export/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { csvFile } from '../../integrations/export-files/csv.ts';
 import { parquetFile } from '../../integrations/export-files/parquet.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { CutRecords } from './cut-records.ts';
 import type { ExportAsked, ExportKind } from './export-kind.ts';
 
 export type FileAsked = ExportAsked & {
@@ -29,6 +31,52 @@ type FileWriter = (columns: readonly ColumnHead[], batches: Batches) => AsyncIte
 const WRITERS: Readonly<Record<ExportFormat, FileWriter>> = { CSV: csvFile, PARQUET: parquetFile };
 
 export function exportFile(stores: Stores, scope: Scope, kind: ExportKind, asked: FileAsked): ExportFile {
+  return fileOf(kind.heads(asked.fields), kind.cells(stores, scope, asked), asked);
+}
+
+/** The same records in files that are no longer than so many bytes before they are packed: each with a head, and at least one record. The next begins when all bytes of the one before it were taken. */
+export async function* exportFiles(
+  stores: Stores,
+  scope: Scope,
+  kind: ExportKind,
+  { bytes_max, ...asked }: FileAsked & { bytes_max: number },
+): AsyncGenerator<ExportFile> {
+  const heads = kind.heads(asked.fields);
+  const cut = new CutRecords(kind.cells(stores, scope, asked), { bytes_max, ...LENGTHS[asked.format](heads) });
+  try {
+    do yield fileOf(heads, cut.next(), asked);
+    while (!cut.isOver);
+  } finally {
+    await cut.end();
+  }
+}
+
+const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
+
+type Lengths = { readonly head: number; of(cells: readonly Cell[]): number };
+
+/** Exactly, of CSV with a mark; of Parquet what its cells come to before they are encoded. */
+const LENGTHS: Readonly<Record<ExportFormat, (heads: readonly ColumnHead[]) => Lengths>> = {
+  CSV: (heads) => ({
+    head: BYTE_ORDER_MARK.length + Buffer.byteLength(csvHead(heads)),
+    of: (cells) => Buffer.byteLength(csvLine(heads, cells)),
+  }),
+  PARQUET: () => ({
+    head: 0,
+    of: (cells) => cells.reduce<number>((sum, cell) => sum + VALUE_BYTES + textBytes(cell), 0),
+  }),
+};
+const VALUE_BYTES = 8;
+
+function textBytes(cell: Cell): number {
+  return typeof cell === 'string' ? Buffer.byteLength(cell) : 0;
+}
+
+function fileOf(
+  heads: readonly ColumnHead[],
+  batches: Batches,
+  asked: Pick<FileAsked, 'format' | 'compression' | 'bom'>,
+): ExportFile {
   const digest = createHash('sha256');
   let [records, size_bytes] = [0, 0];
   async function* counted(batches: Batches): AsyncGenerator<readonly Cell[][]> {
@@ -44,13 +92,11 @@ export function exportFile(stores: Stores, scope: Scope, kind: ExportKind, asked
       yield piece;
     }
   }
-  const written = WRITERS[asked.format](kind.heads(asked.fields), counted(kind.cells(stores, scope, asked)));
+  const written = WRITERS[asked.format](heads, counted(batches));
   const plain = asked.bom ? marked(written) : written;
   const bytes = digested(asked.compression === 'gzip' ? gzipped(plain) : plain);
   return { bytes, total: () => ({ records, size_bytes, sha256: digest.digest('hex') }) };
 }
-
-const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
 
 async function* marked(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   yield BYTE_ORDER_MARK;

@@ -22,6 +22,11 @@ export type ExportAsked = {
 /** By what a record names whom it is about. */
 export type Keys<Row> = { readonly [Which in keyof Subjects]?: (row: Row) => string | null };
 
+/** What one must be allowed to read to have it exported: also whom columns of metadata are about. */
+export function readsOf(kind: Pick<ExportKind, 'reads'>, fields: readonly MetadataField[]): readonly Entity[] {
+  return [...new Set<Entity>([...kind.reads, ...fields.map(({ entity_type }) => entity_type)])];
+}
+
 type Parts<Row> = {
   /** What of the environment one must be allowed to read. */
   readonly reads: readonly Entity[];

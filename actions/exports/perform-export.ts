@@ -4,50 +4,62 @@
  * (docs/rules/exports.md, "Whole or not there").
  */
 import { FarthingError, notAllowed, unavailable } from '../../core/error.ts';
-import { CONTENT_TYPES } from '../../core/export/record.ts';
 import { moveTask } from '../../core/task/record.ts';
 import { type Microseconds, parseEventTime, usOf } from '../../core/time/instant.ts';
-import type { WrittenFile } from '../../integrations/export-destinations/destination.ts';
+import { mayPass } from '../../core/workflow/record.ts';
 import type { CutParts } from '../../storage/exports/cuts.ts';
+import { forgetParts } from '../../storage/exports/parts.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { freshness } from '../../storage/usage/usage.ts';
-import { type Attempt, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
+import { type Attempt, completeRun, goOnAs, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
 import { cutOf } from './cut.ts';
 import { destinationOf, type ExportSettings, fileName, keyOf } from './destinations.ts';
-import { type ExportFile, exportFile } from './export-file.ts';
-import type { ExportKind } from './export-kind.ts';
+import { exportFile, type FileAsked } from './export-file.ts';
 import { EXPORT_KINDS } from './kinds.ts';
+import { SLOW_EXPORT_TASK } from './scheduled-tasks.ts';
+import { contentType, type Writing, type Written, writeInParts } from './write-in-parts.ts';
 
 type Outcome = 'completed' | 'failed';
-type Performing = Attempt & { readonly settings: ExportSettings };
+type Performing = Attempt & {
+  readonly settings: ExportSettings;
+  /** Ends its turn among the others, which wait for its place; null where it has as long as it takes. */
+  readonly turn: AbortSignal | null;
+};
 
-export function tryExport(stores: Stores, place: RunPlace, how: Performing): Promise<Outcome> {
-  return tryRun(stores, place, how, () => performOnce(stores, place, how));
+/** `overtaken`: it goes on in another job. */
+export async function tryExport(stores: Stores, place: RunPlace, how: Performing): Promise<Outcome | 'overtaken'> {
+  let isElsewhere = false;
+  const outcome = await tryRun(stores, place, how, async () => {
+    try {
+      return await performOnce(stores, place, how);
+    } catch (error) {
+      if (!how.turn?.aborted || !mayPass(error)) throw error;
+      await goOnAs(stores, place, { task: SLOW_EXPORT_TASK, why: TAKES_LONG, now: how.clock() });
+      isElsewhere = true;
+      return 'completed';
+    }
+  });
+  return isElsewhere ? 'overtaken' : outcome;
 }
+
+const TAKES_LONG = 'it takes long, and is begun anew where it keeps no other waiting';
 
 async function performOnce(stores: Stores, place: RunPlace, how: Performing): Promise<Outcome> {
   const begun = await begin(stores, place, how);
   if ('ended' in begun) return begun.ended;
   const { task, scheduled, connection } = begun;
   await checkCounted(stores, task, how);
-  const cut = await cutOf(stores, task);
+  const asked = askedOf({ ...begun, cut: await cutOf(stores, task) }, how);
   const destination = destinationOf(connection, scheduled.job_config, how.settings);
-  const file = fileOf(stores, { ...begun, cut }, how);
-  const { format, compression } = scheduled.job_config;
-  const key = keyOf(task, connection, scheduled.job_config);
-  const written = await destination.write({
-    key,
-    content_type: compression === 'gzip' ? 'application/gzip' : CONTENT_TYPES[format],
-    bytes: file.bytes,
-    signal: how.signal,
-    begun: task.upload_id,
-    onBegin: (upload_id) => keepUpload(stores, task, { upload_id, now: how.clock() }),
-  });
+  const writing = { ...begun, asked, destination };
+  const written = await (scheduled.job_config.max_file_size_mb === null
+    ? writeWhole(stores, writing, how)
+    : writeInParts(stores, writing, how));
   try {
-    return await finish(stores, place, { ...begun, ...how, file, written });
+    return await finish(stores, place, { ...how, written });
   } catch (error) {
     await written.discard();
     throw error;
@@ -89,14 +101,9 @@ function microseconds(instant: string): Microseconds {
   return us;
 }
 
-function fileOf(
-  stores: Stores,
-  { task, scheduled, cut }: Begun & { cut: CutParts | null },
-  { clock, signal }: Attempt,
-): ExportFile {
-  const kind: ExportKind = EXPORT_KINDS[scheduled.entity_type];
-  const { format, compression, export_metadata_fields: fields } = scheduled.job_config;
-  return exportFile(stores, task, kind, {
+function askedOf({ task, scheduled, cut }: Begun & { cut: CutParts | null }, { clock, signal }: Attempt): FileAsked {
+  const { format, compression, bom, export_metadata_fields: fields } = scheduled.job_config;
+  return {
     start_us: microseconds(task.range_start!),
     end_us: microseconds(task.range_end!),
     now: clock(),
@@ -104,8 +111,25 @@ function fileOf(
     cut,
     format,
     compression,
+    bom,
     signal,
+  };
+}
+
+async function writeWhole(stores: Stores, { task, asked, ...writing }: Writing, how: Attempt): Promise<Written> {
+  const { scheduled, connection, destination } = writing;
+  const { job_config } = scheduled;
+  const file = exportFile(stores, task, EXPORT_KINDS[scheduled.entity_type], asked);
+  const { url, commit, discard } = await destination.write({
+    key: keyOf(task, connection, { job_config, which: null }),
+    content_type: contentType(job_config),
+    bytes: file.bytes,
+    signal: how.signal,
+    begun: task.upload_id,
+    onBegin: (upload_id) => keepUpload(stores, task, { upload_id, now: how.clock() }),
   });
+  const told = { ...file.total(), file_url: url, file_name: fileName(task, job_config, null), files: null };
+  return { told, discard, commit };
 }
 
 /** Whoever goes on after this process takes away what it has left. */
@@ -120,25 +144,26 @@ async function keepUpload(
   });
 }
 
-type Finishing = Begun & Attempt & { file: ExportFile; written: WrittenFile };
+type Finishing = Attempt & { written: Written };
 
 async function finish(
   { postgres }: Stores,
   place: RunPlace,
-  { task: { id }, scheduled, file, written, clock }: Finishing,
+  { written: { told, ...written }, clock }: Finishing,
 ): Promise<Outcome> {
-  const { records, size_bytes, sha256 } = file.total();
+  const { records, ...file } = told;
+  const { size_bytes, sha256 } = file;
   return postgres.transaction(async (database) => {
-    const { ended } = await holdRun(database, place);
-    const task = await TaskModel.fetch(place, id, { database, lock: true });
+    const { run, ended } = await holdRun(database, place);
+    const task = await TaskModel.fetch(place, run.entity_id, { database, lock: true });
     if (ended || task.task_status !== 'PROCESSING') throw notAllowed(`the task is ${task.task_status} meanwhile`);
     // From here on it is there. Who dies before the transaction has ended leaves a whole file, which another try puts the same name on.
     await written.commit();
     const counts = { total_records: records, processed_records: records, successful_records: records };
-    const named = { file_url: written.url, file_name: fileName(task, scheduled.job_config), size_bytes, sha256 };
+    await forgetParts(database, task);
     const done = moveTask(task, 'COMPLETED', { now: clock() });
     const by = { user_id: task.updated_by, now: clock() };
-    await TaskModel.change(task, { ...done, ...counts, ...named, upload_id: null }, { by, database });
-    return completeRun(database, place, { result: { task_id: id, records, size_bytes, sha256 }, now: clock() });
+    await TaskModel.change(task, { ...done, ...counts, ...file, upload_id: null }, { by, database });
+    return completeRun(database, place, { result: { task_id: task.id, records, size_bytes, sha256 }, now: clock() });
   });
 }

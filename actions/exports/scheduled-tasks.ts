@@ -3,7 +3,6 @@ import type { Entity } from '../../core/access/role.ts';
 import { notAllowed } from '../../core/error.ts';
 import { checkMetadataFields } from '../../core/export/metadata-field.ts';
 import { checkExportRange, type ExportRange } from '../../core/export/range.ts';
-import type { ExportEntityType } from '../../core/export/record.ts';
 import { intervalAt, lastWhole } from '../../core/scheduled-task/interval.ts';
 import { checkScheduledTask, type ScheduledTask } from '../../core/scheduled-task/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -17,7 +16,7 @@ import { TaskModel } from '../../storage/models/task.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { addRun } from '../workflows/run.ts';
-import type { ExportKind } from './export-kind.ts';
+import { type ExportKind, readsOf } from './export-kind.ts';
 import { EXPORT_KINDS } from './kinds.ts';
 
 type Postgres = Pick<Stores, 'postgres'>;
@@ -26,11 +25,15 @@ export type NewScheduledTask = Pick<
   'connection_id' | 'entity_type' | 'interval' | 'enabled' | 'job_config'
 >;
 
+type Scheduled = Pick<ScheduledTask, 'entity_type' | 'job_config'>;
+
 export const EXPORT_TASK = 'export';
+/** Of those that have had their turn. */
+export const SLOW_EXPORT_TASK = 'slow-export';
 
 /** What one must be allowed to read to have it exported. */
-export function readsOf(entity_type: ExportEntityType): readonly Entity[] {
-  return EXPORT_KINDS[entity_type].reads;
+export function readsOfSchedule({ entity_type, job_config }: Scheduled): readonly Entity[] {
+  return readsOf(EXPORT_KINDS[entity_type], job_config.export_metadata_fields);
 }
 
 export async function createScheduledTask(

@@ -7,6 +7,7 @@ import type { Period } from '../../core/time/period.ts';
 import type { WindowSize } from '../../core/time/window.ts';
 import { clockOf } from '../../storage/environment-clock.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
+import { THRESHOLD_TASK } from '../../storage/progress/threshold-arrivals.ts';
 import {
   type CurrencyRevenue,
   type CustomerRevenue,
@@ -19,6 +20,10 @@ import {
 } from '../../storage/revenue/dashboard.ts';
 import { firstMissingAt } from '../../storage/revenue/outbox.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { dueKinds } from '../billing/due-kinds.ts';
+import { SYNC_TASK } from '../catalogue/sync-plan.ts';
+import { COMPUTE_TASK } from '../invoices/compute-later.ts';
+import { FINALIZE_TASK } from '../invoices/finalize-later.ts';
 
 export type DashboardAsked = {
   readonly range: Period;
@@ -72,9 +77,19 @@ export async function revenueTrend(stores: Stores, scope: Scope, asked: TrendAsk
   return { ...(await trendOf(stores, scope, asked)), as_of };
 }
 
+/** Whatever is due, and what requests have asked for of invoices and subscriptions. */
+const STAMPING_JOBS = [
+  ...dueKinds({ FINALIZATION_DELAY_SECONDS: 0, EXPORT_DELAY_SECONDS: 0 }).map(({ name }) => name),
+  COMPUTE_TASK,
+  FINALIZE_TASK,
+  THRESHOLD_TASK,
+  SYNC_TASK,
+];
+
 /** To be asked before the rows are read: the answer is at least as fresh as it says. */
 async function knownBefore({ postgres }: Stores, scope: Scope, now: Date): Promise<Milliseconds> {
-  const missing = await firstMissingAt(postgres, scope, await clockOf(postgres, scope));
+  const clock = await clockOf(postgres, scope);
+  const missing = await firstMissingAt(postgres, scope, { clock, jobs: STAMPING_JOBS });
   return Math.min(missing ?? now.getTime(), now.getTime());
 }
 

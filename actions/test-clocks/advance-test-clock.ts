@@ -32,6 +32,8 @@ export async function tryAdvance(
 /** Where somebody else holds what is due, or its usage is not complete yet. */
 const AGAIN_MS = 20;
 const IDLE_MAX = 500;
+/** Where others do what is due, it is looked less and less often whether they have. */
+const ELSEWHERE_MS_MAX = 500;
 
 /** What an advance fills: years of it in a minute, which is as often as the database looks at it by itself (docs/decisions/0029-ten-years.md). */
 const FILLED = ['invoices', 'invoice_line_items', 'system_events', 'audit_entries', 'subscriptions'];
@@ -154,9 +156,12 @@ class Advance {
 
   async #waitABit(kinds: readonly DueKind[], at: Milliseconds): Promise<void> {
     const { signal } = this.#attempt;
-    if (++this.#idle > IDLE_MAX)
+    this.#idle++;
+    const isElsewhere = kinds.some(({ is_done_elsewhere }) => is_done_elsewhere);
+    if (this.#idle > IDLE_MAX && !isElsewhere)
       throw new FarthingError('internal_error', `${namesOf(kinds)} at ${formatMs(at)}: nothing of it can be done`);
-    await wait(AGAIN_MS, undefined, { signal });
+    const pause_ms = isElsewhere ? Math.min(AGAIN_MS * this.#idle, ELSEWHERE_MS_MAX) : AGAIN_MS;
+    await wait(pause_ms, undefined, { signal });
   }
 
   async #arrive(): Promise<'completed' | 'failed'> {

@@ -3,13 +3,16 @@
  * what was begun at the machine's instants would be years late or early by the clock.
  */
 import { notAllowed } from '../../core/error.ts';
+import { intervalAt } from '../../core/scheduled-task/interval.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { checkMayHaveClock, NO_PROGRESS, type TestClock } from '../../core/test-clock/record.ts';
+import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { forgetClocks } from '../../storage/environment-clock.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PriceModel } from '../../storage/models/price.ts';
+import { hasFiles, moveOn, ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -27,6 +30,7 @@ export async function createTestClock(
     checkMayHaveClock(await EnvironmentModel.fetch(tenant_id, environment_id, { database: transaction, lock: true }));
     await checkNothingBilled(transaction, scope);
     await sellFromThen(transaction, scope, { wanted, author });
+    await exportFromThen(transaction, scope, wanted);
     const record = {
       ...wanted,
       id: newId('test_clock', author.now.getTime()),
@@ -56,6 +60,15 @@ async function sellFromThen(
     .where((open) => void open.whereNull('end_date').orWhere('end_date', '>', frozen_time))
     .forUpdate();
   await PriceModel.changeAll(scope, { records, changes: { start_date: frozen_time } }, { by: author, database });
+}
+
+/** A schedule that has no file yet begins with the interval in which the clock stands; of any other the next file follows the last. */
+async function exportFromThen(database: Transaction, scope: Scope, { frozen_time }: WantedClock): Promise<void> {
+  for (const scheduled of await ScheduledTaskModel.in(scope, database).orderBy('id').forUpdate()) {
+    if (await hasFiles(database, scheduled)) continue;
+    const { start, end } = intervalAt(scheduled.interval, instantOf(frozen_time));
+    await moveOn(database, scheduled, { next_start: formatMs(start), next_end: formatMs(end) });
+  }
 }
 
 async function checkNothingBilled(database: Transaction, scope: Scope): Promise<void> {

@@ -46,11 +46,31 @@ export async function addRun(
   };
   const options = conflict === undefined ? { database: transaction } : { database: transaction, conflict };
   const run = await WorkflowRunModel.add(scope, fields, options);
-  const { tenant_id, environment_id } = scope;
+  await addJobOf(transaction, run, task);
+  return run;
+}
+
+async function addJobOf(transaction: Transaction, run: WorkflowRunModel, task: string): Promise<void> {
+  const { tenant_id, environment_id } = run;
   const payload: RunPlace = { tenant_id, environment_id, workflow_id: run.id };
   const job = { task, payload, key: run.run_id, queue: `${task}:${tenant_id}` };
   await addJob(transaction, { ...job, max_attempts: ATTEMPTS });
-  return run;
+}
+
+/** It is done by another job from now on, which takes the place of the one that runs. */
+export async function goOnAs(
+  { postgres }: Stores,
+  place: RunPlace,
+  { task, why, now }: { task: string; why: string; now: Date },
+): Promise<void> {
+  await postgres.transaction(async (transaction) => {
+    const { run, ended } = await holdRun(transaction, place);
+    if (ended) return;
+    await WorkflowRunModel.in(place, transaction)
+      .where({ id: run.id })
+      .patch({ task_queue: task, error: { code: 'timeout', message: why }, updated_at: now.toISOString() });
+    await addJobOf(transaction, run, task);
+  });
 }
 
 export type Attempt = { readonly attempt: number; readonly is_last: boolean; readonly clock: () => Date } & Bound;

@@ -44,7 +44,7 @@ export const alertRoutes: Route[] = [
     operation_id: 'queryAlertLog',
     summary: 'Search the log of alerts',
     description:
-      'One for each change of state: of the credits of a wallet, of what a subscription costs. Newest first unless `sort` is stated.',
+      'One for each change of state: of the credits of a wallet, of what a subscription costs, of what has been used of a grant. Newest first unless `sort` is stated.',
     tag,
     access: 'alert_settings:read',
     body: AlertLogFilter,
@@ -55,7 +55,7 @@ export const alertRoutes: Route[] = [
   settings.create({
     summary: 'Watch what a subscription, a line item of it or a group of its lines costs',
     description:
-      'In the running period, by what `/subscriptions/usage` says. 409 where there is one of the same already. Wallets and features have alert settings of their own.',
+      'In the running period, by what `/subscriptions/usage` says. 409 where there is one of the same already. Wallets, features and entitlements have alert settings of their own.',
     body: CreateAlertSetting,
     handle: ({ body }, context) =>
       createAlertSetting(context.services, context.scope, { stated: body, author: authorOf(context) }),

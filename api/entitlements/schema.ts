@@ -35,6 +35,7 @@ const values = {
     shape.grant_allocation_behavior,
   ),
   aggregation_mode: described(orNull(shape.aggregation_mode.unwrap()), shape.aggregation_mode),
+  alert_settings: described(orNull(shape.alert_settings.unwrap()), shape.alert_settings),
 };
 
 export const CreateEntitlement = z
@@ -123,6 +124,7 @@ export const UpdateEntitlement = z
     grant_duration_unit: cleared(shape.grant_duration_unit).optional(),
     grant_allocation_behavior: cleared(shape.grant_allocation_behavior).optional(),
     aggregation_mode: cleared(shape.aggregation_mode).optional(),
+    alert_settings: cleared(shape.alert_settings).optional(),
   })
   .meta({ id: 'UpdateEntitlementRequest', example: { usage_limit: 2000, is_soft_limit: true } });
 type UpdateEntitlement = z.output<typeof UpdateEntitlement>;

@@ -1,10 +1,11 @@
 /** The files of exports that a task has written: an address that is good for a while, and what it opens. */
 import { z } from 'zod';
 import { addressOfFile, openFile } from '../../actions/exports/download.ts';
-import { readsOf } from '../../actions/exports/scheduled-tasks.ts';
+import { readsOfSchedule } from '../../actions/exports/scheduled-tasks.ts';
 import { requireRead } from '../../core/access/role.ts';
-import { CONTENT_TYPES, EXPORT_ENTITY_TYPES } from '../../core/export/record.ts';
+import { CONTENT_TYPES } from '../../core/export/record.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
+import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import { claimOf, makeLink } from '../http/link.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
@@ -24,15 +25,21 @@ export const downloadRoutes: Route[] = [
     tag: 'Tasks',
     access: 'task:read',
     params: idParams,
+    query: z.object({
+      part: z.coerce.number().int().min(1).optional().meta({
+        description: 'Of a file in several parts (`files` of the task): which one, from 1.',
+        example: 1,
+      }),
+    }),
     success: 200,
     answer: z
       .object({ download_url: z.string().meta({ description: 'Where the file is for a quarter of an hour.' }) })
       .meta({ id: 'TaskDownloadResponse' }),
-    handle: async ({ params: { id } }, context) => {
+    handle: async ({ params: { id }, query: { part = null } }, context) => {
       const { services, scope } = context;
-      requireReads(await TaskModel.fetch(scope, id, { database: services.postgres }), context);
-      const asked = { id, settings: services.config, seconds: LINK_SECONDS };
-      return { download_url: (await addressOfFile(services, scope, asked)) ?? (await ownAddress(id, context)) };
+      await requireReads(await TaskModel.fetch(scope, id, { database: services.postgres }), context);
+      const asked = { id, part, settings: services.config, seconds: LINK_SECONDS };
+      return { download_url: (await addressOfFile(services, scope, asked)) ?? (await ownAddress(asked, context)) };
     },
   }),
   route({
@@ -49,9 +56,13 @@ export const downloadRoutes: Route[] = [
     file_type: 'text/csv',
     handle: async ({ params }, context) => {
       const { services, received_at, request_id } = context;
-      const { id, ...scope } = await claimOf(services, params.token, { subject: SUBJECT, now: received_at });
+      const {
+        id,
+        part = null,
+        ...scope
+      } = await claimOf(services, params.token, { subject: SUBJECT, now: received_at });
       const file = await onBehalfOf({ scope, user_id: '', secret_id: null, request_id }, () =>
-        openFile(services, scope, { id, settings: services.config }),
+        openFile(services, scope, { id, part, settings: services.config }),
       );
       const { format, compression } = file.job_config;
       const type = compression === 'gzip' ? 'application/gzip' : CONTENT_TYPES[format];
@@ -62,15 +73,19 @@ export const downloadRoutes: Route[] = [
 ];
 
 /** Who may not read the records may not read them in a file. */
-function requireReads({ task_type, entity_type }: TaskModel, { principal }: Context): void {
+async function requireReads({ task_type, scheduled_task_id }: TaskModel, context: Context): Promise<void> {
   if (task_type !== 'EXPORT') return;
-  const exported = EXPORT_ENTITY_TYPES.find((one) => one.toUpperCase() === entity_type);
-  if (exported) for (const entity of readsOf(exported)) requireRead(principal, entity, `an export of ${exported}`);
+  const { principal, scope, services } = context;
+  const scheduled = await ScheduledTaskModel.fetch(scope, scheduled_task_id ?? '', { database: services.postgres });
+  for (const entity of readsOfSchedule(scheduled))
+    requireRead(principal, entity, `an export of ${scheduled.entity_type}`);
 }
 
-async function ownAddress(id: string, { services, scope, received_at, request }: Context): Promise<string> {
+type OwnFile = { readonly id: string; readonly part: number | null };
+
+async function ownAddress({ id, part }: OwnFile, { services, scope, received_at, request }: Context): Promise<string> {
   const { tenant_id, environment_id } = scope;
-  const claim = { subject: SUBJECT, tenant_id, environment_id, id };
+  const claim = { subject: SUBJECT, tenant_id, environment_id, id, part: part ?? undefined };
   const token = await makeLink(services, claim, { seconds: LINK_SECONDS, now: received_at });
   return `${request.protocol}://${request.get('host')}${request.baseUrl}/exports/files/${token}`;
 }

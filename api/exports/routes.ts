@@ -1,7 +1,7 @@
 /** Exports on demand: the file is the answer. */
 import { Readable } from 'node:stream';
 import { exportFile } from '../../actions/exports/export-file.ts';
-import type { ExportKind } from '../../actions/exports/export-kind.ts';
+import { type ExportKind, readsOf } from '../../actions/exports/export-kind.ts';
 import { EXPORT_KINDS } from '../../actions/exports/kinds.ts';
 import { requireRead } from '../../core/access/role.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
@@ -31,19 +31,20 @@ export const exportFileRoutes: Route[] = [
     file_type: 'text/csv',
     handle: ({ params, query }, context) => {
       const kind: ExportKind = EXPORT_KINDS[params.entity_type];
-      for (const entity of kind.reads) requireRead(context.principal, entity, `an export of ${params.entity_type}`);
-      return inTurn(context.scope.tenant_id, () => answerFile({ kind, name: params.entity_type, query }, context));
+      const asked = { kind, name: params.entity_type, query, fields: fieldsOf(query, kind) };
+      for (const entity of readsOf(kind, asked.fields))
+        requireRead(context.principal, entity, `an export of ${asked.name}`);
+      return inTurn(context.scope.tenant_id, () => answerFile(asked, context));
     },
   }),
 ];
 
-type Asked = { kind: ExportKind; name: string; query: ExportFileQuery };
+type Asked = { kind: ExportKind; name: string; query: ExportFileQuery; fields: readonly MetadataField[] };
 
-async function answerFile({ kind, name, query }: Asked, context: Context): Promise<void> {
+async function answerFile({ kind, name, query, fields }: Asked, context: Context): Promise<void> {
   const { services, scope, now, response } = context;
   const range = { start_us: query.start_time, end_us: query.end_time ?? usOf(now.getTime()) };
   checkExportRange(range, usOf(now.getTime()));
-  const fields = fieldsOf(query, kind);
   const as_of = await freshness(services, scope, now.getTime());
   await withBounds(context, async ({ signal }) => {
     const { format, compression } = query;

@@ -10,10 +10,17 @@ export type LinkClaim = {
   readonly tenant_id: string;
   readonly environment_id: string;
   readonly id: string;
+  /** Where what it opens is in several. */
+  readonly part?: number | undefined;
 };
 
 const ALGORITHM = 'HS256';
-const Payload = z.object({ tenant_id: z.string().min(1), environment_id: z.string().min(1), id: z.string().min(1) });
+const Payload = z.object({
+  tenant_id: z.string().min(1),
+  environment_id: z.string().min(1),
+  id: z.string().min(1),
+  part: z.int().optional(),
+});
 
 export async function makeLink(
   signing: Signing,

@@ -3,13 +3,13 @@ import {
   archiveScheduledTask,
   createScheduledTask,
   enableScheduledTask,
-  readsOf,
+  readsOfSchedule,
   runNow,
 } from '../../actions/exports/scheduled-tasks.ts';
 import { requireRead } from '../../core/access/role.ts';
 import { invalid } from '../../core/error.ts';
 import type { ExportRange } from '../../core/export/range.ts';
-import type { ExportEntityType } from '../../core/export/record.ts';
+import type { ScheduledTask } from '../../core/scheduled-task/record.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
@@ -46,11 +46,10 @@ export const scheduledTaskRoutes: Route[] = [
       again: (done, _input, { scope, services }) =>
         ScheduledTaskModel.fetch(scope, done.made('scheduled_task'), { database: services.postgres }),
     },
-    handle: ({ body: { job_config, ...body } }, context) => {
-      requireReads(body.entity_type, context);
-      const { max_file_size_mb: _, ...config } = job_config;
+    handle: ({ body }, context) => {
+      requireReads(body, context);
       return createScheduledTask(context.services, context.scope, {
-        fields: { ...body, job_config: config },
+        fields: body,
         author: authorOf(context),
         may_be_private: context.services.config.EXPORT_ALLOW_PRIVATE_ADDRESSES,
       });
@@ -147,13 +146,16 @@ export const scheduledTaskRoutes: Route[] = [
   }),
 ];
 
-function requireReads(entity_type: ExportEntityType, { principal }: Context): void {
-  for (const entity of readsOf(entity_type)) requireRead(principal, entity, `an export of ${entity_type}`);
+type Scheduled = Pick<ScheduledTask, 'entity_type' | 'job_config'>;
+
+function requireReads(scheduled: Scheduled, { principal }: Context): void {
+  for (const entity of readsOfSchedule(scheduled))
+    requireRead(principal, entity, `an export of ${scheduled.entity_type}`);
 }
 
 async function requireReadsOf(id: string, context: Context): Promise<void> {
   const { scope, services } = context;
-  requireReads((await ScheduledTaskModel.fetch(scope, id, { database: services.postgres })).entity_type, context);
+  requireReads(await ScheduledTaskModel.fetch(scope, id, { database: services.postgres }), context);
 }
 
 type Asked = { start_time: number | null; end_time: number | null } | undefined;

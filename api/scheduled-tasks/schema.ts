@@ -1,6 +1,5 @@
 /** Requests and answers of scheduled tasks. */
 import { z } from 'zod';
-import { withoutEffect } from '../../core/record.ts';
 import { jobConfig, scheduledTaskShape } from '../../core/scheduled-task/record.ts';
 import { instantUs } from '../events/asked.ts';
 import { BASE_COLUMNS, flag, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
@@ -23,9 +22,7 @@ export const CreateScheduledTask = z
       .boolean()
       .default(true)
       .meta({ description: 'Whether files are written by themselves; true when absent.' }),
-    job_config: jobConfig
-      .extend({ max_file_size_mb: withoutEffect })
-      .meta({ id: 'S3JobConfig', description: 'Where in the connection, and in which form.' }),
+    job_config: jobConfig.meta({ id: 'S3JobConfig', description: 'Where in the connection, and in which form.' }),
   })
   .meta({ id: 'CreateScheduledTaskRequest', example });
 

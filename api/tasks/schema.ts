@@ -5,7 +5,11 @@ import { TASK_STATUSES, taskShape } from '../../core/task/record.ts';
 import { BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
 export const TaskAnswer = taskShape.meta({ id: 'TaskResponse' });
-export const TaskListAnswer = listAnswer(TaskAnswer, 'ListTasksResponse');
+/** The parts of a file, which may be thousands, are told of one task alone. */
+export const TaskListAnswer = listAnswer(
+  taskShape.omit({ files: true }).meta({ id: 'ListedTask' }),
+  'ListTasksResponse',
+);
 
 const { task_type, entity_type } = taskShape.shape;
 

@@ -39,7 +39,8 @@ export type SpendEntity = keyof typeof SPEND;
 
 export const newAlertSetting = z.object({
   entity_type: anyCase(ALERT_ENTITY_TYPES).meta({
-    description: 'subscription, subscription_line_item or group: wallets and features have settings of their own.',
+    description:
+      'subscription, subscription_line_item or group: wallets, features and entitlements have settings of their own.',
   }),
   entity_id: z.string().min(1).meta({ description: 'Its id.' }),
   parent_entity_type: orNull(anyCase(ALERT_ENTITY_TYPES)).meta({
@@ -103,12 +104,16 @@ function isSpend(entity_type: AlertEntityType): entity_type is SpendEntity {
   return Object.hasOwn(SPEND, entity_type);
 }
 
-/** Spending grows: it is looked at from below. */
 export function defineSpendLevels(config: AlertSettings): AlertSettings {
+  return levelsAbove(config, 'config');
+}
+
+/** Of what grows, as spending does: it is looked at from below. */
+export function levelsAbove(settings: AlertSettings, field: string): AlertSettings {
   for (const name of ['critical', 'warning', 'info'] as const)
-    if (config[name]?.condition === 'below') throw invalid(`config.${name}.condition`, 'must be above');
-  const above = withDirection(config, 'above');
-  checkAlertSettings(above, 'config');
+    if (settings[name]?.condition === 'below') throw invalid(`${field}.${name}.condition`, 'must be above');
+  const above = withDirection(settings, 'above');
+  checkAlertSettings(above, field);
   return above;
 }
 

@@ -113,6 +113,7 @@ export function sourcesOf(
         grant_duration_unit: entitlement.grant_duration_unit,
         grant_allocation_behavior: entitlement.grant_allocation_behavior,
         aggregation_mode: entitlement.aggregation_mode,
+        alert_settings: entitlement.alert_settings,
       })),
   );
 }

@@ -3,7 +3,9 @@
  * (docs/rules/entitlements.md, "Grants").
  */
 import { z } from 'zod';
+import { checkGrantLevels } from '../alert/grant.ts';
 import { invalid } from '../error.ts';
+import { alertSettings } from '../feature/record.ts';
 import { parseDecimal } from '../money.ts';
 import { anyCase, decimalText } from '../record.ts';
 
@@ -46,6 +48,10 @@ export const grantShape = {
   aggregation_mode: anyCase(AGGREGATION_MODES).nullable().meta({
     description: 'Whether grants of several entitlements add up, which null is too, or each holds beside the others.',
   }),
+  alert_settings: alertSettings.nullable().meta({
+    description:
+      'Levels of what has been used of a grant, as a part of its quota: 0.8 is reached where four fifths are. All of them above; null tells only that nothing is left.',
+  }),
 };
 type GrantRecord = z.output<z.ZodObject<typeof grantShape>>;
 
@@ -57,6 +63,7 @@ export const NO_GRANTS: { readonly [Field in keyof GrantRecord]: null } = {
   grant_duration_unit: null,
   grant_allocation_behavior: null,
   aggregation_mode: null,
+  alert_settings: null,
 };
 
 export function hasGrants({ grant_quota }: Pick<GrantRecord, 'grant_quota'>): boolean {
@@ -70,6 +77,8 @@ export function checkGrantTerms(stated: Checked): void {
   if (!GRANT_FIELDS.some((field) => stated[field] !== null)) {
     if (stated.aggregation_mode === 'parallel')
       throw invalid('aggregation_mode', 'is parallel only with grants: grant_quota');
+    if (stated.alert_settings !== null)
+      throw invalid('alert_settings', 'is for an entitlement that is granted bit by bit: grant_quota');
     return;
   }
   for (const field of ['grant_quota', 'grant_measure', 'grant_duration_unit'] as const)
@@ -81,6 +90,7 @@ export function checkGrantTerms(stated: Checked): void {
         'does not belong to an entitlement that is granted bit by bit: grant_quota and grant_duration_unit say it',
       );
   checkDuration(stated);
+  if (stated.alert_settings) checkGrantLevels(stated.alert_settings, 'alert_settings');
 }
 
 const GRANT_FIELDS = [

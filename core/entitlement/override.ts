@@ -65,6 +65,7 @@ function overridden(parent: Entitlement, override: OverrideEntitlement, subscrip
     grant_duration_unit: parent.grant_duration_unit,
     grant_allocation_behavior: parent.grant_allocation_behavior,
     aggregation_mode: parent.aggregation_mode,
+    alert_settings: parent.alert_settings,
     display_order: parent.display_order,
     parent_entitlement_id: parent.id,
     start_date: null,

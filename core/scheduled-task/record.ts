@@ -11,6 +11,7 @@ import { INTERVALS } from './interval.ts';
 export const ENCRYPTIONS = ['AES256', 'aws:kms', 'aws:kms:dsse'] as const;
 
 const KEY_PREFIX_MAX = 500;
+const FILE_SIZE_MB_MAX = 1_000_000;
 /** Names of folders, one after the other; none leads out of where they are. */
 const KEY_PREFIX = /^(?!.*(?:^|\/)\.{0,2}(?:\/|$))[\w .=@()+-]+(?:\/[\w .=@()+-]+)*$/;
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
@@ -33,6 +34,12 @@ export const jobConfig = z.object({
   key_prefix: orDefault(keyPrefix, '').meta({ description: 'The folder in which files are written.' }),
   format: orDefault(exportFormat, 'CSV').meta({ description: 'CSV or PARQUET; CSV when absent.' }),
   compression: orDefault(compression, 'none').meta({ description: 'Whether files are packed.' }),
+  bom: orDefault(z.boolean(), false).meta({
+    description: 'Of CSV: whether a file begins with a byte order mark, by which Excel knows UTF-8; not when absent.',
+  }),
+  max_file_size_mb: orNull(z.int().min(1).max(FILE_SIZE_MB_MAX)).meta({
+    description: 'Cuts a file into parts of at most so many MiB before they are packed; one file when absent.',
+  }),
   encryption: orNull(anyCase(ENCRYPTIONS)).meta({
     description: 'Of S3: how files are encrypted there; as the bucket has it when absent.',
   }),
@@ -69,6 +76,7 @@ type Asked = Pick<ScheduledTask, 'interval' | 'job_config'> & { provider_type: P
 export function checkScheduledTask({ interval, job_config, provider_type, may_be_private }: Asked): void {
   if (interval === 'custom') throw invalid('interval', 'custom is not allowed', { allowed: INTERVALS.slice(0, -1) });
   const { bucket, endpoint_url, use_path_style, virtual_host_style } = job_config;
+  if (job_config.bom && job_config.format !== 'CSV') throw invalid('job_config.bom', 'is of CSV alone');
   if (provider_type === 'directory') return checkForDirectory(job_config);
   if (bucket === null) throw invalid('job_config.bucket', 'is required');
   if (endpoint_url !== null) checkEndpoint(endpoint_url, may_be_private);

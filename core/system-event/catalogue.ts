@@ -36,6 +36,12 @@ export const SYSTEM_EVENTS = {
   'entitlement.updated': entitlement('An entitlement is changed.'),
   'entitlement.deleted': entitlement('An entitlement is archived.'),
   'entitlement.grant.exhausted': entitlement('Nothing is left of a grant that usage has begun.'),
+  'entitlement.grant.threshold_reached': entitlement(
+    'What has been used of a grant has reached another level of its entitlement.',
+  ),
+  'entitlement.grant.threshold_recovered': entitlement(
+    'What has been used of a grant that lasts is below every level of its entitlement again.',
+  ),
   'subscription.draft.created': subscription('A subscription is created as a draft.'),
   'subscription.created': subscription('A subscription is created that is no draft.'),
   'subscription.activated': subscription('A draft or an incomplete subscription becomes active, or a trial ends.'),

@@ -25,14 +25,28 @@ export type TaskEntityType = (typeof TASK_ENTITY_TYPES)[number];
 
 const count = z.int().min(0);
 
+/** One of the parts of a file: a file of its own, with a head of its own. */
+const filePart = z.object({
+  part: z.int().min(1).meta({ description: 'Which one, from 1.' }),
+  file_name: z.string().meta({ description: 'What it is called.' }),
+  file_url: z.string().meta({ description: 'Where it is.' }),
+  records: count.meta({ description: 'How many records it has.' }),
+  size_bytes: count.meta({ description: 'How long it is as it is stored.' }),
+  sha256: z.string().meta({ description: 'Its digest as it is stored, in hexadecimal digits.' }),
+});
+export type FilePart = z.output<typeof filePart>;
+
 export const taskShape = z.object({
   id: z.string(),
   task_type: anyCase(TASK_TYPES).meta({ description: 'Whether a file is read or written.' }),
   entity_type: anyCase(TASK_ENTITY_TYPES).meta({ description: 'What the records of the file are.' }),
   scheduled_task_id: z.string().nullable().meta({ description: 'The scheduled task of which it is a run.' }),
   workflow_id: z.string().nullable().meta({ description: 'The workflow that does it: /workflows tells of it.' }),
-  file_url: z.string().meta({ description: 'Where the file is; empty before it is written.' }),
-  file_name: z.string().nullable().meta({ description: 'What the file is called.' }),
+  file_url: z.string().meta({
+    description:
+      'Where the file is; empty before it is written. Of one in parts with `*` in the place of their numbers.',
+  }),
+  file_name: z.string().nullable().meta({ description: 'What the file is called; of one in parts likewise.' }),
   file_type: anyCase(FILE_TYPES).meta({ description: 'In which form the records are.' }),
   task_status: anyCase(TASK_STATUSES).meta({
     description: 'PENDING until it is begun, PROCESSING until it has ended, COMPLETED or FAILED then.',
@@ -44,8 +58,14 @@ export const taskShape = z.object({
   error_summary: z.string().nullable().meta({
     description: 'Why it failed, or why records were refused; while it is tried again, what went wrong last.',
   }),
-  sha256: z.string().nullable().meta({ description: 'The digest of the file as it is stored, in hexadecimal digits.' }),
-  size_bytes: count.nullable().meta({ description: 'How long the file is as it is stored.' }),
+  sha256: z.string().nullable().meta({
+    description:
+      'The digest of the file as it is stored, in hexadecimal digits; null of one in parts, each of which has its own.',
+  }),
+  size_bytes: count.nullable().meta({ description: 'How long the file is as it is stored, with all its parts.' }),
+  files: z.array(filePart).nullable().meta({
+    description: 'The parts of a file that is in parts (`max_file_size_mb`), in order; null of any other.',
+  }),
   range_start: timestampText.nullable().meta({ description: 'Of an export: from when on records are in it.' }),
   range_end: timestampText.nullable().meta({ description: 'Of an export: until when, exclusive.' }),
   metadata,

@@ -23,6 +23,10 @@ export type WrittenFile = {
 
 export type ExportDestination = {
   write(file: NewFile): Promise<WrittenFile>;
+  /** Ends what an earlier try has begun under this key, and, where that may have got its name, takes the file away. */
+  takeAway(key: string, left: { begun: string; is_named: boolean }): Promise<void>;
+  /** What is there under this key; not found where nothing is. */
+  read(key: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
   /** An address of the file that is good for so long; null where it has none of its own. */
   linkTo(key: string, seconds: number): Promise<string | null>;
 };

@@ -7,7 +7,16 @@ import { FarthingError, unavailable } from '../../core/error.ts';
 import type { ExportDestination, NewFile, WrittenFile } from './destination.ts';
 
 export function directoryDestination(root: string): ExportDestination {
-  return { write: (file) => writeBelow(root, file), linkTo: async () => null };
+  return {
+    write: (file) => writeBelow(root, file),
+    takeAway: async (key, { begun, is_named }) => {
+      const path = join(root, key);
+      await onDisk(rm(partial(path, begun), { force: true }));
+      if (is_named) await onDisk(rm(path, { force: true }));
+    },
+    read: async (key) => (await readBelow(root, key)).bytes as AsyncIterable<Buffer>,
+    linkTo: async () => null,
+  };
 }
 
 async function writeBelow(root: string, { key, bytes, signal, begun, onBegin }: NewFile): Promise<WrittenFile> {

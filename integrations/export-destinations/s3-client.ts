@@ -79,12 +79,15 @@ function agentsFor({ allow_private_addresses, name_servers }: S3Options) {
 /** Next to the wire, before anything of the library reads the answer. */
 function boundAnswers(client: S3Client): void {
   client.middlewareStack.add(
-    (next) => async (args) => {
-      const result = await next(args);
-      const response = result.response as { statusCode: number; body: Readable };
-      response.body = Readable.from([await wholeOf(response)]);
-      return result;
-    },
+    (next, { commandName }) =>
+      async (args) => {
+        const result = await next(args);
+        const response = result.response as { statusCode: number; body: Readable };
+        // A file of ours, of which whoever reads it knows how long it is.
+        if (commandName === 'GetObjectCommand' && response.statusCode < 300) return result;
+        response.body = Readable.from([await wholeOf(response)]);
+        return result;
+      },
     { step: 'deserialize', priority: 'low', name: 'boundedAnswer' },
   );
 }

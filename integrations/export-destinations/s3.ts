@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { HeadObjectCommandOutput, S3Client } from '@aws-sdk/client-s3';
-import { unavailable } from '../../core/error.ts';
+import { FarthingError, unavailable } from '../../core/error.ts';
 import type { ExportDestination, NewFile, WrittenFile } from './destination.ts';
 import { clientOf, library, S3_TIMES, type S3Failure, type S3Options, type S3Times, within } from './s3-client.ts';
 
@@ -14,6 +14,12 @@ const PART_BYTES = 8 * 1024 * 1024;
 export function s3Destination(options: S3Options): ExportDestination {
   return {
     write: (file) => writeInParts(options, file),
+    takeAway: async (key, { begun, is_named }) => {
+      const store = await objectOf(options, key);
+      await store.abort(begun);
+      if (is_named) await store.delete();
+    },
+    read: async (key, signal) => (await objectOf(options, key)).read(signal),
     linkTo: (key, seconds) => presigned(options, key, seconds),
   };
 }
@@ -28,7 +34,7 @@ type Upload = {
 };
 
 async function writeInParts(options: S3Options, file: NewFile): Promise<WrittenFile> {
-  const store = new ObjectOfS3(options, file.key, { client: await clientOf(options), s3: await library() });
+  const store = await objectOf(options, file.key);
   if (file.begun !== null) await store.abort(file.begun);
   const mark = randomBytes(16).toString('hex');
   const UploadId = await store.begin(file, mark);
@@ -49,6 +55,10 @@ async function writeInParts(options: S3Options, file: NewFile): Promise<WrittenF
     commit: () => store.complete({ UploadId, mark, parts, size }),
     discard: () => store.abort(UploadId),
   };
+}
+
+async function objectOf(options: S3Options, key: string): Promise<ObjectOfS3> {
+  return new ObjectOfS3(options, key, { client: await clientOf(options), s3: await library() });
 }
 
 type Sending = Pick<Upload, 'UploadId'> & { PartNumber: number; Body: Buffer; signal: AbortSignal };
@@ -99,14 +109,48 @@ class ObjectOfS3 {
     try {
       await within({ ms: this.#times.complete, ask });
     } catch (error) {
-      const found = await this.#look().catch(() => null);
+      const found = await this.#look().catch((unseen: Error) => {
+        throw this.#mayBeThere(error, unseen);
+      });
       if (found === null || !isOf(upload, found)) throw error;
     }
   }
 
-  #look(): Promise<HeadObjectCommandOutput> {
+  /** Null where nothing is; what may not be looked at is neither there nor not. */
+  #look(): Promise<HeadObjectCommandOutput | null> {
     const asked = new this.#library.HeadObjectCommand(this.#at);
-    return within({ ms: this.#times.plain, ask: (abortSignal) => this.#client.send(asked, { abortSignal }) });
+    const ask = (abortSignal: AbortSignal) =>
+      this.#client.send(asked, { abortSignal }).catch((error: S3Failure) => {
+        if (error.$metadata?.httpStatusCode === 404) return null;
+        throw error;
+      });
+    return within({ ms: this.#times.plain, ask });
+  }
+
+  /** What completing it came to, and that nobody knows whether it is there all the same. */
+  #mayBeThere(error: unknown, unseen: Error): unknown {
+    if (!(error instanceof FarthingError)) return error;
+    const { code, message, details, http_status_code } = error;
+    const { Bucket, Key } = this.#at;
+    const isRefused = unseen instanceof FarthingError && unseen.http_status_code < 500;
+    const why = isRefused
+      ? 'these credentials may not look (s3:GetObject)'
+      : `asking after it failed: ${unseen.message}`;
+    const text = `${message}; the file may be there all the same, whole, as s3://${Bucket}/${Key}: ${why}`;
+    return new FarthingError(code, text, { details, http_status_code, cause: error });
+  }
+
+  /** However long it is: whoever reads it stops where it ought to end. */
+  async read(signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+    const asked = new this.#library.GetObjectCommand(this.#at);
+    const ask = (abortSignal: AbortSignal) => this.#client.send(asked, { abortSignal }).catch(throwNotThere);
+    const { Body } = await within({ ms: this.#times.plain, signal, ask });
+    return Body as AsyncIterable<Uint8Array>;
+  }
+
+  async delete(): Promise<void> {
+    const asked = new this.#library.DeleteObjectCommand(this.#at);
+    await within({ ms: this.#times.plain, ask: (abortSignal) => this.#client.send(asked, { abortSignal }) });
   }
 
   /** No signal ends it: nothing is to be left. */
@@ -153,6 +197,11 @@ async function presigned(options: S3Options, key: string, seconds: number): Prom
   const { getSignedUrl } = await import('@aws-sdk/s3-request-presigner');
   const asked = new GetObjectCommand({ Bucket: options.bucket, Key: key });
   return getSignedUrl(await clientOf(options), asked, { expiresIn: seconds });
+}
+
+function throwNotThere(error: S3Failure): never {
+  if (error.name === 'NoSuchKey') throw new FarthingError('not_found', 'the file is not there any more');
+  throw error;
 }
 
 function unlessGone(error: S3Failure): void {

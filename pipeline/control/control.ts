@@ -27,6 +27,7 @@ import {
 } from '../../storage/progress/meter-versions.ts';
 import { type HeldPartition } from '../../storage/progress/slice-state.ts';
 import { finishSlice, NO_EVENTS, planSlice } from '../../storage/progress/slices.ts';
+import { NO_ROWS } from '../../storage/progress/told-slices.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { pipelineMetrics } from '../metrics.ts';
 
@@ -53,6 +54,7 @@ export async function passControl(stores: Stores, held: HeldPartition, records: 
       watermark_us: last.received_at_us,
       last_record: recordCrc(last),
       counts: NO_EVENTS,
+      told: NO_ROWS,
     });
   if (message!.type === 'meter') {
     await passBarrier(stores, { message: message!, record, end });

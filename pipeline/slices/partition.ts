@@ -33,6 +33,7 @@ import { type PoisonPlace, poisonFrom } from '../../storage/progress/poison.ts';
 import { type SliceState } from '../../storage/progress/slice-state.ts';
 import { enterBuckets, finishSlice, planSlice, takePartition } from '../../storage/progress/slices.ts';
 import { askForThresholds } from '../../storage/progress/threshold-arrivals.ts';
+import { areSlicesWanted, toldText } from '../../storage/progress/told-slices.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
 import { passControl } from '../control/control.ts';
@@ -185,6 +186,7 @@ export class Partition {
       watermark_us: records.reduce((latest, record) => Math.max(latest, record.received_at_us), 0),
       last_record: recordCrc(records.at(-1)!),
       counts: countsOf(slice),
+      told: await this.#toldOf(slice.buckets),
     };
     await tellLateUsage(postgres, arrivalsOf(slice.buckets), progress.watermark_us);
     await inSpan('slice.commit', {}, () => finishSlice(postgres, this.#state, progress));
@@ -200,6 +202,13 @@ export class Partition {
     } catch (error) {
       if (!isAway(error)) throw error;
     }
+  }
+
+  /** For processes that keep answers and have no pipeline. */
+  async #toldOf(rows: readonly BucketRow[]): Promise<string | null> {
+    const catalogue = this.#catalogue;
+    if (!(await areSlicesWanted(this.#stores.postgres))) return null;
+    return toldText(rows, (meter_id) => catalogue.versionOf(meter_id));
   }
 
   #tellMemory(slice: { from: bigint; to: bigint; rows: readonly BucketRow[] }): void {

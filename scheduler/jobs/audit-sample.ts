@@ -3,7 +3,7 @@
  * was accepted, each once, is checked and not believed.
  */
 import { type CheckName, checkOf, type Finding } from '../../actions/audit/findings.ts';
-import { sampleRunning } from '../../actions/audit/running.ts';
+import { sampleRunning, tellOfOthers } from '../../actions/audit/running.ts';
 import { sampleRecords } from '../../actions/audit/sample-records.ts';
 import { auditSample, type Difference } from '../../actions/audit/usage.ts';
 import { formatMs, msOf } from '../../core/time/instant.ts';
@@ -24,9 +24,9 @@ export function auditSampleJob(stores: Stores, every_seconds: number): Job {
       const { ranges, records } = await sampleRecords(stores, Math.random, (finding) =>
         told.add(checkOf(finding.kind), finding.kind, saidOf(finding)),
       );
-      await sampleRunning(stores, { chance: Math.random, now }, (finding) =>
-        told.add(checkOf(finding.kind), finding.kind, saidOf(finding)),
-      );
+      const tell = (finding: Finding) => told.add(checkOf(finding.kind), finding.kind, saidOf(finding));
+      await sampleRunning(stores, { chance: Math.random, now }, tell);
+      await tellOfOthers(stores, tell);
       const options = { size: DAYS_PER_RUN, chance: Math.random };
       const { days, rows } = await auditSample(stores, options, (difference) =>
         told.add('usage', difference.meter_id, textOf(difference)),

@@ -4,7 +4,10 @@ import type { Config } from '../../config.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Job } from '../job.ts';
 
-export type DueTiming = Pick<Config, 'BILLING_INTERVAL_SECONDS' | 'FINALIZATION_DELAY_SECONDS'>;
+export type DueTiming = Pick<
+  Config,
+  'BILLING_INTERVAL_SECONDS' | 'EXPORT_DELAY_SECONDS' | 'FINALIZATION_DELAY_SECONDS'
+>;
 
 export function dueJobs(stores: Stores, config: DueTiming): Job[] {
   return dueKinds(config).map((kind) => ({

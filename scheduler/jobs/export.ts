@@ -1,25 +1,36 @@
-/** Performs an export, within six hours per try (docs/rules/exports.md, "Whole or not there"). */
+/**
+ * Performs an export (docs/rules/exports.md, "Whole or not there"). It has its place among the others for one turn; what is not written by
+ * then gives it up, and is begun anew among those that take long, within six hours per try ("What a store may cost").
+ */
 import { z } from 'zod';
 import type { ExportSettings } from '../../actions/exports/destinations.ts';
 import { tryExport } from '../../actions/exports/perform-export.ts';
-import { EXPORT_TASK } from '../../actions/exports/scheduled-tasks.ts';
+import { EXPORT_TASK, SLOW_EXPORT_TASK } from '../../actions/exports/scheduled-tasks.ts';
 import { clockFor } from '../../storage/environment-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Work } from '../job.ts';
+import type { Work, WorkAttempt } from '../job.ts';
 
+export const EXPORT_TURN_MS = 2 * 60_000;
 const TIMEOUT_MS = 6 * 3_600_000;
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
 
-export function exportWork(stores: Stores, { clock, settings }: { clock: () => Date; settings: ExportSettings }): Work {
-  return {
-    name: EXPORT_TASK,
-    lane: 'files',
-    async run(payload, { attempt, is_last, signal: ending }) {
-      const place = Payload.parse(payload);
-      const at = await clockFor(stores.postgres, place, clock);
-      const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);
-      return tryExport(stores, place, { attempt, is_last, clock: at, signal, timeout_ms: TIMEOUT_MS, settings });
-    },
+type Exporting = { clock: () => Date; settings: ExportSettings; turn_ms: number };
+
+export function exportWorks(stores: Stores, { clock, settings, turn_ms }: Exporting): Work[] {
+  const perform = async (payload: unknown, { signal: ending, ...attempt }: WorkAttempt, turn: AbortSignal | null) => {
+    const place = Payload.parse(payload);
+    const at = await clockFor(stores.postgres, place, clock);
+    const timeout_ms = turn ? turn_ms : TIMEOUT_MS;
+    const signal = AbortSignal.any([ending, turn ?? AbortSignal.timeout(TIMEOUT_MS)]);
+    return tryExport(stores, place, { ...attempt, clock: at, signal, timeout_ms, settings, turn });
   };
+  return [
+    {
+      name: EXPORT_TASK,
+      lane: 'files',
+      run: (payload, attempt) => perform(payload, attempt, AbortSignal.timeout(turn_ms)),
+    },
+    { name: SLOW_EXPORT_TASK, lane: 'slow-files', run: (payload, attempt) => perform(payload, attempt, null) },
+  ];
 }

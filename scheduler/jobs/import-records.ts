@@ -18,7 +18,7 @@ export function importRecordsWork(
 ): Work {
   return {
     name: IMPORT_TASK,
-    lane: 'files',
+    lane: 'imports',
     run(payload, { attempt, is_last, signal: ending }) {
       const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);
       const how = { attempt, is_last, clock, signal, timeout_ms: TIMEOUT_MS, settings };

@@ -4,6 +4,8 @@ import type { Database } from '../stores.ts';
 export type RunningCompared = {
   readonly answers: number;
   readonly lines: number;
+  /** Of grants. */
+  readonly histories: number;
   /** In words. */
   readonly differences: readonly string[];
 };
@@ -11,23 +13,39 @@ export type RunningCompared = {
 /** As long as somebody may look for it. */
 const KEPT = `interval '7 days'`;
 
+/** `is_told`: by the process that has found it. */
 export async function recordRunningAudit(
   database: Database,
-  { id, answers, lines, differences }: RunningCompared & { readonly id: string },
-): Promise<void> {
-  await database.raw(`insert into running_audits (id, answers, lines, differences) values (?, ?, ?, ?::jsonb)`, [
+  {
     id,
     answers,
     lines,
-    JSON.stringify(differences),
-  ]);
+    histories,
+    differences,
+    is_told,
+  }: RunningCompared & { readonly id: string; readonly is_told: boolean },
+): Promise<void> {
+  await database.raw(
+    `insert into running_audits (id, answers, lines, histories, differences, is_told) values (?, ?, ?, ?, ?::jsonb, ?)`,
+    [id, answers, lines, histories, JSON.stringify(differences), is_told],
+  );
   await database.raw(`delete from running_audits where checked_at < now() - ${KEPT}`);
+}
+
+/** What processes have found that cannot tell it, in words: to one who asks, and to nobody after it. */
+export async function untoldDifferences(database: Database): Promise<string[]> {
+  const { rows } = await database.raw(
+    `with now_told as (update running_audits set is_told = true where not is_told returning checked_at, differences)
+     select d.what from now_told, jsonb_array_elements_text(differences) as d(what) order by checked_at, d.what`,
+  );
+  return rows.map(({ what }: { what: string }) => what);
 }
 
 /** All of them together. */
 export async function runningAudits(database: Database): Promise<RunningCompared & { readonly audits: number }> {
   const { rows } = await database.raw(
     `select count(*)::int as audits, coalesce(sum(answers), 0)::int as answers, coalesce(sum(lines), 0)::int as lines,
+            coalesce(sum(histories), 0)::int as histories,
             coalesce((select jsonb_agg(d.what) from running_audits r, jsonb_array_elements_text(r.differences) as d(what)), '[]')
               as differences
        from running_audits`,

@@ -37,6 +37,8 @@ const QUESTIONS: Readonly<Record<TaskFault['kind'], string>> = {
       from tasks t ${RUN}
      where t.task_type = 'EXPORT' and t.task_status = 'COMPLETED' and ${ASKED('t')}
        and ((t.total_records, t.processed_records, t.failed_records) is distinct from (t.successful_records, t.successful_records, 0)
+            or jsonb_typeof(t.files) = 'array' and row (t.total_records::numeric, t.size_bytes::numeric) is distinct from
+                 (select row (sum((f ->> 'records')::numeric), sum((f ->> 'size_bytes')::numeric)) from jsonb_array_elements(t.files) f)
             or w.id is not null and (t.total_records::text, t.size_bytes::text, t.sha256)
                  is distinct from (w.result ->> 'records', w.result ->> 'size_bytes', w.result ->> 'sha256'))`,
   import_report_differs: `

@@ -10,6 +10,7 @@
 import { forEverybody } from '../caller.ts';
 import { type SliceState, stateOf } from '../progress/slice-state.ts';
 import type { Database, Transaction } from '../stores.ts';
+import { feedOf } from '../usage/usage-feed.ts';
 import { unnoted } from './noting.ts';
 
 export type Look = {
@@ -141,6 +142,7 @@ class LookDesk {
       try {
         this.#connection ??= (await this.#database.client.acquireConnection()) as Connection;
         look = await this.#looks.next(this.#connection);
+        await feedOf(this.#database)?.bring(look.progress);
       } catch (error) {
         failure = error;
         await this.#leave();

@@ -14,25 +14,21 @@ export class ScheduledTaskModel extends ScopedModel {
   declare next_end: string;
 }
 
-export type DueTask = { readonly id: string; readonly tenant_id: string; readonly environment_id: string };
-
-/** Those whose next range was over at this instant: of each tenant in turn, so that none waits for who has many to catch up; of one, who waits longest comes first. */
-export async function dueScheduledTasks(database: Database, over_at: Date, limit: number): Promise<DueTask[]> {
-  const { rows } = await database.raw(
-    `select id, tenant_id, environment_id from (
-       select id, tenant_id, environment_id, next_end, row_number() over (partition by tenant_id order by next_end, id) as turn
-         from scheduled_tasks where enabled and status = 'published' and next_end <= ?) as due
-      order by turn, next_end, id limit ?`,
-    [over_at.toISOString(), limit],
-  );
-  return rows;
-}
-
 /** What its next range is. Nobody has changed the record: how far it is, is in no audit log. */
 export async function moveOn(
   database: Database,
-  { id, tenant_id, environment_id }: DueTask,
+  { id, tenant_id, environment_id }: Pick<ScheduledTaskModel, 'id' | 'tenant_id' | 'environment_id'>,
   next: Pick<ScheduledTaskModel, 'next_start' | 'next_end'>,
 ): Promise<void> {
   await database('scheduled_tasks').where({ id, tenant_id, environment_id }).update(next);
+}
+
+/** Whether there is a file of the schedule, or will be: its ranges follow that. */
+export async function hasFiles(
+  database: Database,
+  { id, tenant_id, environment_id }: ScheduledTaskModel,
+): Promise<boolean> {
+  const own = { tenant_id, environment_id, scheduled_task_id: id, is_scheduled: true };
+  const found = await database('tasks').where(own).select('id').limit(1);
+  return found.length > 0;
 }

@@ -187,6 +187,8 @@ export type SliceDone = {
   /** CRC-32 of the body of the last record. */
   readonly last_record: number;
   readonly counts: SliceCounts;
+  /** What it has added, for who wants it (told-slices.ts); null where nobody does. */
+  readonly told: string | null;
 };
 
 /** A range of the ledger is followed by another one when it has so many events. */
@@ -202,6 +204,7 @@ export async function finishSlice(database: Database, held: HeldPartition, done:
     to: String(done.next_offset),
     watermark_us: done.watermark_us,
     last_record: done.last_record,
+    told: done.told,
   });
   if (rows[0].done !== 1) throw await whyNot(database, held, { from: done.from, to: done.next_offset });
 }
@@ -227,7 +230,15 @@ const FINISH = `
     select partition, :from::bigint, :to::bigint, :to::bigint - :from::bigint, :events::bigint, :stored::bigint,
            :duplicates::bigint, :conflicts::bigint, :dead_letters::bigint, :unread::bigint
       from done where not exists (select from entered)
-    returning partition)
+    returning partition),
+  told as (
+    insert into told_slices (partition, epoch, from_offset, to_offset, rows)
+    select partition, :epoch::bigint, :from::bigint, :to::bigint, :told::text from done where :told::text is not null
+        on conflict (partition, from_offset) do update
+       set epoch = excluded.epoch, to_offset = excluded.to_offset, rows = excluded.rows, told_at = now()),
+  forgotten as (
+    delete from told_slices using done
+     where told_slices.partition = done.partition and :told::text is not null and told_at < now() - interval '1 minute')
   select (select count(*) from done)::int as done, (select count(*) from begun)::int as begun`;
 
 /** Inside the transaction that unlocks the bucket rows (storage/progress/bucket-lock.ts). */

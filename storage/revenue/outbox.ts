@@ -60,21 +60,52 @@ export async function isRevenueTold(database: Database, scope: Scope): Promise<b
   return (await firstToldAt(database, scope)) !== null;
 }
 
+type Going = {
+  readonly clock: Pick<EnvironmentClock, 'advanced_from_ms'> | null;
+  /** The names of jobs that give invoices and subscriptions their instants. */
+  readonly jobs: readonly string[];
+};
+
 /**
  * The instant of the environment before which all that was told is in the rows that are read from now on; null where all is. A change
  * that is being committed is none that has been told: as far as it is known, it is of the beginning of its transaction
- * (sql/postgres/0255-when-told.sql).
+ * (sql/postgres/0255-when-told.sql), or of the job that may have given it its instant before that.
  */
 export async function firstMissingAt(
   database: Database,
   scope: Scope,
-  clock: Pick<EnvironmentClock, 'advanced_from_ms'> | null,
+  { clock, jobs }: Going,
 ): Promise<Milliseconds | null> {
   // First: what commits in between is told then.
-  const begun = await firstTellingAt(database, scope);
+  const going = clock ? await firstByTheClock(database, scope, clock) : await firstGoingAt(database, jobs);
   const told = await firstToldAt(database, scope);
-  const telling = begun === null ? null : (clock?.advanced_from_ms ?? begun);
-  return told === null || telling === null ? (told ?? telling) : Math.min(told, telling);
+  return told === null || going === null ? (told ?? going) : Math.min(told, going);
+}
+
+/** What is written by a clock that stands is of where it stands, and that is not over. */
+async function firstByTheClock(
+  database: Database,
+  scope: Scope,
+  { advanced_from_ms }: Pick<EnvironmentClock, 'advanced_from_ms'>,
+): Promise<Milliseconds | null> {
+  return (await isTelling(database, scope)) ? advanced_from_ms : null;
+}
+
+/**
+ * Since when the oldest transaction is open, of any environment, that is about to write what is told of, or has; or the oldest job runs that
+ * does so in one transaction after the other, all at the instant at which it began. Who is about to write has locked rows of these tables, or waits for that.
+ */
+async function firstGoingAt(database: Database, jobs: readonly string[]): Promise<Milliseconds | null> {
+  const { rows } = await database.raw(
+    `select least(
+       (select min(a.xact_start) from pg_locks l join pg_stat_activity a on a.pid = l.pid
+         where l.locktype = 'relation' and l.mode in ('RowShareLock', 'RowExclusiveLock')
+           and l.relation in ('invoices'::regclass, 'subscriptions'::regclass, 'subscription_line_items'::regclass)
+           and l.database = (select oid from pg_database where datname = current_database())),
+       (select min(locked_at) from graphile_worker.jobs where task_identifier = any(?::text[]))) as at`,
+    [jobs as never],
+  );
+  return rows[0].at === null ? null : new Date(rows[0].at).getTime();
 }
 
 /** Since when the oldest is so that is in no row yet. */
@@ -86,15 +117,14 @@ async function firstToldAt(database: Database, { tenant_id, environment_id }: Sc
   return rows[0].at === null ? null : new Date(rows[0].at).getTime();
 }
 
-/** When the oldest transaction began that tells, and has not ended. */
-async function firstTellingAt(database: Database, { tenant_id, environment_id }: Scope): Promise<Milliseconds | null> {
+/** Whether a transaction has told of this environment, and not ended. */
+async function isTelling(database: Database, { tenant_id, environment_id }: Scope): Promise<boolean> {
   const { rows } = await database.raw(
-    `select min(a.xact_start) as at
-       from pg_locks l join pg_stat_activity a on a.pid = l.pid
+    `select from pg_locks l
       where l.locktype = 'advisory' and l.classid = 25501 and l.objsubid = 2
         and l.objid = (hashtext(?)::bigint & 4294967295)::oid
         and l.database = (select oid from pg_database where datname = current_database())`,
     [`${tenant_id}/${environment_id}`],
   );
-  return rows[0].at === null ? null : new Date(rows[0].at).getTime();
+  return rows.length > 0;
 }

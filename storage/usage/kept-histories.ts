@@ -1,10 +1,11 @@
 /**
  * What was made of usage in its order up to an instant, kept so that who asks again reads what came later alone. It holds while the usage before that instant is what
- * it was: the rows say how many events there are, and what they come to, and no raw event was corrected since.
+ * it was: the rows say how many events there are, and what they come to, and no raw event was corrected since. The audit makes some of them anew (actions/audit/running.ts).
  */
-import { Decimal } from '../../core/decimal.ts';
+import type { Decimal } from '../../core/decimal.ts';
+import type { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import type { Milliseconds } from '../../core/time/instant.ts';
+import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
 import { rebuildsOf } from '../progress/slice-state.ts';
 import { sharedProgress } from '../progress/slices.ts';
 import type { Database, Stores } from '../stores.ts';
@@ -18,14 +19,23 @@ export type Until<Made> = {
   readonly quantity: Decimal;
   readonly made: Made;
 };
-type Kept = Until<unknown> & { readonly meter_version: number; readonly rebuilds: bigint };
+/** The same, made of all of its usage. */
+type Anew<Made> = (usage: OrderedUsage, at: Milliseconds) => Promise<Made>;
+type Kept = Until<unknown> & {
+  readonly meter_version: number;
+  readonly rebuilds: bigint;
+  readonly scope: Scope;
+  /** Of all before. */
+  readonly question: UsageQuestion;
+  readonly anew: Anew<unknown>;
+};
 
 /** Usage behind what is known of it, or all of it. */
 export type UsageBehind<Made> = {
   readonly read: UsageInOrder;
   readonly known: Until<Made> | null;
-  /** Keeps what was made of it, where nothing was corrected meanwhile. */
-  keep(until: Until<Made>): void;
+  /** Keeps what was made of it, where nothing was corrected meanwhile, and how the same is made of all usage before. */
+  keep(until: Until<Made>, anew: Anew<Made>): void;
 };
 
 const KEPT_MAX = 10_000;
@@ -45,10 +55,18 @@ export async function readUsageBehind<Made>(
   return {
     read,
     known: (behind?.known ?? null) as Until<Made> | null,
-    keep(until) {
-      if (isSame) keep(stores.postgres, own, { ...until, meter_version: read.meter_version, rebuilds });
+    keep(until, anew) {
+      if (!isSame) return;
+      const { meter_version } = read;
+      const before = questionBefore(question, until.at);
+      keep(stores.postgres, own, { ...until, meter_version, rebuilds, scope, question: before, anew });
     },
   };
+}
+
+/** Of the meter only its name: there are many that are kept. */
+function questionBefore({ meter, ...question }: UsageQuestion, end_ms: Milliseconds): UsageQuestion {
+  return { ...question, meter: { id: meter.id }, end_ms };
 }
 
 type Asking = { readonly own: string; readonly question: UsageQuestion; readonly rebuilds: bigint | null };
@@ -58,11 +76,18 @@ async function behindKept(stores: Stores, scope: Scope, { own, question, rebuild
   const known = histories.get(stores.postgres)?.get(own);
   if (known === undefined || known.rebuilds !== rebuilds || known.at > (question.now_ms ?? 0)) return null;
   const read = await readUsageInOrder(stores, scope, { ...question, start_ms: known.at });
-  const before = await readUsage(stores, scope, { ...question, end_ms: known.at });
+  return (await holds(stores, known, { read, question })) ? { read, known } : null;
+}
+
+type Beside = { readonly read: UsageInOrder; readonly question: UsageQuestion };
+
+/** Asked behind what was read. */
+async function holds(stores: Stores, known: Kept, { read, question }: Beside): Promise<boolean> {
+  const before = await readUsage(stores, known.scope, { ...question, end_ms: known.at });
   const versions = [read.meter_version, before.meter_version];
   const isThat = before.event_count === known.event_count && before.quantity.eq(known.quantity);
   const isSame = isThat && versions.every((version) => version === known.meter_version);
-  return isSame && (await rebuildsNow(stores)) === rebuilds ? { read, known } : null;
+  return isSame && (await rebuildsNow(stores)) === known.rebuilds;
 }
 
 function keep(postgres: Database, own: string, kept: Kept): void {
@@ -77,4 +102,50 @@ function keep(postgres: Database, own: string, kept: Kept): void {
 async function rebuildsNow({ postgres }: Stores): Promise<bigint | null> {
   const progress = await sharedProgress(postgres);
   return progress.some(({ gate }) => gate !== null) ? null : rebuildsOf(progress);
+}
+
+/** One that is kept, by its name, as an audit compares it. */
+export type KeptHistory = { readonly own: string; readonly kept: Kept };
+
+/** Some of them, which come to so many events; the first however many it comes to. */
+export function someHistories(
+  { postgres }: Pick<Stores, 'postgres'>,
+  { count, events, chance }: { count: number; events: number; chance: () => number },
+): KeptHistory[] {
+  const all = histories.get(postgres) ?? new Map<string, Kept>();
+  let skipped = Math.floor(chance() * Math.max(1, all.size - count + 1));
+  let left = events;
+  const some: KeptHistory[] = [];
+  for (const [own, kept] of all) {
+    if (skipped-- > 0) continue;
+    left -= kept.event_count;
+    if (some.length > 0 && left < 0) break;
+    if (some.push({ own, kept }) === count) break;
+  }
+  return some;
+}
+
+export function forgetHistory({ postgres }: Pick<Stores, 'postgres'>, { own, kept }: KeptHistory): void {
+  const all = histories.get(postgres);
+  if (all?.get(own) === kept) all.delete(own);
+}
+
+/** What it says and what raw events say, in words, where these differ and it would be believed; else null. */
+export async function historyDiffers(stores: Stores, { kept }: KeptHistory, now: Milliseconds): Promise<string | null> {
+  const { scope, at } = kept;
+  const question = { ...kept.question, now_ms: now };
+  if ((await rebuildsNow(stores)) !== kept.rebuilds) return null;
+  const read = await readUsageInOrder(stores, scope, question);
+  if (!(await holds(stores, kept, { read, question }))) return null;
+  const counted = read.event_counts.reduce((sum, count) => sum + count, 0);
+  const quantity = read.usage.between({ start: question.start_ms, end: at });
+  const [said, anew] = [
+    textOf(kept),
+    textOf({ at, event_count: counted, quantity, made: await kept.anew(read.usage, at) }),
+  ];
+  return said === anew ? null : `${said} in memory, ${anew} of raw events`;
+}
+
+function textOf({ at, event_count, quantity, made }: Until<unknown>): string {
+  return `${quantity.toFixed()} of ${event_count} events before ${formatMs(at)}: ${JSON.stringify(made)}`;
 }

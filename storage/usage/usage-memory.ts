@@ -50,6 +50,8 @@ const RUNNING_IDLE_MS = 3_600_000;
 export class UsageMemory {
   /** Of running periods: told of what is committed, and forgotten, as everything here. */
   readonly running = new RunningUsage();
+  /** What comes is fed by another process (usage-feed.ts): a progress that was not fed yet is no reason to forget. */
+  readonly #isFed: boolean;
   readonly #followed = new Map<number, Followed>();
   #rebuilds = 0n;
   #rebuilding: ComingRebuild[] = [];
@@ -61,6 +63,24 @@ export class UsageMemory {
   #cells = 0;
   readonly #cellsOfTenants = new Map<string, number>();
   #wanted_until = 0;
+
+  constructor({ isFed = false } = {}) {
+    this.#isFed = isFed;
+  }
+
+  /** Of which partitions slices are missing up to this progress, and from where on. */
+  behind(progress: readonly SliceState[]): { readonly partition: number; readonly at: bigint }[] {
+    return progress.flatMap(({ partition, epoch, next_offset }) => {
+      const followed = this.#followed.get(partition);
+      return followed?.epoch === epoch && followed.at < next_offset ? [{ partition, at: followed.at }] : [];
+    });
+  }
+
+  /** All was told that anybody tells of what came before this progress. */
+  fed(progress: readonly SliceState[]): void {
+    this.#wanted_until = Math.max(this.#wanted_until, performance.now() + RUNNING_IDLE_MS);
+    this.#followTo(progress);
+  }
 
   /** A slice is written, and about to be committed: it counts from the moment at which Postgres says so. */
   coming(slice: ComingSlice): void {
@@ -176,8 +196,22 @@ export class UsageMemory {
     }
   }
 
-  /** Brings all that is kept to this progress; false when it is further already. */
+  /** Whether it is at this progress, or was brought there; false when it is further already, or has to be fed before. */
   #follow(progress: readonly SliceState[]): boolean {
+    if (this.#isFed && this.#isAheadOf(progress)) return false;
+    return this.#followTo(progress);
+  }
+
+  #isAheadOf(progress: readonly SliceState[]): boolean {
+    if (rebuildsOf(progress) > this.#rebuilds) return true;
+    return progress.some(({ partition, epoch, next_offset }) => {
+      const followed = this.#followed.get(partition);
+      return !followed || epoch > followed.epoch || (epoch === followed.epoch && next_offset > followed.at);
+    });
+  }
+
+  /** Brings all that is kept to this progress; false when it is further already. */
+  #followTo(progress: readonly SliceState[]): boolean {
     const rebuilds = rebuildsOf(progress);
     if (rebuilds < this.#rebuilds || progress.some((state) => this.#isBehind(state))) return false;
     // A partition that was added since.

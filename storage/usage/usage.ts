@@ -34,6 +34,7 @@ import type { UsageRead } from './running-usage.ts';
 import { consistently, type Doubt, type Snapshot, type SnapshotRead } from './snapshot.ts';
 import type { Clipped, UsageAsked } from './usage-asked.ts';
 import { type CellsRead, cellsOf, type Reading, rawWanted, remember } from './usage-cells.ts';
+import { feedOf } from './usage-feed.ts';
 import { countAnswer } from './usage-metrics.ts';
 
 export type UsageOfKey = {
@@ -81,6 +82,8 @@ async function countedBy(asking: Asking): Promise<Omit<UsageReport, 'as_of'> | n
   if (answer === null) return null;
   const { value: found, snapshot, stood_still, stands_at } = answer;
   countAnswer(wants_raw ? 'raw' : found.every(({ certainty }) => certainty !== 'open') ? 'memory' : 'rows');
+  // What is kept of it goes on from there.
+  if (stands_at && currentNotes()) await feedOf(asking.stores.postgres)?.bring(stands_at);
   for (const { stored } of found) if (stored) remember(asking.stores, stood_still, stored);
   noteRead(asking, counting, { cells: found[0]!.cells, progress: stands_at });
   const answers = await Promise.all(parts.map((part, index) => answerOf(meter, part, found[index]!.cells)));
@@ -237,7 +240,7 @@ function compiled(definition: MeterDefinition): CompiledMeter {
 
 /** The shape in which billing asks: customers that are one, one range, the buckets for prices that apply per bucket. */
 export type UsageQuestion = {
-  readonly meter: Meter;
+  readonly meter: Pick<Meter, 'id'>;
   readonly external_customer_ids: readonly string[];
   readonly clipped?: Clipped | undefined;
   readonly start_ms: Milliseconds;

@@ -21,7 +21,15 @@ const NONE = {
   grant_duration_unit: null,
   grant_allocation_behavior: null,
   aggregation_mode: null,
+  alert_settings: null,
 };
+const LEVELS = {
+  alert_enabled: true,
+  critical: { threshold: '1', condition: null },
+  warning: { threshold: '0.8', condition: null },
+  info: { threshold: '0.5', condition: null },
+};
+const levels = (fields: Record<string, unknown>) => ({ ...ROLLING, alert_settings: { ...LEVELS, ...fields } });
 
 describe('entitlements that are granted bit by bit', () => {
   let world: World;
@@ -91,6 +99,16 @@ describe('entitlements that are granted bit by bit', () => {
     ['a limit besides', { ...ROLLING, usage_limit: 5 }, 'usage_limit'],
     ['a reset period besides', { ...ROLLING, usage_reset_period: 'DAILY' }, 'usage_reset_period'],
     ['parallel without grants', { usage_limit: 5, aggregation_mode: 'parallel' }, 'aggregation_mode'],
+    ['levels without grants', { usage_limit: 5, alert_settings: LEVELS }, 'alert_settings'],
+    [
+      'levels from above',
+      levels({ critical: { threshold: '1', condition: 'below' } }),
+      'alert_settings.critical.condition',
+    ],
+    ['a level of more than the quota', levels({ critical: { threshold: '80' } }), 'alert_settings.critical.threshold'],
+    ['a level of nothing', levels({ info: { threshold: '0' } }), 'alert_settings.info.threshold'],
+    ['levels out of order', levels({ info: { threshold: '0.9' } }), 'alert_settings'],
+    ['alerts without a level', { ...ROLLING, alert_settings: { alert_enabled: true } }, 'alert_settings'],
     ['a feature that is not metered', ROLLING, 'grant_measure', 'sso'],
     ['a meter of distinct values', ROLLING, 'grant_quota', 'people'],
     ['a meter with buckets', ROLLING, 'grant_quota', 'daily'],
@@ -124,6 +142,10 @@ describe('entitlements that are granted bit by bit', () => {
       const refused = await put(body);
       expect([refused.status, refused.body.details.field], refused.text).to.deep.equal([400, field]);
     }
+    expect((await put({ alert_settings: LEVELS })).body).to.deep.include({ alert_settings: LEVELS, grant_quota: '7' });
+    expect((await put({ grant_quota: '8' })).body.alert_settings).to.deep.equal(LEVELS);
+    expect((await put({ alert_settings: null })).body.alert_settings).to.equal(null);
+    expect((await put({ alert_settings: LEVELS })).status).to.equal(200);
     const listed = async (has: string) => {
       const { items } = await world.get(`/entitlements?plan_ids=${made.plan_id}&has_grant_config=${has}`);
       return items.length;

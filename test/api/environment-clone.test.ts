@@ -316,8 +316,10 @@ describe('POST /environments/:id/clone', () => {
     const addon = await made('/addons', { name: 'Seats', lookup_key: 'seats' });
     const of = { entity_type: 'ADDON', entity_id: addon.id };
     await made('/prices', { ...of, ...fixed, currency: 'usd', billing_cadence: 'RECURRING', amount: '12.5' });
+    const critical = { threshold: '0.8', condition: null };
+    const alert_settings = { alert_enabled: true, critical, warning: null, info: null };
     const bits = { grant_measure: 'amount', grant_quota: '5', grant_duration_value: 2, grant_duration_unit: 'day' };
-    const terms = { ...bits, grant_allocation_behavior: 'unit_start', aggregation_mode: 'parallel' };
+    const terms = { ...bits, grant_allocation_behavior: 'unit_start', aggregation_mode: 'parallel', alert_settings };
     await made('/entitlements', { ...of, feature_id: feature.id, feature_type: 'metered', ...terms });
     const grant = { name: 'Extra', scope: 'ADDON', addon_id: addon.id, credits: '3', cadence: 'ONETIME' };
     await made('/creditgrants', grant);
@@ -346,7 +348,7 @@ describe('POST /environments/:id/clone', () => {
     expect(ofCopy).to.include({ entity_type: 'ADDON', amount: '12.5' });
     const entitlements = await listed('/entitlements', key);
     const calls = (await listed('/features', key)).find((one: { name: string }) => one.name === 'API calls');
-    expect(entitlements.find(({ entity_id }: { entity_id: string }) => entity_id === copy.id)).to.include({
+    expect(entitlements.find(({ entity_id }: { entity_id: string }) => entity_id === copy.id)).to.deep.include({
       entity_type: 'ADDON',
       feature_id: calls.id,
       ...terms,

@@ -201,7 +201,7 @@ describe('imports', () => {
         'c-3,true,,,,\n';
       const { task, report } = await imported(file, { entity: 'CUSTOMERS' });
       expect(report, task.error_summary).to.deep.equal([
-        '2,row,already_exists,a customer with external_id c-1 exists already',
+        '2,external_id,already_exists,a customer with external_id c-1 exists already',
         '3,email,validation_error,email: must be an email address',
       ]);
       expect(counts(task)).to.deep.equal(['COMPLETED', 4, 4, 2, 2]);
@@ -236,7 +236,7 @@ describe('imports', () => {
       expect(
         report.map((line) => line.split(',').slice(0, 3).join()),
         report.join('\n'),
-      ).to.deep.equal(['3,row,not_found', '4,row,already_exists']);
+      ).to.deep.equal(['3,entity_id,not_found', '4,lookup_key,already_exists']);
       expect(counts(task)).to.deep.equal(['COMPLETED', 4, 4, 2, 2]);
       expect((await world.get('/prices/lookup/imported-base')).amount).to.equal('12.34');
     });
@@ -517,7 +517,7 @@ describe('imports', () => {
   });
 
   it('stopped and resumed while a run is at work, that one leaves it to the one that was asked for last', async () => {
-    const { body } = await upload('external_id\nr-1\nr-2\n', { entity: 'CUSTOMERS' });
+    const { body } = await upload('external_id\nagain-1\nagain-2\n', { entity: 'CUSTOMERS' });
     for (const task_status of ['FAILED', 'PROCESSING'])
       await world.api.request('PUT', `/tasks/${body.id}/status`, { body: { task_status } });
     expect([await run(body), (await taskOf(body)).task_status]).to.deep.equal(['failed', 'PROCESSING']);

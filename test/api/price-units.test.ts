@@ -69,7 +69,7 @@ describe('/prices/units, and prices in them', () => {
       ['a rate of 0', { code: 'new', conversion_rate: '0' }, 400, 'conversion_rate'],
       ['a rate below 0', { code: 'new', conversion_rate: '-1' }, 400, 'conversion_rate'],
       ['a rate that is no number', { code: 'new', conversion_rate: 'one' }, 400, 'conversion_rate'],
-      ['a code that is there, in another case', { code: 'cRd' }, 409],
+      ['a code that is there, in another case', { code: 'cRd' }, 409, 'code'],
     ];
     for (const [why, fields, status, field] of wrong)
       it(`${status} for ${why}`, async () => {
@@ -162,7 +162,7 @@ describe('/prices/units, and prices in them', () => {
       ['no amount', () => price({}), 400, `${config}.amount`],
       ['a negative amount', () => price({ amount: '-1' }), 400, 'amount'],
       ['no unit', () => price(null), 400, config],
-      ['a unit that is not there', () => price({ amount: '1', price_unit: 'none' }), 404],
+      ['a unit that is not there', () => price({ amount: '1', price_unit: 'none' }), 404, `${config}.price_unit`],
       ['another currency', () => price({ amount: '1' }, { currency: 'eur' }), 400, 'currency'],
       ['an amount in money, too', () => price({ amount: '1' }, { amount: '2' }), 400, 'amount'],
       ['tiers in money, too', () => price({ amount: '1' }, { tiers: [{ unit_amount: '1' }] }), 400, 'tiers'],
@@ -307,7 +307,7 @@ describe('/prices/units, and prices in them', () => {
         [{ entity_type: 'plan' }, 400, 'entity_type'],
         [{ lookup_key: ' ' }, 400, 'lookup_key'],
         [{ name: undefined }, 400, 'name'],
-        [{}, 409, undefined],
+        [{}, 409, 'lookup_key'],
       ] as const) {
         const answer = await send('POST', '/groups', group(fields));
         expect([answer.status, answer.body.details?.field], answer.text).to.deep.equal([status, field]);

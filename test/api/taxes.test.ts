@@ -76,7 +76,7 @@ describe('/taxes', () => {
       ['a negative amount', { percentage_value: null, fixed_value: '-1' }, 400, 'fixed_value'],
       ['a scope that is none', { scope: 'LOCAL' }, 400, 'scope'],
       ['a blank code', { code: ' ' }, 400, 'code'],
-      ['a code that is there', { code: 'Gst' }, 409],
+      ['a code that is there', { code: 'Gst' }, 409, 'code'],
     ];
     for (const [why, fields, status, field] of wrong)
       it(`${status} for ${why}`, async () => {
@@ -255,10 +255,15 @@ describe('/taxes', () => {
       ['an id that is not the customer', { entity_id: theirs }, 400, 'entity_id'],
       ['a customer as a subscription', { entity_type: 'subscription' }, 400, 'external_customer_id'],
       ['an unknown kind', { entity_type: 'plan' }, 400, 'entity_type'],
-      ['an unknown external id', { external_customer_id: 'nobody' }, 404],
-      ['an unknown id', { external_customer_id: null, entity_type: 'customer', entity_id: theirs }, 404],
-      ['another tenant', { external_customer_id: null, entity_type: 'tenant', entity_id: 'tenant_x' }, 404],
-      ['an unknown rate', { tax_rate_code: 'none' }, 404],
+      ['an unknown external id', { external_customer_id: 'nobody' }, 404, 'external_customer_id'],
+      ['an unknown id', { external_customer_id: null, entity_type: 'customer', entity_id: theirs }, 404, 'entity_id'],
+      [
+        'another tenant',
+        { external_customer_id: null, entity_type: 'tenant', entity_id: 'tenant_x' },
+        404,
+        'entity_id',
+      ],
+      ['an unknown rate', { tax_rate_code: 'none' }, 404, 'tax_rate_code'],
       ['a negative priority', { priority: -1 }, 400, 'priority'],
       ['a currency that is none', { currency: 'zzz' }, 400, 'currency'],
       ['an end at its start', { start_date: NOW, end_date: NOW }, 400, 'end_date'],

@@ -258,7 +258,7 @@ describe('scenario: many at once', () => {
       return rows[0];
     };
     world.at('2026-02-01T02:00:00Z');
-    const kinds = dueKinds({ FINALIZATION_DELAY_SECONDS: 7200 });
+    const kinds = dueKinds({ FINALIZATION_DELAY_SECONDS: 7200, EXPORT_DELAY_SECONDS: 300 });
     for (const kind of kinds) await kind.run(stores(), { now: world.now });
     const before = await counted();
     for (const kind of kinds)

@@ -132,12 +132,48 @@ describe('scenario: limits of families', () => {
     expect(await left('company')).to.equal('within_limit 67 0 33');
   });
 
-  it('who joins brings what is held for them', async () => {
+  it('what is held for who has joined is the family’s', async () => {
     await modify({ action: 'add', external_customer_ids_to_inherit_subscription: ['east'] });
     world.at('2026-01-10T00:00:02Z');
     const held = await ask('east', '33', {});
     expect(await left('north')).to.equal('within_limit 67 33 0');
     await end(held, 'release');
+  });
+
+  it('what was held before somebody joined counts from then on, as what becomes of it does', async () => {
+    const solo = await world.plan('Solo', [usage('tokens', '1')]);
+    const granted = { plan_id: solo.id, feature_id: tokens.id, feature_type: 'metered', usage_limit: 1_000 };
+    await world.post('/entitlements', granted);
+    await world.subscribe('west', 'Solo');
+    const long = { ttl_seconds: 600_000 };
+    const [used, kept, many] = [
+      await ask('west', '20', long),
+      await ask('west', '10', long),
+      await ask('west', '500', long),
+    ];
+    const before = await ask('west', '7', long);
+    await end(before, 'commit');
+    await world.settle();
+    for (const one of ['north', 'company']) expect(await left(one), one).to.equal('within_limit 67 0 33');
+    world.at('2026-01-10T00:00:03Z');
+    // Who joins has no subscription of their own any more: what they use from then on is nobody's but the family's.
+    await world.post(`/subscriptions/${world.id('subscription west')}/cancel`, { cancellation_type: 'immediate' });
+    await modify({ action: 'add', external_customer_ids_to_inherit_subscription: ['west'] });
+    await world.pausePipeline();
+    world.at('2026-01-10T00:00:04Z');
+    // More than there is room for: it is promised, and nobody else takes anything meanwhile.
+    for (const one of ['north', 'company']) expect(await left(one), one).to.equal('limit_reached 67 530 0');
+    await end(many, 'release');
+    for (const one of ['north', 'company']) expect(await left(one), one).to.equal('within_limit 67 30 3');
+    expect((await ask('north', '4', {})).reason).to.equal('limit_reached');
+    // What was committed before is theirs alone, and what is committed now the family's: what was held for it is there.
+    await end(used, 'commit');
+    for (const one of ['north', 'company']) expect(await left(one), one).to.equal('within_limit 87 10 3');
+    await world.resumePipeline();
+    await world.settle();
+    for (const one of ['north', 'company']) expect(await left(one), one).to.equal('within_limit 87 10 3');
+    await end(kept, 'release');
+    for (const one of ['north', 'company']) expect(await left(one), one).to.equal('within_limit 87 0 13');
   });
 
   it('what another pays for is granted to who uses it, and paid with the credits of who is invoiced', async () => {

@@ -1,4 +1,4 @@
-/** Of what is granted bit by bit it is told, once for each grant, that nothing is left (docs/rules/alerts.md, "Grants of entitlements"). */
+/** Of what is granted bit by bit it is told, once for each grant, that nothing is left, and which levels were reached (docs/rules/alerts.md, "Grants of entitlements"). */
 import { expect } from 'chai';
 import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
@@ -80,6 +80,140 @@ describe('scenario: alerts of grants', () => {
     expect(await look()).to.equal(1);
     expect(await log()).to.deep.equal(['in_alarm 1', 'in_alarm 1', 'ok 0.6']);
     expect((await told()).length).to.equal(2);
+  });
+
+  describe('with levels', () => {
+    const levels = (thresholds: Record<string, string>, alert_enabled = true) => ({
+      alert_enabled,
+      ...Object.fromEntries(
+        ['critical', 'warning', 'info'].map((name) => [
+          name,
+          thresholds[name] ? { threshold: thresholds[name] } : null,
+        ]),
+      ),
+    });
+    const change = async (alert_settings: object | null) => {
+      const { status, text } = await world.api.request('PUT', `/entitlements/${entitlement_id}`, {
+        body: { alert_settings },
+      });
+      expect(status, text).to.equal(200);
+    };
+    let entitlement_id: string;
+    const grantEvents = async () => {
+      const { items } = await world.get('/webhooks/events?limit=1000&order=asc&sort=id');
+      return items.filter(({ payload }: Answer) => payload.customer_id === customer_id && payload.entitlement_grant_id);
+    };
+    let customer_id: string;
+    const seen = async () =>
+      (await grantEvents()).map(
+        ({ event_name, payload }: Answer) =>
+          `${event_name.slice('entitlement.grant.'.length)} ${payload.alert_status} ${payload.usage_ratio}`,
+      );
+
+    before(async () => {
+      world.at('2026-01-12T08:00:00Z');
+      await world.plan('Levels', [usage('tokens', '1')]);
+      const [{ feature_id }] = (await world.get('/entitlements')).items;
+      const terms = {
+        grant_measure: 'quantity',
+        grant_quota: '100',
+        grant_duration_value: 1,
+        grant_duration_unit: 'day',
+      };
+      const made = await world.post('/entitlements', {
+        plan_id: world.id('plan Levels'),
+        feature_id,
+        feature_type: 'metered',
+        ...terms,
+        alert_settings: levels({ critical: '1', warning: '0.8', info: '0.5' }),
+      });
+      entitlement_id = made.id;
+      await world.subscribe('levels', 'Levels');
+      ({ customer_id } = await world.subscription('levels'));
+    });
+
+    it('each is told where it is reached, once, however many look', async () => {
+      await world.use('levels', 'tokens', 49);
+      expect(await look()).to.equal(0);
+      await world.use('levels', 'tokens', 1);
+      await world.settle();
+      await Promise.all([look(), look()]);
+      expect(await seen()).to.deep.equal(['threshold_reached info 0.5']);
+      await world.use('levels', 'tokens', 30);
+      expect(await look()).to.equal(1);
+      await world.use('levels', 'tokens', 10);
+      expect(await look()).to.equal(0);
+      await world.use('levels', 'tokens', 10);
+      // The level at the quota, and that nothing is left, are two alerts.
+      expect(await look()).to.equal(2);
+      await world.use('levels', 'tokens', -60);
+      expect(await look()).to.equal(2);
+      expect(await seen()).to.deep.equal([
+        'threshold_reached info 0.5',
+        'threshold_reached warning 0.8',
+        'threshold_reached in_alarm 1',
+        'exhausted in_alarm 1',
+        'threshold_recovered ok 0.4',
+      ]);
+      const { items } = await world.post('/alerts/search', {
+        alert_type: 'entitlement_grant_threshold',
+        sort: 'id',
+        order: 'asc',
+      });
+      const said = items.map(({ alert_status, alert_info }: Answer) => `${alert_status} ${alert_info.value_at_time}`);
+      expect(said).to.deep.equal(['info 0.5', 'warning 0.8', 'in_alarm 1', 'ok 0.4']);
+      expect(items[0].alert_info.alert_settings.warning).to.deep.equal({ threshold: '0.8', condition: 'above' });
+      const events = await grantEvents();
+      expectGolden('webhooks/entitlement.grant.threshold_reached.json', withoutIds(events[1].payload));
+      expectGolden('webhooks/entitlement.grant.threshold_recovered.json', withoutIds(events[4].payload));
+    });
+
+    it('other levels are looked at, too, and who is watched anew begins with ok', async () => {
+      const before = (await seen()).length;
+      await change(levels({ critical: '0.4' }));
+      expect(await look()).to.equal(1);
+      await change(levels({ critical: '0.4' }, false));
+      expect(await look()).to.equal(0);
+      await change(levels({ critical: '0.4' }));
+      expect(await look()).to.equal(1);
+      await change(null);
+      await world.use('levels', 'tokens', 1);
+      expect(await look()).to.equal(0);
+      await change(levels({ critical: '0.4' }));
+      expect(await look()).to.equal(1);
+      const again = [
+        'threshold_reached in_alarm 0.4',
+        'threshold_reached in_alarm 0.4',
+        'threshold_reached in_alarm 0.41',
+      ];
+      expect((await seen()).slice(before)).to.deep.equal(again);
+    });
+
+    it('of a subscription, what has been reached already is looked at without usage', async () => {
+      const { postgres } = world.api.services;
+      const { id: subscription_id } = await world.subscription('plain');
+      const { feature_id, ...plan } = await world.get(`/entitlements/${entitlement_id}`);
+      const { grant_measure, grant_quota, grant_duration_value, grant_duration_unit } = plan;
+      const own = await world.post('/entitlements', {
+        entity_type: 'SUBSCRIPTION',
+        entity_id: subscription_id,
+        feature_id,
+        feature_type: 'metered',
+        grant_measure,
+        grant_quota,
+        grant_duration_value,
+        grant_duration_unit,
+      });
+      await postgres.raw('delete from graphile_worker._private_jobs');
+      const body = { alert_settings: levels({ critical: '0.4' }) };
+      expect((await world.api.request('PUT', `/entitlements/${own.id}`, { body })).status).to.equal(200);
+      const { rows } = await postgres.raw(
+        'select payload from graphile_worker._private_jobs j join graphile_worker._private_tasks t on t.id = j.task_id where t.identifier = ?',
+        [ALERT_TASK],
+      );
+      const { customer_id: plain } = await world.subscription('plain');
+      expect(rows.map(({ payload }: Answer) => payload.customer_id)).to.deep.equal([plain]);
+    });
   });
 
   it('usage that lands asks for a look at who has the grants, and at nobody else', async () => {

@@ -87,7 +87,10 @@ describe('scenario: grants that go on', () => {
     if (!known) {
       const [early] = read.usage.cutAt(at_ms!);
       const quantity = early.between({ start: start_ms!, end: end_ms! });
-      keep({ at: at_ms!, event_count: early.portions.length, quantity, made: `${early.portions.length} early` });
+      keep(
+        { at: at_ms!, event_count: early.portions.length, quantity, made: `${early.portions.length} early` },
+        async () => '',
+      );
     }
     return [known?.made ?? null, read.usage.portions.length];
   };

@@ -21,6 +21,7 @@ import { routes } from '../../api/resources.ts';
 import { subscriptionRoutes } from '../../api/subscriptions/routes.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
+import { feedUsage } from '../../storage/usage/usage-feed.ts';
 import type { UsageMemory } from '../../storage/usage/usage-memory.ts';
 import { startTestApi, type TestApi } from './api.ts';
 import { isLogProcessed, isSettled } from './settled.ts';
@@ -58,10 +59,16 @@ export function tiers(meter: string, slabs: [number | null, string, string?][], 
 
 /**
  * With `test_clock` its environment has a clock of its own, which starts at `now`, and the machine's stands still: `on` advances it, so
- * that drafts become final on the way, too.
+ * that drafts become final on the way, too. With `beside` the interface keeps answers as a process of its own does: the pipeline knows nothing of its memory.
  */
 export async function startWorld(
-  options: { now?: string; test_clock?: boolean; config?: Record<string, string>; usage_memory?: UsageMemory } = {},
+  options: {
+    now?: string;
+    test_clock?: boolean;
+    config?: Record<string, string>;
+    usage_memory?: UsageMemory;
+    beside?: boolean;
+  } = {},
 ): Promise<World> {
   const extra = [...ingestRoutes, ...subscriptionRoutes, ...invoiceRoutes];
   const listed = new Set(routes.map(place));
@@ -71,7 +78,8 @@ export async function startWorld(
     ...(options.usage_memory ? { usage_memory: options.usage_memory } : {}),
     routes: [...routes, ...extra.filter((route) => !listed.has(place(route)))],
   });
-  const world = new World(api);
+  if (options.beside) feedUsage(api.services.postgres, options.usage_memory!);
+  const world = new World(api, options);
   await world.resumePipeline();
   if (options.test_clock) await world.startTestClock();
   return world;
@@ -83,13 +91,15 @@ function place({ method, path }: Route): string {
 
 export class World {
   readonly api: TestApi;
+  readonly #isBeside: boolean;
   #pipeline: RunningPipeline | null = null;
   readonly #ids = new Map<string, string>();
   #now: Date;
   #clock_id: string | null = null;
 
-  constructor(api: TestApi) {
+  constructor(api: TestApi, { beside = false } = {}) {
     this.api = api;
+    this.#isBeside = beside;
     this.#now = api.services.clock();
   }
 
@@ -314,7 +324,9 @@ export class World {
   async resumePipeline(): Promise<void> {
     const { logger, clock, config } = this.api.services;
     const options = { owner: 'the world', slice_events_max: config.SLICE_EVENTS_MAX, logger, clock };
-    this.#pipeline = await startPipeline(this.api.services, options);
+    const { usage_memory, ...services } = this.api.services;
+    const own = this.#isBeside || !usage_memory ? services : { ...services, usage_memory };
+    this.#pipeline = await startPipeline(own, options);
   }
 
   /** Whatever has happened in it, every invoice is the sum of its lines and payments, and no number is left out. */

@@ -44,6 +44,8 @@ export const OF_NOBODY: ReadonlySet<string> = new Set([
   'schema_migrations_lock',
   'slice_ledger',
   'slices',
+  'told_slices',
+  'told_slices_wanted',
 ]);
 
 /** Schemas whose tables are another's affair: the job queue, and Postgres itself. */

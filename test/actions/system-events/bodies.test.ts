@@ -17,6 +17,8 @@ const ELSEWHERE: readonly string[] = [
   'subscription.plan_change.failed',
   // test/scenarios/grant-alerts.test.ts
   'entitlement.grant.exhausted',
+  'entitlement.grant.threshold_reached',
+  'entitlement.grant.threshold_recovered',
   // test/scenarios/spend-alerts.test.ts and wallet-alerts.test.ts
   'feature.wallet_balance.alert',
   'subscription.group_spend.threshold_reached',

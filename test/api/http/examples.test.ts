@@ -363,7 +363,8 @@ describe('the examples of the documentation', () => {
     const workflow_id = ids.asMade(answers.get('triggerScheduledTaskRun').workflow_id);
     const { services, scope } = world.api;
     const how = { attempt: 1, is_last: false, clock: services.clock, timeout_ms: 60_000, settings: services.config };
-    await tryExport(services, { ...scope, workflow_id }, { ...how, signal: new AbortController().signal });
+    const { signal } = new AbortController();
+    await tryExport(services, { ...scope, workflow_id }, { ...how, turn: null, signal });
     await ask('getTask', { id: id('task') });
     await ask('listTasks', { query: `scheduled_task_id=${id('schedtask', 2)}` });
     await ask('downloadTaskExport', { id: id('task') });

@@ -18,6 +18,7 @@ function countingRoute() {
       access: 'meter:read',
       raw_body,
       params: z.object({ id: z.string() }),
+      body: z.looseObject({}).optional(),
       success: 202,
       handle: async () => {
         state.calls += 1;

@@ -228,6 +228,30 @@ describe('a store that speaks S3', () => {
     });
   }
 
+  for (const [what, status, answer, why] of [
+    ['may write and not read', 503, 500, /these credentials may not look \(s3:GetObject\)$/],
+    ['may write and not read', 400, 403, /these credentials may not look \(s3:GetObject\)$/],
+    ['are looked at by a store that fails', 503, 500, /asking after it failed: S3 \(/],
+  ] as const)
+    it(`credentials that ${what} (${answer}): the file may be there, and where it is said`, async () => {
+      const complete = completing((response) => response.writeHead(answer).end(), true);
+      store.rude = (asked) => {
+        if (asked.what !== 'HEAD object') return complete(asked);
+        asked.response.writeHead(what.includes('read') ? 403 : 500).end();
+        return true;
+      };
+      const error = await fault((await written()).commit());
+      expect(error.http_status_code).to.equal(status);
+      expect(error.message).to.include('the file may be there all the same, whole, as s3://exports/a/b.csv: ');
+      expect(error.message).to.match(why);
+      expect(object()).to.equal(BYTES.toString());
+    });
+
+  it('what is not there, of which they may know, is not said to be', async () => {
+    store.rude = completing((response) => response.writeHead(403).end(), false);
+    expect((await fault((await written()).commit())).message).to.not.include('may be there');
+  });
+
   it('what stood under the name before is not taken for the file', async () => {
     await (await written()).commit();
     store.rude = completing((response) => response.writeHead(500).end(), false);

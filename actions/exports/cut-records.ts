@@ -1,0 +1,50 @@
+/** Records one after the other in stretches that are no longer than so many bytes, but for a record that is longer by itself. */
+import type { Cell } from '../../core/export/column.ts';
+
+type Some = readonly Cell[][];
+type Bounds = { readonly bytes_max: number; readonly head: number; of(cells: readonly Cell[]): number };
+
+export class CutRecords {
+  readonly #batches: AsyncIterator<Some>;
+  readonly #bounds: Bounds;
+  #left: Some = [];
+  /** Once a stretch was taken whole: whether it was the last. */
+  isOver = false;
+
+  constructor(batches: AsyncIterable<Some>, bounds: Bounds) {
+    this.#batches = batches[Symbol.asyncIterator]();
+    this.#bounds = bounds;
+  }
+
+  /** Those behind the last stretch; the first may have none. */
+  async *next(): AsyncGenerator<Some> {
+    const { head, bytes_max, of } = this.#bounds;
+    let room = bytes_max - head;
+    let isFirst = true;
+    for (;;) {
+      const some = this.#left.length > 0 ? this.#left : await this.#more();
+      if (some === null) return;
+      let fit = 0;
+      for (; fit < some.length; fit++) {
+        const length = of(some[fit]!);
+        if (length > room && !isFirst) break;
+        room -= length;
+        isFirst = false;
+      }
+      this.#left = some.slice(fit);
+      if (fit > 0) yield some.slice(0, fit);
+      if (fit < some.length) return;
+    }
+  }
+
+  async #more(): Promise<Some | null> {
+    const { done, value } = await this.#batches.next();
+    this.isOver = done === true;
+    return done ? null : value;
+  }
+
+  /** What is not asked for any more is not read. */
+  async end(): Promise<void> {
+    await this.#batches.return?.();
+  }
+}

@@ -1,0 +1,71 @@
+/** Files of schedules whose time is over, and those that an advance of a clock waits for (docs/rules/exports.md, "By the clock of an environment"). */
+import type { Knex } from 'knex';
+import type { Scope } from '../core/scope.ts';
+import { type Asked, type Due, earliest, type Instant, inTurns, ofWhom } from './due-billing.ts';
+import type { Database } from './stores.ts';
+
+const ENABLED = { enabled: true, status: 'published' };
+
+/** Those whose next range was over at this instant: of each tenant in turn, so that none waits for who has many to catch up; of one, who waits longest comes first. */
+export async function dueScheduledTasks(
+  database: Database,
+  { over_at, limit, ...asked }: Asked & { over_at: Date; limit: number },
+): Promise<Due[]> {
+  const due = database('scheduled_tasks').where(ENABLED).where('next_end', '<=', over_at);
+  return inTurns(database, ofWhom(due, 'scheduled_tasks', asked), { by: ['next_end'], round: limit, ...asked });
+}
+
+/** When the next file of this environment is due; or now, where one is being written. */
+export function nextExportDue(
+  database: Database,
+  scope: Scope,
+  { from, delay_seconds }: { from: Date; delay_seconds: number },
+): Instant {
+  const over = earliest(database, scope, {
+    of: () => database('scheduled_tasks').where(ENABLED),
+    columns: ['next_end'],
+  });
+  const waits = database.raw(`case when ? then ?::timestamptz end`, [isWriting(database, scope), from.toISOString()]);
+  return database.raw('least(? + make_interval(secs => ?), ?)', [over, delay_seconds, waits]);
+}
+
+const EXPORT = 'ExecuteExportWorkflow';
+
+/** Files of which something is still to be done, with the runs that do it. */
+const UNFINISHED = (task: string, run: string) => `tasks ${task} join workflow_runs ${run}
+     on ${run}.tenant_id = ${task}.tenant_id and ${run}.environment_id = ${task}.environment_id and ${run}.id = ${task}.workflow_id
+        and ${run}.workflow_status = 'Running' and ${run}.workflow_type = '${EXPORT}'`;
+const OPEN = (task: string) => `${task}.task_status in ('PENDING', 'PROCESSING')`;
+
+/** What three tries could not write, seconds apart, or one not in its turn, may take as long as its store likes. */
+const PUT_OFF = (run: string) =>
+  `(${run}.error is not null and ${run}.attempt >= 3 or ${run}.task_queue = 'slow-export')`;
+
+/** Whether a file is being written; of a schedule that has one that is put off none is waited for. */
+function isWriting(database: Database, { tenant_id, environment_id }: Scope): Knex.Raw {
+  return database.raw(
+    `exists (select from ${UNFINISHED('t', 'w')}
+              where t.tenant_id = ? and t.environment_id = ? and ${OPEN('t')}
+                and not exists (select from ${UNFINISHED('put_off', 'r')}
+                                 where put_off.tenant_id = t.tenant_id and put_off.environment_id = t.environment_id
+                                   and put_off.scheduled_task_id = t.scheduled_task_id and ${OPEN('put_off')}
+                                   and ${PUT_OFF('r')}))`,
+    [tenant_id, environment_id],
+  );
+}
+
+/** What is to end before the clock advances. */
+export async function runningWork(
+  database: Database,
+  scope: Scope,
+): Promise<{ id: string; workflow_type: string } | null> {
+  const { tenant_id, environment_id } = scope;
+  const [run] = await database('workflow_runs')
+    .where({ tenant_id, environment_id, workflow_status: 'Running' })
+    .where((counts) => {
+      void counts.where('workflow_type', '<>', EXPORT).orWhereRaw('?', [isWriting(database, scope)]);
+    })
+    .select('id', 'workflow_type')
+    .limit(1);
+  return run ?? null;
+}
