@@ -64,6 +64,7 @@ const LONG = [
   'test/scenarios/laws-of-costs.test.ts',
   'test/scenarios/laws-of-invoices.test.ts',
   'test/scenarios/planned-once.test.ts',
+  'test/scenarios/running-charges.test.ts',
   'test/scenarios/test-clock.test.ts',
 ];
 const PRODUCT = ['test/core', 'test/examples', 'test/api', 'test/scenarios'];

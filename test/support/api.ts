@@ -3,7 +3,9 @@
  * `await api.request('POST', '/meters', { body })`. The clock stands still until `setNow` moves it.
  */
 import { once } from 'node:events';
+import { Agent, type IncomingMessage, request as requestHttp } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text as textOf } from 'node:stream/consumers';
 import { pino } from 'pino';
 import { buildListener } from '../../api/app.ts';
 import { forgetKeys } from '../../api/http/auth.ts';
@@ -120,23 +122,52 @@ async function send(
   ownKey: string,
   { method, path, body, key = ownKey, headers = {} }: TestRequest & { method: string; path: string },
 ): Promise<TestAnswer> {
-  const isRaw = Buffer.isBuffer(body) || typeof body === 'string';
-  const response = await fetch(path.startsWith('http') ? path : `${url}/v1${path}`, {
+  const sent = body === undefined ? undefined : bytesOf(body);
+  const response = await exchange(path.startsWith('http') ? path : `${url}/v1${path}`, {
     method,
     headers: {
       ...(key === null ? {} : { 'x-api-key': key }),
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      // The length is told of the body of a DELETE, too, which Node would send without.
+      ...(sent === undefined ? {} : { 'content-type': 'application/json', 'content-length': `${sent.length}` }),
       ...headers,
     },
-    body: body === undefined ? undefined : isRaw ? (body as string) : JSON.stringify(body),
+    sent,
   });
-  const text = await response.text();
-  return { status: response.status, headers: response.headers, body: parsed(text, response), text };
+  const text = await textOf(response);
+  const { statusCode: status = 0 } = response;
+  const answered = headersOf(response);
+  return { status, headers: answered, body: parsed(text, answered), text };
 }
 
-function parsed(text: string, response: Response): unknown {
+/** With a text Node would write the headers in the text's encoding, too. */
+function bytesOf(body: unknown): Buffer {
+  if (Buffer.isBuffer(body)) return body;
+  return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+type Exchange = { method: string; headers: Record<string, string>; sent: Buffer | undefined };
+
+/** Node's own client, and not `fetch`: by that a seventh more of a worker's CPU went into asking. */
+function exchange(url: string, { method, headers, sent }: Exchange): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const request = requestHttp(url, { method, headers, agent: AGENT }, resolve);
+    request.on('error', reject);
+    request.end(sent);
+  });
+}
+
+/** Connections are let go before the server does so, which waits for 5 s. */
+const AGENT = new Agent({ keepAlive: true, timeout: 3_000 });
+
+function headersOf({ rawHeaders }: IncomingMessage): Headers {
+  const headers = new Headers();
+  for (let at = 0; at < rawHeaders.length; at += 2) headers.append(rawHeaders[at]!, rawHeaders[at + 1]!);
+  return headers;
+}
+
+function parsed(text: string, headers: Headers): unknown {
   if (text === '') return null;
-  return response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : text;
+  return headers.get('content-type')?.includes('json') ? JSON.parse(text) : text;
 }
 
 async function makeTenant(services: Services, roles: string[]) {

@@ -124,7 +124,7 @@ async function prepare({ postgres_url, clickhouse_url }: Embedded, strategy: Cop
     copying = copying.then(() => root.raw(`create database ${name} template ${template} strategy ${strategy}`));
     await Promise.all([copying, copyClickHouse(clickhouse_root, tables, name)]);
     const urls = { postgres_url: withDatabase(postgres_url, name), clickhouse_url: withDatabase(clickhouse_url, name) };
-    const postgres = connectPostgres(urls.postgres_url, { idle_timeout_ms: 500 });
+    const postgres = connectPostgres(urls.postgres_url, { idle_timeout_ms: 5_000 });
     const clickhouse = connectClickHouse(urls.clickhouse_url);
     const close = async () => {
       await Promise.all([postgres.destroy(), clickhouse.close()]);
