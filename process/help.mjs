@@ -30,6 +30,7 @@ export const HELP = {
       ['--to <date>', 'recounts up to here'],
       ['--json', 'a line of JSON for each thing that is said'],
       ['--repair', 'writes rows that differ anew'],
+      ['--stores', 'reads the files of exports in S3 as well'],
     ],
   },
   partitions: {

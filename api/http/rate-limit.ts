@@ -87,7 +87,8 @@ function stateOf(refused: unknown): RateLimiterRes {
 }
 
 function secondsOf({ msBeforeNext }: Pick<RateLimiterRes, 'msBeforeNext'>): number {
-  return Math.max(1, Math.ceil(msBeforeNext / 1000));
+  // What is added to an instant and taken from it again may come to a little more.
+  return Math.min(WINDOW_SECONDS, Math.max(1, Math.ceil(msBeforeNext / 1000)));
 }
 
 function tooMany(what: string, limit: number, retry_after_seconds: number): FarthingError {

@@ -312,7 +312,7 @@ describe('/wallets', () => {
     });
     const credits = async () => (await ok('GET', `/wallets/${wallet.id}`)).credit_balance;
 
-    it('a part, and what is given back goes to its lots', async () => {
+    it('a part; a refund goes back to its lots, and a void gives prepaid credits', async () => {
       const { id } = await invoiced('100');
       const payment = await ok('POST', '/payments', paying(id, '50', { idempotency_key: `credits ${wallet.id}` }));
       expect(payment).to.include({ payment_status: 'SUCCEEDED', payment_method_id: wallet.id, amount: '50' });
@@ -324,11 +324,13 @@ describe('/wallets', () => {
       await ok('POST', `/payments/${payment.id}/refund`, { amount: '20' });
       expect(await credits()).to.equal('15');
       await ok('POST', `/invoices/${id}/void`);
-      expect(await credits()).to.equal('30');
+      expect(await credits()).to.equal('15');
+      const all: Answer[] = await ok('GET', `/customers/${wallet.customer_id}/wallets`);
+      expect(all.find(({ wallet_type }) => wallet_type === 'PRE_PAID')).to.include({ balance: '30' });
       const [lot, ...others] = (await transactions(wallet.id, 'type=credit&sort=id&order=asc')).map(
         (one) => one.credits_available,
       );
-      expect([lot, new Set(others)]).to.deep.equal(['30', new Set(['0'])]);
+      expect([lot, new Set(others)]).to.deep.equal(['15', new Set(['0'])]);
     });
 
     it('no more of an invoice than what its prices come to, however often it is asked', async () => {

@@ -194,7 +194,7 @@ describe('scenario: plan changes', () => {
     expect(await refusal({ ...changeV2('Pro'), target_plan_id: 'plan_none' })).to.deep.equal([
       404,
       'not_found',
-      undefined,
+      'target_plan_id',
     ]);
     await world.cancel('refused', { cancellation_type: 'end_of_period' });
     expect(await refusal(changeV2('Pro'))).to.deep.equal([400, 'validation_error', 'cancel_at']);
