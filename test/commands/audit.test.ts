@@ -30,10 +30,10 @@ corrections: 0 corrections: 0 differences
 identity_files: 0 partitions, 0 ids: 0 differences
 credits: 0 wallets, 0 lots, 0 postings: 0 differences
 invoices: 0 invoices, 0 invoice lines, 0 payments, 0 credit notes, 0 usage lines: 0 differences
-running: 0 audits, 0 answers, 0 lines: 0 differences
+running: 0 audits, 0 answers, 0 lines, 0 histories: 0 differences
 revenue: 0 customers, 0 rows: 0 differences
 reservations: 0 reservations, 0 pools, 0 held, 0 events: 0 differences
-tasks: 0 exports, 0 imports, 0 scheduled tasks, 0 files, 0 files gone: 0 differences
+tasks: 0 exports, 0 imports, 0 scheduled tasks, 0 files, 0 files gone, 0 files unread: 0 differences
 usage: 1 meters, 1 days, 1 rows: 0 differences
 `;
 
