@@ -86,8 +86,8 @@ describe('an import whose process is killed', () => {
         },
         120_000,
       );
-      // Whatever else was killed on the way is taken over, too.
-      await world.settle();
+      // Whatever else was killed on the way is taken over, too: an audit that was reading holds the rows for as long as it said that it may take.
+      await world.settle(120_000);
       return task;
     } finally {
       child.kill('SIGKILL');

@@ -260,10 +260,10 @@ export class World {
   }
 
   /** Resolves when every event that was accepted has had its effect, and every meter is live. */
-  async settle(): Promise<void> {
+  async settle(timeout_ms?: number): Promise<void> {
     const { log, postgres } = this.api.services;
     const isDone = () => isSettled(postgres, () => isLogProcessed(log));
-    await until('every event and meter has come through the pipeline', isDone);
+    await until('every event and meter has come through the pipeline', isDone, timeout_ms);
   }
 
   async subscription(customer: string): Promise<Answer> {
