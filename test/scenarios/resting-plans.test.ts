@@ -314,16 +314,16 @@ describe('scenario: resting plans', () => {
   it('are planned again when events of somebody else are corrected, where usage was invoiced before', async () => {
     nth++;
     const [customer, plan, event_id] = [named('acme'), named('Calls'), `other-${nth}`];
-    world.at('2031-01-01T00:00:00Z');
+    world.at('2032-01-01T00:00:00Z');
     await world.plan(plan, [usage('calls', '1')]);
     const { id } = await world.subscribe(customer, plan);
     const month = async (of: number, between: () => Promise<unknown>) => {
-      await world.use(customer, 'calls', 5, { at: new Date(Date.UTC(2031, of - 1, 10)).toISOString() });
-      world.at(new Date(Date.UTC(2031, of)).toISOString());
+      await world.use(customer, 'calls', 5, { at: new Date(Date.UTC(2032, of - 1, 10)).toISOString() });
+      world.at(new Date(Date.UTC(2032, of)).toISOString());
       await world.settle();
       await billDuePeriods(services(), world.now, { only: scope() });
       await between();
-      world.at(new Date(Date.UTC(2031, of) + 2 * HOUR_MS).toISOString());
+      world.at(new Date(Date.UTC(2032, of) + 2 * HOUR_MS).toISOString());
       planned = [];
       await finalizeDueInvoices(services(), { now: world.now, delay_seconds: 7200, only: scope() });
       return planned.includes(id);
