@@ -10,7 +10,7 @@ import { type Author, createdBy } from '../../core/stamp.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import { newId } from '../../storage/new-id.ts';
-import { behindOthers } from '../../storage/postgres/behind-others.ts';
+import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { holdInvoice } from '../invoices/hold-invoice.ts';
 import { emit } from '../system-events/emit.ts';
@@ -56,7 +56,7 @@ export async function createCreditNote(
     if (!request.process_credit_note) return note;
     return takeEffect(stores, transaction, { note, held, author });
   };
-  return behindOthers(() => stores.postgres.transaction(attempt));
+  return transactionBehindOthers(stores, attempt);
 }
 
 const CONFLICT =

@@ -8,7 +8,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
-import { behindOthers } from '../../storage/postgres/behind-others.ts';
+import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { holdInvoice } from '../invoices/hold-invoice.ts';
 import { creditableLines } from './creditable-lines.ts';
@@ -29,7 +29,7 @@ export async function finalizeCreditNote(stores: Stores, scope: Scope, { id, aut
     const planned = await writePlan(transaction, { note, lines, plan, author });
     return takeEffect(stores, transaction, { note: planned, held, author });
   };
-  return behindOthers(() => stores.postgres.transaction(attempt));
+  return transactionBehindOthers(stores, attempt);
 }
 
 /** Its invoice first, as whoever makes a note of that does. */

@@ -18,7 +18,7 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
-import { behindOthers } from '../../storage/postgres/behind-others.ts';
+import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { moneyText } from '../billing/invoice-records.ts';
 import { applicationRecords } from '../coupons/application-records.ts';
@@ -38,7 +38,7 @@ export async function createInvoice(
   author: Author,
 ): Promise<InvoiceWithLines> {
   const make = (transaction: Transaction) => createInvoiceWithin(transaction, scope, { request, author });
-  return behindOthers(() => stores.postgres.transaction(make));
+  return transactionBehindOthers(stores, make);
 }
 
 /** For a caller that has a transaction open. */

@@ -2,7 +2,7 @@
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { behindOthers } from '../../storage/postgres/behind-others.ts';
+import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import { LOOK_AFTER_SECONDS, tellLateUsageOf } from '../../storage/progress/late-usage.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { scopeOf } from '../billing/billable-items.ts';
@@ -23,7 +23,7 @@ export async function finalizeInvoice(
     await settleNothing(stores, transaction, { scope, invoice_id, by: { now } });
     return invoice;
   };
-  return behindOthers(() => stores.postgres.transaction(finalize));
+  return transactionBehindOthers(stores, finalize);
 }
 
 /** It is as it was drafted: whether more has come since is looked at where no other invoice comes behind it. */

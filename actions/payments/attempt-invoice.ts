@@ -6,11 +6,11 @@ import { notAllowed } from '../../core/error.ts';
 import { checkPayable } from '../../core/payment/request.ts';
 import type { Scope } from '../../core/scope.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
+import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { holdInvoice } from '../invoices/hold-invoice.ts';
 import { payableWithCredits } from '../wallets/pay-with-credits.ts';
 import type { By } from './change-invoice-payment.ts';
-import { paymentTransaction } from './hold.ts';
 import { addCollection, pendingCollection } from './plan-collection.ts';
 import { processPayment, pursuePayment } from './pursue-payment.ts';
 import { collectionOf } from './way-to-pay.ts';
@@ -20,7 +20,7 @@ export async function attemptInvoice(
   scope: Scope,
   { id, by }: { id: string; by: By },
 ): Promise<PaymentModel> {
-  const payment = await paymentTransaction(stores, async (transaction) => {
+  const payment = await transactionBehindOthers(stores, async (transaction) => {
     const { invoice, subscription } = await holdInvoice(transaction, scope, id);
     checkPayable(invoice);
     const pending = await pendingCollection(transaction, invoice);

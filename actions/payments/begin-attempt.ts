@@ -13,13 +13,14 @@ import { instantOf } from '../../core/time/instant.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { newId } from '../../storage/new-id.ts';
+import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { holdWalletAmongAll } from '../wallets/hold-wallet.ts';
 import { heldCredits, takeForPayment, walletToPay } from '../wallets/pay-with-credits.ts';
 import { bookReceipt, failFor } from './book-outcome.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
-import { type HeldPayment, holdPayment, paymentTransaction } from './hold.ts';
+import { type HeldPayment, holdPayment } from './hold.ts';
 import { type Collection, collectionOf, usableGateway } from './way-to-pay.ts';
 
 /** Whether a provider is to be asked now. */
@@ -36,7 +37,7 @@ export async function beginAttempt(
   scope: Scope,
   { id, by, isAsked, isNew = false }: { id: string; by: By; isAsked: boolean; isNew?: boolean },
 ): Promise<Begun> {
-  return paymentTransaction(stores, async (transaction) => {
+  return transactionBehindOthers(stores, async (transaction) => {
     const seen = await holdPayment(transaction, scope, id);
     const { payment } = seen;
     if (!OPEN.includes(payment.payment_status)) {

@@ -11,12 +11,12 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { newId } from '../../storage/new-id.ts';
+import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { type HeldInvoice, holdInvoice } from '../invoices/hold-invoice.ts';
 import { emit } from '../system-events/emit.ts';
 import { walletToPay } from '../wallets/pay-with-credits.ts';
 import { derivedKeys, isWithinMinute } from './derived-keys.ts';
-import { paymentTransaction } from './hold.ts';
 import { processPayment } from './pursue-payment.ts';
 import { usableGateway, wayToPay } from './way-to-pay.ts';
 
@@ -49,7 +49,7 @@ async function add(
   scope: Scope,
   { request, author, method }: Wanted & { method: PaymentMethodType },
 ): Promise<PaymentModel | { first: PaymentModel }> {
-  return paymentTransaction(stores, async (transaction) => {
+  return transactionBehindOthers(stores, async (transaction) => {
     const held = await holdInvoice(transaction, scope, request.destination_id);
     // Where the minute of the clock has changed between two that are equal, their keys do not meet.
     const { key, known } = await keyOf(transaction, scope, { request, author });

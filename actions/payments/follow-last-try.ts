@@ -11,6 +11,7 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { cancelWithin } from '../subscriptions/cancel-subscription.ts';
@@ -18,7 +19,7 @@ import { familyFollows } from '../subscriptions/follow-parent.ts';
 import { heldWithParent } from '../subscriptions/held-with-parent.ts';
 import { emit } from '../system-events/emit.ts';
 import type { By } from './change-invoice-payment.ts';
-import { holdPayment, paymentTransaction } from './hold.ts';
+import { holdPayment } from './hold.ts';
 
 export async function followLastTry(stores: Stores, { id, ...scope }: PaymentModel, by: By): Promise<PaymentModel> {
   const { after_last_try } = await settingOf(scope, 'payment_config', stores.postgres);
@@ -26,7 +27,7 @@ export async function followLastTry(stores: Stores, { id, ...scope }: PaymentMod
   const isDue = async (transaction: Transaction) =>
     isToFollow(await PaymentModel.fetch(scope, id, { database: transaction }));
   if (after_last_try === 'cancel') await endUnpaid(stores, scope, { invoice_id: destination_id, by, isDue });
-  return paymentTransaction(stores, async (transaction) => {
+  return transactionBehindOthers(stores, async (transaction) => {
     const { payment, invoice, subscription } = await holdPayment(transaction, scope, id);
     // Another has done it.
     if (!isToFollow(payment)) return payment;

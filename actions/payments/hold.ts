@@ -5,8 +5,7 @@
 import type { Scope } from '../../core/scope.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
-import { behindOthers } from '../../storage/postgres/behind-others.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { Transaction } from '../../storage/stores.ts';
 import { type HeldInvoice, holdInvoiceOf } from '../invoices/hold-invoice.ts';
 import { holdParties } from '../subscriptions/hold-in-order.ts';
 
@@ -20,12 +19,4 @@ export async function holdPayment(transaction: Transaction, scope: Scope, id: st
   const held = await holdInvoiceOf(transaction, scope, { id: destination_id, subscription_id });
   const payment = await PaymentModel.fetchPublished(scope, id, { database: transaction, lock: true });
   return { ...held, payment };
-}
-
-/** One of payments, in which no provider is asked: where it and another wait for each other it begins anew, behind the other. */
-export function paymentTransaction<T>(
-  { postgres }: Pick<Stores, 'postgres'>,
-  work: (transaction: Transaction) => Promise<T>,
-): Promise<T> {
-  return behindOthers(() => postgres.transaction(work));
 }

@@ -6,8 +6,8 @@ import { type Author, createdBy } from '../../core/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { PaymentMethodModel } from '../../storage/models/payment-method.ts';
 import { newId } from '../../storage/new-id.ts';
+import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { paymentTransaction } from './hold.ts';
 import { usableGateway } from './way-to-pay.ts';
 
 export async function savePaymentMethod(
@@ -15,7 +15,7 @@ export async function savePaymentMethod(
   scope: Scope,
   { customer_id, request, author }: { customer_id: string; request: SavePaymentMethod; author: Author },
 ): Promise<PaymentMethodModel> {
-  return paymentTransaction({ postgres }, async (transaction) => {
+  return transactionBehindOthers({ postgres }, async (transaction) => {
     await CustomerModel.fetchPublished(scope, customer_id, { database: transaction });
     const payment_gateway = await usableGateway(transaction, scope, request.payment_gateway);
     return keepMethod(transaction, scope, { ...request, payment_gateway, customer_id, author });
@@ -61,7 +61,7 @@ export async function removePaymentMethod(
   scope: Scope,
   { customer_id, id, author }: { customer_id: string; id: string; author: Author },
 ): Promise<void> {
-  await paymentTransaction({ postgres }, async (transaction) => {
+  await transactionBehindOthers({ postgres }, async (transaction) => {
     const kept = await PaymentMethodModel.fetchPublished(scope, id, { database: transaction, lock: true });
     if (kept.customer_id !== customer_id) throw notFound('payment method', id);
     const changes = { status: 'archived' as const, is_default: false };

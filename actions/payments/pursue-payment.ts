@@ -11,13 +11,14 @@ import type { Scope } from '../../core/scope.ts';
 import type { Outcome, PaymentProvider } from '../../integrations/payments/provider.ts';
 import { isAway } from '../../storage/failure.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
+import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { beginAttempt } from './begin-attempt.ts';
 import { bookDecline, bookReceipt } from './book-outcome.ts';
 import type { By } from './change-invoice-payment.ts';
 import { followLastTry } from './follow-last-try.ts';
-import { type HeldPayment, holdPayment, paymentTransaction } from './hold.ts';
+import { type HeldPayment, holdPayment } from './hold.ts';
 import { providerOf } from './providers.ts';
 import { askNext, giveSurplusBack, pursueRefunds } from './refund-payment.ts';
 
@@ -128,7 +129,7 @@ async function book(
   { id, gateway_tracking_id, ...asked }: PaymentModel,
   { outcome, by }: { outcome: Answer; by: By },
 ): Promise<PaymentModel> {
-  const booked = await paymentTransaction(stores, async (transaction) => {
+  const booked = await transactionBehindOthers(stores, async (transaction) => {
     const held = await holdPayment(transaction, asked, id);
     const { payment } = held;
     if (payment.gateway_tracking_id !== gateway_tracking_id) return payment;

@@ -20,6 +20,7 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentRefundModel } from '../../storage/models/payment-refund.ts';
 import { newId } from '../../storage/new-id.ts';
+import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { chargesOf } from '../credit-notes/charges-of.ts';
 import { emit } from '../system-events/emit.ts';
@@ -27,7 +28,7 @@ import { giveBackFor } from '../wallets/give-back.ts';
 import { mostBackOf } from '../wallets/pending-credits.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
 import { derivedKeys, isWithinMinute } from './derived-keys.ts';
-import { type HeldPayment, holdPayment, paymentTransaction } from './hold.ts';
+import { type HeldPayment, holdPayment } from './hold.ts';
 import { providerOf } from './providers.ts';
 
 export async function refundPayment(
@@ -35,7 +36,7 @@ export async function refundPayment(
   scope: Scope,
   { id, request, author }: { id: string; request: RefundPayment; author: Author },
 ): Promise<PaymentModel> {
-  const { payment, refund } = await paymentTransaction(stores, async (transaction) => {
+  const { payment, refund } = await transactionBehindOthers(stores, async (transaction) => {
     const held = await holdPayment(transaction, scope, id);
     const derived = derivedKeys([request.amount, request.reason], author.now);
     const idempotency_key = request.idempotency_key ?? derived.key;
@@ -135,7 +136,7 @@ export async function pursueRefunds(stores: Stores, payment: PaymentModel, by: B
 
 /** Under the lock on the payment nothing is written down to be given back, so none is forgotten. */
 function endRefunds({ postgres }: Stores, payment: PaymentModel, by: By): Promise<PaymentModel> {
-  return paymentTransaction({ postgres }, async (transaction) => {
+  return transactionBehindOthers({ postgres }, async (transaction) => {
     const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
     const isLeft = (await refundsOf(current, transaction)).some(({ refund_status }) => refund_status === 'pending');
     return isLeft ? current : PaymentModel.change(current, { next_attempt_at: null }, { by, database: transaction });
@@ -148,7 +149,7 @@ export function askNext(
   payment: PaymentModel,
   { by, ...changes }: Partial<PaymentModel> & { by: By },
 ): Promise<PaymentModel> {
-  return paymentTransaction({ postgres }, async (transaction) => {
+  return transactionBehindOthers({ postgres }, async (transaction) => {
     const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
     return PaymentModel.change(current, changes, { by, database: transaction });
   });
@@ -162,7 +163,7 @@ async function pursue(stores: Stores, { payment, refund, by }: Pursued): Promise
     const next_attempt_at = laterAsked(by.now).toISOString();
     return askNext(stores, payment, { next_attempt_at, by });
   }
-  return paymentTransaction(stores, async (transaction) => {
+  return transactionBehindOthers(stores, async (transaction) => {
     const held = await holdPayment(transaction, payment, payment.id);
     const current = await PaymentRefundModel.fetch(payment, refund.id, { database: transaction, lock: true });
     if (current.refund_status !== 'pending') return held.payment;

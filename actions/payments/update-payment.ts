@@ -12,12 +12,13 @@ import { checkAmount, checkPayable } from '../../core/payment/request.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
+import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { mostBackOf } from '../wallets/pending-credits.ts';
 import { bookReceipt, failFor } from './book-outcome.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
-import { type HeldPayment, holdPayment, paymentTransaction } from './hold.ts';
+import { type HeldPayment, holdPayment } from './hold.ts';
 import { usableGateway } from './way-to-pay.ts';
 
 type Update = { readonly id: string; readonly request: UpdatePayment; readonly author: Author };
@@ -27,7 +28,7 @@ export async function updatePayment(
   scope: Scope,
   { id, request, author }: Update,
 ): Promise<PaymentModel> {
-  return paymentTransaction(stores, async (transaction) => {
+  return transactionBehindOthers(stores, async (transaction) => {
     const held = await holdPayment(transaction, scope, id);
     const changed = await writeFields(transaction, held, { request, author });
     const status = request.payment_status;
@@ -165,7 +166,7 @@ export async function archivePayment(
   scope: Scope,
   { id, author }: { id: string; author: Author },
 ): Promise<void> {
-  await paymentTransaction({ postgres }, async (transaction) => {
+  await transactionBehindOthers({ postgres }, async (transaction) => {
     const { payment } = await holdPayment(transaction, scope, id);
     if (!ARCHIVED.includes(payment.payment_status))
       throw notAllowed(`a payment that is ${payment.payment_status} cannot be archived`, { allowed: ARCHIVED });

@@ -52,7 +52,7 @@ import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { newId } from '../../storage/new-id.ts';
-import { behindOthers } from '../../storage/postgres/behind-others.ts';
+import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { symbolOf } from '../catalogue/create-price.ts';
 import { redeemStated } from '../coupons/redeem-stated.ts';
@@ -103,7 +103,7 @@ export async function createSubscription(
     const terms = decide(request, parties, now);
     return apply(stores, transaction, { scope, request, author, family, ...parties, ...terms });
   };
-  const made = await behindOthers(() => stores.postgres.transaction(make));
+  const made = await transactionBehindOthers(stores, make);
   return { ...made, ...(await collectCreation(stores, scope, { opened: made, author })) };
 }
 

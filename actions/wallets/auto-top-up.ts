@@ -15,7 +15,7 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
-import { behindOthers } from '../../storage/postgres/behind-others.ts';
+import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inRounds } from '../billing/rounds.ts';
 import { holdWalletAmongAll } from './hold-wallet.ts';
@@ -81,7 +81,7 @@ async function lookAt(stores: Stores, scope: Scope, { id, now, isLast }: Look): 
     if (times > 0) await fill(transaction, wallet, { auto_topup: wallet.auto_topup, times, now });
     return times;
   };
-  return behindOthers(() => stores.postgres.transaction(attempt));
+  return transactionBehindOthers(stores, attempt);
 }
 
 async function earlier(transaction: Transaction, wallet: WalletModel) {

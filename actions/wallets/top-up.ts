@@ -19,7 +19,7 @@ import { settingOf } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
-import { behindOthers } from '../../storage/postgres/behind-others.ts';
+import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { createInvoiceWithin } from '../invoices/create-invoice.ts';
 import { finalizeWithin } from '../invoices/finalize-invoice.ts';
@@ -57,7 +57,7 @@ export async function topUpWallet(
       reference: { reference_type: 'EXTERNAL', reference_id: plan.key },
     });
   };
-  return behindOthers(() => stores.postgres.transaction(attempt));
+  return transactionBehindOthers(stores, attempt);
 }
 
 export type Plan = {

@@ -3,6 +3,7 @@
  * Whoever asked is not answered 503 for what was only a matter of order.
  */
 import { postgresCode } from '../failure.ts';
+import type { Stores, Transaction } from '../stores.ts';
 
 const TRIES = 3;
 const DEADLOCK = '40P01';
@@ -16,4 +17,12 @@ export async function behindOthers<T>(attempt: () => Promise<T>): Promise<T> {
       if (left === 1 || postgresCode(error) !== DEADLOCK) throw error;
     }
   }
+}
+
+/** One in which nobody outside of Postgres is asked: where it and another wait for each other it begins anew, behind the other. */
+export function transactionBehindOthers<T>(
+  { postgres }: Pick<Stores, 'postgres'>,
+  work: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
+  return behindOthers(() => postgres.transaction(work));
 }
