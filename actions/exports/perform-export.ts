@@ -19,7 +19,7 @@ import { cutOf } from './cut.ts';
 import { destinationOf, type ExportSettings, fileName, keyOf } from './destinations.ts';
 import { exportFile, type FileAsked } from './export-file.ts';
 import { EXPORT_KINDS } from './kinds.ts';
-import { SLOW_EXPORT_TASK } from './scheduled-tasks.ts';
+import { SLOW_EXPORT_JOB } from './scheduled-tasks.ts';
 import { contentType, type Writing, type Written, writeInParts } from './write-in-parts.ts';
 
 type Outcome = 'completed' | 'failed';
@@ -37,7 +37,7 @@ export async function tryExport(stores: Stores, place: RunPlace, how: Performing
       return await performOnce(stores, place, how);
     } catch (error) {
       if (!how.turn?.aborted || !mayPass(error)) throw error;
-      await goOnAs(stores, place, { task: SLOW_EXPORT_TASK, why: TAKES_LONG, now: how.clock() });
+      await goOnAs(stores, place, { job: SLOW_EXPORT_JOB, why: TAKES_LONG, now: how.clock() });
       isElsewhere = true;
       return 'completed';
     }
