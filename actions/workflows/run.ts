@@ -70,6 +70,12 @@ async function addJobOf(
   await (in_turns ? addJobInTurn(transaction, job) : addJob(transaction, job));
 }
 
+/** It gives its place to who waits, and waits for one itself: another job goes on with it. */
+export async function waitAnew(transaction: Transaction, place: RunPlace, job: RunJob): Promise<void> {
+  const { run, ended } = await holdRun(transaction, place);
+  if (!ended) await addJobOf(transaction, run, job);
+}
+
 /** It is done by another job from now on, which takes the place of the one that runs. */
 export async function goOnAs(
   { postgres }: Stores,
@@ -91,12 +97,12 @@ export type Attempt = { readonly attempt: number; readonly is_last: boolean; rea
 /**
  * One try. `failed`: it has ended and need not be tried again. What may pass is thrown, for the queue to try again later.
  */
-export async function tryRun(
+export async function tryRun<Ends extends 'completed' | 'failed' | 'overtaken'>(
   stores: Stores,
   place: RunPlace,
   attempt: Attempt,
-  work: () => Promise<'completed' | 'failed'>,
-): Promise<'completed' | 'failed'> {
+  work: () => Promise<Ends>,
+): Promise<Ends | 'failed'> {
   const { clock } = attempt;
   try {
     const begun = WorkflowRunModel.in(place, stores.postgres).where({
