@@ -203,6 +203,13 @@ describe('a key that the service does not know', () => {
       }
     });
 
+    it('in metrics of OpenTelemetry, but not metrics in another spelling', async () => {
+      const newer = await api.request('POST', '/otlp/v1/metrics', { body: { resourceMetrics: [], newer: 1 } });
+      expect([newer.status, newer.headers.get('x-ignored-keys')]).to.deep.equal([200, 'newer']);
+      const misspelt = await api.request('POST', '/otlp/v1/metrics', { body: { resource_metrics: [] } });
+      expect([misspelt.status, misspelt.body.details.field]).to.deep.equal([400, 'resource_metrics']);
+    });
+
     it('names twenty of them, and says that there are more', async () => {
       const many = Object.fromEntries(Array.from({ length: 23 }, (_, index) => [`key_${index}`, 1]));
       const answer = await api.request('POST', '/customers', { body: { external_id: 'many', ...many } });
