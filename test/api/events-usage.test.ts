@@ -322,7 +322,7 @@ describe('events: usage', () => {
         meter_ids.push((await world.api.request('POST', '/meters', { body })).body.id);
       }
       await world.settle();
-      await world.send([world.event('acme', 'few', { at: '2026-03-05T10:00:00Z' })]);
+      await world.send([world.event('acme', 'few', { n: 1, at: '2026-03-05T10:00:00Z' })]);
       await world.settle();
       const { clickhouse } = world.api.services;
       const ask = clickhouse.query.bind(clickhouse);
