@@ -11,10 +11,14 @@ import { nextOffsets, offsetsText } from '../../storage/progress/slice-state.ts'
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 
-/** Null of a file that somebody asked for: it has what happened in its range, whenever that came. */
+/**
+ * Null of a file that somebody asked for: it has what happened in its range, whenever that came. `as_of`: what was accepted before is in the
+ * stores.
+ */
 export async function cutOf(
   { postgres }: Pick<Stores, 'postgres'>,
   { id, ...scope }: TaskModel,
+  as_of: string,
 ): Promise<CutParts | null> {
   const asked = await TaskModel.fetch(scope, id, { database: postgres });
   const scheduled_task_id = asked.scheduled_task_id ?? '';
@@ -27,17 +31,17 @@ export async function cutOf(
   return postgres.transaction(async (database) => {
     await ScheduledTaskModel.fetch(scope, scheduled_task_id, { database, lock: true });
     const task = await TaskModel.fetch(scope, id, { database, lock: true });
-    const until = task.cut_number === null ? await cutNow(database, task) : cutOfTask(task);
+    const until = task.cut_number === null ? await cutNow(database, task, as_of) : cutOfTask(task);
     const { first_start, before } = await scheduledFiles(database, task);
     return { first_us: usOf(instantOf(first_start)), before: before ?? until, until };
   });
 }
 
 /** With it each file before it that was not begun: what came since is in the first of them. */
-async function cutNow(database: Transaction, task: TaskModel): Promise<Cut> {
+async function cutNow(database: Transaction, task: TaskModel, as_of: string): Promise<Cut> {
   const number = await numberArrivals(database, task);
   const offsets = offsetsText(nextOffsets(await readProgress(database)));
-  await giveCut(database, task, { number, offsets });
+  await giveCut(database, task, { number, offsets, as_of });
   return { number, offsets };
 }
 

@@ -3,9 +3,8 @@
  * leaves nothing that anybody sees; another one begins anew, and of two that are tried at one time the first to end counts
  * (docs/rules/exports.md, "Whole or not there").
  */
-import { FarthingError, notAllowed, unavailable } from '../../core/error.ts';
+import { notAllowed } from '../../core/error.ts';
 import { moveTask } from '../../core/task/record.ts';
-import { type Microseconds, parseEventTime, usOf } from '../../core/time/instant.ts';
 import { mayPass } from '../../core/workflow/record.ts';
 import type { CutParts } from '../../storage/exports/cuts.ts';
 import { forgetParts } from '../../storage/exports/parts.ts';
@@ -13,8 +12,8 @@ import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { freshness } from '../../storage/usage/usage.ts';
 import { type Attempt, completeRun, goOnAs, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
+import { checkCounted, microseconds } from './counted.ts';
 import { cutOf } from './cut.ts';
 import { destinationOf, type ExportSettings, fileName, keyOf } from './destinations.ts';
 import { exportFile, type FileAsked } from './export-file.ts';
@@ -51,15 +50,15 @@ async function performOnce(stores: Stores, place: RunPlace, how: Performing): Pr
   const begun = await begin(stores, place, how);
   if ('ended' in begun) return begun.ended;
   const { task, scheduled, connection } = begun;
-  await checkCounted(stores, task, how);
-  const asked = askedOf({ ...begun, cut: await cutOf(stores, task) }, how);
+  const as_of = await checkCounted(stores, task, how.clock());
+  const asked = askedOf({ ...begun, cut: await cutOf(stores, task, as_of) }, how);
   const destination = destinationOf(connection, scheduled.job_config, how.settings);
   const writing = { ...begun, asked, destination };
   const written = await (scheduled.job_config.max_file_size_mb === null
     ? writeWhole(stores, writing, how)
     : writeInParts(stores, writing, how));
   try {
-    return await finish(stores, place, { ...how, written });
+    return await finish(stores, place, { ...how, written, as_of });
   } catch (error) {
     await written.discard();
     throw error;
@@ -82,23 +81,6 @@ async function begin({ postgres }: Stores, place: RunPlace, { clock }: Attempt):
     const connection = await ConnectionModel.fetch(place, scheduled.connection_id, { database });
     return { task, scheduled, connection };
   });
-}
-
-/**
- * What was accepted before the end of the range is in the file, or it is not written yet. Where the clock was set back since, the end
- * has not come: what was accepted until now is in it, and what comes later is in the next.
- */
-async function checkCounted(stores: Stores, { range_end, ...scope }: TaskModel, { clock }: Attempt): Promise<void> {
-  const now_ms = clock().getTime();
-  const as_of = await freshness(stores, scope, now_ms);
-  if (microseconds(as_of) < Math.min(microseconds(range_end!), usOf(now_ms)))
-    throw unavailable(`what was accepted before ${range_end} (it is counted up to ${as_of})`);
-}
-
-function microseconds(instant: string): Microseconds {
-  const us = parseEventTime(instant);
-  if (typeof us !== 'number') throw new FarthingError('system_error', `${instant} is no instant`);
-  return us;
 }
 
 function askedOf({ task, scheduled, cut }: Begun & { cut: CutParts | null }, { clock, signal }: Attempt): FileAsked {
@@ -144,12 +126,12 @@ async function keepUpload(
   });
 }
 
-type Finishing = Attempt & { written: Written };
+type Finishing = Attempt & { written: Written; as_of: string };
 
 async function finish(
   { postgres }: Stores,
   place: RunPlace,
-  { written: { told, ...written }, clock }: Finishing,
+  { written: { told, ...written }, as_of, clock }: Finishing,
 ): Promise<Outcome> {
   const { records, ...file } = told;
   const { size_bytes, sha256 } = file;
@@ -163,7 +145,9 @@ async function finish(
     await forgetParts(database, task);
     const done = moveTask(task, 'COMPLETED', { now: clock() });
     const by = { user_id: task.updated_by, now: clock() };
-    await TaskModel.change(task, { ...done, ...counts, ...file, upload_id: null }, { by, database });
+    // That of a schedule is as of its cut.
+    const fresh = task.is_scheduled ? {} : { as_of };
+    await TaskModel.change(task, { ...done, ...counts, ...file, ...fresh, upload_id: null }, { by, database });
     return completeRun(database, place, { result: { task_id: task.id, records, size_bytes, sha256 }, now: clock() });
   });
 }
