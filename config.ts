@@ -199,8 +199,15 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     refuseUntraced(parsed.data, environment);
     return parsed.data;
   }
-  const faults = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+  const faults = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${whyRefused(issue, known)}`);
   throw new Error(`configuration: ${faults.join('; ')}`);
+}
+
+/** A text that is no number was made NaN before it was looked at. Numbers are no secrets. */
+function whyRefused(issue: z.core.$ZodIssue, given: Record<string, string | undefined>): string {
+  const isNumber = issue.code === 'invalid_type' && (issue.expected === 'number' || issue.expected === 'int');
+  if (!isNumber) return issue.message;
+  return `must be a ${issue.expected === 'int' ? 'whole ' : ''}number, and is ${given[String(issue.path[0])]}`;
 }
 
 function isPair(entry: string): boolean {

@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { availableParallelism, constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { formattedFiles } from './process/formatted-files.mjs';
 import { helpOf, overview, takesNothing } from './process/help.mjs';
 
 const ROOT = dirname(fileURLToPath(import.meta.url));
@@ -98,7 +99,7 @@ const TWO_AT_ONCE = ['--parallel', '--jobs', '2'];
 
 // What `npm run check` asks at once: none of them changes a file, and all of them end within seconds.
 const CHECKS = [
-  ['format', 'node_modules/@biomejs/biome/bin/biome', ['check', '.']],
+  ['format', 'node_modules/@biomejs/biome/bin/biome', () => ['check', ...formattedFiles(ROOT)]],
   // Both in one reading of the sources, with TypeScript's own compiler.
   [
     'lint and types',
@@ -210,7 +211,9 @@ async function dev(args) {
 }
 
 async function check() {
-  const results = await Promise.all(CHECKS.map(([what, bin, args, env]) => quietly(what, [bin, ...args], env)));
+  const results = await Promise.all(
+    CHECKS.map(([what, bin, args, env]) => quietly(what, [bin, ...(Array.isArray(args) ? args : args())], env)),
+  );
   for (const { output } of results.filter(({ ok }) => !ok)) process.stdout.write(output);
   for (const { what, ok, seconds } of results) console.log(`${ok ? 'ok    ' : 'failed'} ${what} (${seconds} s)`);
   if (results.some(({ ok }) => !ok)) process.exitCode = 1;
@@ -220,7 +223,7 @@ async function fix() {
   const [, biome] = CHECKS[0];
   const [, oxlint] = CHECKS[1];
   const linted = await quietly('lint', [oxlint, '-c', 'oxlint.config.mjs', '--fix', '.']);
-  const formatted = await quietly('format', [biome, 'check', '--write', '.']);
+  const formatted = await quietly('format', [biome, 'check', '--write', ...formattedFiles(ROOT)]);
   for (const { ok, output } of [linted, formatted]) if (!ok) process.stdout.write(output);
   if (!linted.ok || !formatted.ok) process.exitCode = 1;
 }

@@ -53,17 +53,27 @@ export type ErrorRecord = {
 
 export function errorRecord(error: FarthingError): ErrorRecord {
   const { code, http_status_code } = error;
-  const message = shortened(error.message) as string;
-  const details = error.details === undefined ? null : (shortened(error.details) as Record<string, unknown>);
+  const told = withShortId(error);
+  const message = shortened(told.message) as string;
+  const details = told.details === undefined ? null : (shortened(told.details) as Record<string, unknown>);
   return { code, http_status_code, message, details, success: false, error: { message, internal_error: null } };
 }
 
+/** An id that no record has is told by its beginning, wherever it stands: it is in the message, and beside it. */
+function withShortId({ message, details }: FarthingError): Pick<FarthingError, 'message' | 'details'> {
+  const id = details?.['id'];
+  if (typeof id !== 'string' || id.length <= ID_MAX) return { message, details };
+  const short = `${beginningOf(id, ID_MAX)}…`;
+  return { message: message.replaceAll(id, () => short), details: { ...details, id: short } };
+}
+
+const ID_MAX = 100;
 const TEXT_MAX = 500;
 const LIST_MAX = 100;
 
 /** What was sent is repeated as far as it helps to find the fault, not at whatever length it came. */
 function shortened(value: unknown): unknown {
-  if (typeof value === 'string') return value.length > TEXT_MAX ? `${beginningOf(value)}…` : value;
+  if (typeof value === 'string') return value.length > TEXT_MAX ? `${beginningOf(value, TEXT_MAX)}…` : value;
   if (Array.isArray(value)) return value.slice(0, LIST_MAX).map(shortened);
   if (typeof value !== 'object' || value === null) return value;
   const pairs = Object.entries(value).slice(0, LIST_MAX);
@@ -71,8 +81,8 @@ function shortened(value: unknown): unknown {
 }
 
 /** Not half of a character. */
-function beginningOf(text: string): string {
-  return text.slice(0, TEXT_MAX).replace(/[\uD800-\uDBFF]$/, '');
+function beginningOf(text: string, length: number): string {
+  return text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
 }
 
 /** A field of the request is wrong: 400, and the message names the field. */

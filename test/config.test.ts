@@ -48,6 +48,16 @@ describe('settings', () => {
     expect(readConfig({ OTEL_PROPAGATORS: 'b3', OTEL_SERVICE_NAME: 'x' }).OTEL_SERVICE_NAME).to.equal('x');
   });
 
+  it('that are no numbers where one is wanted', () => {
+    const cases = {
+      abc: 'must be a number, and is abc',
+      '1.5': 'must be a whole number, and is 1.5',
+      '1e': 'must be a number, and is 1e',
+    };
+    for (const [PORT, why] of Object.entries(cases))
+      expect(() => readConfig({ PORT }), PORT).to.throw(new RegExp(`^configuration: PORT: ${why}$`));
+  });
+
   it('that name a path below the home directory', () => {
     expect(readConfig({ DATA_DIR: '~/farthing' }).DATA_DIR).to.equal(join(homedir(), 'farthing'));
     expect(readConfig({ DATA_DIR: '/srv/~x' }).DATA_DIR).to.equal('/srv/~x');

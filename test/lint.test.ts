@@ -3,9 +3,13 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 
 const ROOT = join(import.meta.dirname, '..');
+const { formattedFiles } = (await import(pathToFileURL(join(ROOT, 'process/formatted-files.mjs')).href)) as {
+  formattedFiles: (root: string) => string[];
+};
 const FLOATING = 'typescript(no-floating-promises)';
 const MISUSED = 'typescript(no-misused-promises)';
 const RESTRICTED = 'eslint(no-restricted-imports)';
@@ -133,22 +137,50 @@ describe('what the tools of the repository touch', () => {
     expect(named!.split(',')).to.include.members([...folders]);
   });
 
+  it('is all of the folder where no data is', () => {
+    expect(formattedFiles(dir)).to.deep.equal(['.']);
+  });
+
   it('is never a data directory, whatever it is called: it is neither rewritten nor shown', () => {
     const secret = '{"postgres_url":   "postgres://farthing:the-password@localhost"}';
-    const files = ['.farthing/stores.json', 'data/stores.json', 'elsewhere/clickhouse/store/format.json'];
+    const files = [
+      '.farthing/stores.json',
+      'data/stores.json',
+      'elsewhere/clickhouse/store/format.json',
+      // Within sources, beside them, and where nothing runs any more.
+      'storage/data/stores.json',
+      'storage/data/clickhouse/data/store/serialization.json',
+      'sql/stores.json',
+      'sql/log/1.json',
+      'bench/run/clickhouse/data/store/serialization.json',
+      'stores.json',
+    ];
     for (const file of files) {
       mkdirSync(dirname(join(dir, file)), { recursive: true });
       writeFileSync(join(dir, file), secret);
     }
-    mkdirSync(join(dir, 'core'));
-    writeFileSync(join(dir, 'core/a.ts'), 'export const a   = 1');
+    const sources = ['core/a.ts', 'storage/a.ts', 'sql/migrate.ts'];
+    for (const file of sources) {
+      mkdirSync(dirname(join(dir, file)), { recursive: true });
+      writeFileSync(join(dir, file), 'export const a   = 1');
+    }
+    // Of a folder that is both git knows the sources.
+    for (const args of [
+      ['init', '-q'],
+      ['add', 'sql/migrate.ts'],
+    ])
+      spawnSync('git', args, { cwd: dir });
     const biome = join(ROOT, 'node_modules/@biomejs/biome/bin/biome');
-    const checked = spawnSync(process.execPath, [biome, 'check', '.'], { cwd: dir, encoding: 'utf8' });
+    const checked = spawnSync(process.execPath, [biome, 'check', ...formattedFiles(dir)], {
+      cwd: dir,
+      encoding: 'utf8',
+    });
     expect(checked.stdout + checked.stderr)
       .to.include('core/a.ts')
+      .and.to.include('sql/migrate.ts')
       .and.not.to.include('the-password');
-    spawnSync(process.execPath, [biome, 'check', '--write', '.'], { cwd: dir });
-    expect(readFileSync(join(dir, 'core/a.ts'), 'utf8')).to.equal('export const a = 1;\n');
+    spawnSync(process.execPath, [biome, 'check', '--write', ...formattedFiles(dir)], { cwd: dir });
+    for (const file of sources) expect(readFileSync(join(dir, file), 'utf8')).to.equal('export const a = 1;\n');
     for (const file of files) expect(readFileSync(join(dir, file), 'utf8')).to.equal(secret);
   });
 });

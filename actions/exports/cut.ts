@@ -4,31 +4,14 @@
  */
 import { FarthingError, unavailable } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf, type Microseconds, parseEventTime, usOf } from '../../core/time/instant.ts';
+import { instantOf, usOf } from '../../core/time/instant.ts';
 import { type Cut, type CutParts, isNoted, knownSince, numberArrivals } from '../../storage/exports/cuts.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { giveCut, lastUncutFiles, scheduledFiles, TaskModel } from '../../storage/models/task.ts';
 import { nextOffsets, offsetsText } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { freshness } from '../../storage/usage/usage.ts';
-
-/**
- * What was accepted before the end of the range is in the file, or it is not written yet. Where the clock was set back since, the end
- * has not come: what was accepted until now is in it, and what comes later is in the next.
- */
-export async function checkCounted(stores: Stores, { range_end, ...scope }: TaskModel, now: Date): Promise<void> {
-  const now_ms = now.getTime();
-  const as_of = await freshness(stores, scope, now_ms);
-  if (microseconds(as_of) < Math.min(microseconds(range_end!), usOf(now_ms)))
-    throw unavailable(`what was accepted before ${range_end} (it is counted up to ${as_of})`);
-}
-
-export function microseconds(instant: string): Microseconds {
-  const us = parseEventTime(instant);
-  if (typeof us !== 'number') throw new FarthingError('system_error', `${instant} is no instant`);
-  return us;
-}
+import { checkCounted } from './counted.ts';
 
 /**
  * By the clock of an environment: which records its files have is decided at the instant at which they are due, so that the clock may go on
@@ -37,18 +20,21 @@ export function microseconds(instant: string): Microseconds {
 export async function cutDueFiles(stores: Stores, scope: Scope, now: Date): Promise<void> {
   for (const task of await lastUncutFiles(stores.postgres, scope)) {
     try {
-      await checkCounted(stores, task, now);
-      await cutOf(stores, task);
+      await cutOf(stores, task, await checkCounted(stores, task, now));
     } catch (error) {
       if (!(error instanceof FarthingError) || error.code !== 'service_unavailable') throw error;
     }
   }
 }
 
-/** Null of a file that somebody asked for: it has what happened in its range, whenever that came. */
+/**
+ * Null of a file that somebody asked for: it has what happened in its range, whenever that came. `as_of`: what was accepted before is in the
+ * stores.
+ */
 export async function cutOf(
   { postgres }: Pick<Stores, 'postgres'>,
   { id, ...scope }: TaskModel,
+  as_of: string,
 ): Promise<CutParts | null> {
   const asked = await TaskModel.fetch(scope, id, { database: postgres });
   const scheduled_task_id = asked.scheduled_task_id ?? '';
@@ -61,17 +47,17 @@ export async function cutOf(
   return postgres.transaction(async (database) => {
     await ScheduledTaskModel.fetch(scope, scheduled_task_id, { database, lock: true });
     const task = await TaskModel.fetch(scope, id, { database, lock: true });
-    const until = task.cut_number === null ? await cutNow(database, task) : cutOfTask(task);
+    const until = task.cut_number === null ? await cutNow(database, task, as_of) : cutOfTask(task);
     const { first_start, before } = await scheduledFiles(database, task);
     return { first_us: usOf(instantOf(first_start)), before: before ?? until, until };
   });
 }
 
 /** With it each file before it that was not begun: what came since is in the first of them. */
-async function cutNow(database: Transaction, task: TaskModel): Promise<Cut> {
+async function cutNow(database: Transaction, task: TaskModel, as_of: string): Promise<Cut> {
   const number = await numberArrivals(database, task);
   const offsets = offsetsText(nextOffsets(await readProgress(database)));
-  await giveCut(database, task, { number, offsets });
+  await giveCut(database, task, { number, offsets, as_of });
   return { number, offsets };
 }
 

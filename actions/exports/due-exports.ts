@@ -51,7 +51,13 @@ function addRanges(
     while (scheduled.enabled && scheduled.status === 'published' && next.end <= over_at.getTime()) {
       if (added === RANGES_AT_ONCE) break;
       const range = { start: formatMs(next.start), end: formatMs(next.end) };
-      await addExport(database, scope, { scheduled, ...range, is_scheduled: true, author });
+      await addExport(database, scope, {
+        scheduled,
+        ...range,
+        is_scheduled: true,
+        asked_at: only ? null : now,
+        author,
+      });
       next = intervalAfter(scheduled.interval, next);
       added++;
     }

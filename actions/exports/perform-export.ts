@@ -13,7 +13,8 @@ import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type Attempt, completeRun, goOnAs, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
-import { checkCounted, cutOf, microseconds } from './cut.ts';
+import { checkCounted, microseconds } from './counted.ts';
+import { cutOf } from './cut.ts';
 import { destinationOf, type ExportSettings, fileName, keyOf } from './destinations.ts';
 import { exportFile, type FileAsked } from './export-file.ts';
 import { EXPORT_KINDS } from './kinds.ts';
@@ -46,15 +47,15 @@ async function performOnce(stores: Stores, place: RunPlace, how: Performing): Pr
   const begun = await begin(stores, place, how);
   if ('ended' in begun) return begun.ended;
   const { task, scheduled, connection } = begun;
-  await checkCounted(stores, task, how.clock());
-  const asked = askedOf({ ...begun, cut: await cutOf(stores, task) }, how);
+  const as_of = await checkCounted(stores, task, how.clock());
+  const asked = askedOf({ ...begun, cut: await cutOf(stores, task, as_of) }, how);
   const destination = destinationOf(connection, scheduled.job_config, how.settings);
   const writing = { ...begun, asked, destination };
   const written = await (scheduled.job_config.max_file_size_mb === null
     ? writeWhole(stores, writing, how)
     : writeInParts(stores, writing, how));
   try {
-    return await finish(stores, place, { ...how, written });
+    return await finish(stores, place, { ...how, written, as_of });
   } catch (error) {
     await written.discard();
     throw error;
@@ -122,12 +123,12 @@ async function keepUpload(
   });
 }
 
-type Finishing = Attempt & { written: Written };
+type Finishing = Attempt & { written: Written; as_of: string };
 
 async function finish(
   { postgres }: Stores,
   place: RunPlace,
-  { written: { told, ...written }, clock }: Finishing,
+  { written: { told, ...written }, as_of, clock }: Finishing,
 ): Promise<Outcome> {
   const { records, ...file } = told;
   const { size_bytes, sha256 } = file;
@@ -141,7 +142,9 @@ async function finish(
     await forgetParts(database, task);
     const done = moveTask(task, 'COMPLETED', { now: clock() });
     const by = { user_id: task.updated_by, now: clock() };
-    await TaskModel.change(task, { ...done, ...counts, ...file, upload_id: null }, { by, database });
+    // That of a schedule is as of its cut.
+    const fresh = task.is_scheduled ? {} : { as_of };
+    await TaskModel.change(task, { ...done, ...counts, ...file, ...fresh, upload_id: null }, { by, database });
     return completeRun(database, place, { result: { task_id: task.id, records, size_bytes, sha256 }, now: clock() });
   });
 }

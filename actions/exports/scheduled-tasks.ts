@@ -97,7 +97,7 @@ async function held(scope: Scope, id: string, database: Transaction): Promise<Sc
 export async function runNow(
   { postgres }: Postgres,
   scope: Scope,
-  { id, range, author }: { id: string; range: ExportRange | null; author: Author },
+  { id, range, author, received_at }: { id: string; range: ExportRange | null; author: Author; received_at: Date },
 ): Promise<TaskModel> {
   const now_ms = author.now.getTime();
   if (range) checkExportRange(range, usOf(now_ms));
@@ -107,7 +107,7 @@ export async function runNow(
     const [start, end] = range
       ? [formatUs(range.start_us), formatUs(range.end_us)]
       : [formatMs(whole.start), formatMs(whole.end)];
-    return addExport(database, scope, { scheduled, start, end, is_scheduled: false, author });
+    return addExport(database, scope, { scheduled, start, end, is_scheduled: false, asked_at: received_at, author });
   });
 }
 
@@ -116,6 +116,8 @@ export type NewExport = {
   start: string;
   end: string;
   is_scheduled: boolean;
+  /** By the machine's clock: what was accepted before is in the file. Null where the clock of the environment says when. */
+  asked_at: Date | null;
   author: Author;
 };
 
@@ -123,7 +125,7 @@ export type NewExport = {
 export async function addExport(
   database: Transaction,
   scope: Scope,
-  { scheduled, start, end, is_scheduled, author }: NewExport,
+  { scheduled, start, end, is_scheduled, asked_at, author }: NewExport,
 ): Promise<TaskModel> {
   const task = await TaskModel.add(
     scope,
@@ -137,6 +139,7 @@ export async function addExport(
       range_start: start,
       range_end: end,
       is_scheduled,
+      asked_at: asked_at?.toISOString() ?? null,
       ...createdBy(author),
     },
     { database },

@@ -26,6 +26,7 @@ export const debuggerRoutes: Route[] = [
     tag: 'Events',
     access: 'event:read',
     params: idParams,
+    ids_are_texts: true,
     success: 200,
     answer: EventByIdAnswer,
     handle: ({ params }, context) => answerEvent(params.id, context),

@@ -5,11 +5,12 @@ import { reservedIds } from '../../actions/events/reserved-ids.ts';
 import { invalid } from '../../core/error.ts';
 import { bulkFault, eventsOf, faultOfEvent, faultOfKeys } from '../../core/event/accept.ts';
 import { checkBulk, type EventRules } from '../../core/event/check-body.ts';
+import { mayHold, misspeltKey } from '../../core/event/raw-keys.ts';
 import { timedEvent } from '../../core/event/timed.ts';
 import { elementSpansUnder, type Span } from '../../core/metering/event-text.ts';
 import { fieldPath } from '../../core/shaped.ts';
 import { type Body, bodyOf } from '../http/body-text.ts';
-import { checkKeys, refusedKeys, whyRefused } from '../http/ignored-keys.ts';
+import { checkKeys, refusedKeys, tellIgnored, whyRefused } from '../http/ignored-keys.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { BATCH, cloudEventBatch, cloudEventBody, ONE } from './cloud-events.ts';
 import { fairShareOf } from './fair-share.ts';
@@ -107,7 +108,7 @@ export const ingestRoutes: Route[] = [
     operation_id: 'ingestRawEventsBulk',
     summary: 'Ingest up to 1,000 raw JSON events, processed asynchronously',
     description:
-      'Each must be a JSON object; what else is wrong with it is found later and shown among the dead letters (`GET /events/dead-letters`).',
+      'Each must be a JSON object, and may hold keys of its own beside those of an event. One that is a key of an event misspelt (`timestmp`, `eventName`) is refused by name; what else is wrong is found later and shown among the dead letters (`GET /events/dead-letters`).',
     tag: 'Events',
     access: 'event:write',
     body: BulkIngestRawEventRequest,
@@ -116,14 +117,15 @@ export const ingestRoutes: Route[] = [
     answer: BulkIngestRawEventAnswer,
     once: 'same',
     async handle(_input, context) {
-      const batch_size = await appendAsItStands(context, 'raw events');
+      const batch_size = await appendAsItStands(context, { mayHold });
       if (batch_size !== undefined) return { ...ACCEPTED, batch_size };
       const body = bodyOf(context);
       const events = eventsOf(body.value);
       checkKeys(BulkIngestRawEventRequest, body.value, context);
+      const misspelt = misspeltOfRaw(events, context);
       const reserved = await faultsOfReserved(events, context);
       const faults = faultsOf(events, (event, index) =>
-        isObject(event) ? reserved.get(index) : { field: '', why: 'must be a JSON object' },
+        isObject(event) ? (misspelt.get(index) ?? reserved.get(index)) : { field: '', why: 'must be a JSON object' },
       );
       if (faults.length > 0) throw bulkFault(faults);
       await appendGood(context, body, { events, spans: elementSpansUnder(body.characters, 'events'), faults });
@@ -155,6 +157,21 @@ function faultsOfKeys(body: Body, context: Context): Map<number, Omit<Fault, 'in
     if (!faults.has(index)) faults.set(index, { field: fieldPath(path), why: whyRefused(key) });
   }
   return faults;
+}
+
+/** What a raw event has in the place of a key of ours, by its index: refused, or let pass and told. */
+function misspeltOfRaw(events: readonly unknown[], context: Context): Map<number, Omit<Fault, 'index'>> {
+  const faults = new Map<number, Omit<Fault, 'index'>>();
+  for (const [index, event] of events.entries()) {
+    const found = isObject(event) ? misspeltKey(event) : undefined;
+    if (found) faults.set(index, { field: found.key, why: `is no key of an event; did you mean ${found.meant}?` });
+  }
+  if (context.services.config.UNKNOWN_BODY_KEYS === 'refuse') return faults;
+  tellIgnored(
+    [...faults].map(([index, { field }]) => `events[${index}].${field}`),
+    context,
+  );
+  return new Map();
 }
 
 /** Those under the id of a reservation that is not committed yet, by the index of the event. */

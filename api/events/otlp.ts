@@ -13,6 +13,7 @@ import {
 import { checkSizes } from '../../core/event/otlp-sizes.ts';
 import { shaped } from '../../core/shaped.ts';
 import { bodyOf } from '../http/body-text.ts';
+import { checkKeys } from '../http/ignored-keys.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { fairShareOf } from './fair-share.ts';
 import { OtlpMetricsAnswer, OtlpMetricsRequest } from './schema.ts';
@@ -40,6 +41,7 @@ export const otlpRoutes: Route[] = [
     async handle(_input, context) {
       const { value } = bodyOf(context);
       checkSizes(value);
+      checkKeys(OtlpMetricsRequest, value, context);
       const { events, faults } = checked(shaped(OtlpMetrics, value, 'body'));
       if (events.length === 0 && faults.length > 0) throw invalid('resourceMetrics', whyNot(faults));
       if (events.length > 0) await append(context, events);

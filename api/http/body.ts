@@ -6,12 +6,12 @@
 import { isUtf8 } from 'node:buffer';
 import express, { type RequestHandler } from 'express';
 import { FarthingError } from '../../core/error.ts';
+import { DEPTH_MAX, isDeeperThan } from '../../core/json/depth.ts';
 import { parseJson } from '../../core/json/parse.ts';
 
 const MIB = 1024 * 1024;
 export const BODY_LIMIT = 1 * MIB;
 export const RAW_BODY_LIMIT = 32 * MIB;
-const DEPTH_MAX = 64;
 
 /** `request.body` is a Buffer, or undefined without a body. */
 export function readBytes(limit: number): RequestHandler {
@@ -49,16 +49,6 @@ function parse(text: string): unknown {
     // The parser's own words quote the body, which may hold what must not be repeated.
     throw refused('the body is not valid JSON');
   }
-}
-
-/** Level by level, so that no depth can exhaust the stack here or below. */
-function isDeeperThan(value: unknown, levels: number): boolean {
-  let level: unknown[] = [value];
-  for (let depth = 0; depth <= levels; depth++) {
-    level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values(item) : []));
-    if (level.length === 0) return false;
-  }
-  return true;
 }
 
 const refused = (why: string) => new FarthingError('validation_error', why);

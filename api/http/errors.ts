@@ -38,10 +38,15 @@ export function unauthenticated(why: string): FarthingError {
 }
 
 /** A path that is served, but not with this method. */
-export function refuseMethod({ method, path }: Request, response: Response, methods: readonly string[]): never {
+export function refuseMethod(request: Request, response: Response, methods: readonly string[]): never {
+  throw wrongMethod(request, response, methods);
+}
+
+/** The answer says which there are. */
+export function wrongMethod({ method, path }: Request, response: Response, methods: readonly string[]): FarthingError {
   const allowed = methods.includes('GET') ? [...methods, 'HEAD'] : [...methods];
   response.set('Allow', [...new Set([...allowed, 'OPTIONS'])].sort().join(', '));
-  throw new FarthingError('invalid_operation', `${method} ${path} does not exist, the path does with another method`, {
+  return new FarthingError('invalid_operation', `${method} ${path} does not exist, the path does with another method`, {
     http_status_code: 405,
   });
 }

@@ -40,10 +40,12 @@ export function whyRefused({ path, names }: IgnoredKey): string {
   return `is no key of this request${didYouMean(String(path.at(-1)), names?.() ?? [])}`;
 }
 
-/** Names in the answer what was sent and has no effect. */
+/** Names in the answer what was sent and has no effect, behind what is named already. */
 export function tellIgnored(names: readonly string[], { response }: Pick<Context, 'response'>): void {
-  if (names.length > 0)
-    response.set(IGNORED_KEYS_HEADER, headerOf(names.map((name) => ({ path: [name], is_unknown: true }))));
+  if (names.length === 0) return;
+  const named = response.get(IGNORED_KEYS_HEADER);
+  const more = headerOf(names.map((name) => ({ path: [name], is_unknown: true })));
+  response.set(IGNORED_KEYS_HEADER, named ? `${named}, ${more}` : more);
 }
 
 /** A header holds a few plain characters, a key any. */

@@ -4,8 +4,9 @@
  */
 import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
-import { errorRecord, invalid } from '../../core/error.ts';
+import { errorRecord, type FarthingError, invalid } from '../../core/error.ts';
 import { withField } from '../../core/field-at-fault.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { completeKeys } from '../../core/json/complete-keys.ts';
 import type { Scope } from '../../core/scope.ts';
 import { shaped } from '../../core/shaped.ts';
@@ -15,7 +16,7 @@ import type { Services } from '../services.ts';
 import { authenticate, rateLimitsOf } from './auth.ts';
 import { BODY_LIMIT, checkJsonBytes, isJson, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
 import type { Effects } from './effects.ts';
-import { asFarthingError, refuseMethod, setErrorHeaders } from './errors.ts';
+import { asFarthingError, refuseMethod, setErrorHeaders, wrongMethod } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
 import { checkKeys, didYouMean } from './ignored-keys.ts';
 import { clockOfRequest, whatCameBefore } from './instants.ts';
@@ -26,7 +27,12 @@ import { Answered, type Context, type Principal, type Route } from './route.ts';
 export function mountRoutes(routes: readonly Route[], services: Services): Router {
   checkDistinct(routes);
   const router = Router({ caseSensitive: true });
-  const mounted = routes.map((route) => ({ ...route, readable: readableKeys(route, routes) }));
+  const mounted = routes.map((route) => ({
+    ...route,
+    readable: readableKeys(route, routes),
+    words: wordsOf(route, routes),
+  }));
+  refuseWords(router, mounted);
   for (const route of mounted.sort(staticFirst)) {
     const bytes = readBytes(route.body_limit ?? (route.raw_body ? RAW_BODY_LIMIT : BODY_LIMIT));
     router[route.method](route.path, async (request, response, next) => {
@@ -38,11 +44,32 @@ export function mountRoutes(routes: readonly Route[], services: Services): Route
       });
     });
   }
-  refuseOtherMethods(router, routes);
+  refuseOtherMethods(router, mounted);
   return router;
 }
 
-type MountedRoute = Route & { readonly readable: readonly string[] };
+type MountedRoute = Route & {
+  readonly readable: readonly string[];
+  /** Paths of words that stand where it has a parameter, with the methods that they have. */
+  readonly words: ReadonlyMap<string, readonly string[]>;
+};
+
+function wordsOf({ method, path }: Route, routes: readonly Route[]): Map<string, string[]> {
+  const own = path.split('/');
+  const fits = (words: readonly string[]) =>
+    words.length === own.length && own.every((part, index) => part.startsWith(':') || part === words[index]);
+  const others = routes.filter((one) => one.path !== path && !one.path.includes(':') && fits(one.path.split('/')));
+  const methods = groupBy(others, (one) => one.path);
+  const free = [...methods].filter(([, some]) => !some.some((one) => one.method === method));
+  return new Map(free.map(([word, some]) => [word, some.map((one) => one.method.toUpperCase())]));
+}
+
+/** `search` is no id: who asks for it with the method of a record is told that the path has another, and not that there is no such record. */
+function refuseWords(router: Router, routes: readonly MountedRoute[]): void {
+  for (const { method, words, ids_are_texts } of routes)
+    for (const [path, methods] of ids_are_texts ? [] : words)
+      router[method](path, (request, response) => refuseMethod(request, response, methods));
+}
 
 /** Who changes a record may send it back as it was read: what cannot be changed is no misspelt key. */
 function readableKeys({ method, path }: Route, routes: readonly Route[]): string[] {
@@ -51,10 +78,11 @@ function readableKeys({ method, path }: Route, routes: readonly Route[]): string
 }
 
 /** Behind all routes: a path may fit several of them, and what any takes is allowed. */
-function refuseOtherMethods(router: Router, routes: readonly Route[]): void {
-  for (const { method, path } of routes) {
-    router.all(path, (_request, response, next) => {
-      response.locals.allowed = [...(response.locals.allowed ?? []), method.toUpperCase()];
+function refuseOtherMethods(router: Router, routes: readonly MountedRoute[]): void {
+  for (const { method, path, words, ids_are_texts } of routes) {
+    router.all(path, (request, response, next) => {
+      const takes = ids_are_texts || !words.has(request.path);
+      if (takes) response.locals.allowed = [...(response.locals.allowed ?? []), method.toUpperCase()];
       next();
     });
   }
@@ -123,11 +151,18 @@ async function produce(route: MountedRoute, context: Context, done: Effects | nu
     if (http_status === 204) return { http_status, body: null };
     return { http_status, body: JSON.stringify(completeKeys(route.answer ?? ANYTHING, value)) };
   } catch (error) {
-    const known = withField(asFarthingError(error), route.raw_body ? undefined : input?.body);
+    const known = withField(notFoundOr405(error, route, context), route.raw_body ? undefined : input?.body);
     if (known.http_status_code >= 500 || response.headersSent) throw error;
     setErrorHeaders(response, known);
     return { http_status: known.http_status_code, body: JSON.stringify(errorRecord(known)) };
   }
+}
+
+/** Where any text may be an id, and none is this one, the word was meant. */
+function notFoundOr405(error: unknown, { words }: MountedRoute, { request, response }: Context): FarthingError {
+  const known = asFarthingError(error);
+  const methods = known.code === 'not_found' ? words.get(request.path) : undefined;
+  return methods ? wrongMethod(request, response, methods) : known;
 }
 
 const ANYTHING = z.unknown();

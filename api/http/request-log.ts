@@ -10,7 +10,12 @@ import { newId } from '../../storage/new-id.ts';
 
 const HARMLESS_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const SECRETS = ['x-api-key', 'authorization', 'cookie', 'x-session-token'];
-export const QUIET = new Set(['/health', '/ready', '/metrics']);
+const QUIET = new Set(['/health', '/ready', '/metrics']);
+
+/** What is asked every few seconds, whatever is asked of it: it writes no line, also while a store is away. */
+export function isQuiet(url: string | undefined): boolean {
+  return QUIET.has((url ?? '').split('?')[0]!);
+}
 
 /** What names a request, here and at the caller. */
 export const REQUEST_ID = 'X-Request-ID';
@@ -31,7 +36,7 @@ export function logRequests(logger: Logger): RequestHandler {
       response.setHeader(REQUEST_ID, id);
       return id;
     },
-    autoLogging: { ignore: (request) => QUIET.has(request.url ?? '') },
+    autoLogging: { ignore: (request) => isQuiet(request.url) },
     // Lines that a route writes, and the last one, have the id and not the whole request.
     quietReqLogger: true,
     quietResLogger: true,

@@ -82,6 +82,8 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   body_limit?: number;
   /** The body is a file of one of these kinds, each with an example for the documentation; taken as it came (raw_body), its shape its own affair. */
   takes_file?: Readonly<Record<string, string | readonly object[]>>;
+  /** Its `:id` may be any text, which a producer has chosen: also a word that is another path. */
+  ids_are_texts?: boolean;
   /** Of a public route: each request carries a signature, and is answered 401 without. */
   signed?: boolean;
   /** The answer shows a secret: kept for a repeated request only sealed with the caller's own key. */

@@ -4,10 +4,10 @@
  */
 import type { RequestHandler } from 'express';
 import { startTrace, within } from '../../tracing/spans.ts';
-import { QUIET } from './request-log.ts';
+import { isQuiet } from './request-log.ts';
 
 export const traceRequests: RequestHandler = (request, response, next) => {
-  if (QUIET.has(request.url)) return next();
+  if (isQuiet(request.url)) return next();
   const { method } = request;
   const span = startTrace(method, { kind: 'server', parent: request.get('traceparent') });
   if (span === undefined) return next();

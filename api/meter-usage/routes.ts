@@ -7,6 +7,7 @@ import { decimalText } from '../../core/record.ts';
 import { formatUs, msOf } from '../../core/time/instant.ts';
 import { windowCount } from '../../core/time/window.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
+import { mapConcurrently } from '../../storage/together.ts';
 import { inTurns } from '../../storage/turns.ts';
 import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
@@ -156,11 +157,9 @@ export const meterUsageRoutes: Route[] = [
       const meters = await metersOf(body.meter_ids, context);
       // Each is cut into its windows, whether or not there are events in them.
       checkCells(meters.length * windowCount({ start_us: body.start_time, end_us: body.end_time }, body.window_size));
-      return withBounds(context, async (bounds) => {
-        const items: Measured[] = [];
-        for (const meter of meters) items.push(await measured(meter, body, { context, bounds }));
-        return { items };
-      });
+      return withBounds(context, async (bounds) => ({
+        items: await mapConcurrently(METERS_AT_ONCE, meters, (meter) => measured(meter, body, { context, bounds })),
+      }));
     },
   }),
   route({
@@ -178,6 +177,9 @@ export const meterUsageRoutes: Route[] = [
   }),
 ];
 
+/** Those that are out at one time go to the stores together (storage/usage/bucket-lines.ts). */
+const METERS_AT_ONCE = 16;
+
 /** In the order in which they are asked for. */
 async function metersOf(ids: readonly string[], { scope, services }: Context): Promise<MeterModel[]> {
   const meters = await MeterModel.byId(scope, ids, services.postgres);
@@ -187,8 +189,6 @@ async function metersOf(ids: readonly string[], { scope, services }: Context): P
     return meter;
   });
 }
-
-type Measured = Awaited<ReturnType<typeof measured>>;
 
 async function measured(
   meter: MeterModel,

@@ -127,7 +127,7 @@ export const scheduledTaskRoutes: Route[] = [
     handle: async ({ params, body }, context) => {
       const range = rangeIn(body);
       await requireReadsOf(params.id, context);
-      const asked = { id: params.id, range, author: authorOf(context) };
+      const asked = { id: params.id, range, author: authorOf(context), received_at: context.received_at };
       return running(await runNow(context.services, context.scope, asked), range);
     },
   }),

@@ -48,8 +48,8 @@ export function idSpan({ marks }: CheckedEvents, index: number): Span {
   return { start: marks[MARKS_PER_EVENT * index + 2]!, end: marks[MARKS_PER_EVENT * index + 3]! };
 }
 
-/** Of raw events only that they are objects is asked. */
-export type EventRules = 'events' | 'raw events';
+/** Of raw events it is asked that they are objects, and whether they may have a key that no event has (core/event/raw-keys.ts). */
+export type EventRules = 'events' | { readonly mayHold: (key: string) => boolean };
 
 /** The body must be an object of nothing but the array `events`. */
 export function checkBulk(bytes: Uint8Array, rules: EventRules): CheckedEvents | undefined {
@@ -59,7 +59,7 @@ export function checkBulk(bytes: Uint8Array, rules: EventRules): CheckedEvents |
   const colon = skipBlanks(bytes, key + EVENTS_KEY.length);
   if (byteAt(bytes, colon) !== COLON) return undefined;
   const start = skipBlanks(bytes, colon + 1);
-  const walk = new Walk(bytes, rules === 'raw events');
+  const walk = new Walk(bytes, rules);
   const end = walk.behindEvents(start);
   if (end < 0) return undefined;
   const last = skipBlanks(bytes, end);
@@ -85,12 +85,15 @@ class Walk {
   readonly marks = new Int32Array(MARKS_PER_EVENT * EVENTS_PER_REQUEST_MAX);
   private readonly bytes: Uint8Array;
   private readonly isRaw: boolean;
+  /** Of the keys that no event has: in raw events they are looked at once for each shape. */
+  private readonly mayHold: (key: string) => boolean;
   private readonly shape: EventShape;
   private learnt = 0;
 
-  constructor(bytes: Uint8Array, isRaw: boolean) {
+  constructor(bytes: Uint8Array, rules: EventRules) {
     this.bytes = bytes;
-    this.isRaw = isRaw;
+    this.isRaw = rules !== 'events';
+    this.mayHold = rules === 'events' ? () => false : rules.mayHold;
     this.shape = new EventShape(bytes);
   }
 
@@ -154,7 +157,7 @@ class Walk {
       // A key twice is refused: not here.
       if ((seen & field) !== 0) return UNKNOWN;
       // One that no event has is refused, or let pass and told: not here.
-      if (field === OTHER && !isRaw) return UNKNOWN;
+      if (field === OTHER && !this.mayHold(this.keyAt(at + 1, keyEnd - 1))) return UNKNOWN;
       seen |= field;
       at = skipBlanks(bytes, keyEnd);
       if (byteAt(bytes, at) !== COLON) return UNKNOWN;
@@ -167,6 +170,10 @@ class Walk {
       at = skipBlanks(bytes, at + 1);
     }
     return UNKNOWN;
+  }
+
+  private keyAt(start: number, end: number): string {
+    return TEXT.decode(this.bytes.subarray(start, end));
   }
 
   /** Behind the value of a field that begins at `start` and is as it should be. */
@@ -194,6 +201,7 @@ class Walk {
   }
 }
 
+const TEXT = new TextDecoder();
 const RESERVED_ID_CODES = codesOf(RESERVED_ID);
 const EVENT_ID_KEY = codesOf('event_id');
 const EVENT_NAME_KEY = codesOf('event_name');

@@ -58,17 +58,11 @@ const OfResource = z.object({
   scope_metrics: speltAs('scopeMetrics'),
   instrumentationLibraryMetrics: speltAs('scopeMetrics'),
 });
-/** What else it has at the top would be metrics of which nobody hears. */
-export const OtlpMetrics = z
-  .looseObject({ resourceMetrics: z.array(OfResource).nullish() })
-  .superRefine((request, context) => {
-    for (const key of Object.keys(request).filter((one) => one !== 'resourceMetrics'))
-      context.addIssue({
-        code: 'custom',
-        path: [key],
-        message: 'is no key of such a request, only resourceMetrics is',
-      });
-  });
+/** What else it has at the top is for whoever takes the request to refuse, or to tell. */
+export const OtlpMetrics = z.object({
+  resourceMetrics: z.array(OfResource).nullish(),
+  resource_metrics: speltAs('resourceMetrics'),
+});
 export type OtlpMetrics = z.output<typeof OtlpMetrics>;
 
 /** JSON text in two parts: what all points of a resource and scope have in common is written once. */

@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import { invalid } from '../error.ts';
 import { ignoredKeys } from '../ignored-keys.ts';
+import { DEPTH_MAX, isDeeperThan } from '../json/depth.ts';
 import { parseJson } from '../json/parse.ts';
 import { fieldPath, shaped } from '../shaped.ts';
 import { checkTexts } from '../texts.ts';
@@ -11,11 +12,17 @@ import type { ImportRow } from './row.ts';
 export function recordOfRow<Shape extends z.ZodObject>(shape: Shape, row: ImportRow): z.output<Shape> {
   if (typeof row.value !== 'object' || row.value === null || Array.isArray(row.value))
     throw invalid('row', 'must be a JSON object');
+  checkDepth(row.value);
   checkTexts(row.value);
   const value = row.text === undefined ? readCells(shape, row.value as Record<string, unknown>) : row.value;
   const [unknown] = ignoredKeys(shape, value).filter(({ is_unknown }) => is_unknown);
   if (unknown) throw invalid(fieldPath(unknown.path), 'is no key of such a record');
   return shaped(shape, value, 'row');
+}
+
+/** As of a body of a request. */
+function checkDepth(value: unknown): void {
+  if (isDeeperThan(value, DEPTH_MAX)) throw invalid('row', `is nested deeper than ${DEPTH_MAX} levels`);
 }
 
 /** A cell is a text. Where a field takes none, it is read as JSON: `true`, `[{"up_to":10,"unit_amount":"0.1"}]`. */
@@ -34,6 +41,7 @@ function jsonIn(cell: string): unknown {
   if (!/^\s*(?:[[{]|(?:true|false|null)\s*$)/.test(cell)) return undefined;
   try {
     const value = parseJson(cell);
+    checkDepth(value);
     checkTexts(value);
     return value;
   } catch {

@@ -68,6 +68,10 @@ export const taskShape = z.object({
   }),
   range_start: timestampText.nullable().meta({ description: 'Of an export: from when on records are in it.' }),
   range_end: timestampText.nullable().meta({ description: 'Of an export: until when, exclusive.' }),
+  as_of: timestampText.nullable().meta({
+    description:
+      'Of an export: everything that was accepted before this instant is in the file, as `X-As-Of` says of one on demand; null before that is known.',
+  }),
   metadata,
   started_at: timestampText.nullable().meta({ description: 'When it was begun; null before.' }),
   completed_at: timestampText.nullable().meta({ description: 'When it was completed; null before.' }),

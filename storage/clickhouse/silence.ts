@@ -4,24 +4,28 @@
  * (storage/events/write-fence.ts).
  */
 import type { ClickHouseClient, QueryParams } from '@clickhouse/client';
-import { LOOK_WITHIN_MS, watchUntilAnswered } from '../silence.ts';
+import { type Found, LOOK_WITHIN_MS, watchUntilAnswered } from '../silence.ts';
 
 export function withSilenceWatched(client: ClickHouseClient, url: string): ClickHouseClient {
   const ping = new URL('/ping', new URL(url).origin).href;
   const query = client.query.bind(client);
+  const found: Found = { is_silent: false };
   const watched = async (params: QueryParams) => {
     const silence = new AbortController();
     const signals = params.abort_signal ? [params.abort_signal, silence.signal] : [silence.signal];
     const forget = watchUntilAnswered(
       () => isAlive(ping),
       () => silence.abort(),
+      found,
     );
     const abort_signal = AbortSignal.any(signals);
     try {
-      return await query({ ...params, abort_signal }).catch((error) => {
+      const answer = await query({ ...params, abort_signal }).catch((error) => {
         if (abort_signal.aborted || !isHungUp(error)) throw error;
         return query({ ...params, abort_signal });
       });
+      found.is_silent = false;
+      return answer;
     } finally {
       forget();
     }

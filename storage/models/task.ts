@@ -16,6 +16,8 @@ export class TaskModel extends ScopedModel {
   static override record = taskShape;
   /** Whether the clock has asked for it: of one range it does so once. */
   declare is_scheduled: boolean;
+  /** By the machine's clock; null where an environment's own has asked. */
+  declare asked_at: string | null;
   /** By what a file is known that is being written; null of none. */
   declare upload_id: string | null;
   /** What was there when the file of a schedule was cut (storage/exports/cuts.ts); null before, and of other files. */
@@ -33,13 +35,17 @@ export class TaskModel extends ScopedModel {
 const COUNTS = ['total_records', 'processed_records', 'successful_records', 'failed_records', 'size_bytes'];
 
 /** To the file and to all before it that have none, of the same schedule. How far they are, is in no audit log. */
-export async function giveCut(database: Database, task: TaskModel, { number, offsets }: Cut): Promise<void> {
+export async function giveCut(
+  database: Database,
+  task: TaskModel,
+  { number, offsets, as_of }: Cut & { as_of: string },
+): Promise<void> {
   const { tenant_id, environment_id, scheduled_task_id, range_end } = task;
   await database('tasks')
     .where({ tenant_id, environment_id, scheduled_task_id, is_scheduled: true })
     .whereNull('cut_number')
     .where('range_end', '<=', range_end)
-    .update({ cut_number: number, cut_offsets: JSON.stringify(offsets) });
+    .update({ cut_number: number, cut_offsets: JSON.stringify(offsets), as_of });
 }
 
 /** Of each schedule the last file that is to be written and was not cut: with it those before it are. */

@@ -19,7 +19,7 @@ import {
   type WindowAnswer,
 } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatUs, type Milliseconds, msOf, usOf } from '../../core/time/instant.ts';
+import { formatUs, type Microseconds, type Milliseconds, msOf, usOf } from '../../core/time/instant.ts';
 import { clockOf } from '../environment-clock.ts';
 import { countRawEvents, type LogPlace } from '../events/raw-events.ts';
 import { monthStart } from '../events/tables.ts';
@@ -290,6 +290,12 @@ const LAG = new TogetherByKey<EventLog, void, readonly PartitionLag[]>(async (lo
   const lag = await log.lag();
   return asked.map(() => lag);
 });
+
+/** Whether everything that came in by this instant of the machine's clock is in the stores. */
+export async function isCountedUntil({ log }: Pick<Stores, 'log'>, at_us: Microseconds): Promise<boolean> {
+  const lag = await LAG.ask(log);
+  return lag.every(({ oldest_unprocessed_at_us: oldest_us }) => oldest_us === null || oldest_us > at_us);
+}
 
 /**
  * The instant before which everything durable in the log is in the stores. Where the environment has a clock of its own, its instants

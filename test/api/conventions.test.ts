@@ -213,7 +213,13 @@ describe('conventions', () => {
       ['PUT', '/meters', 'GET, HEAD, OPTIONS, POST'],
       ['PATCH', '/meters/meter_1', 'DELETE, GET, HEAD, OPTIONS, PUT'],
       ['POST', '/probe/static', 'GET, HEAD, OPTIONS'],
-      ['DELETE', '/probe/raw', 'GET, HEAD, OPTIONS, POST'],
+      ['DELETE', '/probe/raw', 'OPTIONS, POST'],
+      // Words are no ids.
+      ['GET', '/customers/search', 'OPTIONS, POST'],
+      ['DELETE', '/plans/search', 'OPTIONS, POST'],
+      ['PUT', '/invoices/preview', 'OPTIONS, POST'],
+      ['PATCH', '/customers/search', 'OPTIONS, POST'],
+      ['DELETE', '/prices/units', 'GET, HEAD, OPTIONS, POST'],
       ['POST', '/openapi.json', 'GET, HEAD, OPTIONS'],
     ];
     for (const [method, path, allow] of wrongMethods) {
@@ -223,6 +229,30 @@ describe('conventions', () => {
         expect(body).to.deep.include({ code: 'invalid_operation', http_status_code: 405, success: false });
       });
     }
+
+    it('405 for HEAD of a word, without a body', async () => {
+      const { status, headers } = await api.request('HEAD', '/customers/search');
+      expect([status, headers.get('allow')]).to.deep.equal([405, 'OPTIONS, POST']);
+    });
+
+    it('404 tells a long id by its beginning', async () => {
+      const id = 'x'.repeat(3_000);
+      const { status, body, text } = await api.request('GET', `/customers/${id}`);
+      expect([status, body.message]).to.deep.equal([404, `customer ${id.slice(0, 100)}… not found`]);
+      expect(body.details.id).to.equal(`${id.slice(0, 100)}…`);
+      expect(text.length).to.be.below(600);
+    });
+
+    it('an event may be called as a path is: 405 where there is none', async () => {
+      const ask = (method: string, key?: null) => api.request(method, '/events/bulk', { key });
+      const { status, headers, body } = await ask('GET');
+      expect([status, headers.get('allow'), body.code]).to.deep.equal([405, 'OPTIONS, POST', 'invalid_operation']);
+      expect((await ask('HEAD')).status).to.equal(405);
+      const event = { event_id: 'bulk', event_name: 'called', external_customer_id: 'acme' };
+      expect((await api.request('POST', '/events', { body: event })).status).to.equal(202);
+      const found = await ask('GET');
+      expect([found.status, found.body.event?.id ?? found.body.id], found.text).to.deep.equal([200, 'bulk']);
+    });
 
     it('405 outside /v1 as well', async () => {
       for (const path of ['/ready', '/metrics', '/docs/']) {

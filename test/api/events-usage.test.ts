@@ -315,6 +315,32 @@ describe('events: usage', () => {
       await world.settle();
     });
 
+    it('analytics of many meters asks the store about many at once', async () => {
+      const meter_ids: string[] = [];
+      for (let i = 0; i < 32; i++) {
+        const body = { name: `Few ${i}`, event_name: 'few', aggregation: { type: 'COUNT' } };
+        meter_ids.push((await world.api.request('POST', '/meters', { body })).body.id);
+      }
+      await world.settle();
+      await world.send([world.event('acme', 'few', { n: 1, at: '2026-03-05T10:00:00Z' })]);
+      await world.settle();
+      const { clickhouse } = world.api.services;
+      const ask = clickhouse.query.bind(clickhouse);
+      let asked = 0;
+      clickhouse.query = ((params: Parameters<typeof ask>[0]) => {
+        asked++;
+        return ask(params);
+      }) as typeof clickhouse.query;
+      try {
+        const { body } = await post('/meter-usage/analytics', { ...march, meter_ids, aggregation_type: 'COUNT' });
+        const answers = body.items.map((one: Answer) => [one.meter_id, one.total_value, one.source]);
+        expect(answers).to.deep.equal(meter_ids.map((id) => [id, '1', 'buckets']));
+        expect(asked).to.be.within(1, 4);
+      } finally {
+        clickhouse.query = ask;
+      }
+    });
+
     it('analytics 400 without meters', async () => {
       expect(
         (await post('/meter-usage/analytics', { ...march, meter_ids: [], aggregation_type: 'SUM' })).status,

@@ -210,6 +210,24 @@ describe('imports', () => {
       expect((await world.get('/customers/external/c-3')).name).to.equal('true');
     });
 
+    it('a row that is nested deep is refused, and those around it are taken', async () => {
+      const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
+      const rows = [1, 100_000, 65, 2].map(
+        (levels, at) => `{"external_id":"deep-${at}","tax_rate_overrides":${nested(levels)}}`,
+      );
+      rows[0] = '{"external_id":"deep-0","metadata":{"a":"1"}}';
+      rows[3] = '{"external_id":"deep-3"}';
+      const { task, report } = await imported(rows.join('\n'), { entity: 'CUSTOMERS', type: 'JSON' });
+      expect(counts(task)).to.deep.equal(['COMPLETED', 4, 4, 2, 2]);
+      expect(report).to.deep.equal(
+        [2, 3].map((row) => `${row},row,validation_error,row: is nested deeper than 64 levels`),
+      );
+      // In a cell it is no JSON that anybody means.
+      const cell = `external_id,tax_rate_overrides\ndeep-4,"${nested(65).replaceAll('"', '""')}"\ndeep-5,`;
+      const csv = await imported(cell, { entity: 'CUSTOMERS' });
+      expect(counts(csv.task)).to.deep.equal(['COMPLETED', 2, 2, 1, 1]);
+    });
+
     it('features with their meters, and prices', async () => {
       const features = JSON.stringify([
         {

@@ -143,7 +143,7 @@ describe('metrics of OpenTelemetry', () => {
     const top = await send({ resource_metrics: resourceMetrics });
     expect([top.status, top.body.message]).to.deep.equal([
       400,
-      'resource_metrics: is no key of such a request, only resourceMetrics is',
+      'resource_metrics: is no key of this request; did you mean resourceMetrics?',
     ]);
     const inner = await send({ resourceMetrics: [{ scope_metrics: scopeMetrics }] });
     expect([inner.status, inner.body.message]).to.deep.equal([

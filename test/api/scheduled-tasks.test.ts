@@ -138,6 +138,7 @@ describe('scheduled exports', () => {
       const records = csvRecords(bytes.toString());
       expect(records).to.have.length(60);
       expect(task).to.include({ total_records: 60, successful_records: 60, failed_records: 0 });
+      expect(Date.parse(task.as_of)).to.be.at.least(Date.parse(task.range_end));
       seen.push(...records.map(({ event_id }) => event_id!));
     }
     expect(new Set(seen).size).to.equal(180);
@@ -237,6 +238,31 @@ describe('scheduled exports', () => {
     const [first] = await ended('both files', scheduled, 2);
     const bytes = new Uint8Array(await fileOf(first));
     expect(await parquetReadObjects({ file: bytes.buffer as ArrayBuffer })).to.have.length(15);
+  });
+
+  it('a run of a range that is over waits for what was accepted before it was asked for, and says as of when it is', async () => {
+    const scheduled = await schedule({ interval: 'DAILY' });
+    const day = { start_time: '2026-02-10T00:00:00Z', end_time: '2026-02-11T00:00:00Z' };
+    // Whoever counts waits for these rows.
+    const held = await world.api.services.postgres.transaction();
+    await held('slices').forUpdate().select('partition');
+    try {
+      const events = [1, 2, 3].map((n) => world.event('acme', 'tokens', { n, at: '2026-02-10T05:00:00Z' }));
+      await world.send(events);
+      await post(`/tasks/scheduled/${scheduled.id}/run`, day);
+      const told = await until('a try that was too early', async () => {
+        const [task] = await tasksOf(scheduled);
+        expect(task.task_status, task.error_summary).to.not.equal('COMPLETED');
+        return task.error_summary !== null && task;
+      });
+      expect(told.error_summary).to.contain('what was accepted before it was asked for');
+      expect(told.as_of).to.equal(null);
+    } finally {
+      await held.rollback();
+    }
+    const [task] = await ended('the file', scheduled, 1);
+    expect(task, task.error_summary).to.include({ task_status: 'COMPLETED', total_records: 3 });
+    expect(Date.parse(task.as_of)).to.be.at.least(Date.parse(task.created_at));
   });
 
   it('what S3 refuses has failed, says why, and is done again when it is asked for', async () => {

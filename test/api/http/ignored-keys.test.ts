@@ -105,6 +105,12 @@ describe('a key that the service does not know', () => {
       ['POST', '/events/raw/bulk', { events: [{}], more: 1 }, 'more: is no key of this request'],
       [
         'POST',
+        '/events/raw/bulk',
+        { events: [event, { ...event, timestmp: '2026-03-01T00:00:00Z' }] },
+        'events[1].timestmp: is no key of an event; did you mean timestamp?',
+      ],
+      [
+        'POST',
         '/events/e1/replace',
         { reason: 'x', event: { ...event, sorce: 'x' } },
         'event.sorce: is no key of this request; did you mean source?',
@@ -143,7 +149,7 @@ describe('a key that the service does not know', () => {
       for (const [path, body, status] of [
         ['/events', { ...event, properties }, 202],
         ['/events/bulk', { events: [{ ...event, properties }] }, 202],
-        ['/events/raw/bulk', { events: [{ ...event, anything: 1 }] }, 202],
+        ['/events/raw/bulk', { events: [{ ...event, anything: 1, event_type: 'x', eventName: 'beside it' }] }, 202],
         ['/customers', { external_id: 'free', metadata: { nmae: 'x' } }, 201],
       ] as const) {
         const answer = await api.request('POST', path, { body });
@@ -190,10 +196,18 @@ describe('a key that the service does not know', () => {
       for (const [path, body, named] of [
         ['/events', sent, 'tags'],
         ['/events/bulk', { events: [event, sent] }, 'events[1].tags'],
+        ['/events/raw/bulk', { events: [event, { ...sent, propertes: {} }], more: 1 }, 'more, events[1].propertes'],
       ] as const) {
         const answer = await api.request('POST', path, { body });
         expect([answer.status, answer.headers.get('x-ignored-keys')]).to.deep.equal([202, named]);
       }
+    });
+
+    it('in metrics of OpenTelemetry, but not metrics in another spelling', async () => {
+      const newer = await api.request('POST', '/otlp/v1/metrics', { body: { resourceMetrics: [], newer: 1 } });
+      expect([newer.status, newer.headers.get('x-ignored-keys')]).to.deep.equal([200, 'newer']);
+      const misspelt = await api.request('POST', '/otlp/v1/metrics', { body: { resource_metrics: [] } });
+      expect([misspelt.status, misspelt.body.details.field]).to.deep.equal([400, 'resource_metrics']);
     });
 
     it('names twenty of them, and says that there are more', async () => {

@@ -25,4 +25,12 @@ describe('the log of requests', () => {
     expect(logged).to.contain('/v1/documents/[redacted]');
     expect(logged).to.contain('/v1/plans/plan_1');
   });
+
+  it('has no line of what is asked every few seconds, with parameters or without', async () => {
+    for (const path of ['/ready', '/ready?for=queries', '/health?x', '/metrics', '/nowhere?for=queries'])
+      await fetch(api.url + path);
+    expect(api.logged())
+      .to.contain('/nowhere')
+      .and.not.match(/"path":"\/(?:ready|health|metrics)/);
+  });
 });
