@@ -13,11 +13,11 @@ import { checkTexts } from '../../core/texts.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
 import type { Services } from '../services.ts';
 import { authenticate, rateLimitsOf } from './auth.ts';
-import { BODY_LIMIT, checkJsonBytes, isJson, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
+import { BODY_LIMIT, checkFileType, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
 import type { Effects } from './effects.ts';
 import { asFarthingError, refuseMethod, setErrorHeaders } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
-import { checkKeys, didYouMean } from './ignored-keys.ts';
+import { checkKeys, noParameter } from './ignored-keys.ts';
 import { clockOfRequest, whatCameBefore } from './instants.ts';
 import { doAgain } from './once.ts';
 import { Answered, type Context, type Principal, type Route } from './route.ts';
@@ -147,20 +147,22 @@ function refuseUnknownParameters({ query }: Route, request: Request): void {
   if (query !== undefined && !(query instanceof z.ZodObject)) return;
   const names = Object.keys(query?.shape ?? {});
   for (const name of Object.keys(request.query))
-    if (!names.includes(name)) throw invalid(name, `is no query parameter of this operation${didYouMean(name, names)}`);
+    if (!names.includes(name)) throw invalid(name, noParameter(name, names));
 }
 
 /** The route reads the bytes itself. */
 function rawBody(route: MountedRoute, request: Request): Buffer {
   request.body ??= Buffer.alloc(0);
-  if (!route.takes_file) checkJsonBytes(request.body, request.get('content-type'));
+  const contentType = request.get('content-type');
+  if (route.takes_file) checkFileType(request.body, contentType, Object.keys(route.takes_file));
+  else checkJsonBytes(request.body, contentType);
   return request.body;
 }
 
-/** Where a body says nothing: what was meant to say something may be a query parameter. */
+/** Where a body says nothing: what was meant to say something may be a query parameter. It is one of JSON, as everywhere. */
 function refuseKeys(context: Context): undefined {
   const { request } = context;
-  const body = isJson(request.get('content-type')) ? jsonOf(request.body, request.get('content-type')) : undefined;
+  const body = jsonOf(request.body, request.get('content-type'));
   if (body !== undefined) checkKeys(NO_KEYS, body, context);
 }
 
