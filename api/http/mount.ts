@@ -6,11 +6,12 @@ import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
 import { errorRecord, invalid } from '../../core/error.ts';
 import { withField } from '../../core/field-at-fault.ts';
-import { completeKeys } from '../../core/json/complete-keys.ts';
+import { jsonText } from '../../core/json/json-text.ts';
 import type { Scope } from '../../core/scope.ts';
 import { shaped } from '../../core/shaped.ts';
 import { checkTexts } from '../../core/texts.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
+import { finished } from '../../storage/turns.ts';
 import type { Services } from '../services.ts';
 import { authenticate, rateLimitsOf } from './auth.ts';
 import { BODY_LIMIT, checkFileType, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
@@ -121,7 +122,9 @@ async function produce(route: MountedRoute, context: Context, done: Effects | nu
     const { http_status, value } =
       result instanceof Answered ? result : { http_status: route.success as number, value: result };
     if (http_status === 204) return { http_status, body: null };
-    return { http_status, body: JSON.stringify(completeKeys(route.answer ?? ANYTHING, value)) };
+    // An answer may be megabytes, which others do not wait for.
+    const text = jsonText(route.answer ?? ANYTHING, value);
+    return { http_status, body: await finished(text, { asker: context.scope.tenant_id }) };
   } catch (error) {
     const known = withField(asFarthingError(error), route.raw_body ? undefined : input?.body);
     if (known.http_status_code >= 500 || response.headersSent) throw error;
