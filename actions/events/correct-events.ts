@@ -21,6 +21,7 @@ import {
   writeCorrections,
 } from '../../storage/events/corrections.ts';
 import type { WriteAttempt } from '../../storage/events/write-fence.ts';
+import { askForAlerts } from '../../storage/progress/alert-arrivals.ts';
 import {
   type Correction,
   correctedSince,
@@ -30,6 +31,7 @@ import {
 import { type Arrival, tellLateUsage } from '../../storage/progress/late-usage.ts';
 import { metersOfEvents } from '../../storage/progress/meter-versions.ts';
 import { type HeldPartition } from '../../storage/progress/slice-state.ts';
+import { askForThresholds } from '../../storage/progress/threshold-arrivals.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { countedNow } from '../../storage/usage/recount.ts';
 import { type RebuildTarget, rebuildBuckets } from '../usage/rebuild-buckets.ts';
@@ -49,7 +51,11 @@ export async function correctEvents(stores: Stores, met: CorrectionsMet): Promis
   const finish = async (transaction: Database) => {
     for (const { correction, row } of effects)
       await settleCorrection(transaction, correction.id, row ? 'applied' : 'unknown_event');
-    await tellLateUsage(transaction, effects.flatMap(arrivalsOf), met.received_at_us);
+    const arrivals = effects.flatMap(arrivalsOf);
+    await tellLateUsage(transaction, arrivals, met.received_at_us);
+    // What is spent, and what is left, has moved as by usage that lands.
+    await askForThresholds(transaction, arrivals);
+    await askForAlerts(transaction, arrivals);
     await met.end(transaction);
   };
   const rows = effects.flatMap(({ row }) => row ?? []);

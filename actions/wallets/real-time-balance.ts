@@ -41,12 +41,12 @@ export async function realTimeNow(stores: Stores, wallet: WalletModel, now: Date
 
 type Balance = { readonly wallet: WalletModel; readonly realTime: RealTimeAsOf };
 
-/** The wallet with its balance, where nothing has to be gathered for it; undefined where something has. */
-export function balanceFromKept({ find, as_of }: KeptView, id: string): Balance | undefined {
+/** The wallet with what its balance is made of, where nothing has to be gathered for it; undefined where something has. */
+export function owedFromKept({ find }: KeptView, id: string): { wallet: WalletModel; owed: Owed } | undefined {
   const wallet = find<WalletModel>(walletKey(id));
   if (wallet === undefined) return undefined;
   const owed = owes(wallet) ? find<Owed>(chargesKey(wallet)) : NOTHING;
-  return owed && { wallet, realTime: { ...realTimeBalance(wallet, owed), as_of } };
+  return owed && { wallet, owed };
 }
 
 /** The same, gathered where it is not there, and kept. */
@@ -64,7 +64,8 @@ export async function balanceOf(
   return { wallet, realTime: await realTimeOf(stores, wallet, now) };
 }
 
-type Owed = { readonly current_usage: Decimal; readonly unpaid: readonly UnpaidInvoice[] };
+/** By the running periods, and by invoices that are not paid. */
+export type Owed = { readonly current_usage: Decimal; readonly unpaid: readonly UnpaidInvoice[] };
 type OfCustomer = Scope & Pick<WalletModel, 'customer_id' | 'currency'>;
 const NOTHING: Owed = { current_usage: ZERO, unpaid: [] };
 

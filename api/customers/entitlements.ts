@@ -52,7 +52,10 @@ export const customerEntitlementRoutes: Route[] = [
     query: EntitlementsQuery,
     success: 200,
     answer: CustomerEntitlementsAnswer,
-    kept: ({ params, query }, { kept }) => kept.find<object>(entitledKey(params.id, query)),
+    kept: ({ params, query }, { kept }) => {
+      const known = kept.find<object>(entitledKey(params.id, query));
+      return known && { of: [known], show: () => known };
+    },
     handle: async ({ params, query }, context) => {
       const { scope, services, now } = context;
       const asked = { ...scope, key: entitledKey(params.id, query), now };
@@ -98,7 +101,7 @@ export const customerEntitlementRoutes: Route[] = [
     answer: CustomerUsageAnswer,
     kept: ({ query }, { kept }) => {
       const known = kept.find<object>(usageKey(query));
-      return known && { ...known, as_of: kept.as_of };
+      return known && { of: [known], show: () => ({ ...known }), moment: { as_of: kept.as_of } };
     },
     handle: async ({ query }, context) => usageOf(query, context),
   }),

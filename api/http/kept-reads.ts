@@ -10,12 +10,12 @@ import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import type { Permission } from '../../core/access/role.ts';
 import { errorRecord, type FarthingError } from '../../core/error.ts';
-import { completeKeys } from '../../core/json/complete-keys.ts';
 import { viewKept } from '../../storage/kept/kept-answers.ts';
 import type { HttpMetrics } from '../metrics.ts';
 import type { Services } from '../services.ts';
 import { type Caller, knownCaller, rateLimitsOf } from './auth.ts';
 import { asFarthingError, setErrorHeaders } from './errors.ts';
+import { type KeptRead, keptText } from './kept-text.ts';
 import { parseQuery } from './query-string.ts';
 import { lineOfAnswer, REQUEST_ID, requestIdOf } from './request-log.ts';
 import type { KeptContext, Route } from './route.ts';
@@ -55,10 +55,10 @@ function answerKept(request: IncomingMessage, response: ServerResponse, answerin
   const now = services.clock();
   const { tenant_id, environment_id } = caller;
   viewKept(services, { tenant_id, environment_id, now }, (kept) => {
-    const value = kept === null ? undefined : valueOf(asked, { kept, now });
-    if (value === undefined) return mounted.otherwise(request, response);
+    const read = kept === null ? undefined : readOf(asked, { kept, now });
+    if (read === undefined) return mounted.otherwise(request, response);
     try {
-      answer(request, response, { answering, value });
+      answer(request, response, { answering, read });
     } catch (error) {
       // Whoever is answered behind this one is not to suffer from it.
       services.logger.error({ err: error }, 'request failed');
@@ -67,7 +67,7 @@ function answerKept(request: IncomingMessage, response: ServerResponse, answerin
   });
 }
 
-function valueOf({ route, input }: Asked, context: KeptContext): unknown {
+function readOf({ route, input }: Asked, context: KeptContext): KeptRead | undefined {
   try {
     return route.route.kept!(input as never, context);
   } catch {
@@ -123,7 +123,7 @@ function inputOf({ names, queryNames, route }: KeptRoute, match: RegExpExecArray
 function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  { answering, value }: { readonly answering: Answering; readonly value: unknown },
+  { answering, read }: { readonly answering: Answering; readonly read: KeptRead },
 ): void {
   const { services, mounted, asked, caller, began } = answering;
   const { route, path } = asked.route;
@@ -135,7 +135,7 @@ function answer(
   let http_status: number = route.success;
   try {
     rateLimitsOf(services).countRequest(caller.secret_id ?? caller.user_id, setting);
-    body = JSON.stringify(completeKeys(route.answer!, value));
+    body = keptText(route.answer!, read);
   } catch (error) {
     const known: FarthingError = asFarthingError(error);
     if (known.http_status_code >= 500) services.logger.error({ err: error, request_id }, 'request failed');

@@ -14,6 +14,7 @@ import type { KeptView } from '../../storage/kept/kept-answers.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
 import type { Effects } from './effects.ts';
+import type { KeptRead } from './kept-text.ts';
 
 export type Method = 'get' | 'post' | 'put' | 'delete';
 
@@ -96,7 +97,7 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   /** Of a POST that is not public: how it is done once. */
   once?: Once<{ params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }>;
   /** What `handle` would answer, where all of it is kept in memory; undefined where something has to be gathered (kept-reads.ts). */
-  kept?(input: { params: Decoded<P>; query: Decoded<Q> }, context: KeptContext): unknown;
+  kept?(input: { params: Decoded<P>; query: Decoded<Q> }, context: KeptContext): KeptRead | undefined;
   handle(input: { params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }, context: Context): Promise<unknown>;
 };
 

@@ -4,7 +4,7 @@ import { changeWallet } from '../../actions/wallets/change-wallet.ts';
 import { convertWallet, terminateWallet } from '../../actions/wallets/close-wallet.ts';
 import { createWallet } from '../../actions/wallets/create-wallet.ts';
 import { debitWallet } from '../../actions/wallets/debit-wallet.ts';
-import { balanceFromKept, balanceOf } from '../../actions/wallets/real-time-balance.ts';
+import { balanceOf, owedFromKept } from '../../actions/wallets/real-time-balance.ts';
 import { topUpWallet } from '../../actions/wallets/top-up.ts';
 import { invalid, notFound } from '../../core/error.ts';
 import { STATUSES } from '../../core/record.ts';
@@ -251,8 +251,11 @@ function balanceRoute(path: string, operation_id: string): Route {
     answer: WalletBalanceAnswer,
     kept: ({ params, query }, { kept, now }) => {
       if ((query.expand ?? []).length > 0) return undefined;
-      const known = balanceFromKept(kept, params.id);
-      return known && keptBalanceShown(known, now);
+      const known = owedFromKept(kept, params.id);
+      if (known === undefined) return undefined;
+      const { wallet, owed } = known;
+      const show = () => keptBalanceShown(wallet, owed);
+      return { of: [wallet, owed], show, moment: { as_of: kept.as_of, balance_updated_at: now.toISOString() } };
     },
     handle: async ({ params, query }, context) => {
       const { scope, services, now } = context;

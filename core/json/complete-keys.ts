@@ -157,7 +157,8 @@ function timestamp(value: unknown): unknown {
 }
 
 /** `…:00.000Z` and `…:00.250Z` are `…:00Z` and `…:00.25Z`, which is how stored instants come back. */
-function instantText(text: string): string {
+/** As answers write it. */
+export function instantText(text: string): string {
   if (!text.includes('.')) return text;
   return text.replace(/(:\d\d)(?:\.0+|(\.\d*[1-9])0+)Z$/, '$1$2Z');
 }

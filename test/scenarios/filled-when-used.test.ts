@@ -72,6 +72,15 @@ describe('a wallet that fills itself', () => {
     expect((await world.get(`/wallets/${id}`)).credit_balance).to.equal('80');
   });
 
+  it('and when an event that was counted is corrected to more', async () => {
+    await world.use('acme', 'calls', 1, { event_id: 'corrected' });
+    await lookedAt();
+    expect(await credits()).to.equal('70');
+    await world.replace('corrected', world.event('acme', 'calls', { n: 50 }));
+    await lookedAt();
+    expect(await credits()).to.equal('120');
+  });
+
   it('is not filled because of an invoice that becomes final while it is looked at', async () => {
     world.at('2026-01-01T00:00:00Z');
     const { customer_id } = await world.subscribe('final', 'Calls');

@@ -69,6 +69,26 @@ describe('reads that are kept', () => {
     }
   });
 
+  it('say it of another moment, and when usage has arrived or the wallet was changed', async () => {
+    // How fresh it is was read a moment ago.
+    const withoutFreshness = (text: string) => text.replace(/("as_of":)"[^"]+Z"/, '$1');
+    const same = async (what: string) => {
+      for (const path of paths)
+        for (const time of ['first', 'second']) {
+          const [kept, other] = [(await ask(path)).text, (await askFramework(path)).text].map(withoutFreshness);
+          expect(kept, `${what}, ${time} ${path}`).to.equal(other);
+        }
+    };
+    world.at('2026-01-10T00:00:01.250Z');
+    await same('later');
+    await world.use('acme', 'calls', 104);
+    await world.settle();
+    await same('more usage');
+    const name = 'a \\u0000as_of\\u0000 "name"';
+    await world.api.request('PUT', paths[0]!.replace('/balance/real-time', ''), { body: { name } });
+    await same('renamed');
+  });
+
   it('are written down and counted as all are', async () => {
     await ask(paths[0]!, { headers: { 'x-request-id': 'written-down' } });
     const lines = world.api.logged().trim().split('\n');

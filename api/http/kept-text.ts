@@ -1,0 +1,56 @@
+/**
+ * The text of an answer that is kept, made once as long as it says the same (docs/decisions/0050-a-kept-answer-as-text.md): what goes by the
+ * moment, as the instant of which it is, is put between its pieces.
+ */
+import type { z } from 'zod';
+import { completeKeys, instantText } from '../../core/json/complete-keys.ts';
+
+/** What a route says from what is kept (route.ts). */
+export type KeptRead = {
+  /** While these are the same, it says the same. The text is kept with the first, and ends with it. */
+  readonly of: readonly [kept: object, ...others: unknown[]];
+  /** Without the fields of the moment. */
+  show(): object;
+  /** Fields of the answer itself that are instants: RFC 3339. */
+  readonly moment?: Readonly<Record<string, string>>;
+};
+
+type Text = {
+  readonly shape: z.core.$ZodType;
+  readonly of: readonly unknown[];
+  /** One more than there are fields of the moment; between them these, in the order of the shape. */
+  readonly pieces: readonly string[];
+  readonly names: readonly string[];
+};
+
+/** On what is kept itself: a map of hundreds of thousands would be made anew as a whole each time that its places are used up. */
+const TEXT = Symbol('text');
+type WithText = { [TEXT]?: Text };
+
+export function keptText(shape: z.core.$ZodType, read: KeptRead): string {
+  const holder = read.of[0] as WithText;
+  const known = holder[TEXT];
+  const text = known !== undefined && known.shape === shape && isOf(known, read) ? known : made(shape, read);
+  holder[TEXT] = text;
+  const { pieces, names } = text;
+  let said = pieces[0]!;
+  for (let at = 0; at < names.length; at++)
+    said += JSON.stringify(instantText(read.moment![names[at]!]!)) + pieces[at + 1]!;
+  return said;
+}
+
+function isOf({ of }: Text, read: KeptRead): boolean {
+  for (let at = 0; at < of.length; at++) if (of[at] !== read.of[at]) return false;
+  return true;
+}
+
+/** No text of an answer contains it: Postgres stores none with this character. */
+const MARK = '\u0000';
+
+function made(shape: z.core.$ZodType, read: KeptRead): Text {
+  const marks = Object.fromEntries(Object.keys(read.moment ?? {}).map((name) => [name, `${MARK}${name}${MARK}`]));
+  const body = JSON.stringify(completeKeys(shape, Object.assign(read.show(), marks)));
+  const parts = body.split(/"\\u0000(\w+)\\u0000"/);
+  const names = parts.filter((_, index) => index % 2 === 1);
+  return { shape, of: read.of, pieces: parts.filter((_, index) => index % 2 === 0), names };
+}
