@@ -5,23 +5,28 @@
 import type { z } from 'zod';
 import { completeKeys, unwrap } from './complete-keys.ts';
 
-/** A list of more than these is written item by item, and what has none is written at once. */
-const AT_ONCE = 32;
+/** A list of more than these is written in steps, and what has none is written at once. */
+const SHORT = 32;
+/** So many items of a long list are a step, for one each would cost as much as the writing. */
+const AT_ONCE = 8;
 
 type Fields = Record<string, unknown>;
 
 export function* jsonText(shape: z.core.$ZodType, value: unknown): Generator<void, string> {
-  const { def } = unwrap(shape)._zod as { def: { type: string; element?: z.core.$ZodType } };
-  if (def.type === 'array' && isLong(value)) return yield* listText(def.element!, value);
+  const { def } = unwrap(shape)._zod;
+  if (def.type === 'array' && isLong(value)) return yield* listText(shape, value);
   const fields = def.type === 'object' && holdsLong(value) ? shapeOf(def) : undefined;
   if (fields !== undefined) return yield* objectText(fields, value as Fields);
   return JSON.stringify(completeKeys(shape, value));
 }
 
-function* listText(element: z.core.$ZodType, items: readonly unknown[]): Generator<void, string> {
+function* listText(shape: z.core.$ZodType, items: readonly unknown[]): Generator<void, string> {
+  const { element } = (unwrap(shape)._zod as unknown as { def: { element: z.core.$ZodType } }).def;
   const texts: string[] = [];
-  for (const item of items) {
-    texts.push(yield* jsonText(element, item));
+  for (let from = 0; from < items.length; from += AT_ONCE) {
+    const some = items.slice(from, from + AT_ONCE);
+    if (some.some(holdsLong)) for (const item of some) texts.push(yield* jsonText(element, item));
+    else texts.push(JSON.stringify(completeKeys(shape, some)).slice(1, -1));
     yield;
   }
   return `[${texts.join(',')}]`;
@@ -40,7 +45,7 @@ function shapeOf(def: object): [string, z.core.$ZodType][] | undefined {
 }
 
 function isLong(value: unknown): value is readonly unknown[] {
-  return Array.isArray(value) && value.length > AT_ONCE;
+  return Array.isArray(value) && value.length > SHORT;
 }
 
 function holdsLong(value: unknown): boolean {
