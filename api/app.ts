@@ -47,6 +47,7 @@ export function buildApp(
   app.use(healthRoutes(services), metrics.router);
   app.use('/docs', docsRoutes());
   app.get('/', shownWhere(DOCS), (_request, response) => response.redirect('/docs/'));
+  app.all('/', shownWhere(DOCS), getOnly);
 
   let document: unknown;
   app.get('/v1/openapi.json', (_request, response) => {

@@ -7,6 +7,7 @@ import { invalid } from '../core/error.ts';
 import { NEEDED_FOR, readinessOf } from '../process/readiness.ts';
 import { ALIVE } from '../process/version.ts';
 import { getOnly, refuseMethod } from './http/errors.ts';
+import { noParameter } from './http/ignored-keys.ts';
 import type { Services } from './services.ts';
 
 export function healthRoutes(services: Services): Router {
@@ -16,6 +17,8 @@ export function healthRoutes(services: Services): Router {
     response.json(ALIVE);
   });
   router.get('/ready', async ({ query }, response) => {
+    const unknown = Object.keys(query).find((name) => name !== 'for');
+    if (unknown !== undefined) throw invalid(unknown, noParameter(unknown, ['for']));
     const work = query.for ?? 'accepting';
     if (work !== 'accepting' && work !== 'queries') throw invalid('for', 'must be accepting or queries');
     const { is_ready, answer } = await readinessOf(services, NEEDED_FOR[work]);

@@ -21,7 +21,10 @@ export type ErrorCode = keyof typeof HTTP_STATUS_BY_ERROR_CODE;
 export const ERROR_CODES = Object.keys(HTTP_STATUS_BY_ERROR_CODE) as ErrorCode[];
 
 /** Extra facts for the caller: the field at fault, the allowed values, the index in a bulk body. Never the event itself. */
-export type ErrorDetails = { readonly field?: string; readonly [fact: string]: unknown };
+export type ErrorDetails = { readonly field?: string; readonly [fact: string]: Fact | undefined };
+
+/** What JSON can say: an instant or a decimal is told as its text. */
+type Fact = string | number | boolean | null | readonly Fact[] | { readonly [name: string]: Fact | undefined };
 
 export class FarthingError extends Error {
   readonly code: ErrorCode;

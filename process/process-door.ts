@@ -7,7 +7,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { AddressInfo } from 'node:net';
 import { collectDefaultMetrics, Registry, register } from 'prom-client';
 import type { Config } from '../config.ts';
-import { errorRecord, FarthingError } from '../core/error.ts';
+import { errorRecord, FarthingError, invalid } from '../core/error.ts';
 import './build-info.ts';
 import type { Stores } from '../storage/stores.ts';
 import { makeHttpServer } from './http-server.ts';
@@ -103,16 +103,39 @@ export function watchRoutes(stores: Stores & { readonly config: Config }): Reque
   const own = new Registry();
   collectDefaultMetrics({ register: own });
   return (request, response) => {
-    const { pathname } = new URL(request.url ?? '/', 'http://localhost');
-    if (pathname === '/health') return send(response, 200, ALIVE);
-    if (pathname === '/ready') return void sendReadiness(stores, response);
-    if (pathname === '/metrics' && isShown(stores.config.METRICS, request))
-      return void sendMetrics(Registry.merge([own, register]), response);
-    refuse(
-      response,
-      new FarthingError('not_found', 'this process has /health, /ready and, where METRICS says so, /metrics'),
-    );
+    const { path, parameters } = askedOf(request.url ?? '/');
+    const shown = PATHS.has(path) && (path !== '/metrics' || isShown(stores.config.METRICS, request));
+    if (!shown) return refuse(response, new FarthingError('not_found', SHOWN_HERE));
+    if (!READING.has(request.method ?? '')) return refuseMethod(request, response, path);
+    // What it needs of the stores is one thing, and so is what it answers: there is nothing to ask for.
+    const [unknown] = parameters;
+    if (unknown !== undefined) return refuse(response, invalid(unknown, 'is no query parameter of this operation'));
+    if (path === '/health') return send(response, 200, ALIVE);
+    if (path === '/ready') return void sendReadiness(stores, response);
+    void sendMetrics(Registry.merge([own, register]), response);
   };
+}
+
+const SHOWN_HERE = 'this process has /health, /ready and, where METRICS says so, /metrics';
+const PATHS = new Set(['/health', '/ready', '/metrics']);
+const READING = new Set(['GET', 'HEAD']);
+
+/** Whoever asks writes the target: nothing of it may be taken for a URL that it need not be. */
+function askedOf(target: string): { path: string; parameters: string[] } {
+  const own = target.startsWith('/') || !URL.canParse(target) ? target : pathOf(new URL(target));
+  const [path = '', ...rest] = own.split('?');
+  return { path, parameters: [...new URLSearchParams(rest.join('?')).keys()] };
+}
+
+/** A proxy may ask for `http://host/path`. */
+function pathOf({ pathname, search }: URL): string {
+  return `${pathname}${search}`;
+}
+
+function refuseMethod({ method }: IncomingMessage, response: ServerResponse, path: string): void {
+  response.setHeader('allow', [...READING].join(', '));
+  const why = `${method} ${path} does not exist, the path does with another method`;
+  refuse(response, new FarthingError('invalid_operation', why, { http_status_code: 405 }));
 }
 
 async function sendReadiness(stores: Stores, response: ServerResponse): Promise<void> {

@@ -165,6 +165,7 @@ export function keyedQuestion(question: UsageAsked, { group_by }: Pick<CostsAske
   return {
     ...question,
     by_customer: false,
+    is_grouped: true,
     key_of: (event) => JSON.stringify([event.external_customer_id, ...groupValues(group_by, event)]),
   };
 }

@@ -6,6 +6,7 @@
 import { invalid } from '../../core/error.ts';
 import type { CreateInvoice, CreateInvoiceLine } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
+import { AddonModel } from '../../storage/models/addon.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow, type Query, type Row } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
@@ -24,8 +25,8 @@ export async function checkInvoiceReferences(scope: Scope, request: Naming, data
     lines.flatMap((line, index) =>
       Object.entries(idOf(line)).flatMap(([name, id]) => (id ? [{ field: `line_items[${index}].${name}`, id }] : [])),
     );
-  const entity = (line: CreateInvoiceLine, type: string) =>
-    line.entity_type?.toLowerCase() === type ? line.entity_id : null;
+  lines.forEach(checkEntity);
+  const entity = (line: CreateInvoiceLine, type: EntityType) => (entityTypeOf(line) === type ? line.entity_id : null);
 
   const subscriptions = SubscriptionModel.in(scope, database).where((either) => {
     const { customer_id } = request;
@@ -48,6 +49,10 @@ export async function checkInvoiceReferences(scope: Scope, request: Naming, data
     named((line) => ({ plan_id: line.plan_id, entity_id: entity(line, 'plan') })),
   );
   await check(
+    AddonModel.in(scope, database),
+    named((line) => ({ entity_id: entity(line, 'addon') })),
+  );
+  await check(
     subscriptions,
     named((line) => ({ subscription_id: line.subscription_id, entity_id: entity(line, 'subscription') })),
   );
@@ -55,6 +60,26 @@ export async function checkInvoiceReferences(scope: Scope, request: Naming, data
     items,
     named((line) => ({ subscription_line_item_id: line.subscription_line_item_id })),
   );
+}
+
+/** What a price can come from, and so what a line can name: nothing else could be looked for. */
+const ENTITY_TYPES = ['plan', 'subscription', 'addon'] as const;
+type EntityType = (typeof ENTITY_TYPES)[number];
+
+/** A plan_id says what is meant, too. */
+function entityTypeOf({ entity_type, plan_id }: CreateInvoiceLine): EntityType | null | undefined {
+  if (!entity_type) return plan_id ? 'plan' : null;
+  return ENTITY_TYPES.find((type) => type === entity_type.toLowerCase());
+}
+
+function checkEntity(line: CreateInvoiceLine, index: number): void {
+  const field = `line_items[${index}].entity_type`;
+  const type = entityTypeOf(line);
+  if (type === undefined) throw invalid(field, `must be one of ${ENTITY_TYPES.join(', ')}`, { allowed: ENTITY_TYPES });
+  if (line.entity_id && type === null)
+    throw invalid(field, `is required with entity_id: one of ${ENTITY_TYPES.join(', ')}`, { allowed: ENTITY_TYPES });
+  // The plan is what the line would be kept as.
+  if (line.plan_id && !line.entity_id && type !== 'plan') throw invalid(field, 'must be plan, which plan_id names');
 }
 
 /** One question for all lines. */

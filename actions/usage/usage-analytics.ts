@@ -20,8 +20,8 @@ import type { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
-import { Turns } from '../../storage/turns.ts';
-import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
+import { inTurns, Turns } from '../../storage/turns.ts';
+import { checkAnswer, checkCells, type Dividing, type QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, freshness, type UsageOfKey, type UsageReport } from '../../storage/usage/usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
 import { customersAsked } from '../billing/members.ts';
@@ -102,14 +102,11 @@ export async function usageAnalytics(stores: Stores, scope: Scope, asked: Analyt
 
 /** By the name of the feature, those of one feature by customer, those of one customer as they were added. */
 function byFeature(a: AnalyticsRow, b: AnalyticsRow): number {
-  const texts = ({ feature, meter, external_customer_id }: AnalyticsRow) => [
-    feature?.name ?? meter.name,
-    external_customer_id,
-  ];
-  const [left, right] = [texts(a), texts(b)];
-  const at = left.findIndex((text, index) => text !== right[index]);
-  return at < 0 ? 0 : left[at]! < right[at]! ? -1 : 1;
+  return inOrder(nameOf(a), nameOf(b)) || inOrder(a.external_customer_id, b.external_customer_id);
 }
+
+const nameOf = ({ feature, meter }: AnalyticsRow) => feature?.name ?? meter.name;
+const inOrder = (a: string, b: string) => (a === b ? 0 : a < b ? -1 : 1);
 
 /** What is measured: a line item in its life, or a meter that nothing bills in the whole range. */
 type Subject = {
@@ -225,16 +222,24 @@ async function measureAll(
     JSON.stringify([meter.id, since_us, start_us, end_us, timezone, anchor_ms, members && item?.id]),
   );
   if (asked.bounds) checkCells([...questions.values()].reduce((sum, [one]) => sum + windowsAsked(one, asked), 0));
-  let cells = 0;
+  const answer = { items: 0, points: 0 };
   const measured = await mapConcurrently(QUESTIONS_AT_ONCE, [...questions.values()], async (same) => {
     const some = await measureTogether(stores, scope, { asked, same });
-    for (const { usage } of some) for (const { of } of usage) cells += 1 + of.windows.length;
-    if (asked.bounds) checkCells(cells);
+    for (const { usage } of some) {
+      answer.items += usage.length;
+      for (const { of } of usage) answer.points += of.windows.length;
+    }
+    if (asked.bounds) checkAnswer(answer, dividing(asked));
     return some;
   });
   // In the order of the line items again.
   const order = new Map(subjects.map((subject, index) => [subject, index]));
   return measured.flat().sort((a, b) => order.get(a.subject)! - order.get(b.subject)!);
+}
+
+function dividing({ group_by, window_size }: AnalyticsAsked): Dividing {
+  if (divides(group_by)) return 'group_by';
+  return window_size ? 'window_size' : 'external_customer_ids';
 }
 
 /** A question is cut into its windows, whether or not there are events in them. */
@@ -259,7 +264,7 @@ async function measureTogether(
   });
   const windowed = isOne ? report : await askUsage(stores, scope, { ...question, start_us, window_size });
   const windows = new Map(windowed.usage.map((of) => [of.key, of.windows]));
-  const counted = report.usage.map((of) => ({
+  const counted = await inTurns(scope.tenant_id, report.usage, (of) => ({
     ...keyParts(asked, members && !divides(asked.group_by) ? same[0].external_customer_id : of.key),
     of: { ...of, windows: windows.get(of.key) ?? [] },
   }));
@@ -298,6 +303,7 @@ function questionOf(same: readonly [Subject, ...Subject[]], asked: AnalyticsAske
     key_of: divides(group_by)
       ? (event) => JSON.stringify([event.external_customer_id, ...groupValues(group_by, event)])
       : undefined,
+    is_grouped: divides(group_by),
     now_ms: asked.now.getTime(),
     bounds: asked.bounds,
   };
@@ -342,6 +348,8 @@ async function* rowsOf(
       event_count: of.total.event_count,
       points: window_size ? points : null,
     };
+    // To have a value at once is no turn of others, and there may be thousands of groups.
+    if (turns.isOver()) await turns.next(asked.bounds?.signal);
   }
 }
 

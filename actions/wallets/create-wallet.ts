@@ -1,6 +1,6 @@
 /** Makes a wallet as a client states it, with what it begins with (docs/rules/wallets.md, "Making a wallet"). */
 import { Decimal } from '../../core/decimal.ts';
-import { invalid } from '../../core/error.ts';
+import { invalid, notFound } from '../../core/error.ts';
 import { checkCurrency } from '../../core/money.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -62,17 +62,22 @@ export async function createWallet(
 type Named = Pick<CreateWallet, 'customer_id' | 'external_customer_id'>;
 
 async function customerOf(scope: Scope, { customer_id, external_customer_id }: Named, database: Database) {
-  if (customer_id) return CustomerModel.fetchPublished(scope, customer_id, { database, lock: 'shared' });
+  if (customer_id) {
+    const customer = await CustomerModel.fetchPublished(scope, customer_id, { database, lock: 'shared' });
+    if (external_customer_id && customer.external_id !== external_customer_id)
+      throw invalid('external_customer_id', `is not the external id of customer ${customer_id}`);
+    return customer;
+  }
   if (!external_customer_id) throw invalid('customer_id', 'is required, or external_customer_id');
   // Held as by its id: who archives it meanwhile comes first, or finds its wallet.
   const [customer] = await CustomerModel.in(scope, database)
     .where({ external_id: external_customer_id, status: 'published' })
     .forShare();
-  if (!customer) throw invalid('external_customer_id', 'there is no customer with this id');
+  if (!customer) throw notFound('customer', external_customer_id);
   return customer;
 }
 
-/** A unit of one's own says currency and rate. */
+/** A unit of one's own says currency and rate: what is stated beside it, and is another, is refused. */
 async function countedIn(scope: Scope, request: CreateWallet, database: Database) {
   const { price_unit } = request;
   if (price_unit === null) {
@@ -86,6 +91,12 @@ async function countedIn(scope: Scope, request: CreateWallet, database: Database
     };
   }
   const { base_currency, conversion_rate, code } = await PriceUnitModel.fetchByCode(scope, price_unit, database);
+  if (checkCurrency(request.currency) !== base_currency)
+    throw invalid('currency', `must be ${base_currency}, as that of price unit ${code}`);
+  const stated = new Decimal(request.conversion_rate);
+  // The published client sends 1 where nothing was said.
+  if (!stated.eq(1) && !stated.eq(conversion_rate))
+    throw invalid('conversion_rate', `must be ${conversion_rate}, as that of price unit ${code}`);
   const { topup_conversion_rate } = request;
   checkRates({ conversion_rate, topup_conversion_rate });
   return {

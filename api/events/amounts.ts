@@ -3,6 +3,8 @@
  * the place of each amount.
  */
 import { mayRead } from '../../core/access/role.ts';
+import { inTurns } from '../../storage/turns.ts';
+import type { Context } from '../http/route.ts';
 
 const AMOUNTS = [
   'subtotal',
@@ -21,12 +23,16 @@ const AMOUNTS = [
 type Item = { readonly points: readonly object[] | null };
 type Analytics = { readonly totals: readonly object[]; readonly items: readonly Item[] };
 
-export function amountsFor<Answer extends Analytics>(caller: { roles: readonly string[] }, answer: Answer) {
-  if (mayRead(caller, 'invoice')) return answer;
-  const items = answer.items.map((item) => ({
-    ...withoutAmounts(item),
-    points: item.points?.map(withoutAmounts) ?? null,
-  }));
+export async function amountsFor<Answer extends Analytics>(
+  { principal, scope }: Pick<Context, 'principal' | 'scope'>,
+  answer: Answer,
+) {
+  if (mayRead(principal, 'invoice')) return answer;
+  const items: Item[] = [];
+  for (const { points, ...item } of answer.items) {
+    const shown = points && (await inTurns(scope.tenant_id, points, withoutAmounts));
+    items.push({ ...withoutAmounts(item), points: shown });
+  }
   return { ...withoutAmounts(answer), totals: [], items };
 }
 

@@ -14,7 +14,7 @@ import { WINDOW_SIZES } from '../../core/time/window.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
-import { inTurns } from '../../storage/turns.ts';
+import { inTurns, Turns } from '../../storage/turns.ts';
 import { AddonWithoutParts } from '../addons/answer.ts';
 import { showFeatures } from '../features/expand.ts';
 import { FeatureAnswer } from '../features/schema.ts';
@@ -197,7 +197,7 @@ export async function showAnalytics(
     end_time: formatUs(asked.end_us),
     as_of: asked.as_of,
   };
-  return amountsFor(context.principal, answer);
+  return amountsFor(context, answer);
 }
 
 /** Amounts of different currencies are never added up. */
@@ -217,9 +217,11 @@ function totalsOf(rows: readonly AnalyticsRow[]) {
 
 async function itemsOf(rows: readonly AnalyticsRow[], parts: (row: AnalyticsRow) => object, { scope }: Context) {
   const items = [];
+  const turns = new Turns(scope.tenant_id);
   for (const row of rows) {
     const points = row.points && (await inTurns(scope.tenant_id, row.points, showPointOf(row)));
     items.push({ ...itemOf(row), points, ...parts(row) });
+    if (turns.isOver()) await turns.next();
   }
   return items;
 }

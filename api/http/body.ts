@@ -34,12 +34,34 @@ export function checkJsonBytes(bytes: Buffer, contentType: string | undefined): 
   if (bytes.length === 0) return;
   if (!isJson(contentType))
     throw refused(`the body must be JSON: send Content-Type: application/json, not ${contentType ?? 'none'}`);
+  checkCharset(contentType);
   if (!isUtf8(bytes)) throw refused('the body is not UTF-8');
 }
 
-export function isJson(contentType: string | undefined): boolean {
-  const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
+/** Whether the bytes of a file are what its kind says is seen when they are read: they may be 32 MiB. */
+export function checkFileType(bytes: Buffer, contentType: string | undefined, kinds: readonly string[]): void {
+  if (bytes.length === 0) return;
+  if (!kinds.includes(typeOf(contentType)))
+    throw refused(`the body must be a file: send Content-Type: ${kinds.join(' or ')}, not ${contentType ?? 'none'}`);
+  checkCharset(contentType);
+}
+
+function isJson(contentType: string | undefined): boolean {
+  const type = typeOf(contentType);
   return type === 'application/json' || type.endsWith('+json');
+}
+
+function typeOf(contentType: string | undefined): string {
+  return contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
+}
+
+const CHARSETS = ['utf-8', 'utf8', 'us-ascii'];
+
+/** What says that it is other text would be read as something else, also where its bytes happen to be UTF-8. */
+function checkCharset(contentType: string | undefined): void {
+  const charset = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(contentType ?? '')?.[1];
+  if (charset === undefined || CHARSETS.includes(charset.toLowerCase())) return;
+  throw refused(`the body must be UTF-8: send it as that, not as ${charset}`);
 }
 
 function parse(text: string): unknown {

@@ -40,6 +40,11 @@ export function whyRefused({ path, names }: IgnoredKey): string {
   return `is no key of this request${didYouMean(String(path.at(-1)), names?.() ?? [])}`;
 }
 
+/** Why a query parameter is refused that an operation does not have. */
+export function noParameter(name: string, names: readonly string[]): string {
+  return `is no query parameter of this operation${didYouMean(name, names)}`;
+}
+
 /** Names in the answer what was sent and has no effect, behind what is named already. */
 export function tellIgnored(names: readonly string[], { response }: Pick<Context, 'response'>): void {
   if (names.length === 0) return;
@@ -62,7 +67,7 @@ const TYPOS_MAX = 3;
 const COMPARED_MAX = 64;
 
 /** A hint at the name that is nearest to what was sent, if one is near: a third of it may be wrong. */
-export function didYouMean(key: string, names: readonly string[]): string {
+function didYouMean(key: string, names: readonly string[]): string {
   if (key.length > COMPARED_MAX) return '';
   const most = Math.min(TYPOS_MAX, Math.ceil(key.length / 3));
   const near = names.map((name) => ({ name, away: distance(key.toLowerCase(), name) }));

@@ -7,18 +7,19 @@ import { z } from 'zod';
 import { errorRecord, type FarthingError, invalid } from '../../core/error.ts';
 import { withField } from '../../core/field-at-fault.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { completeKeys } from '../../core/json/complete-keys.ts';
+import { jsonText } from '../../core/json/json-text.ts';
 import type { Scope } from '../../core/scope.ts';
 import { shaped } from '../../core/shaped.ts';
 import { checkTexts } from '../../core/texts.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
+import { finished } from '../../storage/turns.ts';
 import type { Services } from '../services.ts';
 import { authenticate, rateLimitsOf } from './auth.ts';
-import { BODY_LIMIT, checkJsonBytes, isJson, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
+import { BODY_LIMIT, checkFileType, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
 import type { Effects } from './effects.ts';
 import { asFarthingError, refuseMethod, setErrorHeaders, wrongMethod } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
-import { checkKeys, didYouMean } from './ignored-keys.ts';
+import { checkKeys, noParameter } from './ignored-keys.ts';
 import { clockOfRequest, whatCameBefore } from './instants.ts';
 import { doAgain } from './once.ts';
 import { Answered, type Context, type Principal, type Route } from './route.ts';
@@ -149,7 +150,9 @@ async function produce(route: MountedRoute, context: Context, done: Effects | nu
     const { http_status, value } =
       result instanceof Answered ? result : { http_status: route.success as number, value: result };
     if (http_status === 204) return { http_status, body: null };
-    return { http_status, body: JSON.stringify(completeKeys(route.answer ?? ANYTHING, value)) };
+    // An answer may be megabytes, which others do not wait for.
+    const text = jsonText(route.answer ?? ANYTHING, value);
+    return { http_status, body: await finished(text, { asker: context.scope.tenant_id }) };
   } catch (error) {
     const known = withField(notFoundOr405(error, route, context), route.raw_body ? undefined : input?.body);
     if (known.http_status_code >= 500 || response.headersSent) throw error;
@@ -182,20 +185,22 @@ function refuseUnknownParameters({ query }: Route, request: Request): void {
   if (query !== undefined && !(query instanceof z.ZodObject)) return;
   const names = Object.keys(query?.shape ?? {});
   for (const name of Object.keys(request.query))
-    if (!names.includes(name)) throw invalid(name, `is no query parameter of this operation${didYouMean(name, names)}`);
+    if (!names.includes(name)) throw invalid(name, noParameter(name, names));
 }
 
 /** The route reads the bytes itself. */
 function rawBody(route: MountedRoute, request: Request): Buffer {
   request.body ??= Buffer.alloc(0);
-  if (!route.takes_file) checkJsonBytes(request.body, request.get('content-type'));
+  const contentType = request.get('content-type');
+  if (route.takes_file) checkFileType(request.body, contentType, Object.keys(route.takes_file));
+  else checkJsonBytes(request.body, contentType);
   return request.body;
 }
 
-/** Where a body says nothing: what was meant to say something may be a query parameter. */
+/** Where a body says nothing: what was meant to say something may be a query parameter. It is one of JSON, as everywhere. */
 function refuseKeys(context: Context): undefined {
   const { request } = context;
-  const body = isJson(request.get('content-type')) ? jsonOf(request.body, request.get('content-type')) : undefined;
+  const body = jsonOf(request.body, request.get('content-type'));
   if (body !== undefined) checkKeys(NO_KEYS, body, context);
 }
 

@@ -80,7 +80,7 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   raw_body?: boolean;
   /** In bytes, inflated: where it takes less than others of its kind. */
   body_limit?: number;
-  /** The body is a file of one of these kinds, each with an example for the documentation; taken as it came (raw_body), its shape its own affair. */
+  /** The body is a file of one of these content types, each with an example for the documentation; taken as it came (raw_body), its shape its own affair. */
   takes_file?: Readonly<Record<string, string | readonly object[]>>;
   /** Its `:id` may be any text, which a producer has chosen: also a word that is another path. */
   ids_are_texts?: boolean;

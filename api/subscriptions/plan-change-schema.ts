@@ -181,7 +181,9 @@ export const ChangePlanAnswer = z
     change_type: changeType,
     invoice: InvoiceWithoutParts.nullable().meta({ description: 'What it credits and charges; null where nothing.' }),
     proration_applied: ProrationDetails.nullable().meta({ description: 'Null where nothing is credited or charged.' }),
-    credit_grants: z.null().meta({ description: 'Grants of the plan do not reach wallets yet: null.' }),
+    credit_grants: z.null().meta({
+      description: 'Not told here: null. What the grants of the plan give is at `/subscriptions/{id}/grants/upcoming`.',
+    }),
     effective_date: timestampText.meta({ description: 'When it happened, or will.' }),
     metadata: said,
   })

@@ -49,7 +49,7 @@ export const importRoutes: Route[] = [
     operation_id: 'uploadTask',
     summary: 'Import a file that is the body of the request',
     description:
-      'As `POST /tasks`, for files of up to 32 MiB. What it holds is said by `entity_type` and `file_type`, whatever its content type.',
+      'As `POST /tasks`, for files of up to 32 MiB, in UTF-8. What it holds is said by `entity_type` and `file_type`; its content type is one of those below, and another is refused.',
     tag,
     access: 'task:write',
     query: UploadQuery,

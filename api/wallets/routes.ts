@@ -11,6 +11,7 @@ import { STATUSES } from '../../core/record.ts';
 import { WALLET_STATUSES } from '../../core/wallet/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
+import { settingOf } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { innerKey } from '../http/idempotency.ts';
@@ -294,14 +295,14 @@ async function customerNamed(
 async function findWallets({ status, ...input }: WalletFilter, context: Context) {
   const { scope, services } = context;
   const recordStatus = STATUSES.find((one) => one === status);
-  const query = narrow(WalletModel.in(scope, services.postgres), [
+  const by_default = (await settingOf(scope, 'wallet_balance_alert_config', services.postgres)).alert_enabled;
+  const wallets =
+    input.alert_enabled === undefined
+      ? WalletModel.in(scope, services.postgres)
+      : WalletModel.alerting(scope, { on: input.alert_enabled, by_default }, services.postgres);
+  const query = narrow(wallets, [
     ['id', input.wallet_ids],
     ['wallet_status', (WALLET_STATUSES as readonly string[]).find((one) => one === status)],
-    [
-      'alert_settings',
-      'includes',
-      input.alert_enabled === undefined ? undefined : { alert_enabled: input.alert_enabled },
-    ],
   ]);
   const { items, pagination } = await fetchPage(query, { ...input, status: recordStatus }, walletGrammar);
   return { items: await showWallets(items, input.expand ?? [], context), pagination };

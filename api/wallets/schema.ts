@@ -121,7 +121,10 @@ export const WalletFilter = listShape({
   status: anyCase([...WALLET_STATUSES, ...STATUSES])
     .optional()
     .meta({ description: '`active`, `frozen` or `closed`; or the status of the record.' }),
-  alert_enabled: flag.optional().meta({ description: 'Whether alerts are switched on.' }),
+  alert_enabled: flag.optional().meta({
+    description:
+      'Whether alerts are switched on: by its own settings, or, where it has none, by those of the environment.',
+  }),
 }).meta({ id: 'WalletFilter', example: { status: 'active', limit: 10 } });
 export type WalletFilter = z.output<typeof WalletFilter>;
 export const WalletListAnswer = listAnswer(WalletAnswer, 'ListWalletsResponse');

@@ -18,6 +18,7 @@ import {
 } from '../record.ts';
 import { formatMs, instantOf } from '../time/instant.ts';
 import { RECURRING_PERIODS } from '../time/period.ts';
+import { creditPriority } from '../wallet/record.ts';
 
 export const creditGrantScope = anyCase(['PLAN', 'SUBSCRIPTION', 'ADDON']);
 const REFERENCES = { PLAN: 'plan_id', SUBSCRIPTION: 'subscription_id', ADDON: 'addon_id' } as const;
@@ -42,7 +43,7 @@ export const creditGrantFields = z.object({
   expiration_duration_unit: orNull(anyCase(['DAY', 'WEEK', 'MONTH', 'YEAR'])).meta({
     description: 'Of DURATION: the unit.',
   }),
-  priority: orNull(int32).meta({ description: 'Credits with a smaller one are used first.' }),
+  priority: creditPriority,
   conversion_rate: orNull(decimalText).meta({ description: 'What a credit is in money; 1 when absent.' }),
   topup_conversion_rate: orNull(decimalText).meta({
     description: 'What a credit that is bought is in money; the conversion rate when absent.',

@@ -65,7 +65,10 @@ export const InvoiceLineItem = z.object({
     .string()
     .nullish()
     .meta({ description: 'Of a correction for late events: the line that it corrects.' }),
-  entity_id: z.string().nullish().meta({ description: 'The plan or the subscription from which the price comes.' }),
+  entity_id: z
+    .string()
+    .nullish()
+    .meta({ description: 'The plan, the subscription or the add-on from which the price comes.' }),
   entity_type: z.string().nullish().meta({ description: 'What `entity_id` names.' }),
   plan_display_name: z.string().nullish().meta({ description: 'The name of the plan; null without one.' }),
   price_id: z
@@ -199,8 +202,12 @@ export const createInvoiceLineShape = z.object({
     description: 'How many units it is for; not negative. The amount is not computed from it.',
   }),
   display_name: orNull(keyText).meta({ description: 'What people read.' }),
-  entity_id: orNull(keyText).meta({ description: 'The plan or the subscription from which the price comes.' }),
-  entity_type: orNull(keyText).meta({ description: 'What `entity_id` names.' }),
+  entity_id: orNull(keyText).meta({
+    description: 'The plan, the subscription or the add-on from which the price comes; it must exist.',
+  }),
+  entity_type: orNull(keyText).meta({
+    description: 'What `entity_id` names, and required with it: plan, subscription or addon.',
+  }),
   plan_id: orNull(keyText).meta({ description: 'The plan from which the price comes, where `entity_id` names none.' }),
   plan_display_name: orNull(keyText).meta({ description: 'The name of the plan, as people read it.' }),
   price_id: orNull(keyText).meta({ description: 'Of a SUBSCRIPTION invoice required; it must exist.' }),

@@ -22,6 +22,10 @@ import {
   QUOTE,
 } from './signs.ts';
 
+/**
+ * A place that is none. Every function of this walk answers a place for each byte or two of what comes in, and a place and `undefined` would
+ * be two kinds of value where V8 keeps one in a register: callers ask `< 0`, once per call.
+ */
 export const UNKNOWN = -1;
 const DEPTH_MAX = 64;
 

@@ -128,7 +128,8 @@ function fit(option: z.core.$ZodType, value: unknown): number {
   return score;
 }
 
-function unwrap(shape: z.core.$ZodType): z.core.$ZodType {
+/** What it is about, whatever may be in its place. */
+export function unwrap(shape: z.core.$ZodType): z.core.$ZodType {
   const definition: Definition = shape._zod.def;
   if (definition.type === 'lazy') return unwrap(definition.getter());
   return definition.innerType ? unwrap(definition.innerType) : shape;

@@ -20,6 +20,7 @@ export type EventQuestion<Event extends MeteredEvent> = {
 /** Of distinct events of the meter's event name that lie in the range. Those that the meter does not use are passed over. */
 export class EventCells<Event extends MeteredEvent> {
   readonly #cells = new Map<string, PlacedCell>();
+  readonly #keys = new Set<string>();
   readonly #question: EventQuestion<Event>;
   readonly #segmentAt: (at: number) => Segment;
 
@@ -30,6 +31,11 @@ export class EventCells<Event extends MeteredEvent> {
 
   get size(): number {
     return this.#cells.size;
+  }
+
+  /** Of how many keys there are cells. */
+  get keys(): number {
+    return this.#keys.size;
   }
 
   all(): PlacedCell[] {
@@ -51,6 +57,7 @@ export class EventCells<Event extends MeteredEvent> {
     if (!cell) {
       cell = { key, segment_us, window_us, group_key, bucket: new UsageBucket(), counted_uniques: null };
       this.#cells.set(place, cell);
+      this.#keys.add(key);
     }
     meter.aggregation.add(cell.bucket, contribution);
   }

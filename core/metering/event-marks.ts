@@ -48,7 +48,7 @@ export const PROPERTIES_END = PROPERTIES_START + 1;
 export const MEMBERS_END = PROPERTIES_START + 2;
 export const MEMBERS_START = PROPERTIES_START + 3;
 
-/** What stands for a field that is absent, null or, where blank counts as absent, blank. */
+/** What stands for a field that is absent, null or, where blank counts as absent, blank: marks are words of an Int32Array, which holds nothing but whole numbers. */
 export const ABSENT = -1;
 
 /** Where the start and the end of a field stand behind the first mark of the event. */

@@ -91,7 +91,10 @@ export function mantissaAt(value: Exact, scale: number): bigint {
   return scale === value.scale ? mantissa : mantissa * bigPowerOfTen(scale - value.scale);
 }
 
-/** The same as a number, or something not safe (also NaN) when it does not fit: callers must ask `isSafe`. */
+/**
+ * The same as a number, or NaN when it does not fit: whatever is added to NaN, or taken from it, is not safe either, so that a sum of two is asked once
+ * (`isSafe`), and every sum of the hot path stays a number. What is too large itself would not do: two such may add up to what looks safe.
+ */
 function alignedSmall(value: Exact, scale: number): number {
   if (value.scale === scale) return value.small;
   const aligned = value.small * POWERS_OF_TEN[scale - value.scale]!;

@@ -118,6 +118,7 @@ function groupOf(buckets: MeterBuckets, group_key: string): Group {
   if (last !== undefined && last.group_key === group_key) return last;
   let group = buckets.groups.get(group_key);
   if (group === undefined) {
+    // No start equals NaN, so that nothing was last; the field stays a number, which every event is compared with.
     group = { group_key, starts: new Map(), lastStart: Number.NaN, last: new Map() };
     buckets.groups.set(group_key, group);
   }

@@ -292,7 +292,8 @@ const termsShape = z.object({
   }),
   ...subscriptionCommitmentFields,
   credit_grants: orNull(z.array(ownCreditGrantFields).max(100)).meta({
-    description: 'What gives it credits beside what its plan and its add-ons do; the credits do not reach wallets yet.',
+    description:
+      'What gives it credits beside what its plan and its add-ons do, into the wallet that [credits](/docs/rules/credits.md#which-wallet) names.',
   }),
   tax_rate_overrides: taxOverrides.meta({
     description: 'What it is taxed with in the place of what its customer is.',

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { ALERT_STATES } from '../alert/state.ts';
 import { alertSettings } from '../feature/record.ts';
-import { anyCase, baseFields, decimalText, metadata, orDefault, orNull, timestampText } from '../record.ts';
+import { anyCase, baseFields, decimalText, int32, metadata, orDefault, orNull, timestampText } from '../record.ts';
 
 export const WALLET_TYPES = ['PRE_PAID', 'POST_PAID'] as const;
 export const WALLET_STATUSES = ['active', 'frozen', 'closed'] as const;
@@ -38,6 +38,11 @@ export const walletConfig = z.object({
   }),
 });
 export type WalletConfig = z.output<typeof walletConfig>;
+
+/** Of credits, whether they are put in by hand or granted. */
+export const creditPriority = orNull(int32.pipe(z.int32().min(0))).meta({
+  description: 'Credits with a lower one are used first, those without last.',
+});
 
 /** Amounts are credits. */
 export const autoTopup = z.object({

@@ -14,10 +14,17 @@ import {
   orNull,
   timestampText,
 } from '../record.ts';
-import { formatMs, instantOf, parseInstant } from '../time/instant.ts';
+import { formatMs, formatUs, instantOf, parseInstant, usOf } from '../time/instant.ts';
 import { callersKey } from './movement-key.ts';
 import { checkCredits } from './rates.ts';
-import { autoTopup, TRANSACTION_REASONS, type TransactionReason, WALLET_TYPES, walletConfig } from './record.ts';
+import {
+  autoTopup,
+  creditPriority,
+  TRANSACTION_REASONS,
+  type TransactionReason,
+  WALLET_TYPES,
+  walletConfig,
+} from './record.ts';
 
 export const createWalletShape = z.object({
   customer_id: orNull(z.string()).meta({ description: 'Whose it is; or `external_customer_id`.' }),
@@ -47,7 +54,8 @@ export const createWalletShape = z.object({
     description: 'What it pays for: USAGE of a prepaid one, ALL of a postpaid one.',
   }),
   price_unit: orNull(keyText).meta({
-    description: 'The code of a unit of your own: it says the currency and the conversion rate.',
+    description:
+      'The code of a unit of your own: it says the conversion rate, and the currency, which has to be that of the unit.',
   }),
 });
 export type CreateWallet = z.output<typeof createWalletShape>;
@@ -84,9 +92,7 @@ export const topUpShape = z.object({
   }),
   expiry_date_utc: orNull(timestampText).meta({ description: 'When they expire; never when absent.' }),
   expiry_date: orNull(int32).meta({ description: 'The same as YYYYMMDD: the start of that day in UTC.' }),
-  priority: orNull(int32.pipe(z.int32().min(0))).meta({
-    description: 'Credits with a lower one are used first, those without last.',
-  }),
+  priority: creditPriority,
   idempotency_key: orNull(callersKey).meta({ description: 'One key is one top-up: the first answer is given again.' }),
   description: orNull(z.string()).meta({ description: 'For people.' }),
   metadata,
@@ -139,7 +145,8 @@ export function expiryOf(
     throw invalid(fields.day, `does not go with ${fields.instant}: give one of them`);
   const field = said.instant === null ? fields.day : fields.instant;
   const expiry = said.day === null ? said.instant : startOfDay(said.day, field);
-  if (expiry !== null && instantOf(expiry) <= now.getTime()) throw invalid(field, 'must be in the future', { now });
+  if (expiry !== null && instantOf(expiry) <= now.getTime())
+    throw invalid(field, 'must be in the future', { now: formatUs(usOf(now.getTime())) });
   return expiry;
 }
 

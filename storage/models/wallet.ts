@@ -17,6 +17,14 @@ export class WalletModel extends ScopedModel {
   static override recordName = 'wallet';
   static override record = Wallet;
 
+  /** Those whose alerts are on, or off; one without settings of its own goes by those of its environment (docs/rules/alerts.md). */
+  static alerting(scope: Scope, { on, by_default }: { on: boolean; by_default: boolean }, database: Database) {
+    return WalletModel.in(scope, database).where((either) => {
+      void either.whereRaw(`(alert_settings ->> 'alert_enabled')::boolean = ?`, on);
+      if (on === by_default) void either.orWhereNull('alert_settings');
+    });
+  }
+
   /** What lowers the invoices of these customers, in whatever currency. */
   static prepaidOf(scope: Scope, customer_ids: readonly string[], database: Database) {
     return WalletModel.in(scope, database)

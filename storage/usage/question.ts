@@ -94,6 +94,37 @@ export function checkCells(count: number): void {
   );
 }
 
+/**
+ * What the answer of analytics may hold, which is made whole before it is sent: points, of which an item says as much as ten. 100,000 of them are
+ * some 35 MB of JSON; 10,000 items are some 11 MB.
+ */
+export const ANSWER_POINTS_MAX = 100_000;
+const POINTS_OF_AN_ITEM = 10;
+/** How many groups a question of one meter may have, whatever their windows. */
+export const GROUPS_MAX = ANSWER_POINTS_MAX / POINTS_OF_AN_ITEM;
+
+/** By which field it is made smaller. */
+export type Dividing = 'group_by' | 'window_size' | 'external_customer_ids';
+
+export function checkAnswer({ items, points }: { items: number; points: number }, field: Dividing): void {
+  if (items * POINTS_OF_AN_ITEM + points <= ANSWER_POINTS_MAX) return;
+  throw invalid(
+    field,
+    `the answer has more than ${GROUPS_MAX} items, or ${ANSWER_POINTS_MAX} points, of which an item counts for ${POINTS_OF_AN_ITEM}: ask for fewer groups, longer windows, a shorter range or fewer customers`,
+    { items_max: GROUPS_MAX, points_max: ANSWER_POINTS_MAX },
+  );
+}
+
+/** While they are read: what has too many is broken off at the first that is too much. */
+export function checkGroups(count: number): void {
+  if (count <= GROUPS_MAX) return;
+  throw invalid(
+    'group_by',
+    `there are more than ${GROUPS_MAX} groups: group by what has fewer values, or ask for a shorter range or fewer customers`,
+    { groups_max: GROUPS_MAX },
+  );
+}
+
 /** How many are worked on at once, and how many may wait: of one asker, and of all. Whoever comes then is refused. */
 export type PlaceLimits = {
   readonly at_once: number;

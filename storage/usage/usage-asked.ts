@@ -33,6 +33,8 @@ export type UsageAsked = {
     | undefined;
   /** One answer per key that an event belongs to; such a question is answered from raw rows. */
   readonly key_of?: ((event: KeyedEvent) => string) | undefined;
+  /** The keys are groups that the caller asked for, of which a tenant's own question has a bound. */
+  readonly is_grouped?: boolean;
   readonly now_ms?: Milliseconds;
   /** A tenant's own question, which may be too much, or called off; none where billing asks. */
   readonly bounds?: QuestionBounds | undefined;

@@ -31,7 +31,7 @@ import {
 } from './bucket-cells.ts';
 import { cellsOfLines, isOfLines } from './bucket-lines.ts';
 import { openKeyOf } from './kept-usage.ts';
-import { asSmall, checkCells, readWithin } from './question.ts';
+import { asSmall, checkCells, checkGroups, readWithin } from './question.ts';
 import type { Certainty, Snapshot } from './snapshot.ts';
 import type { Clipped, KeyedEvent, UsageAsked } from './usage-asked.ts';
 
@@ -349,6 +349,7 @@ async function gathered(
       if (!work.maySpend(event.length)) return undefined;
       gathering.add(event);
       if (bounds) checkCells(gathering.size);
+      if (bounds && asked.is_grouped) checkGroups(gathering.keys);
       if (turns.isOver()) await turns.next(bounds?.signal);
     }
     return gathering.all();

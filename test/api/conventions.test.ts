@@ -255,7 +255,7 @@ describe('conventions', () => {
     });
 
     it('405 outside /v1 as well', async () => {
-      for (const path of ['/ready', '/metrics', '/docs/']) {
+      for (const path of ['/', '/ready', '/metrics', '/docs/']) {
         const { status, headers } = await api.request('PUT', api.url + path, { key: null });
         expect([status, headers.get('allow')], path).to.deep.equal([405, 'GET, HEAD, OPTIONS']);
       }
@@ -353,7 +353,14 @@ describe('conventions', () => {
         { 'content-type': 'application/x-www-form-urlencoded' },
         /must be JSON.*x-www-form-urlencoded/,
       ],
+      ['text without a type', '{}', { 'content-type': '' }, /must be JSON/],
       ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}, /not UTF-8/],
+      [
+        'a type with another text than UTF-8',
+        '{}',
+        { 'content-type': 'application/json; charset=latin1' },
+        /must be UTF-8.*latin1/,
+      ],
       ['an array', '[]', {}, /^body: /],
       ['null', 'null', {}, /^body: /],
       ['a wrong type in a list', '{"name":"x","items":[{"n":"1"}]}', {}, /^items\[0\]\.n: /],
@@ -363,12 +370,44 @@ describe('conventions', () => {
     ];
     it('a route that reads the bytes itself refuses the same bytes', async () => {
       const refusedRaw = refused.filter(([what]) => /type|UTF-8|compression/.test(what) && !/list/.test(what));
-      expect(refusedRaw).to.have.length(4);
+      expect(refusedRaw).to.have.length(6);
       for (const [what, sent, headers, message] of refusedRaw) {
         const { status, body } = await api.request('POST', '/probe/raw', { body: sent, headers });
         expect(status, what).to.equal(400);
         expect(body.message, what).to.match(message);
       }
+    });
+
+    it('a route that takes no body refuses the same, and takes none of whatever type', async () => {
+      const refusedAll = refused.filter(
+        ([what]) => /type|UTF-8|compression|JSON|levels/.test(what) && !/list/.test(what),
+      );
+      expect(refusedAll).to.have.length(8);
+      for (const [method, path] of [
+        ['POST', '/probe/two-statuses'],
+        ['DELETE', '/probe/nothing'],
+        ['GET', '/probe/query'],
+      ] as const) {
+        for (const [what, sent, headers, message] of refusedAll) {
+          const { status, body } = await api.request(method, path, { body: sent, headers });
+          expect(status, `${method} ${what}`).to.equal(400);
+          expect(body.message, what).to.match(message);
+        }
+        const none = await api.request(method, path, { body: '', headers: { 'content-type': 'text/plain' } });
+        expect(none.status, none.text).to.be.within(200, 299);
+      }
+    });
+
+    it('a charset that is UTF-8 may be said in any way', async () => {
+      for (const said of ['; charset=utf-8', ';charset="UTF-8"', '; charset=utf8; boundary=x', '; profile=x'])
+        expect(
+          (
+            await api.request('POST', '/probe/echo', {
+              body: '{"name":"Ä"}',
+              headers: { 'content-type': `application/json${said}` },
+            })
+          ).body.name,
+        ).to.equal('Ä');
     });
 
     for (const [what, sent, headers, message] of refused) {
@@ -554,6 +593,11 @@ describe('health', () => {
       expect([queries.status, queries.body]).to.deep.equal([503, { status: 'unavailable', parts }]);
       const other = await api.request('GET', `${url}/ready?for=lunch`, { key: null });
       expect([other.status, other.body.code]).to.deep.equal([400, 'validation_error']);
+      const misspelt = await api.request('GET', `${url}/ready?fro=queries`, { key: null });
+      expect([misspelt.status, misspelt.body.message]).to.deep.equal([
+        400,
+        'fro: is no query parameter of this operation',
+      ]);
     } finally {
       server.closeAllConnections();
       server.close();

@@ -149,6 +149,7 @@ describe('/creditgrants and /costs', () => {
     const wrong: [string, () => Record<string, unknown>, number, string?][] = [
       ['no credits', () => ofPlan({ credits: '0' }), 400, 'credits'],
       ['credits below 0', () => ofPlan({ credits: '-1' }), 400, 'credits'],
+      ['a priority below 0', () => ofPlan({ priority: -1 }), 400, 'priority'],
       ['no plan', () => ofPlan({ plan_id: null }), 400, 'plan_id'],
       ['a plan that is not there', () => ofPlan({ plan_id: 'plan_x' }), 404, 'plan_id'],
       ['a plan and a subscription', () => ofPlan({ subscription_id: subscription.id }), 400, 'subscription_id'],

@@ -558,6 +558,23 @@ describe('imports', () => {
     expect(rows).to.deep.equal([]);
   });
 
+  it('400 for a content type of no such file, or of another text than UTF-8; those of the description are taken', async () => {
+    const typed = (type: string) =>
+      upload('external_id\ntyped\n', { entity: 'CUSTOMERS', headers: { 'content-type': type } });
+    for (const type of [
+      'image/png',
+      'text/plain',
+      '',
+      'text/csv; charset=latin1',
+      'application/x-www-form-urlencoded',
+    ]) {
+      const { status, body } = await typed(type);
+      expect([status, body.code], type).to.deep.equal([400, 'validation_error']);
+    }
+    for (const type of ['text/csv', 'Text/CSV; charset=UTF-8', 'application/json', 'application/x-ndjson'])
+      expect((await typed(type)).status, type).to.equal(202);
+  });
+
   describe('who may', () => {
     it('403 without the permission of the records, or of tasks', async () => {
       const reader = await world.api.keyWithRoles(['all_reader']);

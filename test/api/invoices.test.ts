@@ -251,6 +251,7 @@ describe('/invoices', () => {
       ['subscription_line_item_id', {}],
       ['entity_id', { entity_type: 'PLAN' }],
       ['entity_id', { entity_type: 'subscription' }],
+      ['entity_id', { entity_type: 'Addon' }],
     ];
     for (const [field, of_what] of noneOf) {
       it(`a line with the ${field} of nothing, ${JSON.stringify(of_what)}`, async () => {
@@ -261,6 +262,39 @@ describe('/invoices', () => {
         expect([answer.status, answer.body.details?.field]).to.deep.equal([400, `line_items[1].${field}`]);
       });
     }
+
+    const namingNothing: [what: string, of: Record<string, unknown>][] = [
+      ['an entity_id and no entity_type', { entity_id: 'nobody' }],
+      ['an entity_id that nobody can look for', { entity_id: 'nobody', entity_type: 'price' }],
+      ['an entity_type that nobody knows', { entity_type: 'zebra' }],
+      ['a plan_id that is said to be no plan', { plan_id: 'a plan', entity_type: 'subscription' }],
+    ];
+    for (const [what, of_what] of namingNothing) {
+      it(`a line with ${what}`, async () => {
+        const good = { amount: '10', quantity: '1' };
+        const answer = await post({ line_items: [good, { amount: '20', quantity: '1', ...of_what }] });
+        expect([answer.status, answer.body.details?.field]).to.deep.equal([400, 'line_items[1].entity_type']);
+      });
+    }
+
+    it('a line with an entity_id of nothing beside the plan_id of a plan', async () => {
+      const { plan_id } = await subscribe();
+      const answer = await post({ line_items: [{ amount: '30', quantity: '1', plan_id, entity_id: 'nobody' }] });
+      expect([answer.status, answer.body.details?.field]).to.deep.equal([400, 'line_items[0].entity_id']);
+    });
+
+    it('not a line that names its plan, its subscription or its add-on, in either way', async () => {
+      const addon = await make('/addons', { name: 'More', lookup_key: 'more', type: 'multiple_instance' });
+      const { id, plan_id } = await subscribe();
+      const line = (fields: Record<string, unknown>) => ({ amount: '10', quantity: '1', ...fields });
+      const line_items = [
+        line({ entity_id: addon.id, entity_type: 'ADDON' }),
+        line({ entity_id: id, entity_type: 'subscription' }),
+        line({ plan_id }),
+      ];
+      const { status, text } = await post({ line_items });
+      expect(status, text).to.equal(201);
+    });
 
     it("a line with a plan of another tenant, or a subscription of somebody else's", async () => {
       const theirs = await api.otherTenant();

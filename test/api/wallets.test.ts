@@ -15,10 +15,10 @@ describe('/wallets', () => {
   });
   after(() => api.stop());
 
-  const send = (method: string, path: string, body?: object) =>
-    api.request(method, path, body === undefined ? {} : { body });
-  async function ok(method: string, path: string, body?: object): Promise<Answer> {
-    const answer = await send(method, path, body);
+  const send = (method: string, path: string, body?: object, key = api.key) =>
+    api.request(method, path, body === undefined ? { key } : { body, key });
+  async function ok(method: string, path: string, body?: object, key?: string): Promise<Answer> {
+    const answer = await send(method, path, body, key);
     expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.within(200, 299);
     return answer.body;
   }
@@ -64,11 +64,75 @@ describe('/wallets', () => {
   it('a price unit says currency and rate', async () => {
     const unit = { name: 'Tokens', code: 'tok', symbol: 'T', base_currency: 'eur', conversion_rate: '0.01' };
     await ok('POST', '/prices/units', unit);
-    expect(await walletOf({ price_unit: 'TOK' })).to.include({
-      currency: 'eur',
-      conversion_rate: '0.01',
-      price_unit: 'tok',
-    });
+    for (const fields of [{}, { conversion_rate: '1' }, { conversion_rate: '0.010' }])
+      expect(await walletOf({ price_unit: 'TOK', currency: 'EUR', ...fields })).to.include({
+        currency: 'eur',
+        conversion_rate: '0.01',
+        price_unit: 'tok',
+      });
+  });
+
+  it('400 for what a price unit says otherwise', async () => {
+    const unit = { name: 'Beads', code: 'bead', symbol: 'B', base_currency: 'eur', conversion_rate: '0.02' };
+    await ok('POST', '/prices/units', unit);
+    await ok('POST', '/customers', { external_id: 'by the bead' });
+    const make = { external_customer_id: 'by the bead', price_unit: 'bead', currency: 'eur' };
+    const faults: [object, string][] = [
+      [{ currency: 'usd' }, 'currency'],
+      [{ conversion_rate: '3' }, 'conversion_rate'],
+    ];
+    for (const [fields, field] of faults)
+      expect((await refused(400, '/wallets', { ...make, ...fields })).details?.field).to.equal(field);
+    expect(await ok('POST', '/wallets', make)).to.include({ currency: 'eur' });
+  });
+
+  it('400 for the ids of two customers, 404 for those of nobody', async () => {
+    const [one, other] = [await walletOf(), await walletOf()];
+    const make = { currency: 'eur', customer_id: one.customer_id };
+    const { external_id } = await ok('GET', `/customers/${other.customer_id}`);
+    const answer = await refused(400, '/wallets', { ...make, external_customer_id: external_id });
+    expect(answer.details?.field).to.equal('external_customer_id');
+    const own = await ok('GET', `/customers/${one.customer_id}`);
+    expect(await ok('POST', '/wallets', { ...make, external_customer_id: own.external_id })).to.include(make);
+    await refused(404, '/wallets', { currency: 'eur', external_customer_id: 'nobody' });
+    await refused(404, '/wallets', { currency: 'eur', customer_id: 'cust_nobody' });
+  });
+
+  it('an error tells instants as text', async () => {
+    const { id } = await walletOf();
+    const expiry = {
+      credits_to_add: '1',
+      transaction_reason: 'FREE_CREDIT_GRANT',
+      expiry_date_utc: '2020-01-01T00:00:00Z',
+    };
+    const { details } = await refused(400, `/wallets/${id}/top-up`, expiry);
+    expect(details).to.deep.equal({ field: 'expiry_date_utc', now: '2026-03-15T12:00:00Z' });
+  });
+
+  it('listed by whether alerts are on: by its own settings, or by those of the environment', async () => {
+    const { key } = await api.otherTenant();
+    const make = async (name: string, alert_settings: object | null) => {
+      await ok('POST', '/customers', { external_id: name }, key);
+      await ok('POST', '/wallets', { external_customer_id: name, currency: 'usd', name, alert_settings }, key);
+    };
+    const critical = { threshold: '5', condition: 'below' };
+    await make('on', { alert_enabled: true, critical });
+    await make('off', { alert_enabled: false, critical });
+    await make('none', null);
+    const named = async (enabled: boolean) => {
+      const { items } = await ok('GET', `/wallets?alert_enabled=${enabled}&sort=name&order=asc`, undefined, key);
+      const found = await ok(
+        'POST',
+        '/wallets/search',
+        { alert_enabled: enabled, sort: [{ field: 'name', direction: 'asc' }] },
+        key,
+      );
+      expect(found.items).to.deep.equal(items);
+      return items.map((wallet: Answer) => wallet.name);
+    };
+    expect([await named(true), await named(false)]).to.deep.equal([['on'], ['none', 'off']]);
+    await ok('PUT', '/settings/wallet_balance_alert_config', { value: { alert_enabled: true, critical } }, key);
+    expect([await named(true), await named(false)]).to.deep.equal([['none', 'on'], ['off']]);
   });
 
   it('400 names the field at fault, 404 and 409', async () => {
@@ -76,7 +140,6 @@ describe('/wallets', () => {
     const external_customer_id = `customer ${count}`;
     const make = { external_customer_id, currency: 'eur' };
     const faults: [object, string][] = [
-      [{ currency: 'usd', external_customer_id: 'nobody' }, 'external_customer_id'],
       [{ currency: 'usd' }, 'customer_id'],
       [{ ...make, currency: 'xxx' }, 'currency'],
       [{ ...make, conversion_rate: '0' }, 'conversion_rate'],

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { routes } from '../../api/resources.ts';
 import { evaluate, metricsIn, type Scrape } from '../support/promql.ts';
 import { type Operated, startOperated } from './operated.ts';
 import { RULES, ruleNamed } from './rules.ts';
@@ -196,6 +197,18 @@ describe('the alerts', function () {
       }
     });
   }
+
+  it('FarthingAcceptSlow, and what the dashboard shows beside it, is about every route that events come in by', () => {
+    const taking = routes
+      .filter(({ access, raw_body }) => access === 'event:write' && raw_body)
+      .map(({ path }) => path);
+    expect(taking).to.include.members(['/events', '/otlp/v1/metrics']);
+    const inWords = (text: string) =>
+      [...text.matchAll(/method=\\?"POST\\?",route=~\\?"([^"\\]*)/g)].map(([, all]) => all!.split('|'));
+    const watched = [...inWords(ruleNamed('FarthingAcceptSlow')), ...inWords(read('ops/grafana-dashboard.json'))];
+    expect(watched.length).to.equal(3);
+    for (const each of watched) expect(each).to.have.members(taking);
+  });
 
   it('are shown by a fault each, here or where it says', () => {
     for (const [alert, file] of Object.entries(SHOWN_ELSEWHERE)) expect(read(file)).to.include(`'${alert}'`);
