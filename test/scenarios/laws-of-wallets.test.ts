@@ -82,8 +82,11 @@ class Ledger {
   }
 }
 
-/** At which of the things that are said on the way, or answered, the connection breaks; null where it does not. */
-type Break = { side: 'sent' | 'answered'; nth: number } | null;
+/**
+ * At which of the things that are said on the way, or answered, the connection breaks, or at the commit: before Postgres has it, or when it is done and nobody
+ * has been told. Null where it does not.
+ */
+type Break = { side: 'sent' | 'answered'; place: number | 'commit' } | null;
 
 type Real = {
   api: TestApi;
@@ -100,17 +103,10 @@ type Command = fc.AsyncCommand<Ledger, Real>;
 let breaks = 0;
 
 /** Until it is answered: what was cut off is asked again. */
-async function surely<T>(
-  { way, stores }: Real,
-  at: Break,
-  work: (stores: Stores) => Promise<T>,
-): Promise<T | FarthingError> {
+async function surely<T>(real: Real, at: Break, work: (stores: Stores) => Promise<T>): Promise<T | FarthingError> {
+  const { way, stores } = real;
   let isBroken: Promise<void> | null = null;
-  let left = at?.nth ?? 0;
-  const count = () => {
-    if (--left === 0) isBroken = way.cut();
-  };
-  if (at) way.watch({ [at.side]: count });
+  if (at) watchFor(real, at, () => (isBroken ??= real.way.cut()));
   try {
     for (;;) {
       try {
@@ -135,11 +131,28 @@ async function surely<T>(
   }
 }
 
+function watchFor({ way }: Real, { side, place }: NonNullable<Break>, cut: () => unknown): void {
+  let left = place === 'commit' ? 1 : place;
+  let isOpen = place !== 'commit';
+  const seen = () => {
+    if (isOpen && --left === 0) cut();
+  };
+  way.watch({
+    sent: (text) => {
+      isOpen ||= /commit/i.test(text);
+      if (side === 'sent') seen();
+    },
+    answered: () => {
+      if (side === 'answered') seen();
+    },
+  });
+}
+
 const START = Date.parse('2026-03-15T12:00:00Z');
 
 /** One command: what it does to the ledger and to the service, and how it reads when it fails. */
 function command(name: string, at: Break, run: (ledger: Ledger, real: Real, key: string) => Promise<void>): Command {
-  const told = at ? `${name}, cut at ${at.side} ${at.nth}` : name;
+  const told = at ? `${name}, cut at ${at.side} ${at.place}` : name;
   return {
     check: () => true,
     async run(ledger, real) {
@@ -165,15 +178,21 @@ function command(name: string, at: Break, run: (ledger: Ledger, real: Real, key:
   };
 }
 
-const credits = fc.integer({ min: 1, max: 20 });
+/** Small lots, of which most debits use several. */
+const put = fc.integer({ min: 1, max: 6 });
+const credits = fc.integer({ min: 1, max: 15 });
 const breaking: fc.Arbitrary<Break> = fc.option(
-  fc.record({ side: fc.constantFrom('sent' as const, 'answered' as const), nth: fc.integer({ min: 1, max: 25 }) }),
+  fc.record({
+    side: fc.constantFrom('sent' as const, 'answered' as const),
+    place: fc.oneof(fc.constant('commit' as const), fc.integer({ min: 1, max: 25 })),
+  }),
   { freq: 2 },
 );
 const perhaps = (...values: number[]) => fc.constantFrom(null, null, ...values);
 
-const commands: fc.Arbitrary<Command>[] = [
-  fc.tuple(credits, perhaps(1, 2), perhaps(10_000, 30_000), breaking).map(([n, priority, lasts, at]) =>
+const topUp: fc.Arbitrary<Command> = fc
+  .tuple(put, perhaps(1, 2), perhaps(10_000, 30_000), breaking)
+  .map(([n, priority, lasts, at]) =>
     command(`top up ${n}, priority ${priority}, for ${lasts} ms`, at, async (ledger, real, key) => {
       const expiry = lasts === null ? null : ledger.now + lasts;
       const request = topUpShape.parse({
@@ -189,8 +208,11 @@ const commands: fc.Arbitrary<Command>[] = [
       if (done instanceof FarthingError) throw done;
       ledger.topUp({ key, put: n, left: n, priority, expiry });
     }),
-  ),
-  fc.tuple(credits, fc.boolean(), fc.integer({ min: 1, max: 3 }), breaking).map(([n, allow_negative, callers, at]) =>
+  );
+
+const debit: fc.Arbitrary<Command> = fc
+  .tuple(credits, fc.boolean(), fc.integer({ min: 1, max: 3 }), breaking)
+  .map(([n, allow_negative, callers, at]) =>
     command(
       `${callers} debit ${n} under one key${allow_negative ? ', and may owe' : ''}`,
       at,
@@ -219,58 +241,63 @@ const commands: fc.Arbitrary<Command>[] = [
         expect(new Set(answers.map(({ wallet_transaction }) => wallet_transaction.id)).size).to.equal(1);
       },
     ),
-  ),
-  fc.tuple(credits, breaking).map(([n, at]) =>
-    command(`an invoice of ${n}`, at, async (ledger, real, key) => {
-      const amount = String(n);
-      const request = createInvoiceShape.parse({
-        customer_id: real.wallet.customer_id,
-        currency: 'usd',
-        amount_due: amount,
-        total: amount,
-        subtotal: amount,
-        invoice_status: 'FINALIZED',
-        idempotency_key: key,
-      });
-      const made = await surely(real, at, (stores) => createInvoice(stores, real.api.scope, request, real.author));
-      const row = await real.api.services.postgres('invoices').where({ idempotency_key: key }).first();
-      if (made instanceof FarthingError && !row) throw made;
-      const taken = ledger.take(n);
-      expect(Number(row.total_prepaid_credits_applied)).to.equal(taken.reduce((sum, part) => sum + part.n, 0));
-      ledger.invoices.push({ key, taken, isVoid: false });
-    }),
-  ),
-  fc.tuple(fc.nat(30), breaking).map(([nth, at]) =>
-    command(`void the ${nth}th invoice`, at, async (ledger, real) => {
-      const invoice = ledger.invoices[nth % Math.max(1, ledger.invoices.length)];
-      if (!invoice || invoice.isVoid) return;
-      const { scope, services } = real.api;
-      const found = () => services.postgres('invoices').where({ idempotency_key: invoice.key }).first();
-      const { id } = await found();
-      const { author } = real;
-      await surely(real, at, (stores) => voidInvoice(stores, scope, { id, metadata: null, author }));
-      expect((await found()).invoice_status).to.equal('VOIDED');
-      ledger.void(invoice);
-    }),
-  ),
-  fc.integer({ min: 1, max: 20_000 }).map((ms) =>
-    command(`wait ${ms} ms`, null, async (ledger, real) => {
-      ledger.now += ms;
-      real.author = { ...real.author, now: new Date(START + ledger.now) };
-    }),
-  ),
-  breaking.map((at) =>
-    command('what has expired is taken out', at, async (ledger, real) => {
-      const { now } = real.author;
-      await surely(real, at, async (stores) => {
-        // Who is cut leaves the rest to the next.
-        const { failed } = await expireCredits(stores, { now, only: real.api.scope });
-        if (failed.length > 0) throw failed[0]!.error;
-      });
-      ledger.expire();
-    }),
-  ),
-];
+  );
+
+const invoice: fc.Arbitrary<Command> = fc.tuple(credits, breaking).map(([n, at]) =>
+  command(`an invoice of ${n}`, at, async (ledger, real, key) => {
+    const amount = String(n);
+    const request = createInvoiceShape.parse({
+      customer_id: real.wallet.customer_id,
+      currency: 'usd',
+      amount_due: amount,
+      total: amount,
+      subtotal: amount,
+      invoice_status: 'FINALIZED',
+      idempotency_key: key,
+    });
+    const made = await surely(real, at, (stores) => createInvoice(stores, real.api.scope, request, real.author));
+    const row = await real.api.services.postgres('invoices').where({ idempotency_key: key }).first();
+    if (made instanceof FarthingError && !row) throw made;
+    const taken = ledger.take(n);
+    expect(Number(row.total_prepaid_credits_applied)).to.equal(taken.reduce((sum, part) => sum + part.n, 0));
+    ledger.invoices.push({ key, taken, isVoid: false });
+  }),
+);
+
+const voiding: fc.Arbitrary<Command> = fc.tuple(fc.nat(30), breaking).map(([nth, at]) =>
+  command(`void the ${nth}th invoice`, at, async (ledger, real) => {
+    const invoice = ledger.invoices[nth % Math.max(1, ledger.invoices.length)];
+    if (!invoice || invoice.isVoid) return;
+    const { scope, services } = real.api;
+    const found = () => services.postgres('invoices').where({ idempotency_key: invoice.key }).first();
+    const { id } = await found();
+    const { author } = real;
+    await surely(real, at, (stores) => voidInvoice(stores, scope, { id, metadata: null, author }));
+    expect((await found()).invoice_status).to.equal('VOIDED');
+    ledger.void(invoice);
+  }),
+);
+
+const wait: fc.Arbitrary<Command> = fc.integer({ min: 1, max: 20_000 }).map((ms) =>
+  command(`wait ${ms} ms`, null, async (ledger, real) => {
+    ledger.now += ms;
+    real.author = { ...real.author, now: new Date(START + ledger.now) };
+  }),
+);
+
+const expire: fc.Arbitrary<Command> = breaking.map((at) =>
+  command('what has expired is taken out', at, async (ledger, real) => {
+    const { now } = real.author;
+    await surely(real, at, async (stores) => {
+      // Who is cut leaves the rest to the next.
+      const { failed } = await expireCredits(stores, { now, only: real.api.scope });
+      if (failed.length > 0) throw failed[0]!.error;
+    });
+    ledger.expire();
+  }),
+);
+
+const commands = [topUp, topUp, debit, invoice, invoice, voiding, voiding, wait, expire];
 
 /** When all have ended, so that nothing goes on behind a failure. */
 async function allOf<T>(works: Promise<T>[]): Promise<T[]> {
@@ -303,7 +330,7 @@ describe('laws of wallets', function () {
 
   it('whatever comes in whichever order, and breaks off wherever, it is what a plain ledger says', async () => {
     let runs = 0;
-    const law = fc.asyncProperty(fc.commands(commands, { maxCommands: 30 }), async (some) => {
+    const law = fc.asyncProperty(fc.commands(commands, { maxCommands: 40, size: 'max' }), async (some) => {
       const external_customer_id = `customer ${++runs}`;
       expect(
         (await api.request('POST', '/customers', { body: { external_id: external_customer_id } })).status,
@@ -321,6 +348,7 @@ describe('laws of wallets', function () {
     });
     await fc.assert(law, { numRuns: samples(20) });
     console.log(`      ${runs} wallets, cut ${breaks} times`);
-    expect(breaks, 'some were cut').to.be.above(0);
+    // Of a few there may be none.
+    if (runs >= 20) expect(breaks, 'some were cut').to.be.above(0);
   });
 });
