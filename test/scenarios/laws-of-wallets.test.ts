@@ -105,27 +105,27 @@ let breaks = 0;
 /** Until it is answered: what was cut off is asked again. */
 async function surely<T>(real: Real, at: Break, work: (stores: Stores) => Promise<T>): Promise<T | FarthingError> {
   const { way, stores } = real;
-  let isBroken: Promise<void> | null = null;
-  if (at) watchFor(real, at, () => (isBroken ??= real.way.cut()));
+  const broken = { by: null as Promise<void> | null };
+  if (at) watchFor(real, at, () => (broken.by ??= way.cut()));
   try {
     for (;;) {
       try {
         return await work(stores);
       } catch (error) {
         if (error instanceof FarthingError && error.http_status_code < 500) return error;
-        if (isBroken === null) throw error;
+        if (broken.by === null) throw error;
         way.watch(undefined);
-        await isBroken;
+        await broken.by;
         await way.restore();
-        isBroken = null;
+        broken.by = null;
         breaks++;
       }
     }
   } finally {
     way.watch(undefined);
     // It broke behind the answer.
-    if (isBroken !== null) {
-      await isBroken;
+    if (broken.by !== null) {
+      await broken.by;
       await way.restore();
     }
   }
