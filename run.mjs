@@ -73,11 +73,15 @@ const FIRST = [
 ];
 // What a customer sees: rules, worked examples, the API and whole stories; no process is killed and no store broken.
 // It is asked while one works, so those are left to `npm test` that fill lists with 10,000 records, ask every route for each of
-// many callers, play years several times, or let random histories happen and ask every door at each of their instants; and of the
-// other random cases a tenth is tried.
+// many callers, write files of MiB and read them again, hash a password a hundred times, play years, or let random histories happen
+// and ask every door at each of their instants; and of the other random cases, and of the routes for each role, a tenth is tried.
 const LONG = [
+  'test/api/files-in-parts.test.ts',
   'test/api/http/list-plans.test.ts',
   'test/api/http/walls.test.ts',
+  'test/api/scheduled-files.test.ts',
+  'test/api/sign-in.test.ts',
+  'test/scenarios/a-year-of-ten-kinds.test.ts',
   'test/scenarios/laws-of-changes.test.ts',
   'test/scenarios/laws-of-costs.test.ts',
   'test/scenarios/laws-of-invoices.test.ts',
