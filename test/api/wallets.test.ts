@@ -281,17 +281,23 @@ describe('/wallets', () => {
     expect((await topUp(id, { credits_to_add: '5' })).wallet).to.include({ credit_balance: '3', credits_owed: '0' });
   });
 
-  it('parallel debits never take more than there is, and each key takes once', async () => {
-    const { id } = await walletOf({ initial_credits_to_load: '25' });
-    const keys = Array.from({ length: 40 }, (_, index) => `p${index}`);
-    const answers = await Promise.all(
-      [...keys, ...keys].map((key) => send('POST', `/wallets/${id}/debit`, debitBody('1', key))),
-    );
-    const done = answers.filter(({ status }) => status === 200).map(({ body }) => body.wallet_transaction.id);
-    expect(new Set(done).size).to.equal(25);
-    expect((await ok('GET', `/wallets/${id}`)).credit_balance).to.equal('0');
-    expect(await transactions(id, 'type=debit')).to.have.length(25);
-  });
+  for (const [credits, taken, left] of [
+    ['25', 25, '0'],
+    ['100', 40, '60'],
+  ] as const)
+    it(`parallel debits of ${credits} credits never take more than there is, and each key takes once`, async () => {
+      const { id } = await walletOf({ initial_credits_to_load: credits });
+      const keys = Array.from({ length: 40 }, (_, index) => `p${index} of ${credits}`);
+      const answers = await Promise.all(
+        [...keys, ...keys].map((key) => send('POST', `/wallets/${id}/debit`, debitBody('1', key))),
+      );
+      const refusals = answers.filter(({ status }) => status !== 200).map(({ body }) => body.code);
+      expect(new Set(refusals)).to.deep.equal(new Set(taken < 40 ? ['invalid_operation'] : []));
+      const done = answers.filter(({ status }) => status === 200).map(({ body }) => body.wallet_transaction.id);
+      expect(new Set(done).size).to.equal(taken);
+      expect((await ok('GET', `/wallets/${id}`)).credit_balance).to.equal(left);
+      expect(await transactions(id, 'type=debit')).to.have.length(taken);
+    });
 
   it('closes, writes off what is in it, and takes nothing more', async () => {
     const { id } = await walletOf({ initial_credits_to_load: '10' });
@@ -325,7 +331,9 @@ describe('/wallets', () => {
   it('becomes a postpaid one with the same lots', async () => {
     const { id } = await walletOf({ conversion_rate: '2' });
     await topUp(id, { credits_to_add: '10', priority: 2, expiry_date_utc: '2027-01-01T00:00:00Z' });
+    api.setNow('2026-03-15T13:00:00Z');
     await topUp(id, { credits_to_add: '5', transaction_reason: 'PURCHASED_CREDIT_DIRECT' });
+    api.setNow('2026-03-15T14:00:00Z');
     await ok('POST', `/wallets/${id}/debit`, debitBody('4', 'before it'));
     const { original_wallet, new_wallet } = await ok('POST', `/wallets/${id}/modify`, {
       modification_type: 'prepaid_to_postpaid',
@@ -340,11 +348,19 @@ describe('/wallets', () => {
     expect(new_wallet.metadata).to.deep.equal({ converted_from: id });
     const lots = await transactions(new_wallet.id, 'sort=credit_amount&order=desc');
     expect(
-      lots.map((lot) => [lot.credits_available, lot.priority, lot.expiry_date, lot.transaction_reason]),
+      lots.map((lot) => [
+        lot.credits_available,
+        lot.priority,
+        lot.expiry_date,
+        lot.transaction_reason,
+        // The older is used first, as before.
+        lot.created_at,
+      ]),
     ).to.deep.equal([
-      ['6', 2, '2027-01-01T00:00:00Z', 'FREE_CREDIT_GRANT'],
-      ['5', null, null, 'PURCHASED_CREDIT_DIRECT'],
+      ['6', 2, '2027-01-01T00:00:00Z', 'FREE_CREDIT_GRANT', '2026-03-15T12:00:00Z'],
+      ['5', null, null, 'PURCHASED_CREDIT_DIRECT', '2026-03-15T13:00:00Z'],
     ]);
+    api.setNow('2026-03-15T12:00:00Z');
     await refused(400, `/wallets/${id}/modify`, { modification_type: 'prepaid_to_postpaid' });
     const external_customer_id = `customer ${count}`;
     const other = await ok('POST', '/wallets', { external_customer_id, currency: 'usd' });

@@ -81,6 +81,45 @@ describe('a wallet that fills itself', () => {
     expect(await credits()).to.equal('120');
   });
 
+  it('with an invoice is filled once until that is paid, also where nothing but the invoice tells of it', async () => {
+    const { services, scope } = world.api;
+    await world.customer('invoiced');
+    const customer_id = world.id('customer invoiced');
+    const auto_topup = { enabled: true, threshold: '20', amount: '50', invoicing: true };
+    const { id } = await world.post('/wallets', { customer_id, currency: 'usd', auto_topup });
+    const fill = () => autoTopUp(services, scope, { id, now: world.now });
+    const invoices = async () => (await world.post('/invoices/search', { customer_id })).items as Answer[];
+    const pay = async (invoice: Answer) => {
+      const body = { payment_status: 'SUCCEEDED', amount: invoice.amount_remaining };
+      const { status, text } = await world.api.request('PUT', `/invoices/${invoice.id}/payment`, { body });
+      expect(status, text).to.equal(200);
+    };
+    expect([await fill(), await fill()]).to.deep.equal([1, 0]);
+    const [first] = await invoices();
+    await pay(first);
+    expect((await world.get(`/wallets/${id}`)).credit_balance).to.equal('50');
+    await world.post(`/wallets/${id}/debit`, {
+      credits: '30',
+      transaction_reason: 'MANUAL_BALANCE_DEBIT',
+      idempotency_key: 'spend',
+    });
+    // One that was made elsewhere, for which no credits are pending here.
+    const amounts = { amount_due: '50', total: '50', subtotal: '50' };
+    const elsewhere = await world.post('/invoices', {
+      customer_id,
+      currency: 'usd',
+      invoice_type: 'ONE_OFF',
+      invoice_status: 'FINALIZED',
+      billing_reason: 'WALLET_AUTO_TOPUP',
+      metadata: { wallet_id: id },
+      ...amounts,
+      line_items: [{ display_name: '50 credits', amount: '50', quantity: '1' }],
+    });
+    expect(await fill()).to.equal(0);
+    await pay(await world.get(`/invoices/${elsewhere.id}`));
+    expect(await fill(), 'at the threshold').to.equal(1);
+  });
+
   it('is not filled because of an invoice that becomes final while it is looked at', async () => {
     world.at('2026-01-01T00:00:00Z');
     const { customer_id } = await world.subscribe('final', 'Calls');

@@ -1,7 +1,9 @@
 /** Alerts on what is spent: told once for each change of state, when usage lands (docs/rules/alerts.md). */
 import { expect } from 'chai';
 import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
+import { checkSpend } from '../../actions/alerts/spend-alerts.ts';
 import { workOf } from '../../scheduler/main.ts';
+import { holdAlertsOf } from '../../storage/alert-states.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { until } from '../support/until.ts';
@@ -116,6 +118,8 @@ describe('scenario: alerts on spending', () => {
   it('usage that lands asks for the look by itself, once for a customer', async () => {
     const { postgres } = world.api.services;
     const asked = () => postgres('graphile_worker.jobs').where('key', 'like', 'alerts:%').select('key');
+    // Whoever sets an alert asks for a look, too: that one is done, or this would wait for nothing.
+    await postgres.raw('delete from graphile_worker._private_jobs');
     await world.use('acme', 'storage', 5);
     await world.use('acme', 'storage', 5);
     await until('it is asked for', async () => (await asked()).length > 0);
@@ -181,6 +185,34 @@ describe('scenario: alerts on spending', () => {
     expect(items.map(({ customer }: Answer) => customer.external_id)).to.deep.equal(['acme', 'acme', 'acme', 'acme']);
     expect((await world.post('/alerts/search', { customer_id: 'cust_none' })).items).to.deep.equal([]);
   });
+
+  it('a look waits for the one before it, and tells what is spent by then', async () => {
+    const { services, scope } = world.api;
+    world.at('2026-02-05');
+    const { id } = await world.subscribe('waits', 'Two');
+    const config = above({ critical: '100', info: '10' });
+    await world.post('/alerts/setting', { entity_type: 'subscription', entity_id: id, config });
+    await world.use('waits', 'calls', 20);
+    await world.settle();
+    let hasEnded = false;
+    const waiting = await services.postgres.transaction(async (transaction) => {
+      await holdAlertsOf(transaction, id);
+      const look = checkSpend(services, scope, { subscription_id: id, now: world.now });
+      void look.finally(() => (hasEnded = true)).catch(() => undefined);
+      await until('it waits, or has ended', async () => {
+        const { rows } = await services.postgres.raw(
+          `select from pg_stat_activity where datname = current_database() and wait_event = 'advisory'`,
+        );
+        return hasEnded || rows.length > 0;
+      });
+      await world.use('waits', 'calls', 80);
+      await world.settle();
+      return { look };
+    });
+    expect(await waiting.look).to.equal(1);
+    expect(await log(world, id)).to.deep.equal(['subscription_spend in_alarm 100']);
+  });
+
   for (const name of NAMES)
     it(`${name} has a body that stays`, async () => {
       const [body] = await events(world, name);

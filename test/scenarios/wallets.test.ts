@@ -112,6 +112,37 @@ describe('scenario: prepaid credits', () => {
     expect(items.map((one: Answer) => one.credit_amount)).to.deep.equal(['40']);
   });
 
+  it('credits that expire with the period wait for its invoice, also while that is a draft, and what it leaves of them expires', async () => {
+    let lot = '';
+    const wallet = await january('expiring', async (id) => {
+      lot = await topUp(id, '200', { expiry_date_utc: '2026-02-01T00:00:00Z' });
+      await topUp(id, '7', { expiry_date_utc: '2026-01-31T23:59:59Z' });
+    });
+    const expire = () => expireCredits(world.api.services, { now: world.now });
+    const realTime = () => world.get(`/wallets/${wallet.id}/balance/real-time`);
+    world.at('2026-02-01T00:05:00Z');
+    await expire();
+    // What expired within the period pays nothing of it.
+    expect(Object.values(await left(wallet.id)).sort()).to.deep.equal(['0', '200']);
+    await world.bill();
+    await expire();
+    expect((await left(wallet.id))[lot]).to.equal('200');
+    // The draft will be paid: what it charges for usage is spent already.
+    expect(await realTime()).to.include({
+      balance: '200',
+      unpaid_invoices_amount: '120',
+      current_period_usage: '0',
+      real_time_balance: '80',
+    });
+    const final = await finalOf('expiring');
+    expect(final.total_prepaid_credits_applied).to.equal('120');
+    expect((await left(wallet.id))[lot]).to.equal('80');
+    await expire();
+    expect((await left(wallet.id))[lot]).to.equal('0');
+    const { items } = await world.get(`/wallets/${wallet.id}/transactions?transaction_reason=CREDIT_EXPIRED`);
+    expect(items.map((one: Answer) => one.credit_amount)).to.have.members(['7', '80']);
+  });
+
   it('a wallet for all prices pays all of it: nothing remains, and a refund goes back to its lots', async () => {
     let lot = '';
     const config = { allowed_price_types: ['ALL'] };

@@ -28,10 +28,10 @@ describe('the ledger', () => {
   after(() => database.close());
 
   let count = 0;
-  async function credited(amount = '100'): Promise<WalletTransactionModel> {
+  async function credited(amount = '100', of = scope): Promise<WalletTransactionModel> {
     const key = `credit ${++count}`;
     return database.postgres.transaction((transaction) =>
-      creditWallet(transaction, scope, {
+      creditWallet(transaction, of, {
         customer_id: `cust_${count}`,
         currency: 'usd',
         amount: new Decimal(amount),
@@ -79,6 +79,10 @@ describe('the ledger', () => {
     expect(await refusal('update wallet_transactions set credit_amount = 7 where id = ?', [lot.id])).to.contain(
       'stays',
     );
+    for (const status of ['pending', 'failed'])
+      expect(
+        await refusal('update wallet_transactions set transaction_status = ? where id = ?', [status, lot.id]),
+      ).to.contain('stays');
     expect(
       await refusal(`insert into wallets (id, tenant_id, environment_id, customer_id, currency, credit_balance)
                      values ('wallet_x', 'tenant_1', 'env_1', 'cust_x', 'usd', 5)`),
@@ -128,6 +132,22 @@ describe('the ledger', () => {
     const foreign = `${entry('ltxn_for')}${POSTING} values ${row('ltxn_for', 0, { ...lot, wallet_id: other.wallet_id } as never, ['lot', -1])},
                      ${row('ltxn_for', 1, other, ['spent', 1])}`;
     expect(await refusal(foreign)).to.contain('not one of its wallet');
+  });
+
+  it('refuses to post into a wallet of another tenant or environment than the transaction is of', async () => {
+    for (const of of [
+      { ...scope, tenant_id: 'tenant_2' },
+      { ...scope, environment_id: 'env_2' },
+    ]) {
+      const lot = await credited('100', of);
+      const id = `ltxn_into_${of.tenant_id}_${of.environment_id}`;
+      const posting = (at: number, account: string, credits: number) =>
+        `('${of.tenant_id}', '${of.environment_id}', '${id}', ${at}, '${lot.wallet_id}', '${lot.id}', '${account}', null, ${credits})`;
+      const pair = `${POSTING} values ${posting(0, 'overdraft', -7)}, ${posting(1, 'spent', 7)}`;
+      expect(await refusal(entry(id) + pair)).to.contain('is of another environment');
+      const left = await WalletModel.fetch(of, lot.wallet_id, { database: database.postgres });
+      expect(left).to.include({ credit_balance: '100', credits_owed: '0' });
+    }
   });
 
   it('what is taken beyond the lots is owed, and paid back by what comes next', async () => {

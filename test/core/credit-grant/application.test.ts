@@ -127,6 +127,74 @@ describe('core/credit-grant: applications', () => {
     );
   });
 
+  const JANUARY = Date.UTC(2026, 0, 1);
+  /** Monthly from the first of January on, to a subscription whose periods are months, too. */
+  const monthly = (grant: Partial<CreditGrant>, subscription: Partial<Given['subscription']> = {}): Given => {
+    const start_date = formatMs(JANUARY);
+    const cycles = {
+      id: 'subs_1',
+      plan_id: 'plan_1',
+      start_date,
+      end_date: null,
+      trial_start: null,
+      trial_end: null,
+      current_period_start: start_date,
+      current_period_end: '2026-02-01T00:00:00Z',
+      billing_anchor: start_date,
+      billing_period: 'MONTHLY' as const,
+      billing_period_count: 1,
+      timezone: 'UTC',
+    };
+    return { grant: { ...GRANT, ...grant }, subscription: { ...cycles, ...subscription }, association: null };
+  };
+
+  for (const [end_date, months] of [
+    ['2026-03-31T23:59:59.999Z', 2],
+    ['2026-04-01T00:00:00Z', 3],
+    ['2026-04-01T00:00:00.001Z', 3],
+  ] as const)
+    it(`one that ends at ${end_date} gives for ${months} months: a period that ends with it is one of it`, () => {
+      const chain = chainOf({ given: monthly({ end_date }), from: JANUARY });
+      expect(chain.map(({ period_start }) => period_start.slice(0, 10))).to.deep.equal(
+        ['2026-01-01', '2026-02-01', '2026-03-01'].slice(0, months),
+      );
+    });
+
+  it('what has expired when it is looked at is skipped, at the instant of its expiry, too', () => {
+    const given = monthly({ expiration_type: 'DURATION', expiration_duration: 10, expiration_duration_unit: 'DAY' });
+    const expiry = Date.UTC(2026, 0, 11);
+    const at = (now: number) => outcomeOf(given, firstApplication(given, JANUARY), { status: 'active', now });
+    expect(at(expiry - 1)).to.deep.equal({ action: 'apply', expires_at: expiry });
+    expect([at(expiry).action, at(expiry + 1).action]).to.deep.equal(['skip', 'skip']);
+  });
+
+  it('what is due of one that is paused, a draft or not paid yet is put off; of one that runs it is given', () => {
+    const given = monthly({});
+    const actions = SUBSCRIPTION_STATUSES.map((status) => {
+      const { action } = outcomeOf(given, firstApplication(given, JANUARY), { status, now: JANUARY });
+      return [status, action];
+    });
+    expect(Object.fromEntries(actions)).to.deep.equal({
+      active: 'apply',
+      trialing: 'apply',
+      incomplete: 'defer',
+      draft: 'defer',
+      paused: 'defer',
+      cancelled: 'cancel',
+    });
+  });
+
+  it('what expires with the billing cycle is good until the running period ends, where that does not lie on the grid, too', () => {
+    const grant = { ...GRANT, expiration_type: 'BILLING_CYCLE' as const };
+    const { subscription } = monthly({}, { current_period_end: '2026-02-11T00:00:00Z' });
+    const expiry = (at: string) => formatMs(expiryOf(grant, instantOf(at), subscription)!).slice(0, 10);
+    expect(['2026-01-01T00:00:00Z', '2026-02-10T23:59:59.999Z'].map(expiry)).to.deep.equal([
+      '2026-02-11',
+      '2026-02-11',
+    ]);
+    expect(expiry('2026-02-11T00:00:00Z')).to.equal('2026-03-01');
+  });
+
   it('what is given once is given whole, whenever it begins, and nothing follows', () => {
     fc.assert(
       fc.property(given, ({ given: one, from }) => {

@@ -31,10 +31,13 @@ class Plain {
       lot.left--;
     }
   }
-  putBack(lot: PlainLot, credits: number) {
-    const repaid = Math.min(this.owed, credits);
-    this.owed -= repaid;
-    lot.left += credits - repaid;
+  /** What comes back to these lots pays what is owed out of the last of them first, which was used first. */
+  putBack(parts: readonly { lot: PlainLot; n: number }[]) {
+    for (const { lot, n } of parts.toReversed()) {
+      const repaid = Math.min(this.owed, n);
+      this.owed -= repaid;
+      lot.left += n - repaid;
+    }
   }
   /** Null when there is not enough. */
   spend(credits: number, now: number, mayOwe: boolean): Map<string, number> | null {
@@ -63,18 +66,19 @@ function comes(a: PlainLot, b: PlainLot): boolean {
   return at === -1 ? a.id < b.id : first[at]! < second[at]!;
 }
 
-const maybe = (max: number) => fc.option(fc.integer({ min: 0, max }), { nil: null });
+/** So few values that lots are often alike but for their age. */
+const perhaps = (...values: number[]) => fc.constantFrom(null, null, ...values);
 const deeds = fc.array(
   fc.oneof(
     fc.record({
       kind: fc.constant('credit' as const),
-      n: fc.integer({ min: 1, max: 9 }),
-      priority: maybe(3),
-      expiry: maybe(40),
+      n: fc.constantFrom(1, 4, 4, 9),
+      priority: perhaps(0, 1),
+      expiry: perhaps(5, 20, 30),
     }),
     fc.record({ kind: fc.constant('spend' as const), n: fc.integer({ min: 1, max: 12 }), owing: fc.boolean() }),
     fc.record({ kind: fc.constant('take' as const), which: fc.nat(20) }),
-    fc.record({ kind: fc.constant('put_back' as const), which: fc.nat(20) }),
+    fc.record({ kind: fc.constant('put_back' as const), which: fc.nat(20), many: fc.integer({ min: 1, max: 3 }) }),
   ),
   { maxLength: 40 },
 );
@@ -88,13 +92,15 @@ describe('movements of credits', () => {
         const plain = new Plain();
         let holding = EMPTY;
         for (const [now, deed] of all.entries()) {
-          const id = `lot-${now}`;
+          // Ids that are not made in the order of age: the older lot comes first by its age, and by its id only where both are as old.
+          const id = `lot-${String(99 - now).padStart(2, '0')}`;
+          const created_ms = now >> 1;
           const told = { id, transaction_reason: 'MANUAL_BALANCE_DEBIT' as const };
           let movement: Movement;
           let expected: Map<string, number> | null = new Map();
           if (deed.kind === 'credit') {
             const { n, priority, expiry } = deed;
-            plain.credit({ id, put_in: n, left: n, priority, expiry, at: now });
+            plain.credit({ id, put_in: n, left: n, priority, expiry, at: created_ms });
             movement = {
               ...told,
               transaction_reason: 'FREE_CREDIT_GRANT',
@@ -102,19 +108,27 @@ describe('movements of credits', () => {
               credits: new Decimal(n),
               priority,
               expiry_ms: expiry,
-              created_ms: now,
+              created_ms,
             };
           } else if (deed.kind === 'spend') {
             expected = plain.spend(deed.n, now, deed.owing);
             movement = { ...told, kind: 'spend', credits: new Decimal(deed.n), at_ms: now, allow_negative: deed.owing };
           } else {
-            const lot = plain.lots[deed.which % Math.max(1, plain.lots.length)];
-            const n = lot ? (deed.kind === 'take' ? lot.left : lot.put_in - lot.left) : 0;
-            if (!lot || n === 0) continue;
-            if (deed.kind === 'take') lot.left -= n;
-            else plain.putBack(lot, n);
-            movement = { ...told, kind: deed.kind, parts: [{ lot_id: lot.id, credits: new Decimal(n) }] };
-            if (deed.kind === 'take') expected.set(lot.id, n);
+            const lots = Array.from(plain.lots.keys(), (n) => plain.lots[(deed.which + n) % plain.lots.length]!);
+            const movable = lots.map((lot) => ({ lot, n: deed.kind === 'take' ? lot.left : lot.put_in - lot.left }));
+            const parts = movable.filter(({ n }) => n > 0).slice(0, deed.kind === 'take' ? 1 : deed.many);
+            if (parts.length === 0) continue;
+            if (deed.kind === 'put_back') plain.putBack(parts);
+            else
+              for (const { lot, n } of parts) {
+                lot.left -= n;
+                expected.set(lot.id, n);
+              }
+            movement = {
+              ...told,
+              kind: deed.kind,
+              parts: parts.map(({ lot, n }) => ({ lot_id: lot.id, credits: new Decimal(n) })),
+            };
           }
           if (expected === null) {
             expect(() => move(holding, movement)).to.throw(FarthingError);
@@ -136,6 +150,20 @@ describe('movements of credits', () => {
       }),
       { numRuns: 500 },
     );
+  });
+
+  it('of lots that are alike the older is used first, whatever their ids, and the lower id of those that are as old', () => {
+    const lot = { kind: 'credit' as const, credits: new Decimal(5), priority: null, expiry_ms: null };
+    let holding = EMPTY;
+    for (const [id, created_ms] of [
+      ['b', 2],
+      ['a', 2],
+      ['c', 1],
+    ] as const)
+      ({ holding } = move(holding, { ...lot, id, created_ms, transaction_reason: 'FREE_CREDIT_GRANT' }));
+    const spend = { id: 'd', transaction_reason: 'MANUAL_BALANCE_DEBIT' as const, kind: 'spend' as const };
+    const { parts } = move(holding, { ...spend, credits: new Decimal(12), at_ms: 3 });
+    expect(parts.map(({ lot_id, credits }) => `${lot_id} ${credits}`)).to.deep.equal(['c 5', 'a 5', 'b 2']);
   });
 
   it('a lot that expires at an instant can be used at it, and not after it', () => {

@@ -6,7 +6,7 @@ import { compileMeter } from '../../../core/metering/compiled-meter.ts';
 import type { BucketRow } from '../../../core/metering/plan.ts';
 import { US_PER_HOUR } from '../../../core/time/instant.ts';
 import type { SliceState } from '../../../storage/progress/slice-state.ts';
-import type { RunningLine } from '../../../storage/usage/running-usage.ts';
+import { RunningLine } from '../../../storage/usage/running-usage.ts';
 import { UsageMemory } from '../../../storage/usage/usage-memory.ts';
 
 const METER = compileMeter({ event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } } as never);
@@ -67,6 +67,46 @@ describe('running lines', () => {
     );
     expect(compared).to.be.above(1_000);
     expect(lost).to.be.above(100);
+  });
+});
+
+describe('a running line', () => {
+  const [start_us, end_us] = [2 * US_PER_HOUR, 4 * US_PER_HOUR];
+  type Taken = 'nothing' | 'all of it' | 'lost';
+  const rows: [what: string, first_us: number | null, last_us: number | null, taken: Taken][] = [
+    ['within it', start_us, end_us - 1, 'all of it'],
+    ['that ends before it', start_us - 9, start_us - 1, 'nothing'],
+    ['that begins at its end', end_us, end_us + 9, 'nothing'],
+    ['that its begin cuts', start_us - 1, start_us, 'lost'],
+    ['that its end cuts', end_us - 1, end_us, 'lost'],
+    ['that goes beyond both of its ends', start_us - 1, end_us, 'lost'],
+    ['of which the first event is not known', null, start_us, 'lost'],
+    ['of which the last event is not known', start_us, null, 'lost'],
+  ];
+  const lineOf = () =>
+    new RunningLine({
+      ...SCOPE,
+      asked: { meter: METER, external_customer_ids: ['acme'], start_us, end_us },
+      meter: METER,
+      meter_version: 1,
+      has_rows: true,
+      cells: [],
+      progress: null,
+    });
+  for (const [what, first_us, last_us, taken] of rows)
+    it(`takes of a row ${what}: ${taken}`, () => {
+      const line = lineOf();
+      line.take({ ...rowOf('acme', start_us, 7), first_us, last_us }, 1);
+      expect([line.is_lost, line.answer.quantity.toNumber()]).to.deep.equal([
+        taken === 'lost',
+        taken === 'all of it' ? 7 : 0,
+      ]);
+    });
+
+  it('is lost with a row of another version of its meter', () => {
+    const line = lineOf();
+    line.take(rowOf('acme', start_us, 7), 2);
+    expect(line.is_lost).to.equal(true);
   });
 });
 

@@ -2,7 +2,13 @@
 import { expect } from 'chai';
 import { register } from 'prom-client';
 import type { BucketRow } from '../../../core/metering/plan.ts';
-import { readToldSlices, toldText } from '../../../storage/progress/told-slices.ts';
+import { usOf } from '../../../core/time/instant.ts';
+import { nextLook } from '../../../storage/kept/look.ts';
+import { notedBy } from '../../../storage/kept/noting.ts';
+import { NO_ROWS, readToldSlices, toldText } from '../../../storage/progress/told-slices.ts';
+import type { UsageRead } from '../../../storage/usage/running-usage.ts';
+import { askUsage } from '../../../storage/usage/usage.ts';
+import { UsageFeed } from '../../../storage/usage/usage-feed.ts';
 import { UsageMemory } from '../../../storage/usage/usage-memory.ts';
 import { until } from '../../support/until.ts';
 import { startWorld, usage, type World } from '../../support/world.ts';
@@ -11,9 +17,9 @@ describe('usage that is fed from other processes', () => {
   let world: World;
   let wallet: { id: string };
   let used = 0;
+  const usage_memory = new UsageMemory({ isFed: true });
 
   before(async () => {
-    const usage_memory = new UsageMemory({ isFed: true });
     world = await startWorld({ now: '2026-01-10T00:00:00Z', usage_memory, beside: true });
     await world.meter('calls');
     await world.plan('Calls', [usage('calls', '2')]);
@@ -85,6 +91,41 @@ describe('usage that is fed from other processes', () => {
     used -= 9;
     expect(await asked()).to.equal('gathered');
     await followed();
+  });
+
+  it('what is read to be kept is fed first, where slices have landed since anybody looked', async () => {
+    await followed();
+    await use(1);
+    const seen: boolean[] = [];
+    const notes = {
+      row: () => {},
+      asking: () => {},
+      read: ({ progress }: UsageRead) => seen.push(usage_memory.isAt(progress!)),
+    };
+    const [start, end] = [Date.parse('2026-01-10T00:00:00Z'), Date.parse('2026-02-10T00:00:00Z')];
+    const range = { start_us: usOf(start), end_us: usOf(end), now_ms: world.now.getTime() };
+    const asked = { meter: { id: world.id('meter calls') }, external_customer_ids: ['acme'], ...range };
+    const { services, scope } = world.api;
+    const { usage } = await notedBy(notes, () => askUsage(services, scope, asked));
+    expect([usage[0]!.total.value.toNumber(), seen]).to.deep.equal([used, [true]]);
+  });
+
+  it('slices that were told after a look are none of it, whoever has told them', async () => {
+    const { postgres } = world.api.services;
+    const memory = new UsageMemory({ isFed: true });
+    const feed = new UsageFeed(postgres, memory);
+    const [state] = (await nextLook(postgres)).progress;
+    const at = (next_offset: bigint, epoch = 5n) => [{ ...state!, partition: 78, epoch, next_offset, rebuilds: 0n }];
+    await feed.bring(at(10n));
+    // Behind the look a new owner of the partition goes on.
+    await postgres.raw(
+      `insert into told_slices (partition, epoch, from_offset, to_offset, rows) values (78, 5, 10, 12, ?), (78, 6, 12, 14, ?)`,
+      [NO_ROWS, NO_ROWS],
+    );
+    await feed.bring(at(12n));
+    expect(memory.isAt(at(12n)), 'as far as it was looked').to.equal(true);
+    await feed.bring(at(14n, 6n));
+    expect(memory.isAt(at(14n, 6n))).to.equal(true);
   });
 
   it('rows come back as they were', async () => {

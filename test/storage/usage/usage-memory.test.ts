@@ -212,6 +212,28 @@ describe('the memory of usage', () => {
     expect(memory.find(question, inside, at(4n))).to.equal(null);
   });
 
+  it('that is fed says nothing of a progress that it was not fed yet, and forgets nothing for being asked', async () => {
+    const memory = new UsageMemory({ isFed: true });
+    const { question, inside } = (await World.questions()).get('0, half past')!;
+    const stored = { cells: [], beyond: { start: false, end: false }, ends: NO_ENDS, has_later: false };
+    memory.fed([IDLE]);
+    memory.keep(question, { inside, progress: [IDLE], stored });
+    const landed = [{ ...IDLE, next_offset: 2n }];
+    const rebuilt = [{ ...landed[0]!, rebuilds: 1n }];
+    const isToldAt = (progress: SliceState[]) => [
+      memory.find(question, inside, progress) !== null,
+      memory.isAt(progress),
+    ];
+    expect(isToldAt(landed)).to.deep.equal([false, false]);
+    memory.coming({ held: IDLE, from: 0n, to: 2n, rows: [], versionOf: () => 1 });
+    memory.fed(landed);
+    expect(isToldAt(landed)).to.deep.equal([true, true]);
+    expect(isToldAt(rebuilt)).to.deep.equal([false, false]);
+    memory.comingRebuild({ before: 0n, after: 1n, customers: new Map([['m', new Set(['another'])]]) });
+    memory.fed(rebuilt);
+    expect(isToldAt(rebuilt)).to.deep.equal([true, true]);
+  });
+
   it('tells nothing older than what rows have just answered', async () => {
     const memory = new UsageMemory();
     const { question, inside } = (await World.questions()).get('0, half past')!;
