@@ -44,6 +44,7 @@ describe('scenario: alerts on balances', () => {
     wallet = await world.post('/wallets', {
       customer_id,
       currency: 'usd',
+      initial_credits_to_load: '100',
       alert_settings: below({ critical: '10', warning: '50' }),
     });
   });
@@ -84,7 +85,6 @@ describe('scenario: alerts on balances', () => {
   }
 
   it('its credits are compared with every movement, and each change is told once', async () => {
-    await put('100');
     expect(await log()).to.deep.equal([]);
     await take('49.99');
     expect(await log()).to.deep.equal([]);
