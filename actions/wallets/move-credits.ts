@@ -58,9 +58,10 @@ export async function moveCredits(
 export async function moveAll(
   transaction: Transaction,
   wallet: WalletModel,
-  entries: readonly Entry[],
+  asked: readonly Entry[],
   checkNew?: (wallet: WalletModel) => void,
 ): Promise<{ moved: (Moved | FarthingError)[]; wallet: WalletModel }> {
+  const entries = inTurn(wallet, asked);
   const known = await doneBefore(transaction, wallet, entries);
   const decided = decideAll(await holdingOf(transaction, wallet), entries, { known, wallet, checkNew });
   const fresh = decided.filter((one): one is Fresh => 'record' in one);
@@ -75,7 +76,22 @@ export async function moveAll(
   if (!first) return { moved, wallet };
   const after = await WalletModel.fetch(wallet, wallet.id, { database: transaction });
   const is_filling = fresh.every(({ entry }) => isAutomatic(entry.idempotency_key));
-  return { moved, wallet: await creditsMoved(transaction, after, first.entry.author, { is_filling }) };
+  return { moved, wallet: await creditsMoved(transaction, after, fresh.at(-1)!.entry.author, { is_filling }) };
+}
+
+/** They move in this order, behind what has moved in the wallet before: who asked earlier, and was held up, is told behind that. */
+function inTurn(wallet: WalletModel, entries: readonly Entry[]): Entry[] {
+  let last = wallet.updated_at;
+  return entries.map((entry) => {
+    const author = behind(last, entry.author);
+    last = author.now.toISOString();
+    return author === entry.author ? entry : { ...entry, author };
+  });
+}
+
+export function behind<By extends { readonly now: Date }>(updated_at: string, by: By): By {
+  const last_ms = instantOf(updated_at);
+  return by.now.getTime() < last_ms ? { ...by, now: new Date(last_ms + 1) } : by;
 }
 
 type Fresh = { readonly entry: Entry; readonly record: Record<string, unknown>; readonly decided: Decided };
