@@ -52,6 +52,7 @@ export async function closePeriod(
   const changes = { current_period_start: formatMs(due.next.start), current_period_end: formatMs(due.next.end) };
   const moved = await SubscriptionModel.change(subscription, changes, { by, database: transaction });
   await emit(transaction, 'subscription.updated', { record: moved, by });
+  if (moved.plan_id !== stored.plan_id) await emit(transaction, 'subscription.plan_changed', { record: moved, by });
   // What ends with its period ends with the next one now.
   if (drafted && subscription === stored && !moved.cancel_at_period_end)
     onDrafted?.({ ...(drafted as Omit<Drafted, 'subscription'>), subscription: moved });

@@ -108,5 +108,6 @@ async function apply(
   const subscription = await SubscriptionModel.change(before, plan.changes, by);
   await beginPlanGrants(transaction, { subscription, at, by: author });
   await emit(transaction, 'subscription.updated', { record: subscription, by: author });
+  await emit(transaction, 'subscription.plan_changed', { record: subscription, by: author });
   return { ...planned, subscription, applied, schedule: null };
 }

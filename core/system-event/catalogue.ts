@@ -48,6 +48,7 @@ export const SYSTEM_EVENTS = {
   'subscription.updated': subscription(
     'A subscription is changed, moves on to its next period, or is to be cancelled.',
   ),
+  'subscription.plan_changed': subscription('A subscription has another plan, at once or at the end of a period.'),
   'subscription.plan_change.failed': subscription(
     'A plan change at the end of a period has become impossible, or has failed too often; `error` says why.',
   ),

@@ -65,6 +65,16 @@ describe('scenario: plan changes', () => {
     }
   });
 
+  /** Plans of a subscription that were told as changed. */
+  const toldPlans = async (name: string): Promise<string[]> => {
+    const { items } = await world.get('/webhooks/events?limit=1000&event_names=subscription.plan_changed');
+    const told = items.map(({ payload }: Answer) => payload.subscription);
+    const plans = new Map(['Basic', 'Pro'].map((plan) => [world.id(`plan ${plan}`), plan]));
+    return told.flatMap(({ id, plan_id }: Answer) =>
+      id === world.id(`subscription ${name}`) ? plans.get(plan_id) : [],
+    );
+  };
+
   it('in place: one invoice, and usage is charged at the price of its time', async () => {
     await world.on('2026-01-01', () => world.subscribe('up', 'Basic'));
     await world.on('2026-01-10', () => world.use('up', 'calls', 100));
@@ -75,6 +85,7 @@ describe('scenario: plan changes', () => {
     expect(changed.new_subscription.id).to.equal(changed.old_subscription.id);
     expect(preview.proration_details).to.deep.equal(changed.proration_applied);
     expect(preview.next_invoice_preview.total).to.equal('21');
+    expect(await toldPlans('up')).to.deep.equal(['Pro']);
     await world.on('2026-01-20', () => world.use('up', 'calls', 100));
     await world.on('2026-02-01');
     expect((await world.statements('up')).slice(1)).to.deep.equal([
@@ -129,7 +140,9 @@ describe('scenario: plan changes', () => {
     expect([second.status, second.body.details.field]).to.deep.equal([400, 'change_at']);
     await world.post(`/subscriptions/schedules/${first.schedule_id}/cancel`, {});
     await world.post(path('later', 'change/execute'), body);
+    expect(await toldPlans('later')).to.deep.equal([]);
     await world.on('2026-02-01');
+    expect(await toldPlans('later')).to.deep.equal(['Pro']);
     expect((await world.statements('later')).slice(1)).to.deep.equal([
       'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 62\n' +
         '  calls 2026-01-01..2026-02-01: 0 = 0\n  pro 2026-02-01..2026-03-01: 1 = 62',

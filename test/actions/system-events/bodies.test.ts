@@ -13,6 +13,8 @@ const ELSEWHERE: readonly string[] = [
   'webhook_endpoint.disabled',
   // test/api/reservations.test.ts
   'reservation.charge_failed',
+  // test/scenarios/plan-changes.test.ts
+  'subscription.plan_changed',
   // test/scenarios/broken-plan-changes.test.ts
   'subscription.plan_change.failed',
   // test/scenarios/grant-alerts.test.ts
