@@ -61,6 +61,16 @@ describe('/wallets', () => {
     expect(first).to.include({ type: 'credit', credit_amount: '100', transaction_reason: 'FREE_CREDIT_GRANT' });
   });
 
+  it('what begins with nothing has reached its levels', async () => {
+    const alert_settings = { alert_enabled: true, critical: { threshold: '10', condition: 'below' } };
+    const wallet = await walletOf({ alert_settings });
+    expect(wallet.alert_state).to.equal('in_alarm');
+    const { items } = await ok('POST', '/alerts/search', { entity_id: wallet.id });
+    expect(items.map((one: Answer) => [one.alert_type, one.alert_status])).to.deep.equal([
+      ['low_credit_balance', 'in_alarm'],
+    ]);
+  });
+
   it('a price unit says currency and rate', async () => {
     const unit = { name: 'Tokens', code: 'tok', symbol: 'T', base_currency: 'eur', conversion_rate: '0.01' };
     await ok('POST', '/prices/units', unit);
