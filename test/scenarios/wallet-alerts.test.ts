@@ -238,14 +238,14 @@ describe('scenario: alerts on balances', () => {
     await debitWallet(services, scope, { id, request: taken('first', '95'), author: at(2) });
     const free = topUpShape.parse({ credits_to_add: '50', transaction_reason: 'FREE_CREDIT_GRANT' });
     await topUpWallet(services, scope, { id, request: free, author: at(1) });
-    await debitWallet(services, scope, { id, request: taken('last', '50'), author: at(0) });
+    await debitWallet(services, scope, { id, request: taken('last', '51'), author: at(0) });
     for (const sort of ['created_at', 'id']) {
       const entries = await world.post('/alerts/search', { customer_id, sort, order: 'asc' });
       const told = entries.items.map((one: Answer) => `${one.alert_status} ${Number(one.alert_info.value_at_time)}`);
-      expect(told, sort).to.deep.equal(['in_alarm 5', 'ok 55', 'in_alarm 5']);
+      expect(told, sort).to.deep.equal(['in_alarm 5', 'ok 55', 'in_alarm 4']);
     }
     const { items } = await world.get(`/wallets/${id}/transactions?sort=created_at&order=asc`);
-    expect(items.map((one: Answer) => one.credit_balance_after)).to.deep.equal(['100', '5', '55', '5']);
+    expect(items.map((one: Answer) => one.credit_balance_after)).to.deep.equal(['100', '5', '55', '4']);
   });
 
   for (const name of NAMES)
