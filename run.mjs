@@ -33,9 +33,17 @@ const SCRIPTS = {
   'verify-invoice': { file: 'commands/verify-invoice.mjs', alone: true },
   check: { run: check, dev: true },
   fix: { run: fix, dev: true },
-  test: { run: (args) => mocha(args.length ? args : [...SIDE_BY_SIDE, ...TESTS]), stores: true, dev: true },
+  test: {
+    run: (args) => mocha(args.length ? args : [...SIDE_BY_SIDE, ...filesOf('test', APART)]),
+    stores: true,
+    dev: true,
+  },
   'test:product': { run: product, stores: true, dev: true },
-  'test:kafka': { run: (args) => mocha(args.length ? args : ['test/kafka']), stores: true, dev: true },
+  'test:kafka': {
+    run: (args) => mocha(args.length ? args : [...TWO_AT_ONCE, ...filesOf('test/kafka')]),
+    stores: true,
+    dev: true,
+  },
   chaos: { file: 'test/chaos/main.ts', stores: true, dev: true },
   bench: { file: 'bench/main.ts', stores: true, dev: true },
 };
@@ -44,22 +52,36 @@ const SCRIPTS = {
 // Those that kill processes and break stores, or want the machine to themselves, take many minutes: `npm test -- test/chaos`,
 // `npm test -- test/faults`. Those that start the commands as a user does, each with stores of its own, take some:
 // `npm test -- test/start test/commands`.
-const APART = [
-  'test/kafka/**',
-  'test/chaos/**',
-  'test/faults/**',
-  'test/start/**',
-  'test/commands/**',
-  'test/spreadsheet/**',
+const APART = ['test/kafka/', 'test/chaos/', 'test/faults/', 'test/start/', 'test/commands/', 'test/spreadsheet/'];
+// Given out first, the longest before all: begun as one of the last it would be waited for by processes that have nothing to do.
+const FIRST = [
+  'test/kafka/chaos.test.ts',
+  'test/kafka/story.test.ts',
+  'test/kafka/log.test.ts',
+  'test/kafka/processes.test.ts',
+  'test/kafka/broker.test.ts',
+  'test/scenarios/running-charges.test.ts',
+  'test/scenarios/test-clock.test.ts',
+  'test/api/http/list-plans.test.ts',
+  'test/pipeline/model.test.ts',
+  'test/scenarios/laws-of-costs.test.ts',
+  'test/scenarios/laws-of-resting-plans.test.ts',
+  'test/scenarios/laws-of-invoices.test.ts',
+  'test/storage/usage/arriving.test.ts',
+  'test/storage/log/leases.test.ts',
+  'test/tracing/traces.test.ts',
 ];
-const TESTS = ['test', ...APART.flatMap((pattern) => ['--ignore', pattern])];
 // What a customer sees: rules, worked examples, the API and whole stories; no process is killed and no store broken.
 // It is asked while one works, so those are left to `npm test` that fill lists with 10,000 records, ask every route for each of
-// many callers, play years several times, or let random histories happen and ask every door at each of their instants; and of the
-// other random cases a tenth is tried.
+// many callers, write files of MiB and read them again, hash a password a hundred times, play years, or let random histories happen
+// and ask every door at each of their instants; and of the other random cases, and of the routes for each role, a tenth is tried.
 const LONG = [
+  'test/api/files-in-parts.test.ts',
   'test/api/http/list-plans.test.ts',
   'test/api/http/walls.test.ts',
+  'test/api/scheduled-files.test.ts',
+  'test/api/sign-in.test.ts',
+  'test/scenarios/a-year-of-ten-kinds.test.ts',
   'test/scenarios/laws-of-changes.test.ts',
   'test/scenarios/laws-of-costs.test.ts',
   'test/scenarios/laws-of-invoices.test.ts',
@@ -71,6 +93,8 @@ const PRODUCT = ['test/core', 'test/examples', 'test/api', 'test/scenarios'];
 // A file is run by one of these processes, each with stores of its own. One more than there are cores: half of its time a
 // test waits for a disk or for a process that it has started.
 const SIDE_BY_SIDE = ['--parallel', '--jobs', String(Math.min(4, availableParallelism() + 1))];
+// On Kafka most of it is waited: for brokers that start, and for sessions of those who were killed to end. Each may have three brokers.
+const TWO_AT_ONCE = ['--parallel', '--jobs', '2'];
 
 // What `npm run check` asks at once: none of them changes a file, and all of them end within seconds.
 const CHECKS = [
@@ -162,6 +186,16 @@ async function mocha(args) {
   const given = args.map((arg) => (isFolder(arg) ? `${arg.replace(/\/+$/, '')}/**/*.test.ts` : arg));
   process.argv = [process.argv[0], join(NODE_MODULES, 'mocha/bin/mocha.js'), ...given];
   await import(pathToFileURL(process.argv[1]).href);
+}
+
+/** The tests below a folder, in the order in which they are given out. */
+function filesOf(folder, apart = []) {
+  for (const file of FIRST) if (!existsSync(file)) leave(`${file} is not there.`);
+  const found = readdirSync(folder, { recursive: true })
+    .map((name) => join(folder, name))
+    .filter((file) => file.endsWith('.test.ts') && !apart.some((other) => file.startsWith(other)));
+  const first = FIRST.filter((file) => found.includes(file));
+  return [...first, ...found.filter((file) => !first.includes(file)).sort()];
 }
 
 async function product(args) {

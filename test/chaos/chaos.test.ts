@@ -1,6 +1,4 @@
 import { chaosSeeds } from '../support/chaos-seeds.ts';
 import { embeddedStage } from './embedded-stage.ts';
-import { waysStage } from './ways-stage.ts';
 
 chaosSeeds('chaos', embeddedStage, { seeds: [1, 2, 3, 4], minutes: 0.08, timeout_ms: 240_000 });
-chaosSeeds('chaos on the ways to the stores', waysStage, { seeds: [5, 6], minutes: 0.08, timeout_ms: 240_000 });

@@ -60,6 +60,9 @@ export type TestApi = {
   stop(): Promise<void>;
 };
 
+/** Events of tests are few, and each test waits until they have had their effect: a quarter of a second, or half of one, for each batch. */
+const SLICE_WAIT_MS = 20;
+
 export async function startTestApi(
   options: {
     now?: Date | string;
@@ -77,6 +80,7 @@ export async function startTestApi(
   const log = await openEmbeddedLog(postgres, {
     partition_count: config.LOG_PARTITIONS ?? 1,
     append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,
+    linger_ms: config.SLICE_WAIT_MS ?? SLICE_WAIT_MS,
   });
   const lines: string[] = [];
   const logger = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });

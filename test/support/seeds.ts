@@ -1,8 +1,8 @@
 /** Chance that can be repeated: a test prints its seed; SEED=7 runs that one alone, SEEDS=1-10 or SEEDS=3,5,8 several. */
 
-/** 1 to `count`, or those that the tester asks for. */
-export function seedsToRun(count: number): number[] {
-  const asked = process.env.SEEDS || process.env.SEED || `1-${count}`;
+/** 1 to `count`, or those that the tester asks for: of all files, or of the one that `own` names among others. */
+export function seedsToRun(count: number, own?: 'KILL_SEEDS'): number[] {
+  const asked = (own && process.env[own]) || process.env.SEEDS || process.env.SEED || `1-${count}`;
   return asked.split(',').flatMap((part) => {
     const [, first, last = first] = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(part.trim()) ?? [];
     if (first === undefined) throw new Error(`SEEDS must be like 7 or 1-10 or 3,5,8, not ${asked}`);

@@ -5,7 +5,7 @@ import { copyCustomers } from '../../../bench/copied-customers.ts';
 import { dueDrafts } from '../../../storage/due-billing.ts';
 import { fixed, startWorld, type World } from '../../support/world.ts';
 
-const DRAFTS = 330;
+const DRAFTS = 310;
 type Row = { readonly id: string; readonly invoice_number: string | null; readonly invoice_status: string };
 
 describe('drafts that become final in groups', () => {
@@ -74,8 +74,9 @@ describe('drafts that become final in groups', () => {
 
   it('a process that dies in the middle: the next goes on behind the last number', async () => {
     const { postgres } = stores();
+    // Near the end of the third group: whoever comes after it is given the same number and dies of it, each alone.
     await postgres.raw(`create function dies() returns trigger language plpgsql as $$
-      begin if new.invoice_number = '${numberOf(150)}' then perform pg_terminate_backend(pg_backend_pid()); end if; return new; end $$`);
+      begin if new.invoice_number = '${numberOf(295)}' then perform pg_terminate_backend(pg_backend_pid()); end if; return new; end $$`);
     await postgres.raw('create trigger dies before update on invoices for each row execute function dies()');
     const broken = await finalize().catch(() => null);
     expect(broken?.finalized ?? 0).to.be.lessThan(DRAFTS);

@@ -6,6 +6,7 @@ import { type Route, route } from '../../../api/http/route.ts';
 import { routes } from '../../../api/resources.ts';
 import { ENTITIES, ROLES } from '../../../core/access/role.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
+import { some } from '../../support/samples.ts';
 
 const INGESTION = ['ingestEvent', 'ingestEventsBulk', 'ingestRawEventsBulk', 'ingestOtlpMetrics'];
 const EVENT_READING = [
@@ -54,9 +55,9 @@ describe('permissions', () => {
   after(() => api.stop());
 
   /** The operations that are let through to their own checks: no body is sent and no id exists, so nothing is done. */
-  async function allowedTo(key: string): Promise<string[]> {
+  async function allowedTo(key: string, asked: readonly Route[]): Promise<string[]> {
     const allowed: string[] = [];
-    for (const { method, path, operation_id } of routes) {
+    for (const { method, path, operation_id } of asked) {
       const { status, body } = await api.request(method.toUpperCase(), path.replace(/:\w+/g, 'none_such'), { key });
       const isRefused = status === 403 && /^this needs the permission /.test(body.message);
       if (!isRefused) allowed.push(operation_id);
@@ -85,9 +86,10 @@ describe('permissions', () => {
   ];
   for (const [who, roles, kind, expected] of rows) {
     it(`of ${who}`, async () => {
-      expect(await allowedTo(await api.keyWithRoles(roles, kind))).to.have.members([
-        ...new Set([...expected, ...PUBLIC]),
-      ]);
+      const asked = some(routes);
+      const unasked = new Set(routes.filter((one) => !asked.includes(one)).map((one) => one.operation_id));
+      const allowed = [...new Set([...expected, ...PUBLIC])].filter((id) => !unasked.has(id));
+      expect(await allowedTo(await api.keyWithRoles(roles, kind), asked)).to.have.members(allowed);
     });
   }
 
