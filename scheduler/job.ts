@@ -30,10 +30,10 @@ export type Work = {
 
 /**
  * Each has places of its own, so that nothing waits for what takes longer by its nature: what the clock asks for, and what is done in minutes;
- * what goes through all that an environment has; imports, and files of exports, which are as slow as whoever sends or takes them, and of these such
- * as have had their turn and are not done.
+ * what goes through all that an environment has; imports of files that are here; of such as are fetched, and files of exports, which are as slow as
+ * whoever sends or takes them; and of these such as have had their turn and are not done.
  */
-export const LANES = ['soon', 'long', 'imports', 'files', 'slow-files'] as const;
+export const LANES = ['soon', 'long', 'imports', 'fetched-imports', 'files', 'slow-files'] as const;
 export type Lane = (typeof LANES)[number];
 
 export type WorkAttempt = {

@@ -13,6 +13,7 @@ import type { Sent } from '../actions/webhooks/send-delivery.ts';
 import type { Config } from '../config.ts';
 import { runProcess } from '../process/process.ts';
 import { measureLedger } from '../storage/audit/ledger-metrics.ts';
+import { noteTurn } from '../storage/job-turns.ts';
 import { isOvertaken } from '../storage/jobs.ts';
 import { sealingWith } from '../storage/sealing.ts';
 import type { Stores } from '../storage/stores.ts';
@@ -27,7 +28,7 @@ import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { dueJobs } from './jobs/do-what-is-due.ts';
 import { EXPORT_TURN_MS, exportWorks } from './jobs/export.ts';
 import { finalizeInvoiceWork } from './jobs/finalize-invoice.ts';
-import { importRecordsWork } from './jobs/import-records.ts';
+import { importWorks } from './jobs/import-records.ts';
 import { type Mailed, mailInvoiceWork } from './jobs/mail-invoice.ts';
 import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
 import { purgeAnswersJob } from './jobs/purge-answers.ts';
@@ -161,7 +162,7 @@ export function workOf(services: SchedulerServices, clock: () => Date, export_tu
     billThresholdWork(services, { clock }),
     checkAlertsWork(services, { clock }),
     mailInvoiceWork(services, { clock, ...mailOf(services) }),
-    importRecordsWork(services, { clock, settings: services.config }),
+    ...importWorks(services, { clock, settings: services.config }),
     ...exportWorks(services, { clock, settings: services.config, turn_ms: export_turn_ms }),
   ];
 }
@@ -241,12 +242,13 @@ function tickTask(job: Job, { postgres, logger }: SchedulerServices, clock: () =
   };
 }
 
-function workTask(work: Work, { logger }: SchedulerServices): TaskList[string] {
+function workTask(work: Work, services: SchedulerServices): TaskList[string] {
+  const { logger } = services;
   return async (payload, { job, abortSignal }) => {
     const attempt = { attempt: job.attempts, is_last: job.attempts >= job.max_attempts, signal: abortSignal };
     try {
       const outcome = await inTrace(`job ${work.name}`, { kind: 'consumer', parent: traceparentIn(payload) }, () =>
-        jobMetrics.measure(work.name, () => work.run(payload, attempt)),
+        inItsTurn(payload, services, () => jobMetrics.measure(work.name, () => work.run(payload, attempt))),
       );
       if (outcome === 'failed') logger.warn({ job: work.name, payload }, 'a job has failed and is not tried again');
     } catch (error) {
@@ -255,6 +257,26 @@ function workTask(work: Work, { logger }: SchedulerServices): TaskList[string] {
       throw error;
     }
   };
+}
+
+/** Where tenants wait for each other, the job says in which line it stood (storage/job-turns.ts). */
+const InLine = z.object({ line: z.object({ task: z.string(), queue: z.string() }).optional() });
+
+async function inItsTurn<Done>(
+  payload: unknown,
+  { postgres, logger }: SchedulerServices,
+  work: () => Promise<Done>,
+): Promise<Done> {
+  const { line } = InLine.parse(payload);
+  if (!line) return work();
+  await noteTurn(postgres, line);
+  try {
+    return await work();
+  } finally {
+    await noteTurn(postgres, line).catch((error: unknown) =>
+      logger.warn({ line, err: error }, 'the end of a turn could not be noted'),
+    );
+  }
 }
 
 /** A request that is traced puts it beside what the work wants to know (storage/jobs.ts). */

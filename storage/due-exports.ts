@@ -37,19 +37,30 @@ const UNFINISHED = (task: string, run: string) => `tasks ${task} join workflow_r
         and ${run}.workflow_status = 'Running' and ${run}.workflow_type = '${EXPORT}'`;
 const OPEN = (task: string) => `${task}.task_status in ('PENDING', 'PROCESSING')`;
 
-/** What three tries could not write, seconds apart, or one not in its turn, may take as long as its store likes. */
-const PUT_OFF = (run: string) =>
-  `(${run}.error is not null and ${run}.attempt >= 3 or ${run}.task_queue = 'slow-export')`;
+/** By the machine, from when it was put into the queue. */
+const PATIENCE = `interval '10 minutes'`;
 
-/** Whether a file is being written; of a schedule that has one that is put off none is waited for. */
+/**
+ * What three tries could not write, seconds apart, or one not in its turn, may take as long as its store likes; and so may what has had no
+ * turn for long, for tenants wait for each other's stores.
+ */
+const PUT_OFF = (run: string) =>
+  `(${run}.error is not null and ${run}.attempt >= 3 or ${run}.task_queue = 'slow-export'
+    or exists (select from graphile_worker.jobs job where job.key = ${run}.run_id and job.created_at < now() - ${PATIENCE}))`;
+
+/** Of a schedule, and which records it has is not decided: it would have what comes while the clock goes on. */
+const UNCUT = (task: string) => `(${task}.is_scheduled and ${task}.cut_number is null)`;
+
+/** Whether a file is being written; of a schedule that has one that is put off none is waited for, once it is decided what they have. */
 function isWriting(database: Database, { tenant_id, environment_id }: Scope): Knex.Raw {
   return database.raw(
     `exists (select from ${UNFINISHED('t', 'w')}
               where t.tenant_id = ? and t.environment_id = ? and ${OPEN('t')}
-                and not exists (select from ${UNFINISHED('put_off', 'r')}
-                                 where put_off.tenant_id = t.tenant_id and put_off.environment_id = t.environment_id
-                                   and put_off.scheduled_task_id = t.scheduled_task_id and ${OPEN('put_off')}
-                                   and ${PUT_OFF('r')}))`,
+                and (${UNCUT('t')}
+                     or not exists (select from ${UNFINISHED('put_off', 'r')}
+                                     where put_off.tenant_id = t.tenant_id and put_off.environment_id = t.environment_id
+                                       and put_off.scheduled_task_id = t.scheduled_task_id and ${OPEN('put_off')}
+                                       and ${PUT_OFF('r')})))`,
     [tenant_id, environment_id],
   );
 }

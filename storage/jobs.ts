@@ -24,13 +24,21 @@ export type NewJob = {
   readonly max_attempts: number;
 };
 
+/** Where among others: those of a lower priority first, of these who has been due longest; as soon as may be where no instant is given. */
+type Place = { readonly priority: number; readonly run_at: string | null };
+
 /** With the transaction's effects or not at all. The job continues the trace of who adds it. */
-export async function addJob(transaction: Database, job: NewJob): Promise<void> {
+export async function addJob(
+  transaction: Database,
+  job: NewJob,
+  { priority, run_at }: Place = { priority: 0, run_at: null },
+): Promise<void> {
   const traceparent = openSpan()?.traceparent;
   const payload = traceparent === undefined ? job.payload : { ...job.payload, traceparent };
   await transaction.raw(
-    `select graphile_worker.add_job(?, payload := ?::json, queue_name := ?, max_attempts := ?, job_key := ?)`,
-    [job.task, JSON.stringify(payload), job.queue, job.max_attempts, job.key],
+    `select graphile_worker.add_job(?, payload := ?::json, queue_name := ?, max_attempts := ?, job_key := ?,
+       priority := ?, run_at := ?)`,
+    [job.task, JSON.stringify(payload), job.queue, job.max_attempts, job.key, priority, run_at],
   );
 }
 

@@ -29,6 +29,15 @@ export async function beginAdvance(
   await database.raw(text, [worker, tenant_id, environment_id, workflow_id]);
 }
 
+/** The worker has ended what it does of the advance: whoever goes on is the first again, unless others have been at it, too. */
+export async function leaveAdvance(
+  transaction: Transaction,
+  { tenant_id, environment_id, workflow_id }: Advance,
+  worker: string,
+): Promise<void> {
+  await transaction('test_clocks').where({ tenant_id, environment_id, workflow_id, worker }).update({ worker: null });
+}
+
 /**
  * Whether the advance goes on, and nobody but this worker ever did anything of it: then nobody else has written in the environment since
  * it was asked for. It stays so until the transaction ends: whoever stops the clock, or takes the advance over, waits for it.

@@ -23,6 +23,7 @@ import { nextReservationDue } from '../../storage/due-reservations.ts';
 import { nextExpiry, nextSelfFilling } from '../../storage/due-wallets.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { checkAlerts } from '../alerts/check-alerts.ts';
+import { cutDueFiles } from '../exports/cut.ts';
 import { addDueExports } from '../exports/due-exports.ts';
 import { applyAllDueGrants } from '../grants/apply-due-grants.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
@@ -55,7 +56,7 @@ export type DueKind = {
    * change what they were made from, so that they are forgotten.
    */
   readonly plans_in_hand?: 'minds' | 'leaves';
-  /** Others do it, who may take long: the advance of a clock waits for them, however long it is. */
+  /** Others do it, who may take long: the advance of a clock waits for them, and lets other clocks have its place meanwhile. */
   readonly is_done_elsewhere?: true;
 };
 
@@ -227,8 +228,11 @@ export function dueKinds(settings: DueSettings): DueKind[] {
         nextExportDue(database, scope, { from, delay_seconds: settings.EXPORT_DELAY_SECONDS }),
       plans_in_hand: 'leaves',
       is_done_elsewhere: true,
-      run: (stores, { now, only }) =>
-        addDueExports(stores, { now, only, delay_seconds: settings.EXPORT_DELAY_SECONDS }),
+      async run(stores, { now, only }) {
+        const report = await addDueExports(stores, { now, only, delay_seconds: settings.EXPORT_DELAY_SECONDS });
+        if (only) await cutDueFiles(stores, only, now);
+        return report;
+      },
     },
   ];
 }

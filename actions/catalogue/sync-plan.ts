@@ -42,7 +42,7 @@ export async function syncPlanLater(
   return postgres.transaction(async (transaction) => {
     await PlanModel.fetchPublished(scope, plan_id, { database: transaction });
     return addRun(transaction, scope, {
-      task: SYNC_TASK,
+      job: { task: SYNC_TASK },
       workflow_type: 'PriceSyncWorkflow',
       task_queue: 'price',
       entity: 'plan',

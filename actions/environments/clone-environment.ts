@@ -77,7 +77,7 @@ async function addClone(
   { scope, source_environment_id, author, result }: NewClone,
 ): Promise<WorkflowRunModel> {
   const run = await addRun(transaction, scope, {
-    task: CLONE_TASK,
+    job: { task: CLONE_TASK },
     workflow_type: 'EnvironmentCloneWorkflow',
     task_queue: 'environment',
     entity: 'environment',

@@ -2,14 +2,48 @@
  * What the file of a scheduled task has is decided once, before its first byte: what was there by then and is in no file before it
  * (docs/rules/exports.md, "Each record in one file"; docs/decisions/0036-each-record-in-one-file.md).
  */
-import { unavailable } from '../../core/error.ts';
-import { instantOf, usOf } from '../../core/time/instant.ts';
+import { FarthingError, unavailable } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { instantOf, type Microseconds, parseEventTime, usOf } from '../../core/time/instant.ts';
 import { type Cut, type CutParts, isNoted, knownSince, numberArrivals } from '../../storage/exports/cuts.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
-import { giveCut, scheduledFiles, TaskModel } from '../../storage/models/task.ts';
+import { giveCut, lastUncutFiles, scheduledFiles, TaskModel } from '../../storage/models/task.ts';
 import { nextOffsets, offsetsText } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
+import { freshness } from '../../storage/usage/usage.ts';
+
+/**
+ * What was accepted before the end of the range is in the file, or it is not written yet. Where the clock was set back since, the end
+ * has not come: what was accepted until now is in it, and what comes later is in the next.
+ */
+export async function checkCounted(stores: Stores, { range_end, ...scope }: TaskModel, now: Date): Promise<void> {
+  const now_ms = now.getTime();
+  const as_of = await freshness(stores, scope, now_ms);
+  if (microseconds(as_of) < Math.min(microseconds(range_end!), usOf(now_ms)))
+    throw unavailable(`what was accepted before ${range_end} (it is counted up to ${as_of})`);
+}
+
+export function microseconds(instant: string): Microseconds {
+  const us = parseEventTime(instant);
+  if (typeof us !== 'number') throw new FarthingError('system_error', `${instant} is no instant`);
+  return us;
+}
+
+/**
+ * By the clock of an environment: which records its files have is decided at the instant at which they are due, so that the clock may go on
+ * before they are written. What cannot be said yet is asked again; until then the advance waits.
+ */
+export async function cutDueFiles(stores: Stores, scope: Scope, now: Date): Promise<void> {
+  for (const task of await lastUncutFiles(stores.postgres, scope)) {
+    try {
+      await checkCounted(stores, task, now);
+      await cutOf(stores, task);
+    } catch (error) {
+      if (!(error instanceof FarthingError) || error.code !== 'service_unavailable') throw error;
+    }
+  }
+}
 
 /** Null of a file that somebody asked for: it has what happened in its range, whenever that came. */
 export async function cutOf(

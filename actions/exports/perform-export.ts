@@ -3,9 +3,8 @@
  * leaves nothing that anybody sees; another one begins anew, and of two that are tried at one time the first to end counts
  * (docs/rules/exports.md, "Whole or not there").
  */
-import { FarthingError, notAllowed, unavailable } from '../../core/error.ts';
+import { notAllowed } from '../../core/error.ts';
 import { moveTask } from '../../core/task/record.ts';
-import { type Microseconds, parseEventTime, usOf } from '../../core/time/instant.ts';
 import { mayPass } from '../../core/workflow/record.ts';
 import type { CutParts } from '../../storage/exports/cuts.ts';
 import { forgetParts } from '../../storage/exports/parts.ts';
@@ -13,13 +12,12 @@ import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { freshness } from '../../storage/usage/usage.ts';
 import { type Attempt, completeRun, goOnAs, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
-import { cutOf } from './cut.ts';
+import { checkCounted, cutOf, microseconds } from './cut.ts';
 import { destinationOf, type ExportSettings, fileName, keyOf } from './destinations.ts';
 import { exportFile, type FileAsked } from './export-file.ts';
 import { EXPORT_KINDS } from './kinds.ts';
-import { SLOW_EXPORT_TASK } from './scheduled-tasks.ts';
+import { SLOW_EXPORT_JOB } from './scheduled-tasks.ts';
 import { contentType, type Writing, type Written, writeInParts } from './write-in-parts.ts';
 
 type Outcome = 'completed' | 'failed';
@@ -31,18 +29,15 @@ type Performing = Attempt & {
 
 /** `overtaken`: it goes on in another job. */
 export async function tryExport(stores: Stores, place: RunPlace, how: Performing): Promise<Outcome | 'overtaken'> {
-  let isElsewhere = false;
-  const outcome = await tryRun(stores, place, how, async () => {
+  return tryRun<Outcome | 'overtaken'>(stores, place, how, async () => {
     try {
       return await performOnce(stores, place, how);
     } catch (error) {
       if (!how.turn?.aborted || !mayPass(error)) throw error;
-      await goOnAs(stores, place, { task: SLOW_EXPORT_TASK, why: TAKES_LONG, now: how.clock() });
-      isElsewhere = true;
-      return 'completed';
+      await goOnAs(stores, place, { job: SLOW_EXPORT_JOB, why: TAKES_LONG, now: how.clock() });
+      return 'overtaken';
     }
   });
-  return isElsewhere ? 'overtaken' : outcome;
 }
 
 const TAKES_LONG = 'it takes long, and is begun anew where it keeps no other waiting';
@@ -51,7 +46,7 @@ async function performOnce(stores: Stores, place: RunPlace, how: Performing): Pr
   const begun = await begin(stores, place, how);
   if ('ended' in begun) return begun.ended;
   const { task, scheduled, connection } = begun;
-  await checkCounted(stores, task, how);
+  await checkCounted(stores, task, how.clock());
   const asked = askedOf({ ...begun, cut: await cutOf(stores, task) }, how);
   const destination = destinationOf(connection, scheduled.job_config, how.settings);
   const writing = { ...begun, asked, destination };
@@ -82,23 +77,6 @@ async function begin({ postgres }: Stores, place: RunPlace, { clock }: Attempt):
     const connection = await ConnectionModel.fetch(place, scheduled.connection_id, { database });
     return { task, scheduled, connection };
   });
-}
-
-/**
- * What was accepted before the end of the range is in the file, or it is not written yet. Where the clock was set back since, the end
- * has not come: what was accepted until now is in it, and what comes later is in the next.
- */
-async function checkCounted(stores: Stores, { range_end, ...scope }: TaskModel, { clock }: Attempt): Promise<void> {
-  const now_ms = clock().getTime();
-  const as_of = await freshness(stores, scope, now_ms);
-  if (microseconds(as_of) < Math.min(microseconds(range_end!), usOf(now_ms)))
-    throw unavailable(`what was accepted before ${range_end} (it is counted up to ${as_of})`);
-}
-
-function microseconds(instant: string): Microseconds {
-  const us = parseEventTime(instant);
-  if (typeof us !== 'number') throw new FarthingError('system_error', `${instant} is no instant`);
-  return us;
 }
 
 function askedOf({ task, scheduled, cut }: Begun & { cut: CutParts | null }, { clock, signal }: Attempt): FileAsked {

@@ -27,9 +27,9 @@ export type NewScheduledTask = Pick<
 
 type Scheduled = Pick<ScheduledTask, 'entity_type' | 'job_config'>;
 
-export const EXPORT_TASK = 'export';
+export const EXPORT_JOB = { task: 'export', in_turns: true } as const;
 /** Of those that have had their turn. */
-export const SLOW_EXPORT_TASK = 'slow-export';
+export const SLOW_EXPORT_JOB = { task: 'slow-export', in_turns: true } as const;
 
 /** What one must be allowed to read to have it exported. */
 export function readsOfSchedule({ entity_type, job_config }: Scheduled): readonly Entity[] {
@@ -151,7 +151,7 @@ export async function queueExport(
   { task, author }: { task: TaskModel; author: Author },
 ): Promise<TaskModel> {
   const run = await addRun(database, scope, {
-    task: EXPORT_TASK,
+    job: EXPORT_JOB,
     workflow_type: 'ExecuteExportWorkflow',
     task_queue: 'export',
     entity: 'task',

@@ -14,7 +14,10 @@ import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { addRun } from '../workflows/run.ts';
 
-export const IMPORT_TASK = 'import-records';
+/** Of a file that came with its request: its rows are taken as fast as we are. */
+export const IMPORT_JOB = { task: 'import-records', in_turns: true } as const;
+/** Of one that is fetched first, as fast as its sender is. Imports of a tenant go one after the other, both kinds of them. */
+export const FETCHED_IMPORT_JOB = { task: 'import-fetched', queue: IMPORT_JOB.task, in_turns: true } as const;
 
 /** What can be imported, and what its records are called where permissions are given. */
 export const IMPORTED = {
@@ -45,7 +48,8 @@ export async function importLater(
       const [known] = await TaskModel.in(scope, transaction).where({ id });
       if (known) return known;
     }
-    const { id: workflow_id } = await addImportRun(transaction, scope, { task_id: id, author });
+    const file_url = 'url' in file ? file.url : '';
+    const { id: workflow_id } = await addImportRun(transaction, scope, { task: { id, file_url }, author });
     const bytes = 'bytes' in file ? file.bytes : null;
     const task = {
       ...stated,
@@ -53,7 +57,7 @@ export async function importLater(
       task_type: 'IMPORT',
       task_status: 'PENDING',
       workflow_id,
-      file_url: 'url' in file ? file.url : '',
+      file_url,
       ...(bytes ? { sha256: createHash('sha256').update(bytes).digest('hex'), size_bytes: bytes.length } : {}),
       ...createdBy(author),
     };
@@ -71,14 +75,14 @@ export async function importLater(
 export function addImportRun(
   transaction: Transaction,
   scope: Scope,
-  { task_id, author }: { task_id: string; author: Author },
+  { task, author }: { task: Pick<Task, 'id' | 'file_url'>; author: Author },
 ) {
   return addRun(transaction, scope, {
-    task: IMPORT_TASK,
+    job: task.file_url === '' ? IMPORT_JOB : FETCHED_IMPORT_JOB,
     workflow_type: 'ImportWorkflow',
     task_queue: 'import',
     entity: 'task',
-    entity_id: task_id,
+    entity_id: task.id,
     author,
   });
 }

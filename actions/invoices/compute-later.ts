@@ -24,7 +24,7 @@ export async function computeLater(
   return postgres.transaction(async (transaction) => {
     checkComputable(await InvoiceModel.fetch(scope, invoice_id, { database: transaction }));
     return addRun(transaction, scope, {
-      task: COMPUTE_TASK,
+      job: { task: COMPUTE_TASK },
       workflow_type: 'ComputeInvoiceWorkflow',
       task_queue: 'invoice',
       entity: 'invoice',

@@ -26,7 +26,7 @@ export async function finalizeLater(
     if (invoice_status !== 'DRAFT')
       throw notAllowed(`an invoice that is ${invoice_status} cannot be finalized`, { id: invoice_id });
     return addRun(transaction, scope, {
-      task: FINALIZE_TASK,
+      job: { task: FINALIZE_TASK },
       workflow_type: 'FinalizeDraftInvoiceWorkflow',
       task_queue: 'invoice',
       entity: 'invoice',

@@ -20,7 +20,7 @@ export function changeTaskStatus(
       throw notAllowed('an export is completed by its file alone');
     // An import that has failed goes on behind the last row that is done (docs/rules/imports.md, "Resumed").
     if (task.task_type === 'IMPORT' && task.task_status === 'FAILED')
-      moved.workflow_id = (await addImportRun(database, scope, { task_id: id, author })).id;
+      moved.workflow_id = (await addImportRun(database, scope, { task, author })).id;
     const changed = await TaskModel.change(task, moved, { by: author, database });
     if (task.task_type !== 'EXPORT' || task.task_status !== 'FAILED') return changed;
     return queueExport(database, scope, { task: changed, author });

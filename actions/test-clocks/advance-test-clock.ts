@@ -11,17 +11,21 @@ import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import { refreshStatistics } from '../../storage/postgres/statistics.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { beginAdvance, endBrokenAdvance, holdAdvance } from '../../storage/test-clocks.ts';
+import { beginAdvance, endBrokenAdvance, holdAdvance, leaveAdvance } from '../../storage/test-clocks.ts';
 import { type DueKind, type DueReport, type DueSettings, dueKinds, nextOfEach } from '../billing/due-kinds.ts';
 import { PlansInHand } from '../billing/plans-in-hand.ts';
-import { type Attempt, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
+import { type Attempt, completeRun, holdRun, type RunPlace, tryRun, waitAnew } from '../workflows/run.ts';
+import { ADVANCE_JOB } from './move-test-clock.ts';
 import { waitForLog } from './wait-for-log.ts';
 
+type Outcome = 'completed' | 'failed' | 'overtaken';
+
+/** `overtaken`: it waits for others, and another job goes on with it. */
 export async function tryAdvance(
   stores: Stores,
   place: RunPlace,
   { settings, ...attempt }: Attempt & { readonly settings: DueSettings },
-): Promise<'completed' | 'failed'> {
+): Promise<Outcome> {
   try {
     return await tryRun(stores, place, attempt, () => new Advance(stores, place, { ...attempt, settings }).toItsEnd());
   } finally {
@@ -34,6 +38,8 @@ const AGAIN_MS = 20;
 const IDLE_MAX = 500;
 /** Where others do what is due, it is looked less and less often whether they have. */
 const ELSEWHERE_MS_MAX = 500;
+/** Then it lets other clocks have its place meanwhile: those of its tenant's other environments wait for it, and so may those of others. */
+const PLACE_MS = 3_000;
 
 /** What an advance fills: years of it in a minute, which is as often as the database looks at it by itself (docs/decisions/0029-ten-years.md). */
 const FILLED = ['invoices', 'invoice_line_items', 'system_events', 'audit_entries', 'subscriptions'];
@@ -47,6 +53,8 @@ class Advance {
   readonly #worker = randomUUID();
   readonly #plans: PlansInHand;
   #idle = 0;
+  /** For so long it has waited for what others do, and nothing else. */
+  #elsewhere_ms = 0;
   /** When so much is done the database looks at how it is spread, and then at twice as much. */
   #looked_at = LOOKED_AT_FIRST;
 
@@ -58,7 +66,7 @@ class Advance {
     this.#plans = new PlansInHand((transaction) => holdAdvance(transaction, place, this.#worker));
   }
 
-  async toItsEnd(): Promise<'completed' | 'failed'> {
+  async toItsEnd(): Promise<Outcome> {
     const { signal } = this.#attempt;
     const isOn = async () => (await this.#clock()) !== null;
     await beginAdvance(this.#stores.postgres, this.#place, this.#worker);
@@ -70,8 +78,18 @@ class Advance {
       const at = Math.max(due.at, instantOf(clock.frozen_time));
       if (at > instantOf(clock.target_time!)) return this.#arrive();
       await this.#step(clock, { at, kinds: due.kinds });
+      if (this.#elsewhere_ms > PLACE_MS) return this.#giveWay();
     }
     return this.#stop();
+  }
+
+  /** What it waits for is in the database, so whoever goes on waits for the same. */
+  async #giveWay(): Promise<'overtaken'> {
+    await this.#stores.postgres.transaction(async (transaction) => {
+      await leaveAdvance(transaction, this.#place, this.#worker);
+      await waitAnew(transaction, this.#place, ADVANCE_JOB);
+    });
+    return 'overtaken';
   }
 
   /** The clock while it is this run that advances it; null after it was stopped. */
@@ -131,8 +149,10 @@ class Advance {
     }
     const isDone = countOf(progress) > countOf(clock.progress);
     const isNew = instantOf(clock.frozen_time) < at;
-    if (isDone || isNew) this.#idle = 0;
-    else return this.#waitABit(kinds, at);
+    if (isDone || isNew) {
+      this.#idle = 0;
+      this.#elsewhere_ms = 0;
+    } else return this.#waitABit(kinds, at);
     const isFirst = isNew || progress.instants === 0;
     if (isDone) await this.#keep(clock.id, { ...progress, instants: progress.instants + (isFirst ? 1 : 0) });
     await this.#lookAtSpread(countOf(progress));
@@ -162,6 +182,7 @@ class Advance {
       throw new FarthingError('internal_error', `${namesOf(kinds)} at ${formatMs(at)}: nothing of it can be done`);
     const pause_ms = isElsewhere ? Math.min(AGAIN_MS * this.#idle, ELSEWHERE_MS_MAX) : AGAIN_MS;
     await wait(pause_ms, undefined, { signal });
+    this.#elsewhere_ms = isElsewhere ? this.#elsewhere_ms + pause_ms : 0;
   }
 
   async #arrive(): Promise<'completed' | 'failed'> {

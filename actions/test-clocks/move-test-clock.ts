@@ -9,7 +9,7 @@ import { TestClockModel } from '../../storage/models/test-clock.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { addRun } from '../workflows/run.ts';
 
-export const ADVANCE_TASK = 'advance-test-clock';
+export const ADVANCE_JOB = { task: 'advance-test-clock' } as const;
 
 export async function advanceLater(
   { postgres }: Pick<Stores, 'postgres'>,
@@ -21,7 +21,7 @@ export async function advanceLater(
     checkAdvance(clock, instantOf(frozen_time));
     await checkNothingRuns(scope, transaction);
     const { id: workflow_id, run_id } = await addRun(transaction, scope, {
-      task: ADVANCE_TASK,
+      job: ADVANCE_JOB,
       workflow_type: 'TestClockWorkflow',
       task_queue: 'test_clock',
       entity: 'test_clock',

@@ -7,6 +7,7 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { isTimeout, mayPass, workflowError } from '../../core/workflow/record.ts';
 import type { Bound } from '../../storage/bounded.ts';
+import { addJobInTurn } from '../../storage/job-turns.ts';
 import { addJob } from '../../storage/jobs.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -18,9 +19,17 @@ const ATTEMPTS = 8;
 /** What the job carries: where the run is. */
 export type RunPlace = Scope & { readonly workflow_id: string };
 
-export type NewRun = {
+export type RunJob = {
   /** The name of the job. */
-  task: string;
+  readonly task: string;
+  /** Of which jobs of a tenant one is done at a time; those of this name where nothing is stated. */
+  readonly queue?: string;
+  /** Tenants wait for each other's, and take turns (docs/decisions/0044-turns-of-files.md). */
+  readonly in_turns?: true;
+};
+
+export type NewRun = {
+  job: RunJob;
   workflow_type: string;
   task_queue: string;
   entity: string;
@@ -34,7 +43,7 @@ export type NewRun = {
 export async function addRun(
   transaction: Transaction,
   scope: Scope,
-  { task, author, conflict, ...about }: NewRun,
+  { job, author, conflict, ...about }: NewRun,
 ): Promise<WorkflowRunModel> {
   const fields = {
     ...about,
@@ -46,30 +55,40 @@ export async function addRun(
   };
   const options = conflict === undefined ? { database: transaction } : { database: transaction, conflict };
   const run = await WorkflowRunModel.add(scope, fields, options);
-  await addJobOf(transaction, run, task);
+  await addJobOf(transaction, run, job);
   return run;
 }
 
-async function addJobOf(transaction: Transaction, run: WorkflowRunModel, task: string): Promise<void> {
+async function addJobOf(
+  transaction: Transaction,
+  run: WorkflowRunModel,
+  { task, queue = task, in_turns }: RunJob,
+): Promise<void> {
   const { tenant_id, environment_id } = run;
   const payload: RunPlace = { tenant_id, environment_id, workflow_id: run.id };
-  const job = { task, payload, key: run.run_id, queue: `${task}:${tenant_id}` };
-  await addJob(transaction, { ...job, max_attempts: ATTEMPTS });
+  const job = { task, payload, key: run.run_id, queue: `${queue}:${tenant_id}`, max_attempts: ATTEMPTS };
+  await (in_turns ? addJobInTurn(transaction, job) : addJob(transaction, job));
+}
+
+/** It gives its place to who waits, and waits for one itself: another job goes on with it. */
+export async function waitAnew(transaction: Transaction, place: RunPlace, job: RunJob): Promise<void> {
+  const { run, ended } = await holdRun(transaction, place);
+  if (!ended) await addJobOf(transaction, run, job);
 }
 
 /** It is done by another job from now on, which takes the place of the one that runs. */
 export async function goOnAs(
   { postgres }: Stores,
   place: RunPlace,
-  { task, why, now }: { task: string; why: string; now: Date },
+  { job, why, now }: { job: RunJob; why: string; now: Date },
 ): Promise<void> {
   await postgres.transaction(async (transaction) => {
     const { run, ended } = await holdRun(transaction, place);
     if (ended) return;
     await WorkflowRunModel.in(place, transaction)
       .where({ id: run.id })
-      .patch({ task_queue: task, error: { code: 'timeout', message: why }, updated_at: now.toISOString() });
-    await addJobOf(transaction, run, task);
+      .patch({ task_queue: job.task, error: { code: 'timeout', message: why }, updated_at: now.toISOString() });
+    await addJobOf(transaction, run, job);
   });
 }
 
@@ -78,12 +97,12 @@ export type Attempt = { readonly attempt: number; readonly is_last: boolean; rea
 /**
  * One try. `failed`: it has ended and need not be tried again. What may pass is thrown, for the queue to try again later.
  */
-export async function tryRun(
+export async function tryRun<Ends extends 'completed' | 'failed' | 'overtaken'>(
   stores: Stores,
   place: RunPlace,
   attempt: Attempt,
-  work: () => Promise<'completed' | 'failed'>,
-): Promise<'completed' | 'failed'> {
+  work: () => Promise<Ends>,
+): Promise<Ends | 'failed'> {
   const { clock } = attempt;
   try {
     const begun = WorkflowRunModel.in(place, stores.postgres).where({

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { DueSettings } from '../../actions/billing/due-kinds.ts';
 import { tryAdvance } from '../../actions/test-clocks/advance-test-clock.ts';
-import { ADVANCE_TASK } from '../../actions/test-clocks/move-test-clock.ts';
+import { ADVANCE_JOB } from '../../actions/test-clocks/move-test-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Work } from '../job.ts';
 
@@ -19,7 +19,7 @@ export function advanceTestClockWork(
   { clock, settings }: { clock: () => Date; settings: DueSettings },
 ): Work {
   return {
-    name: ADVANCE_TASK,
+    name: ADVANCE_JOB.task,
     lane: 'long',
     run(payload, { attempt, is_last, signal: ending }) {
       const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { ExportSettings } from '../../actions/exports/destinations.ts';
 import { tryExport } from '../../actions/exports/perform-export.ts';
-import { EXPORT_TASK, SLOW_EXPORT_TASK } from '../../actions/exports/scheduled-tasks.ts';
+import { EXPORT_JOB, SLOW_EXPORT_JOB } from '../../actions/exports/scheduled-tasks.ts';
 import { clockFor } from '../../storage/environment-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Work, WorkAttempt } from '../job.ts';
@@ -27,10 +27,10 @@ export function exportWorks(stores: Stores, { clock, settings, turn_ms }: Export
   };
   return [
     {
-      name: EXPORT_TASK,
+      name: EXPORT_JOB.task,
       lane: 'files',
       run: (payload, attempt) => perform(payload, attempt, AbortSignal.timeout(turn_ms)),
     },
-    { name: SLOW_EXPORT_TASK, lane: 'slow-files', run: (payload, attempt) => perform(payload, attempt, null) },
+    { name: SLOW_EXPORT_JOB.task, lane: 'slow-files', run: (payload, attempt) => perform(payload, attempt, null) },
   ];
 }

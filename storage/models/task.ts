@@ -1,5 +1,6 @@
 /** Table `tasks`. */
 import type { Pojo } from 'objection';
+import type { Scope } from '../../core/scope.ts';
 import { type Task, taskShape } from '../../core/task/record.ts';
 import type { Cut } from '../exports/cuts.ts';
 import type { Database } from '../stores.ts';
@@ -39,6 +40,16 @@ export async function giveCut(database: Database, task: TaskModel, { number, off
     .whereNull('cut_number')
     .where('range_end', '<=', range_end)
     .update({ cut_number: number, cut_offsets: JSON.stringify(offsets) });
+}
+
+/** Of each schedule the last file that is to be written and was not cut: with it those before it are. */
+export async function lastUncutFiles(database: Database, scope: Scope): Promise<TaskModel[]> {
+  return TaskModel.in(scope, database)
+    .where({ task_type: 'EXPORT', is_scheduled: true })
+    .whereIn('task_status', ['PENDING', 'PROCESSING'])
+    .whereNull('cut_number')
+    .distinctOn('scheduled_task_id')
+    .orderBy([{ column: 'scheduled_task_id' }, { column: 'range_end', order: 'desc' }]);
 }
 
 /** Where the files of its schedule begin, and what was there when the one before it was cut; null where there is none. */

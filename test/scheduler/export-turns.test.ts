@@ -24,6 +24,8 @@ describe('files that take long', () => {
   let scheduler: Scheduler;
   let server: Server;
   let endpoint_url: string;
+  /** Each file that was begun, in order; one that is begun anew among those that take long is there once. */
+  const begun = new Set<string>();
   /** Answers that nobody has got. */
   const held: (() => void)[] = [];
   let answers = false;
@@ -35,10 +37,12 @@ describe('files that take long', () => {
   before(async () => {
     server = createServer((request, response) => {
       request.resume();
-      const begins = new URL(request.url!, 'http://store').searchParams.has('uploads');
-      const begun = '<InitiateMultipartUploadResult><UploadId>an upload</UploadId></InitiateMultipartUploadResult>';
+      const { pathname, searchParams } = new URL(request.url!, 'http://store');
+      const begins = request.method === 'POST' && searchParams.has('uploads');
+      if (begins) begun.add(pathname);
+      const isBegun = '<InitiateMultipartUploadResult><UploadId>an upload</UploadId></InitiateMultipartUploadResult>';
       const done = '<CompleteMultipartUploadResult><ETag>"x"</ETag></CompleteMultipartUploadResult>';
-      const body = request.method === 'POST' ? (begins ? begun : done) : '';
+      const body = request.method === 'POST' ? (begins ? isBegun : done) : '';
       const say = () => response.setHeader('etag', '"x"').end(body);
       // What is to be taken away is; all else waits.
       if (request.method === 'DELETE') response.writeHead(204).end();
@@ -63,6 +67,16 @@ describe('files that take long', () => {
     rmSync(directory, { recursive: true });
   });
 
+  beforeEach(() => {
+    answers = false;
+    begun.clear();
+  });
+
+  async function runsOf(count: number, ...[key, connection, job_config]: Parameters<typeof runOf>) {
+    const runs: (() => Promise<Answer>)[] = [];
+    for (let nth = 0; nth < count; nth++) runs.push(await runOf(key, connection, job_config));
+    return runs;
+  }
   async function runOf(key: string, connection: object, job_config: object): Promise<() => Promise<Answer>> {
     const ask = async (method: string, path: string, body?: object): Promise<Answer> => {
       const answer = await world.api.request(method, path, { key, ...(body ? { body: body as never } : {}) });
@@ -75,6 +89,21 @@ describe('files that take long', () => {
     const { task_id } = await ask('POST', `/tasks/scheduled/${scheduled.id}/run`, {});
     return () => ask('GET', `/tasks/${task_id}`);
   }
+
+  it('however many files tenants have for such stores, each tenant has one in turn', async () => {
+    const encrypted_secret_data = { s3: { aws_access_key_id: 'a', aws_secret_access_key: 'b' } };
+    const tenants = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth'];
+    const runs: (() => Promise<Answer>)[] = [];
+    for (const bucket of tenants) {
+      const { key } = await world.api.otherTenant();
+      runs.push(...(await runsOf(3, key, { provider_type: 's3', encrypted_secret_data }, { bucket, endpoint_url })));
+    }
+    await until('as many files as there are tenants are begun', async () => begun.size >= tenants.length);
+    const whose = [...begun].slice(0, tenants.length).map((path) => path.split('/')[1]!);
+    expect(whose.toSorted()).to.deep.equal(tenants.toSorted());
+    answerAll();
+    for (const task of runs) await until('it is done', async () => (await task()).task_status === 'COMPLETED', 60_000);
+  });
 
   it('four tenants whose stores never answer give their places up, and the fifth has its file', async () => {
     const encrypted_secret_data = { s3: { aws_access_key_id: 'a', aws_secret_access_key: 'b' } };

@@ -102,6 +102,43 @@ describe('the job worker', () => {
     expect(files.asked).to.have.length(4);
   });
 
+  it('takes a file that came with its request while more tenants than there are places have files that do not come', async () => {
+    const files = await startFilesServer();
+    stops.push(() => files.stop());
+    // Never silent for long, and not slow for so long that it is given up.
+    files.serve('/never.csv', (response) => {
+      response.writeHead(200, { 'content-length': '50000' }).write('x');
+      const dripping = setInterval(() => response.write('x'), 1_000);
+      response.on('close', () => clearInterval(dripping));
+    });
+    const what = {
+      task_type: 'IMPORT',
+      entity_type: 'CUSTOMERS',
+      file_type: 'CSV',
+      file_url: `${files.url}/never.csv`,
+    };
+    const keys: string[] = [];
+    for (let tenant = 0; tenant < 6; tenant++) keys.push((await world.api.otherTenant()).key);
+    for (const key of keys.slice(0, 5))
+      expect((await world.api.request('POST', '/tasks', { body: what, key })).status).to.equal(202);
+    schedule();
+    await until('the places for files are taken', async () => files.asked.length >= 4);
+    const upload = async (key: string) => {
+      const body = Buffer.from('external_id,name\nq1,Q\n');
+      const path = '/tasks/upload?entity_type=CUSTOMERS&file_type=CSV';
+      const answer = await world.api.request('POST', path, { body, headers: { 'content-type': 'text/csv' }, key });
+      expect(answer.status, answer.text).to.equal(202);
+      const { id } = answer.body;
+      return async () => (await world.api.request('GET', `/tasks/${id}`, { key })).body.task_status;
+    };
+    // Imports of one tenant go one after the other, whichever way they came.
+    const behind_its_own = await upload(keys[0]!);
+    const of_another = await upload(keys[5]!);
+    await until('the file has been taken', async () => (await of_another()) === 'COMPLETED');
+    expect(await behind_its_own()).to.equal('PENDING');
+    expect(files.asked).to.have.length(4);
+  });
+
   it('tries again what may pass, and says why it failed', async () => {
     const { id } = await draft('tried', 3);
     const { clickhouse } = world.api.services;

@@ -29,6 +29,7 @@ const TENANT_WIDE: Readonly<Record<string, readonly Belonging[]>> = {
 export const OF_NOBODY: ReadonlySet<string> = new Set([
   'installation',
   'job_ticks',
+  'job_turns',
   'job_workers',
   'log_consumers',
   'log_layout',
