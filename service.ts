@@ -106,7 +106,7 @@ async function startParts(
   const log = await openLog(config, { postgres, logger });
   stops.push(() => log.close());
   measureLog(log, clock);
-  measureStores({ postgres, clickhouse, data_dir: config.DATA_DIR });
+  measureStores({ postgres, clickhouse, data_dir: config.DATA_DIR, clock });
   const services: Services = { postgres, clickhouse, log, config, logger, clock, usage_memory: new UsageMemory() };
   const owner = `${hostname()}:${process.pid}`;
   const pipeline = await startPipeline(services, {

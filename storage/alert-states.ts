@@ -2,6 +2,7 @@
 import type { AlertType } from '../core/alert/record.ts';
 import type { AlertState } from '../core/alert/state.ts';
 import type { Scope } from '../core/scope.ts';
+import type { Milliseconds } from '../core/time/instant.ts';
 import type { Database, Transaction } from './stores.ts';
 
 /** Of what: a feature is alerted for each wallet, a group for each subscription. */
@@ -19,24 +20,36 @@ export async function holdAlertsOf(transaction: Transaction, id: string): Promis
   await transaction.raw('select pg_advisory_xact_lock(?, hashtext(?))', [ALERTS, id]);
 }
 
-/** Whether it was another before. What was never in a state was ok. */
+/** When it is told, behind what was told before: the instant of its entry in the log, and the milliseconds of the id, which no other entry of it has. */
+export type Place = { readonly at: Date; readonly ms: Milliseconds };
+
+/** Null where it was the same before. What was never in a state was ok. */
 export async function moveAlertState(
   transaction: Transaction,
   { tenant_id, environment_id }: Scope,
   { alerted, state, now }: { alerted: Alerted; state: AlertState; now: Date },
-): Promise<boolean> {
+): Promise<Place | null> {
   const { alert_type, entity_id, parent_entity_id } = alerted;
   const key = { tenant_id, environment_id, alert_type, entity_id, parent_entity_id: parent_entity_id ?? '' };
-  const move = () =>
-    transaction('alert_states')
+  const ms = now.getTime();
+  const move = async (): Promise<Place | null> => {
+    const [moved] = await transaction('alert_states')
       .where(key)
       .whereNot('alert_status', state)
-      .update({ alert_status: state, updated_at: now });
-  if ((await move()) > 0) return true;
-  if (state === 'ok') return false;
-  const first = { ...key, alert_status: state, updated_at: now };
+      .update({
+        alert_status: state,
+        updated_at: now,
+        told_at: transaction.raw('greatest(told_at, updated_at, ?::timestamptz)', [now]),
+        told_ms: transaction.raw('greatest(told_ms + 1, ?::bigint)', [ms]),
+      })
+      .returning(['told_at', 'told_ms']);
+    return moved ? { at: new Date(moved.told_at), ms: Number(moved.told_ms) } : null;
+  };
+  const moved = await move();
+  if (moved || state === 'ok') return moved;
+  const first = { ...key, alert_status: state, updated_at: now, told_at: now, told_ms: ms };
   const made = await transaction('alert_states').insert(first).onConflict().ignore().returning('entity_id');
-  return made.length > 0 || (await move()) > 0;
+  return made.length > 0 ? { at: now, ms } : move();
 }
 
 /** The states in which this is, and none of its parts: what is never mentioned is ok. */

@@ -57,7 +57,16 @@ export function nextGrantDue(database: Database, scope: Scope): Instant {
   });
 }
 
-/** Those of the subscription, or of the customer's, that are to come before it ends; the next first. */
+/** What a plan grants for a period that begins with another plan, or behind it, is not given. */
+const OF_A_PLAN_THAT_ENDS = `exists (select from credit_grants g join subscription_schedules x
+     on x.tenant_id = g.tenant_id and x.environment_id = g.environment_id
+   where g.id = credit_grant_applications.credit_grant_id and g.tenant_id = credit_grant_applications.tenant_id
+     and g.environment_id = credit_grant_applications.environment_id and g.scope = 'PLAN'
+     and x.subscription_id = credit_grant_applications.subscription_id and x.status = 'pending' and x.schedule_type = 'plan_change'
+     and x.configuration ->> 'target_plan_id' <> g.plan_id
+     and x.scheduled_at <= credit_grant_applications.period_start)`;
+
+/** Those of the subscription, or of the customer's, that are to come before it ends, or gets another plan; the next first. */
 export function upcomingGrants(
   scope: Scope,
   of: { readonly subscription_id: string } | { readonly customer_id: string },
@@ -71,5 +80,6 @@ export function upcomingGrants(
     .select('subscriptions.id');
   return CreditGrantApplicationModel.open(scope, database)
     .whereExists(living as never)
+    .whereRaw(`not ${OF_A_PLAN_THAT_ENDS}`)
     .orderBy(['scheduled_for', 'id']);
 }

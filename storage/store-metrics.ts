@@ -6,13 +6,18 @@ import { statfs } from 'node:fs/promises';
 import { Gauge, register } from 'prom-client';
 import { askRows } from './clickhouse/clickhouse.ts';
 import { inTime } from './in-time.ts';
+import { clockSkew } from './postgres/clock-skew.ts';
 import { pingPostgres, poolOf } from './postgres/postgres.ts';
 import type { Stores } from './stores.ts';
 
-type Measured = Pick<Stores, 'postgres' | 'clickhouse'> & { readonly data_dir: string };
+type Measured = Pick<Stores, 'postgres' | 'clickhouse'> & {
+  readonly data_dir: string;
+  readonly clock: () => Date;
+};
 
 export function measureStores(measured: Measured): void {
   measureAnswers(measured);
+  measureClock(measured);
   measurePool(measured);
   measureDisks(measured);
 }
@@ -28,6 +33,18 @@ function measureAnswers({ postgres, clickhouse }: Measured): void {
     labelNames: ['store'],
     async collect() {
       for (const [store, ping] of Object.entries(pings)) this.set({ store }, (await inTime(ping)) ? 1 : 0);
+    },
+  });
+}
+
+function measureClock({ postgres, clock }: Measured): void {
+  gauge({
+    name: 'farthing_clock_skew_seconds',
+    help: 'How far the clock of this process is ahead of that of Postgres; below 0 it is behind',
+    async collect() {
+      const skew = await inTime(() => clockSkew(postgres, clock));
+      if (skew === null) this.remove();
+      else this.set(skew);
     },
   });
 }

@@ -100,5 +100,5 @@ async function forget(transaction: Transaction, setting: AlertSettingModel): Pro
 async function lookSoon(transaction: Transaction, setting: AlertSettingModel): Promise<void> {
   if (!setting.enabled) return;
   const { customer_id } = await SubscriptionModel.fetch(setting, subscriptionOf(setting), { database: transaction });
-  await askForAlertsOf(transaction, setting, customer_id);
+  await askForAlertsOf(transaction, setting, { customer_id });
 }

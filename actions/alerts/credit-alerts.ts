@@ -22,17 +22,21 @@ const EVENTS = {
   low_ongoing_balance: ['wallet.ongoing_balance.dropped', 'wallet.ongoing_balance.recovered'],
 } as const;
 
-/** `transaction` holds the wallet's row. Answers the wallet as it is then. */
+/** `transaction` holds the wallet's row. Answers the wallet as it is then. What it has filled itself with asks for no look at whether it is filled. */
 export async function creditsMoved(
   transaction: Transaction,
   wallet: WalletModel,
   by: Change['by'],
+  { is_filling = false }: { readonly is_filling?: boolean } = {},
 ): Promise<WalletModel> {
   const watchers = await watchersOf(transaction, wallet);
   const settings = await settingsOf(transaction, wallet, watchers);
   const isWatched = settings?.alert_enabled ?? false;
-  const isLookedAt = isWatched || watchers.by_feature || wallet.auto_topup?.enabled;
-  if (wallet.wallet_status === 'active' && isLookedAt) await askForAlertsOf(transaction, wallet, wallet.customer_id);
+  const fills = !is_filling && Boolean(wallet.auto_topup?.enabled);
+  const isLookedAt = isWatched || watchers.by_feature || fills;
+  const { customer_id } = wallet;
+  if (wallet.wallet_status === 'active' && isLookedAt)
+    await askForAlertsOf(transaction, wallet, { customer_id, fills: !is_filling });
   if (!settings || !isWatched) return notWatched(transaction, wallet, by);
   const { balance, credit_balance } = wallet;
   const balances = { current_balance: new Decimal(balance), credit_balance: new Decimal(credit_balance) };
@@ -51,12 +55,17 @@ export async function settingsOf(
   return by_default ? settingOf(wallet, 'wallet_balance_alert_config', transaction) : null;
 }
 
-/** Who is watched anew begins with ok. */
+/** Who is watched anew begins with ok, and so does nobody hear that a balance has recovered which has not. */
 async function notWatched(transaction: Transaction, wallet: WalletModel, by: Change['by']): Promise<WalletModel> {
   if (wallet.alert_state === 'ok') return wallet;
+  await forgetWallet(transaction, wallet);
+  return WalletModel.change(wallet, { alert_state: 'ok' }, { by, database: transaction });
+}
+
+/** Nobody watches its balances any more. */
+export async function forgetWallet(transaction: Transaction, wallet: WalletModel): Promise<void> {
   for (const alert_type of Object.keys(EVENTS) as WalletAlert[])
     await forgetAlertState(transaction, wallet, { alert_type, entity_id: wallet.id, parent_entity_id: null });
-  return WalletModel.change(wallet, { alert_state: 'ok' }, { by, database: transaction });
 }
 
 export type WalletCompared = {

@@ -33,11 +33,13 @@ export async function checkGrants(
 ): Promise<number> {
   const reading: Reading = { scope, database: stores.postgres, now };
   const subscriptions = await grantingSubscriptions(customer_id, undefined, reading);
-  const entitled = (await entitledFeatures(subscriptions, undefined, reading)).filter(isGranted);
-  if (entitled.length === 0) return 0;
+  const granted = async () => (await entitledFeatures(subscriptions, undefined, reading)).filter(isGranted);
+  if ((await granted()).length === 0) return 0;
   return stores.postgres.transaction(async (transaction) => {
     // Of a family all look at the same: by the subscription.
     for (const { id } of subscriptions) await holdAlertsOf(transaction, `grants ${id}`);
+    // Behind the look before it: levels that were changed meanwhile do not say once more what they said.
+    const entitled = await granted();
     const usages = await grantedUsage(stores, { entitled, reading });
     const looked = usages.flatMap(lookedAt);
     const unwatched = looked

@@ -38,13 +38,14 @@ export async function tellState(
   const { settings, unless, value, alert_type, entity_id, parent_entity_id, ...rest } = compared;
   const state = alertStateOf(settings, value, unless);
   const alerted = { alert_type, entity_id, parent_entity_id };
-  const { now } = by;
-  if (!(await moveAlertState(transaction, scope, { alerted, state, now }))) return null;
+  const place = await moveAlertState(transaction, scope, { alerted, state, now: by.now });
+  if (place === null) return null;
+  const now = place.at;
   const directed = withDirection(settings, unless);
   const alert_info = { alert_settings: directed, value_at_time: value.toFixed(), timestamp: now.toISOString() };
   const record = {
     ...createdBy({ user_id: 'user_id' in by ? by.user_id : '', now }),
-    id: newId('alert_log', now.getTime()),
+    id: newId('alert_log', place.ms),
     ...alerted,
     ...rest,
     alert_status: state,

@@ -35,12 +35,15 @@ function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; no
     await holdAlertsOf(transaction, id);
     const seen = await WalletModel.fetch(scope, id, { database: transaction });
     const watchers = await watchersOf(transaction, seen);
-    const settings = await settingsOf(transaction, seen, watchers);
-    const features = watchers.by_feature ? await featuresOf(transaction, seen) : [];
-    if (!settings?.alert_enabled && features.length === 0) return 0;
+    const isWatched = (await settingsOf(transaction, seen, watchers))?.alert_enabled ?? false;
+    const watching = watchers.by_feature ? await watchedFeatures(transaction, seen) : [];
+    if (!isWatched && watching.length === 0) return 0;
     const left = await realTimeOf(stores, seen, now);
     const wallet = await WalletModel.fetch(scope, id, { database: transaction, lock: true });
     if (wallet.wallet_status !== 'active') return 0;
+    // The levels as they are now: those that were changed meanwhile were compared by who changed them.
+    const settings = await settingsOf(transaction, wallet, await watchersOf(transaction, wallet));
+    const features = await featuresOf(transaction, wallet, watching);
     const value = new Decimal(left.real_time_credit_balance);
     let changed = 0;
     if (settings?.alert_enabled) {
@@ -54,9 +57,10 @@ function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; no
   });
 }
 
-async function featuresOf(transaction: Transaction, wallet: WalletModel): Promise<FeatureModel[]> {
-  const ids = await watchedFeatures(transaction, wallet);
-  return ids.length === 0 ? [] : FeatureModel.in(wallet, transaction).whereIn('id', ids).orderBy('id');
+async function featuresOf(transaction: Transaction, wallet: WalletModel, ids: string[]): Promise<FeatureModel[]> {
+  if (ids.length === 0) return [];
+  const features = await FeatureModel.in(wallet, transaction).whereIn('id', ids).orderBy('id');
+  return features.filter(({ alert_settings }) => alert_settings?.alert_enabled);
 }
 
 type Compared = { feature: FeatureModel; wallet: WalletModel; left: RealTime; now: Date };

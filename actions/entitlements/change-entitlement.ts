@@ -36,5 +36,5 @@ export async function changeEntitlement(
 async function lookSoon(database: Transaction, { entity_type, entity_id, ...scope }: EntitlementModel): Promise<void> {
   if (entity_type !== 'SUBSCRIPTION') return;
   const { customer_id } = await SubscriptionModel.fetch(scope, entity_id, { database });
-  await askForAlertsOf(database, scope, customer_id);
+  await askForAlertsOf(database, scope, { customer_id });
 }

@@ -1,6 +1,7 @@
 /** A reservation is committed, as it was used, or released (docs/rules/reservations.md, "How it ends"). */
+import { isDeepStrictEqual } from 'node:util';
 import { Decimal } from '../../core/decimal.ts';
-import { FarthingError, invalid } from '../../core/error.ts';
+import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import { type CommittedEvents, committedEvents } from '../../core/reservation/event.ts';
 import type { CommitAsked } from '../../core/reservation/request.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -33,8 +34,30 @@ export async function commitReservation(
   const now = author.now.getTime();
   const events = await becoming(stores, { reservation, quantity, properties: request.properties, at: now });
   const committed = await end(stores, reservation, { kind: 'commit', id, quantity, events, now, author });
+  if (committed.event_text !== events?.event_text)
+    await checkSame(stores, { reservation: committed, properties: request.properties });
   await sendCommitted(stores, committed);
   return ReservationModel.fetch(scope, id, { database: stores.postgres });
+}
+
+/** What was committed before is answered to who asks for the same: what is stated now is in its event, but for the field of the meter, which has the quantity. */
+async function checkSame(
+  { postgres }: Stores,
+  { reservation, properties }: { reservation: ReservationModel; properties: Record<string, unknown> | null },
+): Promise<void> {
+  if (properties === null || reservation.event_text === null) return;
+  const feature = await FeatureModel.fetch(reservation, reservation.feature_id!, { database: postgres });
+  const { field } = await meterOf(scopeOf(reservation), feature, postgres);
+  const has = JSON.parse(reservation.event_text).properties as Record<string, unknown>;
+  const other = Object.entries(properties).find(([key, value]) => key !== field && !isDeepStrictEqual(has[key], value));
+  if (!other) return;
+  const { reservation_status, ended_at, ended_by } = reservation;
+  throw notAllowed('the reservation was committed already, with other properties', {
+    field: `properties.${other[0]}`,
+    reservation_status,
+    ended_at,
+    ended_by,
+  });
 }
 
 export async function releaseReservation(

@@ -7,6 +7,7 @@ import { roundMoney } from '../../core/money.ts';
 import type { Scope } from '../../core/scope.ts';
 import { timesToFill } from '../../core/wallet/auto-topup.ts';
 import { bonusOf } from '../../core/wallet/bonus.ts';
+import { ownKey } from '../../core/wallet/movement-key.ts';
 import type { AutoTopup } from '../../core/wallet/record.ts';
 import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { selfFilling, selfFillingOf } from '../../storage/due-wallets.ts';
@@ -15,15 +16,16 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
+import { newId } from '../../storage/new-id.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inRounds } from '../billing/rounds.ts';
 import { holdWalletAmongAll } from './hold-wallet.ts';
 import { moveAll } from './move-credits.ts';
 import { realTimeOf } from './real-time-balance.ts';
-import { buyWithInvoice, entriesOf, keyOfRequest, type Plan } from './top-up.ts';
+import { buyWithInvoice, entriesOf, type Plan } from './top-up.ts';
 
-/** By which what was filled by itself is known. */
+/** For people: a caller may say the same of a purchase of its own, so nothing goes by it. */
 const METADATA = { auto_topup: 'true' };
 
 type Report = { filled: number; failed: { id: string; error: unknown }[] };
@@ -84,15 +86,24 @@ async function lookAt(stores: Stores, scope: Scope, { id, now, isLast }: Look): 
   return transactionBehindOthers(stores, attempt);
 }
 
+/**
+ * By its key, which no caller can state. What was filled before such keys were made has one of a request without a key, which many have: it was written by nobody,
+ * as nothing is that somebody asks for.
+ */
+const FILLED = [
+  `(starts_with(idempotency_key, ?) or (metadata @> ? and created_by = '' and (starts_with(idempotency_key, ?) or starts_with(idempotency_key, 'request/'))))`,
+  [ownKey('auto_topup', ''), JSON.stringify(METADATA), ownKey('request', '')],
+] as const;
+
 async function earlier(transaction: Transaction, wallet: WalletModel) {
   const [last] = await WalletTransactionModel.in(wallet, transaction)
     .where({ wallet_id: wallet.id, type: 'credit' })
-    .whereRaw('metadata @> ?', [JSON.stringify(METADATA)])
+    .whereRaw(...FILLED)
     .orderBy('created_at', 'desc')
     .limit(1);
   const [pending] = await WalletTransactionModel.in(wallet, transaction)
     .where({ wallet_id: wallet.id, transaction_status: 'pending' })
-    .whereRaw('metadata @> ?', [JSON.stringify(METADATA)])
+    .whereRaw(...FILLED)
     .limit(1);
   const [unpaid] = await InvoiceModel.in(wallet, transaction)
     .where({ customer_id: wallet.customer_id, billing_reason: 'WALLET_AUTO_TOPUP', invoice_status: 'FINALIZED' })
@@ -112,7 +123,7 @@ async function fill(transaction: Transaction, wallet: WalletModel, { auto_topup,
     { length: times },
     (): Plan => ({
       reason: auto_topup.invoicing ? 'PURCHASED_CREDIT_INVOICED' : 'PURCHASED_CREDIT_DIRECT',
-      key: keyOfRequest(now),
+      key: ownKey('auto_topup', newId('request', now.getTime())),
       credits,
       price: roundMoney(credits.times(wallet.topup_conversion_rate), wallet.currency),
       expiry_date: null,

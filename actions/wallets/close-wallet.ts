@@ -16,6 +16,7 @@ import { WalletModel } from '../../storage/models/wallet.ts';
 import { lotOf, lotsOf, WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
+import { creditsMoved, forgetWallet } from '../alerts/credit-alerts.ts';
 import { emit } from '../system-events/emit.ts';
 import { addWallet } from './add-wallet.ts';
 import { checkActive, holdWallet } from './hold-wallet.ts';
@@ -69,7 +70,8 @@ function writtenOff(id: string, author: Author): Saying {
 }
 
 async function close(transaction: Transaction, wallet: WalletModel, author: Author): Promise<WalletModel> {
-  const changes = { wallet_status: 'closed' as const };
+  await forgetWallet(transaction, wallet);
+  const changes = { wallet_status: 'closed' as const, alert_state: 'ok' as const };
   const closed = await WalletModel.change(wallet, changes, { by: author, database: transaction });
   await emit(transaction, 'wallet.terminated', { record: closed, by: author });
   return closed;
@@ -86,7 +88,8 @@ export async function convertWallet(stores: Stores, scope: Scope, { id, author }
       throw notAllowed('the wallet owes credits: put them in first', { credits_owed: wallet.credits_owed });
     await checkNothingPending(transaction, wallet);
     await checkNothingHeld(transaction, wallet, author.now);
-    const { customer_id, currency, conversion_rate, topup_conversion_rate, price_unit, description } = wallet;
+    const { customer_id, currency, conversion_rate, topup_conversion_rate, price_unit, description, alert_settings } =
+      wallet;
     const opened = await addWallet(transaction, scope, {
       customer_id,
       currency,
@@ -94,6 +97,7 @@ export async function convertWallet(stores: Stores, scope: Scope, { id, author }
       topup_conversion_rate,
       price_unit: price_unit ?? null,
       description,
+      alert_settings: alert_settings ?? null,
       wallet_type: 'POST_PAID',
       metadata: { ...wallet.metadata, converted_from: id },
       author,
@@ -101,7 +105,8 @@ export async function convertWallet(stores: Stores, scope: Scope, { id, author }
     await moveLots(transaction, { from: wallet, to: opened, author });
     const emptied = await WalletModel.fetch(wallet, id, { database: transaction });
     const original_wallet = await close(transaction, emptied, author);
-    return { original_wallet, new_wallet: await WalletModel.fetch(scope, opened.id, { database: transaction }) };
+    const filled = await WalletModel.fetch(scope, opened.id, { database: transaction });
+    return { original_wallet, new_wallet: await creditsMoved(transaction, filled, author) };
   });
 }
 

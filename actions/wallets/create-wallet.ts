@@ -11,6 +11,7 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
 import type { WalletModel } from '../../storage/models/wallet.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { creditsMoved } from '../alerts/credit-alerts.ts';
 import { addWallet } from './add-wallet.ts';
 import { moveCredits } from './move-credits.ts';
 
@@ -43,7 +44,8 @@ export async function createWallet(
       alert_settings,
       author,
     });
-    if (credits.isZero()) return wallet;
+    // What begins with nothing may have reached its levels.
+    if (credits.isZero()) return alert_settings === null ? wallet : creditsMoved(transaction, wallet, author);
     const moved = await moveCredits(transaction, wallet, {
       movement: { kind: 'credit', credits },
       transaction_reason: 'FREE_CREDIT_GRANT',

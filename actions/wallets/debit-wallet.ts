@@ -7,7 +7,7 @@ import { FarthingError, invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { expiriesOf, type Promised } from '../../core/wallet/promises.ts';
-import { checkCredits, moneyOf } from '../../core/wallet/rates.ts';
+import { checkCredits } from '../../core/wallet/rates.ts';
 import type { Debit } from '../../core/wallet/request.ts';
 import { currentCaller, onBehalfOf } from '../../storage/caller.ts';
 import { heldIn, poolOf, promisedIn } from '../../storage/models/reservation.ts';
@@ -16,7 +16,7 @@ import type { WalletTransactionModel } from '../../storage/models/wallet-transac
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { TogetherByKey } from '../../storage/together.ts';
 import { checkActive, holdWallet } from './hold-wallet.ts';
-import { type Entry, holdingOf, moveAll } from './move-credits.ts';
+import { asItWas, type Entry, holdingOf, moveAll } from './move-credits.ts';
 
 export type Debited = {
   /** With the balances that it had behind this debit. */
@@ -99,13 +99,4 @@ async function promisedOf(transaction: Transaction, wallet: WalletModel, now: Da
 function leaving(entry: Entry, promised: readonly Promised[]): Entry {
   const { movement } = entry;
   return movement.kind === 'spend' ? { ...entry, movement: { ...movement, promised } } : entry;
-}
-
-/** The first answer for ever: a later one does not say what other debits have left since. */
-function asItWas(wallet: WalletModel, { credit_balance_after }: WalletTransactionModel): WalletModel {
-  const balance = moneyOf(credit_balance_after, wallet.conversion_rate).toFixed();
-  return Object.assign(Object.create(Object.getPrototypeOf(wallet)), wallet, {
-    credit_balance: credit_balance_after,
-    balance,
-  });
 }

@@ -8,7 +8,8 @@ import { alreadyExists, FarthingError } from '../../core/error.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { consumedText, type Decided, type Holding, type Movement, move } from '../../core/wallet/movement.ts';
-import type { MovementKey } from '../../core/wallet/movement-key.ts';
+import { isAutomatic, type MovementKey } from '../../core/wallet/movement-key.ts';
+import { moneyOf } from '../../core/wallet/rates.ts';
 import type { ReferenceType, TransactionReason, Wallet } from '../../core/wallet/record.ts';
 import { type LedgerEntry, post } from '../../storage/models/ledger.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
@@ -57,9 +58,10 @@ export async function moveCredits(
 export async function moveAll(
   transaction: Transaction,
   wallet: WalletModel,
-  entries: readonly Entry[],
+  asked: readonly Entry[],
   checkNew?: (wallet: WalletModel) => void,
 ): Promise<{ moved: (Moved | FarthingError)[]; wallet: WalletModel }> {
+  const entries = inTurn(wallet, asked);
   const known = await doneBefore(transaction, wallet, entries);
   const decided = decideAll(await holdingOf(transaction, wallet), entries, { known, wallet, checkNew });
   const fresh = decided.filter((one): one is Fresh => 'record' in one);
@@ -73,7 +75,23 @@ export async function moveAll(
   const [first] = fresh;
   if (!first) return { moved, wallet };
   const after = await WalletModel.fetch(wallet, wallet.id, { database: transaction });
-  return { moved, wallet: await creditsMoved(transaction, after, first.entry.author) };
+  const is_filling = fresh.every(({ entry }) => isAutomatic(entry.idempotency_key));
+  return { moved, wallet: await creditsMoved(transaction, after, fresh.at(-1)!.entry.author, { is_filling }) };
+}
+
+/** They move in this order, behind what has moved in the wallet before: who asked earlier, and was held up, is told behind that. */
+function inTurn(wallet: WalletModel, entries: readonly Entry[]): Entry[] {
+  let last = wallet.updated_at;
+  return entries.map((entry) => {
+    const author = behind(last, entry.author);
+    last = author.now.toISOString();
+    return author === entry.author ? entry : { ...entry, author };
+  });
+}
+
+export function behind<By extends { readonly now: Date }>(updated_at: string, by: By): By {
+  const last_ms = instantOf(updated_at);
+  return by.now.getTime() < last_ms ? { ...by, now: new Date(last_ms + 1) } : by;
 }
 
 type Fresh = { readonly entry: Entry; readonly record: Record<string, unknown>; readonly decided: Decided };
@@ -92,13 +110,19 @@ function decideAll(
   { known, wallet, checkNew }: Deciding,
 ): (Fresh | Repeated | FarthingError)[] {
   let now = holding;
-  const seen = new Set<string>();
+  const seen = new Map<string, string>();
   return entries.map((entry) => {
     const key = entry.idempotency_key;
     const before = known.get(key);
     try {
       checkSame(entry, wallet, before);
-      if (before || seen.has(key)) return { key, known: before };
+      const taken = before?.credit_amount ?? seen.get(key);
+      if (taken !== undefined) {
+        // What moves by itself may come to another amount by now, and is done all the same.
+        if (entry.reference_type === 'REQUEST' && 'credits' in entry.movement)
+          checkAmount(entry.movement.credits, taken);
+        return { key, known: before };
+      }
       checkNew?.(wallet);
       const { movement, author, expiry_date = null, priority = null, ...said } = entry;
       const id = newId('wallet_transaction', author.now.getTime());
@@ -110,7 +134,7 @@ function decideAll(
       };
       const decided = move(now, { ...movement, ...told, ...lot } as Movement);
       now = decided.holding;
-      seen.add(key);
+      seen.set(key, decided.record.credit_amount);
       const isSpent = movement.kind === 'spend' || movement.kind === 'take';
       const metadata = isSpent ? { ...said.metadata, ...consumedText(decided.parts) } : said.metadata;
       const record = { ...said, ...decided.record, ...createdBy(author), id, expiry_date, priority, metadata };
@@ -133,8 +157,10 @@ async function doneBefore(
   return new Map(known.map((one) => [one.idempotency_key, one]));
 }
 
+type Keyed = Pick<Saying, 'transaction_reason'>;
+
 /** A key that means something else by now is a mistake of whoever says it, and of nobody who asks beside them. */
-function checkSame(entry: Entry, wallet: Wallet, before: WalletTransactionModel | undefined): void {
+export function checkSame(entry: Keyed, wallet: Wallet, before: WalletTransactionModel | undefined): void {
   if (!before) return;
   const isSame = before.wallet_id === wallet.id && before.transaction_reason === entry.transaction_reason;
   if (!isSame)
@@ -142,6 +168,21 @@ function checkSame(entry: Entry, wallet: Wallet, before: WalletTransactionModel 
       field: 'idempotency_key',
       transaction_id: before.id,
     });
+}
+
+/** Of what a caller asks for: the first answer is none to another question. */
+export function checkAmount(credits: Decimal, before: string): void {
+  if (credits.eq(before)) return;
+  throw alreadyExists('this idempotency_key was used for another number of credits', {
+    field: 'idempotency_key',
+    credits: new Decimal(before).toFixed(),
+  });
+}
+
+/** The first answer for ever: a later one does not say what others have left since. */
+export function asItWas(wallet: WalletModel, { credit_balance_after: credits }: WalletTransactionModel): WalletModel {
+  const balance = moneyOf(credits, wallet.conversion_rate).toFixed();
+  return Object.assign(Object.create(Object.getPrototypeOf(wallet)), wallet, { credit_balance: credits, balance });
 }
 
 export async function holdingOf(transaction: Transaction, wallet: WalletModel): Promise<Holding> {

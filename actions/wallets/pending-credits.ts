@@ -19,7 +19,7 @@ import type { Database, Transaction } from '../../storage/stores.ts';
 import { creditsMoved } from '../alerts/credit-alerts.ts';
 import { type Change, emit } from '../system-events/emit.ts';
 import { holdWallet } from './hold-wallet.ts';
-import { type Entry, entryOf, holdingOf, ofWallet } from './move-credits.ts';
+import { behind, type Entry, entryOf, holdingOf, ofWallet } from './move-credits.ts';
 
 export async function addPending(
   transaction: Transaction,
@@ -77,7 +77,7 @@ export async function completePurchase(transaction: Transaction, { invoice, by }
       expiry_date: expiry_ms === null ? null : formatMs(expiry_ms),
     };
     const completed = await WalletTransactionModel.change(pending, changes, { by, database: transaction });
-    const author = { user_id: '', ...by };
+    const author = { user_id: '', ...behind(wallet.updated_at, by) };
     await post(transaction, wallet, [entryOf(wallet, completed, { entry: { ...pending, author }, decided })]);
     const record = await WalletTransactionModel.fetch(wallet, pending.id, { database: transaction });
     await emit(transaction, 'wallet.transaction.updated', { record, by });

@@ -10,11 +10,12 @@ import { roundMoney } from '../../core/money.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { type Bonus, bonusOf } from '../../core/wallet/bonus.ts';
-import { type MovementKey, ownKey } from '../../core/wallet/movement-key.ts';
+import { everOwnKeys, type MovementKey, ownKey } from '../../core/wallet/movement-key.ts';
 import { checkCredits, creditsOf } from '../../core/wallet/rates.ts';
 import type { TransactionReason } from '../../core/wallet/record.ts';
 import { expiryOf, TOP_UP_REASONS, type TopUp } from '../../core/wallet/request.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
+import { putInto } from '../../storage/models/ledger.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
@@ -24,7 +25,7 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { createInvoiceWithin } from '../invoices/create-invoice.ts';
 import { finalizeWithin } from '../invoices/finalize-invoice.ts';
 import { checkActive, holdWallet, holdWalletAmongAll } from './hold-wallet.ts';
-import { type Entry, moveAll } from './move-credits.ts';
+import { asItWas, checkAmount, checkSame, type Entry, moveAll } from './move-credits.ts';
 import { addPending } from './pending-credits.ts';
 
 export type ToppedUp = {
@@ -215,17 +216,20 @@ async function draftOf(
   return createInvoiceWithin(transaction, wallet, { request: keyed, author });
 }
 
-/** The first answer, with the credits that the wallet had then. */
-async function doneBefore(
-  transaction: Transaction,
-  wallet: WalletModel,
-  { idempotency_key, transaction_reason }: TopUp,
-): Promise<ToppedUp | null> {
-  if (idempotency_key === null) return null;
-  const [before] = await WalletTransactionModel.in(wallet, transaction).where({ idempotency_key });
+/** The first answer, with the credits that the wallet and the lot had then; of what was paid since, as the payment left it. */
+async function doneBefore(transaction: Transaction, wallet: WalletModel, request: TopUp): Promise<ToppedUp | null> {
+  const { idempotency_key: key, transaction_reason } = request;
+  if (key === null) return null;
+  const [before] = await WalletTransactionModel.in(wallet, transaction).where({ idempotency_key: key });
   if (!before) return null;
-  if (before.wallet_id !== wallet.id || before.transaction_reason !== transaction_reason)
-    throw invalid('idempotency_key', 'was used for another transaction', { transaction_id: before.id });
+  checkSame({ transaction_reason }, wallet, before);
+  checkAmount(amountsOf(wallet, request).credits, before.credit_amount);
+  const [bonus] = await WalletTransactionModel.in(wallet, transaction)
+    .where({ wallet_id: wallet.id })
+    .whereIn('idempotency_key', everOwnKeys('bonus', key));
+  const credits_available = (await putInto(before, transaction)).toFixed();
+  const wallet_transaction = Object.assign(Object.create(Object.getPrototypeOf(before)), before, { credits_available });
   const invoice_id = before.reference_type === 'INVOICE' ? before.reference_id : null;
-  return { wallet, wallet_transaction: before, invoice_id };
+  // What comes on top comes behind it.
+  return { wallet: asItWas(wallet, bonus ?? before), wallet_transaction, invoice_id };
 }

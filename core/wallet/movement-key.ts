@@ -12,6 +12,8 @@ export type MovementKey = string & z.core.$brand<'MovementKey'>;
 const OURS = 'farthing/';
 
 export type KeyKind =
+  /** Of a wallet that fills itself. */
+  | 'auto_topup'
   /** What comes on top of what is bought, with the key of the purchase. */
   | 'bonus'
   /** What a change of a subscription gives back, with the id of its invoice. */
@@ -48,6 +50,12 @@ export function keyOfPart(key: MovementKey, part: string): MovementKey {
 export function everOwnKeys(kind: KeyKind, ...parts: readonly [string, ...string[]]): readonly string[] {
   const key = ownKey(kind, ...parts);
   return [key, key.slice(OURS.length)];
+}
+
+/** Whether a wallet was filled by itself with this key, or it is of the bonus of that. */
+export function isAutomatic(key: string): boolean {
+  const automatic = ownKey('auto_topup', '');
+  return key.startsWith(automatic) || key.startsWith(ownKey('bonus', automatic));
 }
 
 /** A key that a caller states. */

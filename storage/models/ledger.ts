@@ -3,6 +3,7 @@
  * balances of wallets (docs/decisions/0019-ledger.md).
  */
 
+import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Posting } from '../../core/wallet/movement.ts';
 import type { FileCondition } from '../exports/cuts.ts';
@@ -49,6 +50,14 @@ export async function post(transaction: Transaction, scope: Scope, entries: read
     lines.map((line, position) => ({ ...line, transaction_id: id, position, credits: line.credits.toFixed() })),
   );
   await LedgerPostingModel.addAll(scope, postings, { database: transaction });
+}
+
+/** What a credit left in its lot when it came: the rest paid back what was owed. */
+export async function putInto(lot: Scope & { readonly id: string }, database: Database): Promise<Decimal> {
+  const [posted] = await LedgerPostingModel.in(lot, database)
+    .where({ lot_id: lot.id, wallet_transaction_id: lot.id, account: 'lot' })
+    .sum('credits as credits');
+  return new Decimal(posted!.credits ?? 0);
 }
 
 /** A transaction of a wallet, and when its credits moved. */

@@ -36,17 +36,21 @@ export async function askForAlerts(database: Database, rows: readonly Arrival[])
   return asked.length;
 }
 
-/** Of one customer, when the transaction commits. A clock of an environment looks by itself when it is advanced. */
+/**
+ * Of one customer, when the transaction commits. A clock of an environment looks by itself when it is advanced. What a wallet has filled itself with
+ * is looked at for alerts alone (`fills` false), under a key of its own: it would ask for the next look at itself for ever.
+ */
 export async function askForAlertsOf(
   database: Database,
   { tenant_id, environment_id }: Scope,
-  customer_id: string,
+  { customer_id, fills = true }: { readonly customer_id: string; readonly fills?: boolean },
 ): Promise<void> {
+  const key = `${fills ? 'alerts' : 'alerts-alone'}:${customer_id}`;
   await database.raw(
-    `select graphile_worker.add_job(?::text, payload := json_build_object('tenant_id', ?::text, 'environment_id', ?::text, 'customer_id', ?::text),
-              max_attempts := 3, job_key := 'alerts:' || ?::text, job_key_mode := 'preserve_run_at')
+    `select graphile_worker.add_job(?::text, payload := json_build_object('tenant_id', ?::text, 'environment_id', ?::text, 'customer_id', ?::text, 'fills', ?::boolean),
+              max_attempts := 3, job_key := ?::text, job_key_mode := 'preserve_run_at')
       where not exists (select from test_clocks t where t.tenant_id = ? and t.environment_id = ?)`,
-    [ALERT_TASK, tenant_id, environment_id, customer_id, customer_id, tenant_id, environment_id],
+    [ALERT_TASK, tenant_id, environment_id, customer_id, fills, key, tenant_id, environment_id],
   );
 }
 

@@ -225,7 +225,15 @@ describe('reservations', () => {
     const regional = await hold('meters', 'regional', '9', { properties: { model: 'm' } });
     const fault = await refusal(`/reservations/${regional.reservation.id}/commit`);
     expect(fault.details).to.deep.equal({ field: 'properties.region', allowed: ['eu', 'us'] });
-    await commit(regional.reservation.id, { properties: { region: 'eu' } });
+    const done = await commit(regional.reservation.id, { properties: { region: 'eu' } });
+    const other = await refusal(`/reservations/${regional.reservation.id}/commit`, { properties: { region: 'us' } });
+    expect([other.code, other.details.field]).to.deep.equal(['invalid_operation', 'properties.region']);
+    const more = { properties: { region: 'eu', model: 'other' } };
+    expect((await refusal(`/reservations/${regional.reservation.id}/commit`, more)).details.field).to.equal(
+      'properties.model',
+    );
+    expect(await commit(regional.reservation.id, { properties: { region: 'eu' } })).to.deep.equal(done);
+    expect(await commit(regional.reservation.id)).to.deep.equal(done);
     const thousands = await hold('meters', 'thousands', '2.5');
     await commit(thousands.reservation.id);
     await world.settle();

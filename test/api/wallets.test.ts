@@ -61,6 +61,16 @@ describe('/wallets', () => {
     expect(first).to.include({ type: 'credit', credit_amount: '100', transaction_reason: 'FREE_CREDIT_GRANT' });
   });
 
+  it('what begins with nothing has reached its levels', async () => {
+    const alert_settings = { alert_enabled: true, critical: { threshold: '10', condition: 'below' } };
+    const wallet = await walletOf({ alert_settings });
+    expect(wallet.alert_state).to.equal('in_alarm');
+    const { items } = await ok('POST', '/alerts/search', { entity_id: wallet.id });
+    expect(items.map((one: Answer) => [one.alert_type, one.alert_status])).to.deep.equal([
+      ['low_credit_balance', 'in_alarm'],
+    ]);
+  });
+
   it('a price unit says currency and rate', async () => {
     const unit = { name: 'Tokens', code: 'tok', symbol: 'T', base_currency: 'eur', conversion_rate: '0.01' };
     await ok('POST', '/prices/units', unit);
@@ -175,14 +185,55 @@ describe('/wallets', () => {
       credits_available: '2.5',
     });
     expect(first.wallet).to.include({ credit_balance: '2.5', balance: '5' });
-    expect((await ok('POST', `/wallets/${id}/top-up`, body)).wallet_transaction).to.deep.equal(
-      first.wallet_transaction,
-    );
-    expect((await ok('GET', `/wallets/${id}`)).credit_balance).to.equal('2.5');
     await topUp(id, { credits_to_add: '1', amount: '99' });
-    expect((await ok('GET', `/wallets/${id}`)).credit_balance).to.equal('3.5');
-    const other = await refused(400, `/wallets/${id}/top-up`, { ...body, transaction_reason: 'FREE_CREDIT_GRANT' });
-    expect(other.details.field).to.equal('idempotency_key');
+    await ok('POST', `/wallets/${id}/debit`, debitBody('2', 'behind a'));
+    const again = await ok('POST', `/wallets/${id}/top-up`, body);
+    expect(again.wallet_transaction).to.deep.equal(first.wallet_transaction);
+    expect(again.wallet).to.include({ credit_balance: '2.5', balance: '5' });
+    expect((await ok('GET', `/wallets/${id}`)).credit_balance).to.equal('1.5');
+  });
+
+  it('with its bonus, and what it paid back of what was owed, too', async () => {
+    const { id } = await walletOf();
+    await ok('POST', `/wallets/${id}/debit`, { ...debitBody('4', 'owed before b'), allow_negative: true });
+    const body = {
+      credits_to_add: '10',
+      bonus_credits_to_add: '3',
+      transaction_reason: 'PURCHASED_CREDIT_DIRECT',
+      idempotency_key: 'b',
+    };
+    const first = await ok('POST', `/wallets/${id}/top-up`, body);
+    expect(first.wallet).to.include({ credit_balance: '9' });
+    expect(first.wallet_transaction).to.include({ credits_available: '6' });
+    await ok('POST', `/wallets/${id}/debit`, debitBody('8', 'behind b'));
+    const again = await ok('POST', `/wallets/${id}/top-up`, body);
+    expect(again.wallet).to.include({ credit_balance: '9' });
+    expect(again.wallet_transaction).to.deep.equal(first.wallet_transaction);
+  });
+
+  it('409 a key of another wallet, for another reason or number of credits, of top-ups and debits alike', async () => {
+    const { id: other } = await walletOf({ initial_credits_to_load: '50' });
+    const { id } = await walletOf({ initial_credits_to_load: '50' });
+    const body = { credits_to_add: '10', transaction_reason: 'PURCHASED_CREDIT_DIRECT', idempotency_key: 'c' };
+    await ok('POST', `/wallets/${id}/top-up`, body);
+    await ok('POST', `/wallets/${id}/debit`, debitBody('5', 'd'));
+    for (const [path, asked] of [
+      [`/wallets/${other}/top-up`, body],
+      [`/wallets/${id}/top-up`, { ...body, transaction_reason: 'FREE_CREDIT_GRANT' }],
+      [`/wallets/${id}/top-up`, { ...body, credits_to_add: '999' }],
+      [`/wallets/${other}/debit`, debitBody('5', 'd')],
+      [`/wallets/${id}/debit`, debitBody('7', 'd')],
+    ] as const) {
+      const refusal = await refused(409, path, asked);
+      expect([refusal.code, refusal.details.field], JSON.stringify(asked)).to.deep.equal([
+        'already_exists',
+        'idempotency_key',
+      ]);
+    }
+    const at_once = await Promise.all(
+      ['1', '2', '1', '2'].map((n) => send('POST', `/wallets/${id}/debit`, debitBody(n, 'e'))),
+    );
+    expect(at_once.map(({ status }) => status).sort()).to.deep.equal([200, 200, 409, 409]);
   });
 
   it('400 a top-up names the field at fault', async () => {
@@ -335,9 +386,14 @@ describe('/wallets', () => {
     await topUp(id, { credits_to_add: '5', transaction_reason: 'PURCHASED_CREDIT_DIRECT' });
     api.setNow('2026-03-15T14:00:00Z');
     await ok('POST', `/wallets/${id}/debit`, debitBody('4', 'before it'));
+    const levels = { alert_enabled: true, critical: { threshold: '20', condition: 'below' } };
+    const alarmed = await ok('PUT', `/wallets/${id}`, { alert_settings: levels });
+    expect(alarmed.alert_state).to.equal('in_alarm');
     const { original_wallet, new_wallet } = await ok('POST', `/wallets/${id}/modify`, {
       modification_type: 'prepaid_to_postpaid',
     });
+    expect(original_wallet.alert_state).to.equal('ok');
+    expect([new_wallet.alert_state, new_wallet.alert_settings]).to.deep.equal(['in_alarm', alarmed.alert_settings]);
     expect(original_wallet).to.include({ id, wallet_status: 'closed', credit_balance: '0', balance: '0' });
     expect(new_wallet).to.include({
       wallet_type: 'POST_PAID',

@@ -49,7 +49,7 @@ describe('a disk of its own', () => {
     const disk = await mountDisk({ megabytes: 64 });
     const { postgres, clickhouse, close } = await freshDatabase();
     try {
-      measureStores({ postgres, clickhouse, data_dir: disk.path });
+      measureStores({ postgres, clickhouse, data_dir: disk.path, clock: () => new Date() });
       const isFiring = async () => {
         const scrape = { at_seconds: 0, samples: samplesOf(await register.metrics()) };
         return evaluate(ruleNamed('FarthingDiskNearlyFull'), [scrape]).map(({ labels }) => labels.disk);

@@ -40,6 +40,12 @@ const FAULTS: readonly Fault[] = [
     end: ({ postgresWay }) => postgresWay.restore(),
   },
   {
+    alerts: ['FarthingClockSkewed'],
+    what: 'the clock of the process is 30 s ahead',
+    begin: async ({ passTime }) => passTime(30),
+    end: async ({ passTime }) => passTime(-30),
+  },
+  {
     alerts: ['FarthingPipelineBehind'],
     what: 'ClickHouse was away for ten minutes while events came',
     begin: async ({ clickhouseWay, ingest, passTime }) => {

@@ -347,3 +347,40 @@ describe('scenario: credit grants after the service was away', () => {
     expect(await credits(world, 'stuck')).to.have.lengthOf(3);
   });
 });
+
+describe('scenario: credit grants that are to come', () => {
+  let world: World;
+  before(async () => {
+    world = await startWorld({ now: '2026-07-01T00:00:00Z', test_clock: true });
+    for (const [name, amount] of [
+      ['Pro', '100'],
+      ['Basic', '20'],
+    ] as const) {
+      await world.plan(name, [fixed('10', { invoice_cadence: 'ADVANCE', display_name: name })]);
+      await grant(world, name, { ...MONTHLY, credits: amount });
+    }
+  });
+  after(() => world.stop());
+
+  it('one that is to get another plan is to get nothing of its own behind that', async () => {
+    await world.on('2026-07-02', () => world.subscribe('changing', 'Pro'));
+    const id = world.id('subscription changing');
+    const change = (plan: string) =>
+      world.post(`/subscriptions/${id}/change/execute`, {
+        target_plan_id: world.id(`plan ${plan}`),
+        change_at: 'end_of_period',
+        proration_behavior: 'none',
+        billing_period: 'MONTHLY',
+        billing_period_count: 1,
+        billing_cadence: 'RECURRING',
+        billing_cycle: 'anniversary',
+      });
+    expect(await upcoming(world, 'changing')).to.deep.equal(['2026-08-02 100 pending']);
+    await grantOwn(world, 'changing', { ...MONTHLY, start_date: '2026-08-10T00:00:00Z', credits: '7' });
+    await change('Basic');
+    expect(await upcoming(world, 'changing')).to.deep.equal(['2026-08-10 7 pending']);
+    await world.on('2026-08-03');
+    const given = (await credits(world, 'changing')).filter((line) => line >= '2026-08');
+    expect(given).to.deep.equal(['2026-08-02 20']);
+  });
+});

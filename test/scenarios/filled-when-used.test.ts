@@ -144,6 +144,70 @@ describe('a wallet that fills itself', () => {
     expect([await filled, (await world.get(`/wallets/${id}`)).credit_balance]).to.deep.equal([0, '20']);
   });
 
+  it('asks for no look at itself because it has filled itself: the rest comes with the next look', async () => {
+    const { customer_id } = await world.subscribe('deep', 'Calls');
+    const auto_topup = { threshold: '1000000', amount: '1', invoicing: false };
+    const { id } = await world.post('/wallets', { customer_id, currency: 'usd', auto_topup });
+    await postgres().raw(`delete from graphile_worker._private_jobs`);
+    const fill = () => autoTopUp(world.api.services, world.api.scope, { id, now: world.now });
+    expect(await fill()).to.equal(100);
+    expect(await asked()).to.deep.equal([]);
+    // Whoever is told of balances is: what is in it has changed.
+    await world.api.request('PUT', '/settings/wallet_balance_alert_config', {
+      body: { value: { alert_enabled: true, critical: { threshold: '1' } } },
+    });
+    expect(await fill()).to.equal(100);
+    expect((await asked()).filter(({ key }) => key === `alerts:${customer_id}`)).to.deep.equal([]);
+    const { rows } = await postgres().raw(
+      `select job.payload ->> 'fills' as fills from graphile_worker._private_jobs job where job.key = ?`,
+      [`alerts-alone:${customer_id}`],
+    );
+    expect(rows).to.deep.equal([{ fills: 'false' }]);
+    const work = workOf(world.api.services, () => world.now).find(({ name }) => name === ALERT_TASK)!;
+    const job = { attempt: 1, is_last: true, signal: AbortSignal.timeout(60_000) } as never;
+    await work.run({ ...world.api.scope, customer_id, fills: false }, job);
+    expect((await world.get(`/wallets/${id}`)).credit_balance).to.equal('200');
+    await work.run({ ...world.api.scope, customer_id }, job);
+    expect((await world.get(`/wallets/${id}`)).credit_balance).to.equal('300');
+    await world.api.request('PUT', '/settings/wallet_balance_alert_config', {
+      body: { value: { alert_enabled: false } },
+    });
+  });
+
+  it('what a caller calls an automatic one in the metadata of a purchase is none', async () => {
+    const { customer_id } = await world.subscribe('pretends', 'Calls');
+    const auto_topup = { threshold: '5', amount: '20', invoicing: true };
+    const { id } = await world.post('/wallets', { customer_id, currency: 'usd', auto_topup });
+    const metadata = { auto_topup: 'true' };
+    const invoiced = { transaction_reason: 'PURCHASED_CREDIT_INVOICED', metadata };
+    await world.post(`/wallets/${id}/top-up`, { credits_to_add: '3', ...invoiced });
+    const fill = () => autoTopUp(world.api.services, world.api.scope, { id, now: world.now });
+    expect([await fill(), await fill()]).to.deep.equal([1, 0]);
+    const cooled = { ...auto_topup, invoicing: false, cooldown: { value: 1, unit: 'day' } };
+    const { customer_id: other_id } = await world.subscribe('pretends too', 'Calls');
+    const purse = { customer_id: other_id, currency: 'usd', auto_topup: cooled };
+    const { id: other } = await world.post('/wallets', purse);
+    const direct = { transaction_reason: 'PURCHASED_CREDIT_DIRECT', metadata };
+    await world.post(`/wallets/${other}/top-up`, { credits_to_add: '3', ...direct });
+    const fillOther = () => autoTopUp(world.api.services, world.api.scope, { id: other, now: world.now });
+    expect([await fillOther(), await fillOther()]).to.deep.equal([1, 0]);
+  });
+
+  it('what was filled before it had keys of its own is still known', async () => {
+    const { customer_id } = await world.subscribe('older', 'Calls');
+    const auto_topup = { threshold: '5', amount: '20', invoicing: true };
+    const { id } = await world.post('/wallets', { customer_id, currency: 'usd', auto_topup });
+    const fill = () => autoTopUp(world.api.services, world.api.scope, { id, now: world.now });
+    expect(await fill()).to.equal(1);
+    await postgres().raw(
+      `update wallet_transactions set idempotency_key = replace(idempotency_key, 'farthing/auto_topup/', 'farthing/request/') where wallet_id = ?`,
+      [id],
+    );
+    // Its invoice alone would hold the next one off.
+    await postgres().raw(`update invoices set metadata = null where customer_id = ?`, [customer_id]);
+    expect(await fill()).to.equal(0);
+  });
+
   it('is not asked for where nothing fills itself', async () => {
     const body = { auto_topup: { enabled: false, threshold: '20', amount: '50', invoicing: false } };
     expect((await world.api.request('PUT', `/wallets/${wallet.id}`, { body })).status).to.equal(200);

@@ -1,6 +1,8 @@
 /** Of what is granted bit by bit it is told, once for each grant, that nothing is left, and which levels were reached (docs/rules/alerts.md, "Grants of entitlements"). */
 import { expect } from 'chai';
 import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
+import { checkGrants } from '../../actions/alerts/grant-alerts.ts';
+import { holdAlertsOf } from '../../storage/alert-states.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { until } from '../support/until.ts';
@@ -187,6 +189,23 @@ describe('scenario: alerts of grants', () => {
         'threshold_reached in_alarm 0.41',
       ];
       expect((await seen()).slice(before)).to.deep.equal(again);
+    });
+
+    it('a look that waited for another goes by the levels as they are then', async () => {
+      const before = (await seen()).length;
+      const { services, scope } = world.api;
+      let looked: Promise<number> | undefined;
+      await services.postgres.transaction(async (transaction) => {
+        await holdAlertsOf(transaction, `grants ${world.id('subscription levels')}`);
+        looked = checkGrants(services, scope, { customer_id, now: world.now });
+        await until('it waits', async () => {
+          const waiting = `select 1 from pg_stat_activity where wait_event = 'advisory' and datname = current_database()`;
+          return (await services.postgres.raw(waiting)).rows.length > 0;
+        });
+        await change(levels({ critical: '0.9' }));
+      });
+      expect(await looked).to.equal(1);
+      expect((await seen()).slice(before)).to.deep.equal(['threshold_recovered ok 0.41']);
     });
 
     it('of a subscription, what has been reached already is looked at without usage', async () => {

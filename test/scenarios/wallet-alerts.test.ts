@@ -1,6 +1,11 @@
 /** Alerts on balances: of credits with every movement, of what is left in real time when usage lands (docs/rules/alerts.md). */
 import { expect } from 'chai';
 import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
+import { checkWallets } from '../../actions/alerts/wallet-alerts.ts';
+import { debitWallet } from '../../actions/wallets/debit-wallet.ts';
+import { topUpWallet } from '../../actions/wallets/top-up.ts';
+import { debitShape, topUpShape } from '../../core/wallet/request.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
@@ -44,6 +49,7 @@ describe('scenario: alerts on balances', () => {
     wallet = await world.post('/wallets', {
       customer_id,
       currency: 'usd',
+      initial_credits_to_load: '100',
       alert_settings: below({ critical: '10', warning: '50' }),
     });
   });
@@ -84,7 +90,6 @@ describe('scenario: alerts on balances', () => {
   }
 
   it('its credits are compared with every movement, and each change is told once', async () => {
-    await put('100');
     expect(await log()).to.deep.equal([]);
     await take('49.99');
     expect(await log()).to.deep.equal([]);
@@ -187,6 +192,64 @@ describe('scenario: alerts on balances', () => {
       'low_credit_balance in_alarm 108.5',
     ]);
   });
+  it('a look that waited for who changes the levels goes by the new ones', async () => {
+    const { id: customer_id } = await world.post('/customers', { external_id: 'waits' });
+    const alert_settings = below({ critical: '10' });
+    const initial_credits_to_load = '100';
+    const { id } = await world.post('/wallets', {
+      customer_id,
+      currency: 'usd',
+      alert_settings,
+      initial_credits_to_load,
+    });
+    const { services, scope } = world.api;
+    let looked: Promise<number> | undefined;
+    await services.postgres.transaction(async (transaction) => {
+      const wallet = await WalletModel.fetch(scope, id, { database: transaction, lock: true });
+      looked = checkWallets(services, scope, { customer_id, now: world.now });
+      await until('it waits', async () => {
+        const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%wallets%' and datname = current_database()`;
+        return (await services.postgres.raw(waiting)).rows.length > 0;
+      });
+      const by = { user_id: '', now: world.now };
+      await WalletModel.change(wallet, { alert_settings: below({ critical: '200' }) } as never, {
+        by,
+        database: transaction,
+      });
+    });
+    const of_features = await world.post('/alerts/search', { customer_id, alert_type: 'feature_wallet_balance' });
+    expect((await looked)! - of_features.items.length).to.equal(1);
+    const { items } = await world.post('/alerts/search', { customer_id, alert_type: 'low_ongoing_balance' });
+    expect(items.map((one: Answer) => one.alert_status)).to.deep.equal(['in_alarm']);
+  });
+
+  it('who asked before another, and moved behind it, is told behind it', async () => {
+    const { id: customer_id } = await world.post('/customers', { external_id: 'held up' });
+    const alert_settings = below({ critical: '10' });
+    const initial_credits_to_load = '100';
+    const { id } = await world.post('/wallets', {
+      customer_id,
+      currency: 'usd',
+      alert_settings,
+      initial_credits_to_load,
+    });
+    const at = (seconds: number) => ({ user_id: '', now: new Date(world.now.getTime() + seconds * 1000) });
+    const { services, scope } = world.api;
+    const taken = (key: string, credits: string) =>
+      debitShape.parse({ credits, transaction_reason: 'MANUAL_BALANCE_DEBIT', idempotency_key: key });
+    await debitWallet(services, scope, { id, request: taken('first', '95'), author: at(2) });
+    const free = topUpShape.parse({ credits_to_add: '50', transaction_reason: 'FREE_CREDIT_GRANT' });
+    await topUpWallet(services, scope, { id, request: free, author: at(1) });
+    await debitWallet(services, scope, { id, request: taken('last', '51'), author: at(0) });
+    for (const sort of ['created_at', 'id']) {
+      const entries = await world.post('/alerts/search', { customer_id, sort, order: 'asc' });
+      const told = entries.items.map((one: Answer) => `${one.alert_status} ${Number(one.alert_info.value_at_time)}`);
+      expect(told, sort).to.deep.equal(['in_alarm 5', 'ok 55', 'in_alarm 4']);
+    }
+    const { items } = await world.get(`/wallets/${id}/transactions?sort=created_at&order=asc`);
+    expect(items.map((one: Answer) => one.credit_balance_after)).to.deep.equal(['100', '5', '55', '4']);
+  });
+
   for (const name of NAMES)
     it(`${name} has a body that stays`, async () => {
       const [body] = await told(name);

@@ -150,6 +150,65 @@ describe('the ledger', () => {
     }
   });
 
+  it('whose a wallet and its transactions are stays', async () => {
+    const lot = await credited();
+    for (const column of ['tenant_id', 'environment_id']) {
+      const wallet = `update wallets set ${column} = 'elsewhere' where id = ?`;
+      expect(await refusal(wallet, [lot.wallet_id]), wallet).to.contain('whose it is, stays');
+      const transaction = `update wallet_transactions set ${column} = 'elsewhere' where id = ?`;
+      expect(await refusal(transaction, [lot.id]), transaction).to.contain('stays');
+    }
+    const rename = 'update wallet_transactions set id = ? where id = ?';
+    expect(await refusal(rename, ['wtxn_renamed', lot.id])).to.match(/stays|foreign key/);
+  });
+
+  it('refuses a posting to a wallet of another tenant, whatever its account, and one that another wallet tells', async () => {
+    const lot = await credited('10');
+    const other = await credited('10');
+    const foreign = `
+      insert into ledger_transactions (id, tenant_id, environment_id, idempotency_key, reason, reference_type, reference_id, occurred_at)
+      values ('ltxn_theirs', 'tenant_2', 'env_1', 'theirs', 'MANUAL_BALANCE_DEBIT', 'EXTERNAL', 'x', now());
+      ${POSTING} values ('tenant_2', 'env_1', 'ltxn_theirs', 0, '${lot.wallet_id}', '${lot.id}', 'overdraft', null, -7),
+                        ('tenant_2', 'env_1', 'ltxn_theirs', 1, '${lot.wallet_id}', '${lot.id}', 'debited', null, 7)`;
+    expect(await refusal(foreign)).to.contain('of another environment');
+    const told = `${entry('ltxn_told')}${POSTING}
+      values ('tenant_1', 'env_1', 'ltxn_told', 0, '${lot.wallet_id}', '${other.id}', 'overdraft', null, -7),
+             ('tenant_1', 'env_1', 'ltxn_told', 1, '${lot.wallet_id}', '${other.id}', 'debited', null, 7)`;
+    expect(await refusal(told)).to.contain('told by a transaction of another wallet');
+    expect(await walletOf(lot)).to.include({ credit_balance: '10', credits_owed: '0' });
+  });
+
+  it('what is pending is completed with its posting alone', async () => {
+    const lot = await credited('10');
+    const { id: wallet_id, customer_id } = await walletOf(lot);
+    await database.postgres('wallet_transactions').insert({
+      ...OWN,
+      id: 'wtxn_pending',
+      wallet_id,
+      customer_id,
+      type: 'credit',
+      currency: 'usd',
+      amount: '5',
+      credit_amount: '5',
+      credits_available: '0',
+      credit_balance_before: '10',
+      credit_balance_after: '10',
+      transaction_status: 'pending',
+      transaction_reason: 'PURCHASED_CREDIT_INVOICED',
+      reference_type: 'INVOICE',
+      reference_id: 'inv_1',
+      idempotency_key: 'pending',
+    });
+    const complete = `update wallet_transactions set transaction_status = 'completed' where id = 'wtxn_pending'`;
+    expect(await refusal(complete)).to.contain('0 of its 5 credits are posted');
+    const pending = { ...lot, id: 'wtxn_pending' } as WalletTransactionModel;
+    const posted = (id: string, credits: number) => `${complete}; ${entry(id)}${POSTING}
+      values ${row(id, 0, pending, ['lot', credits])}, ${row(id, 1, pending, ['purchased', -credits])}`;
+    expect(await refusal(posted('ltxn_part', 4))).to.contain('4 of its 5 credits are posted');
+    await database.postgres.transaction((transaction) => transaction.raw(posted('ltxn_whole', 5)));
+    expect((await walletOf(lot)).credit_balance).to.equal('15');
+  });
+
   it('what is taken beyond the lots is owed, and paid back by what comes next', async () => {
     const lot = await credited('10');
     const saying = { reference_type: 'EXTERNAL' as const, reference_id: 'x', description: '', metadata: null, author };

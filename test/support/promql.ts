@@ -92,6 +92,8 @@ function called(node: SyntaxNode, context: Context): Value {
   const now = context.scrapes.at(-1)!.at_seconds;
   if (name === 'time') return now;
   if (name === 'increase' || name === 'rate') return growth(given[0]!, context, name);
+  if (name === 'abs')
+    return (valueOf(given[0]!, context) as Element[]).map((one) => ({ ...one, value: Math.abs(one.value) }));
   if (name === 'histogram_quantile') {
     const [quantile, buckets] = given.map((each) => valueOf(each, context));
     return quantiles(quantile as number, buckets as Element[]);
