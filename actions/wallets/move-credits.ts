@@ -6,7 +6,7 @@
 import { Decimal } from '../../core/decimal.ts';
 import { alreadyExists, FarthingError } from '../../core/error.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { consumedText, type Decided, type Holding, type Movement, move } from '../../core/wallet/movement.ts';
 import { isAutomatic, type MovementKey } from '../../core/wallet/movement-key.ts';
 import { moneyOf } from '../../core/wallet/rates.ts';
@@ -79,19 +79,29 @@ export async function moveAll(
   return { moved, wallet: await creditsMoved(transaction, after, fresh.at(-1)!.entry.author, { is_filling }) };
 }
 
+/** So long one movement may wait for another. What is further apart was done by another clock, and is told when it was done. */
+const WAITS_MS_MAX = 60_000;
+
 /** They move in this order, behind what has moved in the wallet before: who asked earlier, and was held up, is told behind that. */
 function inTurn(wallet: WalletModel, entries: readonly Entry[]): Entry[] {
-  let last = wallet.updated_at;
+  let last_ms = Number.NEGATIVE_INFINITY;
   return entries.map((entry) => {
-    const author = behind(last, entry.author);
-    last = author.now.toISOString();
-    return author === entry.author ? entry : { ...entry, author };
+    const author = behind(wallet.updated_at, entry.author);
+    // Those that move together may be of one millisecond: their ids are made in this order, and a busy wallet does not run ahead of the clock.
+    const isEarlier = isBehind(last_ms, author.now);
+    last_ms = isEarlier ? last_ms : author.now.getTime();
+    return isEarlier ? { ...entry, author: { ...author, now: new Date(last_ms) } } : { ...entry, author };
   });
 }
 
 export function behind<By extends { readonly now: Date }>(updated_at: string, by: By): By {
   const last_ms = instantOf(updated_at);
-  return by.now.getTime() < last_ms ? { ...by, now: new Date(last_ms + 1) } : by;
+  return isBehind(last_ms, by.now) ? { ...by, now: new Date(last_ms + 1) } : by;
+}
+
+function isBehind(last_ms: Milliseconds, now: Date): boolean {
+  const ahead_ms = last_ms - now.getTime();
+  return ahead_ms > 0 && ahead_ms <= WAITS_MS_MAX;
 }
 
 type Fresh = { readonly entry: Entry; readonly record: Record<string, unknown>; readonly decided: Decided };

@@ -20,7 +20,8 @@ export class WalletModel extends ScopedModel {
   /** Those whose alerts are on, or off; one without settings of its own goes by those of its environment (docs/rules/alerts.md). */
   static alerting(scope: Scope, { on, by_default }: { on: boolean; by_default: boolean }, database: Database) {
     return WalletModel.in(scope, database).where((either) => {
-      void either.whereRaw(`(alert_settings ->> 'alert_enabled')::boolean = ?`, on);
+      // By the index of what is contained.
+      void either.whereRaw('alert_settings @> ?::jsonb', JSON.stringify({ alert_enabled: on }));
       if (on === by_default) void either.orWhereNull('alert_settings');
     });
   }

@@ -351,7 +351,10 @@ describe('laws of cost analytics', () => {
           year += 1;
           const begin = Date.parse(`${year}-01-01T00:00:00Z`);
           const living: { name: string; one: Drawn; closed: { start: number; end: number }[] }[] = [];
-          for (const one of drawn.toSorted((a, b) => a.start - b.start)) {
+          // One at least that has a minimum, and lacks something of it.
+          const [first, ...others] = drawn as [Drawn, ...Drawn[]];
+          const customers: Drawn[] = [{ ...first, commitment: 'subscription', used: [] }, ...others];
+          for (const one of customers.toSorted((a, b) => a.start - b.start)) {
             await world.on(iso(begin + one.start * DAY));
             const name = `customer ${++names}`;
             await subscribe(name, one);

@@ -257,14 +257,14 @@ export async function startRestless(world: World, memory: UsageMemory) {
         billing_cycle: 'anniversary',
       }),
     quantity: async (deed) => {
-      const { id } = await line(deed, 'FIXED');
-      const quantity_change_params = { line_items: [{ line_item_id: id, quantity: String(deed.n) }] };
+      const found = await line(deed, 'FIXED');
+      const quantity_change_params = { line_items: [{ line_item_id: found?.id, quantity: String(deed.n) }] };
       await modify(deed.who, { type: 'quantity_change', quantity_change_params });
     },
     'the amount of a line': async (deed) =>
-      ask('PUT', `/subscriptions/lineitems/${(await line(deed)).id}`, { amount: String(deed.n) }),
+      ask('PUT', `/subscriptions/lineitems/${(await line(deed))?.id}`, { amount: String(deed.n) }),
     'a line ends': async (deed) =>
-      ask('DELETE', `/subscriptions/lineitems/${(await line(deed)).id}`, {
+      ask('DELETE', `/subscriptions/lineitems/${(await line(deed))?.id}`, {
         effective_from: iso(start() + deed.day * HOUR_MS),
       }),
     'a commitment': ({ n }) =>
