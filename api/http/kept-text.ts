@@ -9,37 +9,41 @@ import { completeKeys, instantText } from '../../core/json/complete-keys.ts';
 export type KeptRead = {
   /** While these are the same, it says the same. The text is kept with the first, and ends with it. */
   readonly of: readonly [kept: object, ...others: unknown[]];
-  /** Without the fields of the moment. */
+  /** Without the fields of the moment; where there are such, an object of its own. */
   show(): object;
   /** Fields of the answer itself that are instants: RFC 3339. */
   readonly moment?: Readonly<Record<string, string>>;
 };
 
 type Text = {
-  readonly shape: z.core.$ZodType;
-  readonly of: readonly unknown[];
   /** One more than there are fields of the moment; between them these, in the order of the shape. */
   readonly pieces: readonly string[];
   readonly names: readonly string[];
 };
 
+/** What was said last, and its text once it was asked for again. */
+type Said = { readonly shape: z.core.$ZodType; readonly of: readonly unknown[]; text?: Text };
+
 /** On what is kept itself: a map of hundreds of thousands would be made anew as a whole each time that its places are used up. */
 const TEXT = Symbol('text');
-type WithText = { [TEXT]?: Text };
+type WithText = { [TEXT]?: Said };
 
 export function keptText(shape: z.core.$ZodType, read: KeptRead): string {
   const holder = read.of[0] as WithText;
   const known = holder[TEXT];
-  const text = known !== undefined && known.shape === shape && isOf(known, read) ? known : made(shape, read);
-  holder[TEXT] = text;
-  const { pieces, names } = text;
+  if (known === undefined || known.shape !== shape || !isOf(known, read)) {
+    // Usage moves about as often as it is asked for: what is asked for once is not worth its pieces.
+    holder[TEXT] = { shape, of: read.of };
+    return JSON.stringify(completeKeys(shape, Object.assign(read.show(), read.moment)));
+  }
+  const { pieces, names } = (known.text ??= made(shape, read));
   let said = pieces[0]!;
   for (let at = 0; at < names.length; at++)
     said += JSON.stringify(instantText(read.moment![names[at]!]!)) + pieces[at + 1]!;
   return said;
 }
 
-function isOf({ of }: Text, read: KeptRead): boolean {
+function isOf({ of }: Said, read: KeptRead): boolean {
   for (let at = 0; at < of.length; at++) if (of[at] !== read.of[at]) return false;
   return true;
 }
@@ -52,5 +56,5 @@ function made(shape: z.core.$ZodType, read: KeptRead): Text {
   const body = JSON.stringify(completeKeys(shape, Object.assign(read.show(), marks)));
   const parts = body.split(/"\\u0000(\w+)\\u0000"/);
   const names = parts.filter((_, index) => index % 2 === 1);
-  return { shape, of: read.of, pieces: parts.filter((_, index) => index % 2 === 0), names };
+  return { pieces: parts.filter((_, index) => index % 2 === 0), names };
 }

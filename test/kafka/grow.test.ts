@@ -64,6 +64,16 @@ describe('growing a topic', function () {
     );
   const stopWorkers = async () => {
     for (const worker of cluster.processes('pipeline')) await worker.kill('SIGTERM');
+    // One that ended while its group was being arranged anew is a member of it until its session is over.
+    await until('nobody reads', async () => (await readers()) === 0);
+  };
+  const readers = async () => {
+    const admin = kafkaClient({ brokers: kafka.brokers.split(',') }).admin();
+    await admin.connect();
+    const { groups: known } = await admin.listGroups();
+    const { groups } = await admin.describeGroups(known.map(({ groupId }) => groupId));
+    await admin.disconnect();
+    return groups.reduce((sum, { members }) => sum + members.length, 0);
   };
   const startWorker = () => cluster.restart(cluster.process('pipeline', 0));
   const grow = (to: number | string) => cluster.run('commands/partitions.ts', '--to', String(to));
