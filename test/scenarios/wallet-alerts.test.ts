@@ -192,16 +192,15 @@ describe('scenario: alerts on balances', () => {
       'low_credit_balance in_alarm 108.5',
     ]);
   });
-  it('a look that waited for who changes the levels goes by the new ones', async () => {
-    const { id: customer_id } = await world.post('/customers', { external_id: 'waits' });
+  /** With 100 credits, and an alert below 10. */
+  async function walletOf(external_id: string): Promise<Answer> {
+    const { id: customer_id } = await world.post('/customers', { external_id });
     const alert_settings = below({ critical: '10' });
-    const initial_credits_to_load = '100';
-    const { id } = await world.post('/wallets', {
-      customer_id,
-      currency: 'usd',
-      alert_settings,
-      initial_credits_to_load,
-    });
+    return world.post('/wallets', { customer_id, currency: 'usd', alert_settings, initial_credits_to_load: '100' });
+  }
+
+  it('a look that waited for who changes the levels goes by the new ones', async () => {
+    const { id, customer_id } = await walletOf('waits');
     const { services, scope } = world.api;
     let looked: Promise<number> | undefined;
     await services.postgres.transaction(async (transaction) => {
@@ -223,20 +222,13 @@ describe('scenario: alerts on balances', () => {
     expect(items.map((one: Answer) => one.alert_status)).to.deep.equal(['in_alarm']);
   });
 
+  const at = (seconds: number) => ({ user_id: '', now: new Date(world.now.getTime() + seconds * 1000) });
+  const taken = (key: string, credits: string) =>
+    debitShape.parse({ credits, transaction_reason: 'MANUAL_BALANCE_DEBIT', idempotency_key: key });
+
   it('who asked before another, and moved behind it, is told behind it', async () => {
-    const { id: customer_id } = await world.post('/customers', { external_id: 'held up' });
-    const alert_settings = below({ critical: '10' });
-    const initial_credits_to_load = '100';
-    const { id } = await world.post('/wallets', {
-      customer_id,
-      currency: 'usd',
-      alert_settings,
-      initial_credits_to_load,
-    });
-    const at = (seconds: number) => ({ user_id: '', now: new Date(world.now.getTime() + seconds * 1000) });
+    const { id, customer_id } = await walletOf('held up');
     const { services, scope } = world.api;
-    const taken = (key: string, credits: string) =>
-      debitShape.parse({ credits, transaction_reason: 'MANUAL_BALANCE_DEBIT', idempotency_key: key });
     await debitWallet(services, scope, { id, request: taken('first', '95'), author: at(2) });
     const free = topUpShape.parse({ credits_to_add: '50', transaction_reason: 'FREE_CREDIT_GRANT' });
     await topUpWallet(services, scope, { id, request: free, author: at(1) });
@@ -248,6 +240,24 @@ describe('scenario: alerts on balances', () => {
     }
     const { items } = await world.get(`/wallets/${id}/transactions?sort=created_at&order=asc`);
     expect(items.map((one: Answer) => one.credit_balance_after)).to.deep.equal(['100', '5', '55', '4']);
+  });
+
+  it('however many are held up, none is told later than behind what they waited for; what another clock did is told when it was done', async () => {
+    const { id } = await walletOf('held up together');
+    const { services, scope } = world.api;
+    const debit = (key: string, seconds: number) =>
+      debitWallet(services, scope, { id, request: taken(key, '1'), author: at(seconds) });
+    await debit('ahead', 2);
+    await Promise.all(Array.from({ length: 30 }, (_, n) => debit(`behind ${n}`, n % 2)));
+    const after = world.now.getTime() + 2000;
+    const rows = await services.postgres('wallet_transactions').where({ wallet_id: id, type: 'debit' });
+    const instants = rows.map(({ created_at }) => new Date(created_at).getTime());
+    expect(Math.min(...instants)).to.equal(after);
+    // One millisecond for each time that the wallet was held, whatever was debited then.
+    expect(Math.max(...instants)).to.be.within(after + 1, after + 15);
+    await debit('another clock', -3600);
+    const last = await services.postgres('wallet_transactions').where({ idempotency_key: 'another clock' }).first();
+    expect(new Date(last.created_at)).to.deep.equal(at(-3600).now);
   });
 
   for (const name of NAMES)
