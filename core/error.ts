@@ -88,6 +88,12 @@ function beginningOf(text: string, length: number): string {
   return text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
 }
 
+/** A path that is served, but not with this method: 405. */
+export function otherMethod({ method, path }: { method: string; path: string }): FarthingError {
+  const why = `${method} ${path} does not exist, the path does with another method`;
+  return new FarthingError('invalid_operation', why, { http_status_code: 405 });
+}
+
 /** A field of the request is wrong: 400, and the message names the field. */
 export function invalid(field: string, why: string, details: ErrorDetails = {}): FarthingError {
   return new FarthingError('validation_error', `${field}: ${why}`, { details: { field, ...details } });

@@ -7,7 +7,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { AddressInfo } from 'node:net';
 import { collectDefaultMetrics, Registry, register } from 'prom-client';
 import type { Config } from '../config.ts';
-import { errorRecord, FarthingError, invalid } from '../core/error.ts';
+import { errorRecord, FarthingError, invalid, otherMethod } from '../core/error.ts';
 import './build-info.ts';
 import type { Stores } from '../storage/stores.ts';
 import { makeHttpServer } from './http-server.ts';
@@ -132,10 +132,9 @@ function pathOf({ pathname, search }: URL): string {
   return `${pathname}${search}`;
 }
 
-function refuseMethod({ method }: IncomingMessage, response: ServerResponse, path: string): void {
+function refuseMethod({ method = '' }: IncomingMessage, response: ServerResponse, path: string): void {
   response.setHeader('allow', [...READING].join(', '));
-  const why = `${method} ${path} does not exist, the path does with another method`;
-  refuse(response, new FarthingError('invalid_operation', why, { http_status_code: 405 }));
+  refuse(response, otherMethod({ method, path }));
 }
 
 async function sendReadiness(stores: Stores, response: ServerResponse): Promise<void> {

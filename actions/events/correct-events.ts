@@ -21,7 +21,6 @@ import {
   writeCorrections,
 } from '../../storage/events/corrections.ts';
 import type { WriteAttempt } from '../../storage/events/write-fence.ts';
-import { askForAlerts } from '../../storage/progress/alert-arrivals.ts';
 import {
   type Correction,
   correctedSince,
@@ -31,7 +30,7 @@ import {
 import { type Arrival, tellLateUsage } from '../../storage/progress/late-usage.ts';
 import { metersOfEvents } from '../../storage/progress/meter-versions.ts';
 import { type HeldPartition } from '../../storage/progress/slice-state.ts';
-import { askForThresholds } from '../../storage/progress/threshold-arrivals.ts';
+import { askForLooks } from '../../storage/progress/usage-looks.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { countedNow } from '../../storage/usage/recount.ts';
 import { type RebuildTarget, rebuildBuckets } from '../usage/rebuild-buckets.ts';
@@ -54,8 +53,7 @@ export async function correctEvents(stores: Stores, met: CorrectionsMet): Promis
     const arrivals = effects.flatMap(arrivalsOf);
     await tellLateUsage(transaction, arrivals, met.received_at_us);
     // What is spent, and what is left, has moved as by usage that lands.
-    await askForThresholds(transaction, arrivals);
-    await askForAlerts(transaction, arrivals);
+    await askForLooks(transaction, arrivals);
     await met.end(transaction);
   };
   const rows = effects.flatMap(({ row }) => row ?? []);

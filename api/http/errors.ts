@@ -5,7 +5,7 @@
  */
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
-import { ERROR_CODES, errorRecord, FarthingError, unavailable } from '../../core/error.ts';
+import { ERROR_CODES, errorRecord, FarthingError, otherMethod, unavailable } from '../../core/error.ts';
 import { fromZod } from '../../core/shaped.ts';
 import { failureOf, postgresCode } from '../../storage/failure.ts';
 
@@ -43,12 +43,10 @@ export function refuseMethod(request: Request, response: Response, methods: read
 }
 
 /** The answer says which there are. */
-export function wrongMethod({ method, path }: Request, response: Response, methods: readonly string[]): FarthingError {
+export function wrongMethod(request: Request, response: Response, methods: readonly string[]): FarthingError {
   const allowed = methods.includes('GET') ? [...methods, 'HEAD'] : [...methods];
   response.set('Allow', [...new Set([...allowed, 'OPTIONS'])].sort().join(', '));
-  return new FarthingError('invalid_operation', `${method} ${path} does not exist, the path does with another method`, {
-    http_status_code: 405,
-  });
+  return otherMethod(request);
 }
 
 /** Behind the GET of a path that has no other method. */

@@ -26,14 +26,13 @@ import { isAway } from '../../storage/failure.ts';
 import { installationId } from '../../storage/installation.ts';
 import { PartitionStopped, recordCrc } from '../../storage/log/continuity.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
-import { askForAlerts } from '../../storage/progress/alert-arrivals.ts';
 import { partitionWriter } from '../../storage/progress/attempts.ts';
 import { arrivalsOf, tellLateUsage } from '../../storage/progress/late-usage.ts';
 import { type PoisonPlace, poisonFrom } from '../../storage/progress/poison.ts';
 import { type SliceState } from '../../storage/progress/slice-state.ts';
 import { enterBuckets, finishSlice, planSlice, takePartition } from '../../storage/progress/slices.ts';
-import { askForThresholds } from '../../storage/progress/threshold-arrivals.ts';
 import { areSlicesWanted, toldText } from '../../storage/progress/told-slices.ts';
+import { askForLooks } from '../../storage/progress/usage-looks.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
 import { passControl } from '../control/control.ts';
@@ -191,14 +190,13 @@ export class Partition {
     await tellLateUsage(postgres, arrivalsOf(slice.buckets), progress.watermark_us);
     await inSpan('slice.commit', {}, () => finishSlice(postgres, this.#state, progress));
     this.#finished(slice);
-    await this.#tellThresholds(slice);
+    await this.#askForLooks(slice);
   }
 
   /** The slice has its effect already: what a store that is away does not hear is found by the look of every few minutes. */
-  async #tellThresholds({ buckets }: PreparedSlice): Promise<void> {
+  async #askForLooks({ buckets }: PreparedSlice): Promise<void> {
     try {
-      await askForThresholds(this.#stores.postgres, buckets);
-      await askForAlerts(this.#stores.postgres, buckets);
+      await askForLooks(this.#stores.postgres, buckets);
     } catch (error) {
       if (!isAway(error)) throw error;
     }

@@ -20,12 +20,12 @@ import { topUpWallet } from '../../actions/wallets/top-up.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
 import { withReceipt } from '../../core/invoice/payment-status.ts';
-import { createInvoiceShape } from '../../core/invoice/record.ts';
 import { checkShape } from '../../core/reservation/request.ts';
 import { debitShape, topUpShape } from '../../core/wallet/request.ts';
 import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
+import { finalInvoice } from '../support/final-invoice.ts';
 import { operationsAsked } from '../support/samples.ts';
 
 // Answers of every shape.
@@ -170,15 +170,7 @@ describe('chaos: credits', function () {
     };
     const invoiceAndVoid = async (wallet: Answer, key: string) => {
       const amount = String(1 + random(9));
-      const request = createInvoiceShape.parse({
-        customer_id: wallet.customer_id,
-        currency: 'usd',
-        amount_due: amount,
-        total: amount,
-        subtotal: amount,
-        invoice_status: 'FINALIZED',
-        idempotency_key: key,
-      });
+      const request = finalInvoice({ customer_id: wallet.customer_id, amount, idempotency_key: key });
       const made = await surely((stores) => createInvoice(stores, scope, request, author));
       const [row] = await api.services.postgres('invoices').where({ ...scope, idempotency_key: key });
       if (made instanceof FarthingError && !row) throw made;

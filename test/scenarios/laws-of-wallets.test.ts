@@ -13,12 +13,12 @@ import { debitWallet } from '../../actions/wallets/debit-wallet.ts';
 import { expireCredits } from '../../actions/wallets/expire-credits.ts';
 import { topUpWallet } from '../../actions/wallets/top-up.ts';
 import { FarthingError } from '../../core/error.ts';
-import { createInvoiceShape } from '../../core/invoice/record.ts';
 import { debitShape, topUpShape } from '../../core/wallet/request.ts';
 import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { type Cut, cutTo } from '../support/cut.ts';
+import { finalInvoice } from '../support/final-invoice.ts';
 import { samples } from '../support/samples.ts';
 
 // Answers of every shape.
@@ -245,16 +245,7 @@ const debit: fc.Arbitrary<Command> = fc
 
 const invoice: fc.Arbitrary<Command> = fc.tuple(credits, breaking).map(([n, at]) =>
   command(`an invoice of ${n}`, at, async (ledger, real, key) => {
-    const amount = String(n);
-    const request = createInvoiceShape.parse({
-      customer_id: real.wallet.customer_id,
-      currency: 'usd',
-      amount_due: amount,
-      total: amount,
-      subtotal: amount,
-      invoice_status: 'FINALIZED',
-      idempotency_key: key,
-    });
+    const request = finalInvoice({ customer_id: real.wallet.customer_id, amount: String(n), idempotency_key: key });
     const made = await surely(real, at, (stores) => createInvoice(stores, real.api.scope, request, real.author));
     const row = await real.api.services.postgres('invoices').where({ idempotency_key: key }).first();
     if (made instanceof FarthingError && !row) throw made;

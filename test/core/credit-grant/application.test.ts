@@ -51,6 +51,23 @@ const GRANT: CreditGrant = {
   updated_by: '',
 };
 
+const JANUARY = Date.UTC(2026, 0, 1);
+/** Its periods are months from the first of January on. */
+const SUBSCRIPTION: Given['subscription'] = {
+  id: 'subs_1',
+  plan_id: 'plan_1',
+  start_date: formatMs(JANUARY),
+  end_date: null,
+  trial_start: null,
+  trial_end: null,
+  current_period_start: formatMs(JANUARY),
+  current_period_end: '2026-02-01T00:00:00Z',
+  billing_anchor: formatMs(JANUARY),
+  billing_period: 'MONTHLY',
+  billing_period_count: 1,
+  timezone: 'UTC',
+};
+
 const given: fc.Arbitrary<{ given: Given; from: number }> = fc
   .record({
     start: instant,
@@ -69,17 +86,11 @@ const given: fc.Arbitrary<{ given: Given; from: number }> = fc
     const end_date = days === null ? null : formatMs(start + days * 24 * HOUR);
     const grant = { ...GRANT, ...terms, start_date, end_date, credit_grant_anchor: formatMs(anchor) };
     const subscription = {
-      id: 'subs_1',
-      plan_id: 'plan_1',
+      ...SUBSCRIPTION,
       start_date,
-      end_date: null,
-      trial_start: null,
-      trial_end: null,
       current_period_start: start_date,
       current_period_end: formatMs(start + 20 * 24 * HOUR),
       billing_anchor: formatMs(start + 20 * 24 * HOUR),
-      billing_period: 'MONTHLY' as const,
-      billing_period_count: 1,
       timezone,
     };
     const association = quantity === null ? null : { id: 'addon_assoc_1', quantity, start_date };
@@ -127,25 +138,9 @@ describe('core/credit-grant: applications', () => {
     );
   });
 
-  const JANUARY = Date.UTC(2026, 0, 1);
   /** Monthly from the first of January on, to a subscription whose periods are months, too. */
   const monthly = (grant: Partial<CreditGrant>, subscription: Partial<Given['subscription']> = {}): Given => {
-    const start_date = formatMs(JANUARY);
-    const cycles = {
-      id: 'subs_1',
-      plan_id: 'plan_1',
-      start_date,
-      end_date: null,
-      trial_start: null,
-      trial_end: null,
-      current_period_start: start_date,
-      current_period_end: '2026-02-01T00:00:00Z',
-      billing_anchor: start_date,
-      billing_period: 'MONTHLY' as const,
-      billing_period_count: 1,
-      timezone: 'UTC',
-    };
-    return { grant: { ...GRANT, ...grant }, subscription: { ...cycles, ...subscription }, association: null };
+    return { grant: { ...GRANT, ...grant }, subscription: { ...SUBSCRIPTION, ...subscription }, association: null };
   };
 
   for (const [end_date, months] of [
