@@ -45,7 +45,14 @@ class Model {
     this.all.push({ quantity, expires: this.now + terms.ttl, charge: terms.charge, state: 'held' });
     return true;
   }
+  /** Whoever ends one that is charged when its time is over finds it charged. */
+  charge(one: Held): void {
+    if (one.state !== 'held' || !one.charge || one.expires > this.now) return;
+    one.state = one.quantity;
+    this.used += one.quantity;
+  }
   commit(one: Held, quantity: number): boolean {
+    this.charge(one);
     if (typeof one.state === 'number') return one.state === quantity;
     if (one.state === 'released') return false;
     const more = quantity - (one.state === 'held' ? one.quantity : 0);
@@ -55,12 +62,13 @@ class Model {
     return true;
   }
   release(one: Held): boolean {
+    this.charge(one);
     if (typeof one.state === 'number') return false;
     if (one.state === 'held') one.state = 'released';
     return true;
   }
   sweep(): void {
-    for (const one of this.all) if (one.state === 'held' && one.expires <= this.now) this.commit(one, one.quantity);
+    for (const one of this.all) this.charge(one);
   }
 }
 
