@@ -7,18 +7,18 @@ import { invalid } from '../core/error.ts';
 import { NEEDED_FOR, readinessOf } from '../process/readiness.ts';
 import { ALIVE } from '../process/version.ts';
 import { getOnly, refuseMethod } from './http/errors.ts';
-import { noParameter } from './http/ignored-keys.ts';
+import { refuseParameters } from './http/ignored-keys.ts';
 import type { Services } from './services.ts';
 
 export function healthRoutes(services: Services): Router {
   const router = Router();
   router.all('/health', (request, response) => {
     if (!['GET', 'HEAD', 'POST'].includes(request.method)) refuseMethod(request, response, ['GET', 'POST']);
+    refuseParameters(request.query);
     response.json(ALIVE);
   });
   router.get('/ready', async ({ query }, response) => {
-    const unknown = Object.keys(query).find((name) => name !== 'for');
-    if (unknown !== undefined) throw invalid(unknown, noParameter(unknown, ['for']));
+    refuseParameters(query, ['for']);
     const work = query.for ?? 'accepting';
     if (work !== 'accepting' && work !== 'queries') throw invalid('for', 'must be accepting or queries');
     const { is_ready, answer } = await readinessOf(services, NEEDED_FOR[work]);

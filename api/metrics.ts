@@ -4,8 +4,8 @@
  */
 import { type RequestHandler, Router } from 'express';
 import { collectDefaultMetrics, Histogram, Registry, register } from 'prom-client';
-
 import { getOnly } from './http/errors.ts';
+import { refuseParameters } from './http/ignored-keys.ts';
 
 export type HttpMetrics = {
   readonly measure: RequestHandler;
@@ -25,7 +25,8 @@ export function httpMetrics(): HttpMetrics {
     registers: [registry],
   });
   const router = Router();
-  router.get('/metrics', async (_request, response) => {
+  router.get('/metrics', async ({ query }, response) => {
+    refuseParameters(query);
     const both = Registry.merge([registry, register]);
     response.type(both.contentType).send(await both.metrics());
   });

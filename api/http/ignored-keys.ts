@@ -45,6 +45,12 @@ export function noParameter(name: string, names: readonly string[]): string {
   return `is no query parameter of this operation${didYouMean(name, names)}`;
 }
 
+/** The same where there is no route: outside /v1. */
+export function refuseParameters(query: object, names: readonly string[] = []): void {
+  const unknown = Object.keys(query).find((name) => !names.includes(name));
+  if (unknown !== undefined) throw invalid(unknown, noParameter(unknown, names));
+}
+
 /** Names in the answer what was sent and has no effect, behind what is named already. */
 export function tellIgnored(names: readonly string[], { response }: Pick<Context, 'response'>): void {
   if (names.length === 0) return;

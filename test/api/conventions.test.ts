@@ -546,6 +546,18 @@ describe('health', () => {
     expect((await get('/health', 'PUT')).status).to.equal(405);
   });
 
+  it('refuse a query parameter that they do not have, by its name', async () => {
+    for (const [path, name] of [
+      ['/health?verbose=1', 'verbose'],
+      ['/metrics?name[]=http_requests', 'name'],
+      ['/ready?fro=queries', 'fro'],
+    ] as const) {
+      const { status, body } = await get(path);
+      expect([status, body.code, body.details], path).to.deep.equal([400, 'validation_error', { field: name }]);
+      expect(body.message, path).to.match(new RegExp(`^${name}: is no query parameter of this operation`));
+    }
+  });
+
   it('/ready tells which part is away', async () => {
     const ready = await get('/ready');
     expect([ready.status, ready.body]).to.deep.equal([
