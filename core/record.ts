@@ -94,6 +94,12 @@ export function orNull<Shape extends z.ZodType>(shape: Shape) {
   return z.preprocess((input) => (input === '' ? null : input), shape.nullable()).default(null as never);
 }
 
+/** The same of what may be anything: null is, too, and no second branch of a description. */
+export const anythingOrNull = z
+  .unknown()
+  .optional()
+  .transform((input) => (input === undefined || input === '' ? null : input));
+
 /** The same fields, each of which may be missing or null. */
 export function allOrNull<Shapes extends Record<string, z.ZodType>>(shapes: Shapes) {
   const entries = Object.entries(shapes).map(([field, shape]) => [field, orNull(shape)]);

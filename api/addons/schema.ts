@@ -32,7 +32,7 @@ export const AddonFilter = listShape({
   addon_ids: anyOf('add-ons'),
   lookup_keys: anyOf('lookup keys'),
   addon_type: type.optional().meta({ description: 'Add-ons of this type.' }),
-}).meta({ id: 'AddonFilter', example: { lookup_keys: ['more_calls'], expand: 'prices,entitlements.features' } });
+}).meta({ id: 'AddonFilter', example: { lookup_keys: ['more_calls'], expand: ['prices', 'entitlements.features'] } });
 export type AddonFilter = z.output<typeof AddonFilter>;
 
 export const addonGrammar: ListGrammar = {

@@ -60,7 +60,7 @@ export const AlertLogFilter = listShape({
   alert_type: anyCase(ALERT_TYPES).optional().meta({ description: 'What was compared.' }),
   alert_status: anyCase(ALERT_STATES).optional().meta({ description: 'The state that it has got.' }),
   customer_id: z.string().optional().meta({ description: 'Whose it is.' }),
-}).meta({ id: 'AlertLogFilter', example: { alert_type: 'low_credit_balance', expand: 'customer,wallet' } });
+}).meta({ id: 'AlertLogFilter', example: { alert_type: 'low_credit_balance', expand: ['customer', 'wallet'] } });
 export type AlertLogFilter = z.output<typeof AlertLogFilter>;
 
 export const alertLogGrammar: ListGrammar = {

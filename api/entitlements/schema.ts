@@ -146,7 +146,7 @@ export const EntitlementFilter = listShape({
   is_enabled: flag.optional().meta({ description: 'Only what is granted, or only what is not.' }),
   plan_ids: anyOf('plans, which grant it'),
   has_grant_config: flag.optional().meta({ description: 'Only what is granted bit by bit, or only what is not.' }),
-}).meta({ id: 'EntitlementFilter', example: { plan_ids: ['plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X'], expand: 'features' } });
+}).meta({ id: 'EntitlementFilter', example: { plan_ids: ['plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X'], expand: ['features'] } });
 export type EntitlementFilter = z.output<typeof EntitlementFilter>;
 
 export const entitlementGrammar: ListGrammar = {

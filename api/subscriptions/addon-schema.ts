@@ -11,7 +11,7 @@ import { SubscriptionAnswer } from './answer.ts';
 export const AttachAddon = attachAddonShape
   .extend({
     subscription_id: z.string().min(1).meta({ description: 'An active subscription, one in its trial, or a draft.' }),
-    checkout: z.unknown().nullish().meta({ description: 'Not there yet: refused when it says something.' }),
+    checkout: z.unknown().optional().meta({ description: 'Not there yet: refused when it says something.' }),
   })
   .meta({
     id: 'AddAddonRequest',

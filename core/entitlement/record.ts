@@ -20,9 +20,9 @@ export type UsageResetPeriod = (typeof USAGE_RESET_PERIODS)[number];
 
 /** So few that sums of thousands of them, and their multiples, are exact as JSON numbers. */
 const LIMIT_DIGITS_MAX = 12;
-const usageLimit = decimalText.refine(isLimit, {
-  error: `must be a whole number from 0 on, of at most ${LIMIT_DIGITS_MAX} digits`,
-});
+const usageLimit = decimalText
+  .refine(isLimit, { error: `must be a whole number from 0 on, of at most ${LIMIT_DIGITS_MAX} digits` })
+  .meta({ override: { type: ['number', 'string'], example: 1000 } });
 
 export const entitlementShape = z.object({
   id: z.string(),

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { PAYMENT_STATUSES } from '../invoice/record.ts';
 import {
   anyCase,
+  anythingOrNull,
   baseFields,
   decimalText,
   keyBeside,
@@ -146,7 +147,7 @@ export const createPaymentShape = z.object({
   save_card_and_make_default: orDefault(z.boolean(), false).meta({
     description: 'Keeps what has paid as the default way of the customer.',
   }),
-  gateway_options: orNull(z.unknown()).meta({ description: 'Not there yet: refused when it says something.' }),
+  gateway_options: anythingOrNull.meta({ description: 'Not there yet: refused when it says something.' }),
 });
 export type CreatePayment = z.output<typeof createPaymentShape>;
 

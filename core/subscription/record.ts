@@ -17,6 +17,7 @@ import { ownCreditGrantFields } from '../credit-grant/record.ts';
 import { overrideEntitlementShape } from '../entitlement/override.ts';
 import {
   anyCase,
+  anythingOrNull,
   baseFields,
   decimalText,
   freeMap,
@@ -217,7 +218,7 @@ export const attachAddonShape = z.object({
 });
 export type AttachAddon = z.output<typeof attachAddonShape>;
 
-const anything = orNull(z.unknown()).meta(NOT_YET);
+const anything = anythingOrNull.meta(NOT_YET);
 
 const termsShape = z.object({
   customer_id: orNull(z.string()).meta({

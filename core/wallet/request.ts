@@ -5,6 +5,7 @@ import { invalid } from '../error.ts';
 import { alertSettings, checkAlertSettings } from '../feature/record.ts';
 import {
   anyCase,
+  anythingOrNull,
   decimalText,
   int32,
   keyText,
@@ -101,7 +102,7 @@ export const topUpShape = z.object({
   }),
   bonus_credits_expiry_date_utc: orNull(timestampText).meta({ description: 'When those expire.' }),
   force_sync_invoice: orNull(z.boolean()).meta({ description: 'Not there yet: refused when it is true.' }),
-  checkout: orNull(z.unknown()).meta({ description: 'Not there yet: refused when it says something.' }),
+  checkout: anythingOrNull.meta({ description: 'Not there yet: refused when it says something.' }),
 });
 export type TopUp = z.output<typeof topUpShape>;
 
