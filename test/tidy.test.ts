@@ -69,6 +69,7 @@ const LINE_RULES: LineRule[] = [
       'config.ts': 'the reader',
       'run.mjs': 'runs before anything is installed',
       'demo.ts': 'a client of its own: where the running service is, and its key',
+      'api/http/code-samples.ts': 'shows the text of a program that is not ours',
       'bench/processes.ts': 'hands its environment to a child process',
       'bench/serve.ts': 'is that child process',
       'test/examples/examples.test.ts': 'another file of examples can be named',

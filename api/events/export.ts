@@ -29,6 +29,7 @@ export const exportRoutes: Route[] = [
     access: 'event:read',
     query: ExportQuery,
     success: 200,
+    file_type: 'text/csv',
     async handle({ query }, context) {
       const range = exportRange(query);
       const { timezone, split, amounts = false } = query;

@@ -60,8 +60,25 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-// Without validatorUrl the page would send the document's address to another host.
-const START = `SwaggerUIBundle({
+/**
+ * Without validatorUrl the page would send the document's address to another host. It does not show `x-codeSamples` by itself: they stand
+ * before the answers of their operation.
+ */
+const START = `const withSamples = (Responses, { React, specSelectors }) => (props) => {
+  const element = React.createElement;
+  const place = props.specPath.butLast().push('x-codeSamples');
+  const samples = specSelectors.specJson().getIn(place, []);
+  const shown = samples.map((sample) =>
+    element('details', { key: sample.get('label') },
+      element('summary', null, sample.get('label')),
+      element('pre', { className: 'example microlight', style: { whiteSpace: 'pre-wrap' } }, sample.get('source'))));
+  return element('div', null,
+    element('div', { className: 'opblock-section-header' }, element('h4', null, 'Code samples')),
+    element('div', { className: 'opblock-description-wrapper' }, shown),
+    element(Responses, props));
+};
+
+SwaggerUIBundle({
   url: '../v1/openapi.json',
   dom_id: '#docs',
   deepLinking: true,
@@ -69,5 +86,6 @@ const START = `SwaggerUIBundle({
   filter: true,
   validatorUrl: null,
   persistAuthorization: false,
+  plugins: [{ wrapComponents: { responses: withSamples } }],
 });
 `;

@@ -7,8 +7,9 @@ import {
   type ZodOpenApiPathsObject,
 } from 'zod-openapi';
 import { VERSION } from '../../process/version.ts';
+import { codeSamplesOf } from './code-samples.ts';
 import { ErrorAnswer } from './errors.ts';
-import { type AnswerExamples, readAnswerExamples } from './examples.ts';
+import { type Example, readExamples } from './examples.ts';
 import { describedInQuery } from './list.ts';
 import type { Route } from './route.ts';
 
@@ -28,8 +29,10 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
       },
       servers: [{ url: '/v1' }],
       security: [{ ApiKeyAuth: [] }, { BearerAuth: [] }],
-      tags: [...new Set(routes.map((route) => route.tag))].sort().map((name) => ({ name, description: TAGS[name] })),
-      paths: pathsOf(routes, readAnswerExamples(routes)),
+      tags: [...new Set(routes.map((route) => route.tag))]
+        .sort(byLetters)
+        .map((name) => ({ name, description: TAGS[name] })),
+      paths: pathsOf(routes, readExamples(routes)),
       components: {
         securitySchemes: {
           ApiKeyAuth: { type: 'apiKey', in: 'header', name: 'x-api-key' },
@@ -43,6 +46,9 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
     { allowEmptySchema: ANY, override: declareEveryKey },
   );
 }
+
+/** As a reader looks for them, whether a letter is a capital or not. */
+const byLetters = (one: string, other: string) => one.localeCompare(other, 'en');
 
 const TAGS: Record<string, string> = {
   'Audit log': 'Who changed what, and when: [records](/docs/rules/records.md#the-audit-log).',
@@ -110,17 +116,18 @@ const declareEveryKey: ZodOpenApiOverride = ({ jsonSchema, io }) => {
   jsonSchema.required = Object.keys(jsonSchema.properties);
 };
 
-function pathsOf(routes: readonly Route[], answered: AnswerExamples): ZodOpenApiPathsObject {
+function pathsOf(routes: readonly Route[], exampleOfRoute: (route: Route) => Example): ZodOpenApiPathsObject {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}');
     paths[path] ??= {};
-    paths[path][route.method] = operationOf(route, answered(route));
+    paths[path][route.method] = operationOf(route, exampleOfRoute(route));
   }
   return paths as ZodOpenApiPathsObject;
 }
 
-function operationOf(route: Route, answered: unknown): ZodOpenApiOperationObject {
+function operationOf(route: Route, example: Example): ZodOpenApiOperationObject {
+  const samples = codeSamplesOf(route, exampleOf(route), example);
   return {
     operationId: route.operation_id,
     summary: route.summary,
@@ -134,7 +141,8 @@ function operationOf(route: Route, answered: unknown): ZodOpenApiOperationObject
     } as ZodOpenApiOperationObject['requestParams'],
     ...(route.body ? { requestBody: bodyOf(route, route.body) } : {}),
     ...(route.takes_file ? { requestBody: fileOf(route.takes_file) } : {}),
-    responses: { [route.success]: successOf(route, answered), ...errorsOf(route) },
+    responses: { [route.success]: successOf(route, example), ...errorsOf(route) },
+    ...(samples.length > 0 ? { 'x-codeSamples': samples } : {}),
   } as ZodOpenApiOperationObject;
 }
 
@@ -155,32 +163,31 @@ export function exampleOf({ body, example }: Route): unknown {
 }
 
 function bodyOf(route: Route, body: NonNullable<Route['body']>) {
-  const given = exampleOf(route);
-  const example = given === undefined ? {} : { example: given };
   return {
     required: !body.safeParse({}).success,
-    content: { 'application/json': { schema: body, ...example }, ...route.also_takes },
+    content: { 'application/json': { schema: body, ...shown(exampleOf(route)) }, ...route.also_takes },
   };
 }
 
 function fileOf(examples: NonNullable<Route['takes_file']>) {
-  const shown = Object.entries(examples).map(([kind, example]) => [
+  const contents = Object.entries(examples).map(([kind, example]) => [
     kind,
     { schema: typeof example === 'string' ? FILE : RECORDS, example },
   ]);
-  return { required: true, content: Object.fromEntries(shown) };
+  return { required: true, content: Object.fromEntries(contents) };
 }
 
 const FILE = { type: 'string', format: 'binary' } as const;
 const RECORDS = { type: 'array', items: { type: 'object' } } as const;
 
-function successOf(route: Route, answered: unknown) {
-  const file = route.file_type === undefined ? {} : { [route.file_type]: { schema: FILE } };
-  if (!route.answer && !route.file_type) return { description: route.success === 204 ? 'Done; no body.' : 'Done.' };
-  const example = answered === undefined ? {} : { example: answered };
-  const json = route.answer ? { 'application/json': { schema: route.answer, ...example } } : {};
+function successOf({ success, answer, file_type }: Route, example: Example) {
+  if (!answer && !file_type) return { description: success === 204 ? 'Done; no body.' : 'Done.' };
+  const json = answer ? { 'application/json': { schema: answer, ...shown(example.answer) } } : {};
+  const file = file_type === undefined ? {} : { [file_type]: { schema: FILE, ...shown(example.file) } };
   return { description: 'Done.', content: { ...json, ...file } };
 }
+
+const shown = (example: unknown) => (example === undefined ? {} : { example });
 
 const ERRORS = {
   400: ['validation_error', 'name: is required'],

@@ -44,6 +44,7 @@ export const proofRoutes: Route[] = [
     access: 'invoice:read',
     params: idParams,
     success: 200,
+    file_type: 'application/x-ndjson',
     handle: ({ params }, context) =>
       withBounds(context, async ({ signal }) => {
         requireRead(context.principal, 'event', 'a proof with events');

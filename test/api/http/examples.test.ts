@@ -12,12 +12,13 @@ import { tryExport } from '../../../actions/exports/perform-export.ts';
 import { tryImport } from '../../../actions/imports/run-import.ts';
 import { tryComputation } from '../../../actions/invoices/compute-later.ts';
 import { streamRevenue } from '../../../actions/revenue/stream-revenue.ts';
-import { exampleFile } from '../../../api/http/examples.ts';
+import { ASKED_EXAMPLES, CLIENT_EXAMPLES, exampleFile, FILE_EXAMPLES } from '../../../api/http/examples.ts';
 import { exampleOf } from '../../../api/http/openapi.ts';
 import { routes } from '../../../api/resources.ts';
 import { createdBy } from '../../../core/stamp.ts';
 import { CouponAssociationModel } from '../../../storage/models/coupon-association.ts';
 import { newId } from '../../../storage/new-id.ts';
+import { clientCall, hasMethod } from '../../support/client-call.ts';
 import { ExampleIds, exampleId as id } from '../../support/example-ids.ts';
 import { expectGoldenJson } from '../../support/golden.ts';
 import { sandboxNotice } from '../../support/sandbox.ts';
@@ -26,6 +27,7 @@ import { startWorld, type World } from '../../support/world.ts';
 // Answers of every shape.
 type Answer = any;
 
+const SHOWN_TOKEN = 'eyJhbGciOiJIUzI1NiIs.…';
 const SECRET = 'of the installation';
 const EXAMPLES = new URL('../../../api/examples/', import.meta.url).pathname;
 
@@ -34,6 +36,9 @@ describe('the examples of the documentation', () => {
   const ids = new ExampleIds();
   const directory = mkdtempSync(join(tmpdir(), 'exports-'));
   const answers = new Map<string, Answer>();
+  /** What was answered as a file, and where each operation was asked. */
+  const files = new Map<string, string>();
+  const asked = new Map<string, string>();
   /** Another than that of the first environment. */
   let key: string | undefined;
 
@@ -63,6 +68,8 @@ describe('the examples of the documentation', () => {
     await whatIsReserved();
     await whatIsExported();
     await whatIsImported();
+    await whatIsRead();
+    await whatGoes();
   });
   after(async () => {
     await world.stop();
@@ -76,6 +83,28 @@ describe('the examples of the documentation', () => {
       expectGoldenJson(`${EXAMPLES}${exampleFile(tag)}`, told);
     });
   }
+
+  it('are of every operation', () => {
+    const ids = routes.map(({ operation_id }) => operation_id);
+    expect([...asked.keys()]).to.have.members(ids);
+    expectGoldenJson(`${EXAMPLES}${ASKED_EXAMPLES}`, inOrder(asked));
+  });
+
+  it('files: are what is answered', () => {
+    const withFile = routes.filter(({ file_type }) => file_type !== undefined);
+    expect([...files.keys()]).to.have.members(withFile.map(({ operation_id }) => operation_id));
+    expectGoldenJson(`${EXAMPLES}${FILE_EXAMPLES}`, inOrder(files));
+  });
+
+  it('the published client: are called with each of its methods', () => {
+    const calls = routes.filter(hasMethod).map((route): [string, string] => {
+      return [route.operation_id, clientCall(route, asked.get(route.operation_id)!, exampleOf(route))];
+    });
+    expectGoldenJson(`${EXAMPLES}${CLIENT_EXAMPLES}`, inOrder(new Map(calls)));
+  });
+
+  const inOrder = (some: ReadonlyMap<string, string>) =>
+    Object.fromEntries([...some].sort(([one], [other]) => (one < other ? -1 : 1)));
 
   async function whoSells() {
     await ask('getUserInfo');
@@ -230,6 +259,7 @@ describe('the examples of the documentation', () => {
     const answer = await world.api.request('POST', path, sandboxNotice(notice, SECRET, scope));
     expect(answer.status, answer.text).to.equal(200);
     answers.set('receiveSandboxWebhook', ids.asShown(answer.body));
+    asked.set('receiveSandboxWebhook', ids.asShown(path));
   }
 
   async function whatIsPaid() {
@@ -333,12 +363,15 @@ describe('the examples of the documentation', () => {
   async function whatIsImported() {
     await ask('createTask');
     secondLater();
-    const file = Buffer.from('external_id,name\ninitech,Initech\nacme,Acme\n');
-    const headers = { 'content-type': 'text/csv' };
+    const [type, file] = Object.entries(
+      routes.find(({ operation_id }) => operation_id === 'uploadTask')!.takes_file!,
+    )[0]!;
+    const headers = { 'content-type': type };
     const path = '/tasks/upload?entity_type=CUSTOMERS&file_type=CSV&file_name=customers.csv';
     const uploaded = await world.api.request('POST', path, { body: file, headers });
     expect(uploaded.status, uploaded.text).to.equal(202);
     answers.set('uploadTask', ids.asShown(uploaded.body));
+    asked.set('uploadTask', path);
     await work(
       (stores, place, attempt) => tryImport(stores, place, { ...attempt, settings: world.api.services.config }),
       uploaded.body,
@@ -580,7 +613,47 @@ describe('the examples of the documentation', () => {
     const answer = await send(route.method.toUpperCase(), query ? `${path}?${query}` : path, exampleOf(route), [
       route.success,
     ]);
-    answers.set(operation_id, answer);
+    if (route.file_type === undefined || route.answer) answers.set(operation_id, answer);
+    else files.set(operation_id, answer);
+    asked.set(operation_id, query ? `${path}?${query}` : path);
+  }
+
+  /** Of what the story has made, and what it ends with. */
+  async function whatIsRead() {
+    key = undefined;
+    world.at('2026-03-10T00:00:00Z');
+    const invoice = id('inv', 2);
+    const january = 'start_time=2026-01-01T00:00:00Z&end_time=2026-02-01T00:00:00Z';
+    await ask('exportUsage', { query: january });
+    await ask('exportRecords', { entity_type: 'events', query: january });
+    const path = `/invoices/${invoice}/proof/events`;
+    const lines = await fetch(`${world.api.url}/v1${ids.asMade(path)}`, { headers: { 'x-api-key': world.api.key } });
+    expect(lines.status).to.equal(200);
+    files.set('getInvoiceProofEvents', ids.asShown(await lines.text()));
+    asked.set('getInvoiceProofEvents', path);
+    await ask('getTaskReport', { id: answers.get('uploadTask').id });
+    files.set('getInvoicePdf', await send('GET', `/invoices/${invoice}/pdf`));
+    await openAddress('getDocument', `/invoices/${invoice}/pdf?url=true`);
+    await openAddress('getExportFile', `/tasks/${id('task')}/download`);
+  }
+
+  /** The address is another each time. */
+  async function openAddress(operation_id: string, path: string) {
+    const told = await world.api.request('GET', ids.asMade(path));
+    const [url] = Object.values<string>(told.body);
+    const token = url!.split('/').at(-1)!;
+    await ask(operation_id, { token });
+    asked.set(operation_id, asked.get(operation_id)!.replace(token, SHOWN_TOKEN));
+  }
+
+  async function whatGoes() {
+    world.at('2026-03-11T00:00:00Z');
+    const gone = await send('POST', '/customers', { external_id: 'gone', name: 'Gone' });
+    await ask('deleteCustomer', { id: gone.id });
+    await ask('deleteGroup', { id: id('group') });
+    await ask('deleteTaxRate', { id: id('taxrate') });
+    await ask('deleteApiKey', { id: answers.get('createApiKey').secret.id });
+    await ask('deleteUser', { id: id('user', 2) });
   }
 
   function secondLater() {
@@ -592,7 +665,9 @@ describe('the examples of the documentation', () => {
     const request = body === undefined ? as : { ...as, body: ids.asMade(body) };
     const answer = await world.api.request(method, ids.asMade(path), request);
     expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.oneOf(successes);
-    return ids.asShown(withFixedParts(answer.body, world.now));
+    const { body: answered } = answer;
+    if (typeof answered !== 'string') return ids.asShown(withFixedParts(answered, world.now));
+    return answered.startsWith('%PDF') ? `${answered.split('\n')[0]}\n…` : ids.asShown(answered);
   }
 
   type Run = { workflow_id: string };

@@ -183,8 +183,13 @@ describe('the OpenAPI document', () => {
 
   it('has an example of each success: with every key that the answer has, and no other', () => {
     const [bodiless, json] = [routes.filter(({ success }) => success === 204), routes.filter(({ answer }) => answer)];
-    // Exports and the report of an import are files, a document that is opened by its address a PDF, and the events of a proof are lines.
-    expect(bodiless.length + json.length).to.equal(routes.length - 6);
+    const files = routes.filter(({ file_type }) => file_type !== undefined);
+    expect(new Set([...bodiless, ...json, ...files]).size).to.equal(routes.length);
+    for (const route of files) {
+      const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')][route.method];
+      const { example } = operation.responses[route.success].content[route.file_type!];
+      expect(example, route.operation_id).to.match(BEGINNINGS[route.file_type!]!);
+    }
     for (const route of json) {
       const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')][route.method];
       const { example } = operation.responses[route.success].content['application/json'];
@@ -324,6 +329,13 @@ describe('the pages of the rules', () => {
     expect((await api.request('POST', `${api.url}/docs/rules/events.md`)).status).to.equal(405);
   });
 });
+
+/** A PDF is shown by its first line. */
+const BEGINNINGS: Record<string, RegExp> = {
+  'text/csv': /^\w+(,\w+)+\r\n/,
+  'application/pdf': /^%PDF-/,
+  'application/x-ndjson': /^\{"event_id":"call-1",.+\}\n/,
+};
 
 const PREFIX_OF: Record<string, string> = {
   tenant_id: ID_PREFIX.tenant,

@@ -1,0 +1,49 @@
+/**
+ * How an operation is asked with curl, and with the published client where that has a method of it: `x-codeSamples` of the OpenAPI document.
+ * test/api/http/examples.test.ts runs each of them, and compares what it sends with what was sent to the service.
+ */
+import type { Example } from './examples.ts';
+import type { Route } from './route.ts';
+
+export type CodeSample = { readonly lang: string; readonly label: string; readonly source: string };
+
+const SERVER = 'http://localhost:8080/v1';
+
+/** A route of a test has no example. */
+export function codeSamplesOf(route: Route, body: unknown, { asked, call }: Example): CodeSample[] {
+  if (asked === undefined) return [];
+  const curl = { lang: 'Shell', label: 'curl', source: curlOf(route, asked, body) };
+  if (call === undefined) return [curl];
+  return [curl, { lang: 'TypeScript', label: '@flexprice/sdk', source: CLIENT + call }];
+}
+
+const CLIENT = `import { Flexprice } from '@flexprice/sdk';
+
+const client = new Flexprice({ serverURL: '${SERVER}', apiKeyAuth: process.env.KEY });
+`;
+
+function curlOf(route: Route, asked: string, body: unknown): string {
+  const method = route.method === 'get' ? '' : ` -X ${route.method.toUpperCase()}`;
+  const key = route.access === 'public' ? [] : [`-H "x-api-key: $KEY"`];
+  const signed = route.signed ? SIGNATURE : [];
+  const into = route.file_type === 'application/pdf' && !asked.includes('url=true') ? ['-o invoice.pdf'] : [];
+  return [`curl${method} ${quoted(SERVER + asked)}`, ...key, ...signed, ...sentBody(route, body), ...into].join(
+    ' \\\n  ',
+  );
+}
+
+/** By whoever holds the secret: docs/rules/payments.md, "The sandbox". */
+const SIGNATURE = ['id', 'timestamp', 'signature'].map(
+  (part) => `-H "webhook-${part}: $WEBHOOK_${part.toUpperCase()}"`,
+);
+
+function sentBody({ takes_file }: Route, body: unknown): string[] {
+  const [file] = Object.entries(takes_file ?? {});
+  if (file) return typed(file[0], typeof file[1] === 'string' ? file[1] : JSON.stringify(file[1]));
+  return body === undefined ? [] : typed('application/json', JSON.stringify(body, null, 2));
+}
+
+const typed = (type: string, text: string) => [`-H 'content-type: ${type}'`, `--data-binary ${quoted(text)}`];
+
+/** For the shell, which takes everything between single quotes as it is. */
+const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
