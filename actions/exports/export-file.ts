@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
-import type { Cell, ColumnHead } from '../../core/export/column.ts';
+import type { Cell, Column, ColumnHead } from '../../core/export/column.ts';
 import { csvHead, csvLine } from '../../core/export/csv.ts';
 import type { Compression, ExportFormat } from '../../core/export/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -49,6 +49,19 @@ export async function* exportFiles(
   } finally {
     await cut.end();
   }
+}
+
+/** Records of any kind as a CSV, in pieces of some size. */
+export function csvOf<Row>(
+  columns: readonly Column<Row>[],
+  records: AsyncIterable<Row>,
+  { bom = false }: { bom?: boolean } = {},
+): AsyncGenerator<Uint8Array> {
+  async function* lines(): AsyncGenerator<readonly Cell[][]> {
+    for await (const record of records) yield [columns.map(({ of }) => of(record))];
+  }
+  const written = csvFile(columns, lines());
+  return bom ? marked(written) : written;
 }
 
 const BYTE_ORDER_MARK = Buffer.from('\uFEFF');

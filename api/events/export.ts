@@ -3,12 +3,11 @@
  * the way breaks the connection: a file that ends in order is whole. The header X-As-Of is for it what `as_of` is for the other
  * questions: no line of it is older.
  */
-import { pipeline, Readable } from 'node:stream';
-import { stringify } from 'csv-stringify';
+import { Readable } from 'node:stream';
+import { csvOf } from '../../actions/exports/export-file.ts';
 import { type ExportedUsage, exportUsage } from '../../actions/usage/export-usage.ts';
 import { requireRead } from '../../core/access/role.ts';
-import { defused, OTHER_DELIMITERS } from '../../core/export/csv.ts';
-import { formatUs } from '../../core/time/instant.ts';
+import { type Column, columnsOf } from '../../core/export/column.ts';
 import { Turns } from '../../storage/turns.ts';
 import { freshness } from '../../storage/usage/usage.ts';
 import { type Context, type Route, route } from '../http/route.ts';
@@ -49,98 +48,59 @@ export const exportRoutes: Route[] = [
 async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, context: Context) {
   // Whatever goes wrong before the first record is still an answer with a status.
   const first = await records.next();
-  const lines = Readable.from(linesOf(first, records, query));
-  const csv = stringify({
-    header: true,
-    columns: columnsOf(query),
-    record_delimiter: '\r\n',
-    bom: query.bom ?? isBrowser(context),
-    quoted_match: OTHER_DELIMITERS,
-  });
-  // What goes wrong between the records reaches the end of the CSV, and whoever sends it.
-  pipeline(lines, csv, () => undefined);
+  const bytes = csvOf(columnsFor(query), inTurns(first, records), { bom: query.bom ?? isBrowser(context) });
   context.response.vary('User-Agent');
   const file = { type: 'text/csv; charset=utf-8', name: 'usage.csv', zips: wantsGzip(context) };
-  await sendStream(csv, file, context);
+  await sendStream(Readable.from(bytes), file, context);
 }
 
-const AMOUNT_COLUMNS = [
-  'subscription_id',
-  'plan',
-  'line',
-  'price',
-  'amount',
-  'currency',
-  'invoice_id',
-  'invoice_number',
-  'invoice_status',
-];
-
-function columnsOf({ metadata_columns = [], amounts = false }: ExportQuery): string[] {
-  return [
-    'external_customer_id',
-    'customer_name',
-    ...metadata_columns.map((key) => `metadata.${key}`),
-    'meter_id',
-    'meter_name',
-    'event_name',
-    'aggregation',
-    'usage',
-    'event_count',
-    'start_time',
-    'end_time',
-    ...(amounts ? AMOUNT_COLUMNS : []),
-  ];
-}
-
-/** Without the turns, lines that the store has given at once would be written at once. */
-async function* linesOf(
+/** Without the turns, records that the store has given at once would be written at once. */
+async function* inTurns(
   first: IteratorResult<ExportedUsage, void>,
   records: AsyncGenerator<ExportedUsage>,
-  query: ExportQuery,
-): AsyncGenerator<string[]> {
+): AsyncGenerator<ExportedUsage> {
   if (first.done) return;
   const turns = new Turns(first.value.meter.tenant_id);
-  yield lineOf(first.value, query);
+  yield first.value;
   for await (const record of records) {
-    yield lineOf(record, query);
+    yield record;
     if (turns.isOver()) await turns.next();
   }
 }
 
-function lineOf(record: ExportedUsage, query: ExportQuery): string[] {
-  const { external_customer_id, customer, meter, usage, event_count, start_us, end_us } = record;
-  const metadata: Readonly<Record<string, string>> = customer?.metadata ?? {};
-  const own = (key: string) => (Object.hasOwn(metadata, key) ? metadata[key]! : '');
+const { text, word, decimal, integer, instant } = columnsOf<ExportedUsage>();
+
+function columnsFor({ metadata_columns = [], amounts = false }: ExportQuery): Column<ExportedUsage>[] {
   return [
-    defused(external_customer_id),
-    defused(customer?.name ?? ''),
-    ...(query.metadata_columns ?? []).map((key) => defused(own(key))),
-    meter.id,
-    defused(meter.name),
-    defused(meter.event_name),
-    meter.aggregation.type,
-    usage.toFixed(),
-    String(event_count),
-    formatUs(start_us),
-    formatUs(end_us),
-    ...(query.amounts ? amountCells(record) : []),
+    text('external_customer_id', ({ external_customer_id }) => external_customer_id),
+    text('customer_name', ({ customer }) => customer?.name ?? null),
+    ...metadata_columns.map((key) => text(`metadata.${key}`, (record) => metadataOf(record, key))),
+    word('meter_id', ({ meter }) => meter.id),
+    text('meter_name', ({ meter }) => meter.name),
+    text('event_name', ({ meter }) => meter.event_name),
+    word('aggregation', ({ meter }) => meter.aggregation.type),
+    decimal('usage', ({ usage }) => usage.toFixed()),
+    integer('event_count', ({ event_count }) => event_count),
+    instant('start_time', ({ start_us }) => start_us),
+    instant('end_time', ({ end_us }) => end_us),
+    ...(amounts ? AMOUNT_COLUMNS : []),
   ];
 }
 
-/** Nothing, and no 0, where nobody charges for it. */
-function amountCells({ charge }: ExportedUsage): string[] {
-  if (charge === null) return AMOUNT_COLUMNS.map(() => '');
-  const { subscription_id, plan, line, price, amount, currency, invoice } = charge;
-  return [
-    subscription_id,
-    defused(plan),
-    defused(line),
-    price,
-    amount.toFixed(),
-    currency,
-    invoice?.id ?? '',
-    defused(invoice?.number ?? ''),
-    invoice?.status ?? '',
-  ];
+function metadataOf({ customer }: ExportedUsage, key: string): string | null {
+  const metadata: Readonly<Record<string, string>> = customer?.metadata ?? {};
+  return Object.hasOwn(metadata, key) ? metadata[key]! : null;
 }
+
+/** Nothing, and no 0, where nobody charges for it. */
+const AMOUNT_COLUMNS = [
+  word('subscription_id', ({ charge }) => charge?.subscription_id ?? null),
+  text('plan', ({ charge }) => charge?.plan ?? null),
+  text('line', ({ charge }) => charge?.line ?? null),
+  text('price', ({ charge }) => charge?.price ?? null),
+  decimal('amount', ({ charge }) => charge?.amount.toFixed() ?? null),
+  word('currency', ({ charge }) => charge?.currency ?? null),
+  word('invoice_id', ({ charge }) => charge?.invoice?.id ?? null),
+  text('invoice_number', ({ charge }) => charge?.invoice?.number ?? null),
+  word('invoice_status', ({ charge }) => charge?.invoice?.status ?? null),
+];

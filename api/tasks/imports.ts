@@ -1,10 +1,10 @@
 /** POST /tasks, /tasks/upload: a file is taken, and its rows imported later. GET /tasks/{id}/report: which rows were refused. */
 import { Readable } from 'node:stream';
+import { csvOf } from '../../actions/exports/export-file.ts';
 import { IMPORTED, importLater, type NewImport } from '../../actions/imports/import-later.ts';
 import { requireWrite } from '../../core/access/role.ts';
 import { invalid, notFound } from '../../core/error.ts';
 import { columnsOf } from '../../core/export/column.ts';
-import { csvHead, csvLine } from '../../core/export/csv.ts';
 import { checkFileUrl } from '../../core/import/file-url.ts';
 import { type NumberedFault, readFaults } from '../../storage/imports/faults.ts';
 import { TaskModel } from '../../storage/models/task.ts';
@@ -80,9 +80,9 @@ export const importRoutes: Route[] = [
       const { scope, services } = context;
       const task = await TaskModel.fetch(scope, params.id, { database: services.postgres });
       if (task.task_type !== 'IMPORT') throw notFound('import', params.id);
-      const lines = Readable.from(reportOf(readFaults(scope, task.id, services.postgres)));
+      const bytes = csvOf(REPORT_COLUMNS, readFaults(scope, task.id, services.postgres));
       const file = { type: 'text/csv; charset=utf-8', name: `${task.id}.csv`, zips: wantsGzip(context) };
-      await sendStream(lines, file, context);
+      await sendStream(Readable.from(bytes), file, context);
     },
   }),
 ];
@@ -106,12 +106,3 @@ const REPORT_COLUMNS = [
   word('code', ({ code }) => code),
   text('message', ({ message }) => message),
 ];
-
-async function* reportOf(faults: AsyncGenerator<NumberedFault>): AsyncGenerator<string> {
-  yield csvHead(REPORT_COLUMNS);
-  for await (const fault of faults)
-    yield csvLine(
-      REPORT_COLUMNS,
-      REPORT_COLUMNS.map(({ of }) => of(fault)),
-    );
-}

@@ -52,7 +52,7 @@ export function undefused(text: string): string {
  * Where spreadsheets cut at these, what follows one would begin a cell, and could be a formula. A line ends at a lone CR or LF as
  * well: RFC 4180 quotes them.
  */
-export const OTHER_DELIMITERS = /[;\t|\r\n\u0085\u2028\u2029]/;
+const OTHER_DELIMITERS = /[;\t|\r\n\u0085\u2028\u2029]/;
 const FORMULA = /^['\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠]|^'*[\t\r\n]/u;
 const INNER_FORMULA = /([;\t|\r\n\u0085\u2028\u2029])(?=['\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠])/gu;
 const INNER_DEFUSED = /([;\t|\r\n\u0085\u2028\u2029])'(?=['\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠])/gu;
