@@ -78,30 +78,42 @@ export async function gatherAttachment(
     chosen.map(({ price }) => price.price_unit_id),
     database,
   );
-  const own_prices: Price[] = [];
-  const lines = chosen.map(({ price: root, override, quantity: units, stated }) => {
-    const symbol = symbols.get(root.price_unit_id ?? '')?.symbol;
-    const place = { id: subscription.id, start_date: life.start_date, symbol };
-    const meter = meters.get(root.meter_id ?? '') ?? null;
-    const price =
-      override && changesPrice(override)
-        ? ownPrice(root, { definition: overriddenPrice(root, override, place), meter, author })
-        : root;
-    if (price !== root) own_prices.push(price);
-    const prefix = `line_item_commitments.${root.id}.`;
-    const terms = addonLine({
-      association,
-      addon,
-      price,
-      quantity: units,
-      commitment: stated && keptCommitment(stated, { price, prefix, bucket_size: bucketSizeOf(meter) }),
-      meter_name: meter?.name ?? null,
-      subscription,
-      times,
+  const whole = { association, addon, subscription, times };
+  const lines = chosen.map((one) => {
+    const { price_unit_id, meter_id } = one.price;
+    const symbol = symbols.get(price_unit_id ?? '')?.symbol;
+    const meter = meters.get(meter_id ?? '') ?? null;
+    const price = priceOfLine(one, {
+      place: { id: subscription.id, start_date: life.start_date, symbol },
+      meter,
+      author,
     });
-    return { terms, price: price as PriceModel, meter };
+    return { terms: termsOfLine(one, { ...whole, price, meter }), price: price as PriceModel, meter };
   });
+  const own_prices = lines.filter((line, at) => line.price !== chosen[at]!.price).map(({ price }) => price);
   return { association, own_prices, lines };
+}
+
+type ChosenPrice = ReturnType<typeof pricesOfAddon>[number];
+
+/** That of the add-on, or one of its own where the request says so. */
+function priceOfLine(
+  { price, override }: ChosenPrice,
+  { place, meter, author }: Omit<OwnPrice, 'definition'> & { place: Parameters<typeof overriddenPrice>[2] },
+): Price {
+  if (!override || !changesPrice(override)) return price;
+  return ownPrice(price, { definition: overriddenPrice(price, override, place), meter, author });
+}
+
+type OfLine = Pick<Parameters<typeof addonLine>[0], 'association' | 'addon' | 'subscription' | 'times' | 'price'>;
+
+function termsOfLine(
+  { price: root, quantity, stated }: ChosenPrice,
+  { meter, ...of }: OfLine & { meter: MeterModel | null },
+): LineItemTerms {
+  const kept = { price: of.price, prefix: `line_item_commitments.${root.id}.`, bucket_size: bucketSizeOf(meter) };
+  const commitment = stated && keptCommitment(stated, kept);
+  return addonLine({ ...of, quantity, commitment, meter_name: meter?.name ?? null });
 }
 
 function bucketSizeOf(meter: MeterModel | null) {

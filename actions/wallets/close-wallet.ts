@@ -117,39 +117,80 @@ async function moveLots(
 ): Promise<void> {
   const stored = await lotsOf(from, transaction);
   if (stored.length === 0) return;
-  const parts = stored.map((lot) => ({ lot_id: lot.id, credits: new Decimal(lot.credits_available) }));
-  const total = sumOf(parts.map(({ credits }) => credits));
   const key = ownKey('convert', from.id);
   const reference = { reference_type: 'EXTERNAL', reference_id: to.id } as const;
-  const options = { database: transaction };
   const made = { ...createdBy(author), transaction_status: 'completed', ...reference };
-  const out = await WalletTransactionModel.add(
-    from,
+  const move: Move = { from, to, key, made, now: author.now.getTime() };
+  const parts = stored.map((lot) => ({ lot, credits: new Decimal(lot.credits_available) }));
+  const options = { database: transaction };
+  const out = await WalletTransactionModel.add(from, takenOut(parts, move), options);
+  const lots = await WalletTransactionModel.addAll(to, putIn(parts, move), options);
+  await post(transaction, from, [
     {
-      ...ofWallet(from),
-      ...made,
-      id: newId('wallet_transaction', author.now.getTime()),
-      type: 'debit',
-      ...amountsOf(from, { credits: total, before: total, after: ZERO }),
-      transaction_reason: 'WALLET_TERMINATION',
+      id: newId('ledger_transaction', move.now),
       idempotency_key: key,
-      description: 'The wallet became a postpaid one',
-      metadata: consumedText(parts),
+      reason: 'WALLET_TERMINATION',
+      ...reference,
+      occurred_at: author.now.toISOString(),
+      lines: parts.flatMap(({ lot, credits }, index): LedgerLine[] => {
+        const filled = lots[index]!.id;
+        return [
+          {
+            wallet_id: from.id,
+            wallet_transaction_id: out.id,
+            account: 'lot',
+            lot_id: lot.id,
+            credits: credits.negated(),
+          },
+          { wallet_id: to.id, wallet_transaction_id: filled, account: 'lot', lot_id: filled, credits },
+        ];
+      }),
     },
-    options,
-  );
+  ]);
+  for (const record of [out, ...lots]) await emit(transaction, 'wallet.transaction.created', { record, by: author });
+}
+
+type MovedLot = { readonly lot: WalletTransactionModel; readonly credits: Decimal };
+type Move = {
+  readonly from: WalletModel;
+  readonly to: WalletModel;
+  readonly key: ReturnType<typeof ownKey>;
+  /** What all transactions of it have alike. */
+  readonly made: object;
+  readonly now: number;
+};
+
+/** One debit of all of them. */
+function takenOut(parts: readonly MovedLot[], { from, key, made, now }: Move) {
+  const total = sumOf(parts.map(({ credits }) => credits));
+  return {
+    ...ofWallet(from),
+    ...made,
+    id: newId('wallet_transaction', now),
+    type: 'debit',
+    ...amountsOf(from, { credits: total, before: total, after: ZERO }),
+    transaction_reason: 'WALLET_TERMINATION',
+    idempotency_key: key,
+    description: 'The wallet became a postpaid one',
+    metadata: consumedText(parts.map(({ lot, credits }) => ({ lot_id: lot.id, credits }))),
+  };
+}
+
+/** A credit of each, with what was said of it. */
+function putIn(parts: readonly MovedLot[], { to, key, made, now }: Move) {
   let before = ZERO;
-  const records = stored.map((lot, index) => {
-    const { credits } = parts[index]!;
+  return parts.map(({ lot, credits }) => {
     const after = before.plus(credits);
-    const record = {
+    const amounts = amountsOf(to, { credits, before, after });
+    before = after;
+    return {
       ...ofWallet(to),
       ...made,
       // The order of use goes by their age, too.
       created_at: lot.created_at,
-      id: newId('wallet_transaction', author.now.getTime()),
+      id: newId('wallet_transaction', now),
       type: 'credit',
-      ...amountsOf(to, { credits, before, after }),
+      ...amounts,
       transaction_reason: lot.transaction_reason,
       parent_transaction_id: lot.id,
       idempotency_key: keyOfPart(key, lot.id),
@@ -158,28 +199,7 @@ async function moveLots(
       priority: lot.priority ?? null,
       metadata: lot.metadata ?? null,
     };
-    before = after;
-    return record;
   });
-  const lots = await WalletTransactionModel.addAll(to, records, options);
-  const lines = lots.flatMap((lot, index): LedgerLine[] => {
-    const { lot_id, credits } = parts[index]!;
-    return [
-      { wallet_id: from.id, wallet_transaction_id: out.id, account: 'lot', lot_id, credits: credits.negated() },
-      { wallet_id: to.id, wallet_transaction_id: lot.id, account: 'lot', lot_id: lot.id, credits },
-    ];
-  });
-  await post(transaction, from, [
-    {
-      id: newId('ledger_transaction', author.now.getTime()),
-      idempotency_key: key,
-      reason: 'WALLET_TERMINATION',
-      ...reference,
-      occurred_at: author.now.toISOString(),
-      lines,
-    },
-  ]);
-  for (const record of [out, ...lots]) await emit(transaction, 'wallet.transaction.created', { record, by: author });
 }
 
 function amountsOf(
