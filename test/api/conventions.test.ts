@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
@@ -544,6 +545,22 @@ describe('health', () => {
       expect([status, body]).to.deep.equal([200, { status: 'ok', version: VERSION }]);
     }
     expect((await get('/health', 'PUT')).status).to.equal(405);
+  });
+
+  it('/health says the version of package.json, of which the lock file and the newest section of the changelog are, too', async () => {
+    const { body } = await get('/health');
+    const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+    const { version } = JSON.parse(read('package.json'));
+    const lock = JSON.parse(read('package-lock.json'));
+    const sections = [...read('CHANGELOG.md').matchAll(/^## (.*)$/gm)].map(([, heading]) => heading!);
+    // docs/releases.md
+    const FORM = /^(\d+\.\d+\.\d+), (?:not released|\d{4}-\d\d-\d\d)$/;
+    const newest = FORM.exec(sections[0]!)?.[1];
+    expect([body.version, newest, lock.version, lock.packages[''].version]).to.deep.equal(Array(4).fill(version));
+    for (const [at, heading] of sections.entries()) {
+      expect(heading).to.match(FORM);
+      if (at > 0) expect(heading, 'only the newest is not released').to.not.contain('not released');
+    }
   });
 
   it('refuse a query parameter that they do not have, by its name', async () => {

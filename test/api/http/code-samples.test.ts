@@ -55,6 +55,13 @@ describe('the code samples of the documentation', () => {
     }
   });
 
+  it('curl: what a shell could take for its own arrives as it was written', () => {
+    const { route } = all.find(({ samples }) => samples[0]!.source.includes('-X POST'))!;
+    const body = { name: `Acme's "$KEY" \`date\` \\ and 'more'` };
+    const [asked] = runInShell([codeSamplesOf(route, body, { asked: "/plans?name='$KEY'" })[0]!.source]);
+    expect(askedOf(asked!)).to.include({ url: `${SERVER}/plans?name='$KEY'`, body: JSON.stringify(body, null, 2) });
+  });
+
   for (const { route, example, samples } of all.filter(({ route }) => hasMethod(route))) {
     it(`@flexprice/sdk: ${route.operation_id} asks as the example does, and reads what is answered`, async () => {
       const answer = { status: route.success, body: example.answer, type: 'application/json' };
