@@ -10,6 +10,7 @@ export type Effect = 'none' | 'some' | 'begins' | 'ends';
 
 /** Of the log and of the clockwork: nothing is answered from them, and how far the log has been read is in `slices`. */
 const ASIDE = new Set(['log_records', 'log_partitions', 'log_consumers', 'job_ticks']);
+const ASIDE_SCHEMAS = new Set(['pg_catalog', 'graphile_worker']);
 const WRITES = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt']);
 const READS = new Set(['SelectStmt', 'VariableSetStmt', 'VariableShowStmt', 'ListenStmt', 'NotifyStmt']);
 const BEGINS = new Set(['TRANS_STMT_BEGIN', 'TRANS_STMT_START']);
@@ -41,10 +42,10 @@ function readEffect(text: string): Effect {
   }
 }
 
-/** Of Postgres, or of our schema, whose functions write nowhere unless they are of a trigger. */
-function isOurs(name: readonly Node[]): boolean {
+/** Of our schema, whose functions write nowhere unless they are of a trigger; of Postgres; and of the queue, which write to its jobs. */
+function isAside(name: readonly Node[]): boolean {
   const [schema] = name as readonly { String?: { sval: string } }[];
-  return name.length === 1 || schema!.String?.sval === 'pg_catalog';
+  return name.length === 1 || ASIDE_SCHEMAS.has(schema!.String?.sval ?? '');
 }
 
 /** Also of what stands inside of it: a query in front may write. */
@@ -55,7 +56,7 @@ function isWithout(node: unknown): boolean {
 }
 
 function isHarmless(kind: string, body: Node): boolean {
-  if (kind === 'FuncCall') return isOurs(body.funcname as Node[]);
+  if (kind === 'FuncCall') return isAside(body.funcname as Node[]);
   if (kind === 'intoClause') return false;
   if (!/^[A-Z]\w*Stmt$/.test(kind) || READS.has(kind)) return true;
   const { relname, schemaname } = (body.relation ?? {}) as { relname?: string; schemaname?: string };
