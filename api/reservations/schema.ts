@@ -56,12 +56,10 @@ export const CheckAnswer = z
     is_soft_limit: z.boolean().meta({ description: 'Whether usage beyond that limit is meant to go on.' }),
     used: decimalText.nullable().meta({ description: 'What was used of it.' }),
     held: decimalText.meta({ description: 'What is held of the feature or the wallet, by this one too.' }),
-    remaining: decimalText
-      .nullable()
-      .meta({
-        description:
-          'What is left, of credits those that last until the hold ends; null where nothing is limited, or it is not known.',
-      }),
+    remaining: decimalText.nullable().meta({
+      description:
+        'What is left, of credits those that last until the hold ends; null where nothing is limited, or it is not known.',
+    }),
     limits: z.array(CheckedLimit).meta({ description: 'Every limit that holds.' }),
     as_of: timestampText
       .nullable()
