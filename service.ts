@@ -19,6 +19,7 @@ import { connectClickHouse } from './storage/clickhouse/clickhouse.ts';
 import { startEmbedded } from './storage/embedded/stack.ts';
 import { measureLog } from './storage/log/log-metrics.ts';
 import { openLog } from './storage/log/open-log.ts';
+import { aloneWith } from './storage/postgres/own-statements.ts';
 import { connectPostgres, PROCESS_POOL } from './storage/postgres/postgres.ts';
 import { measureStores } from './storage/store-metrics.ts';
 import { UsageMemory } from './storage/usage/usage-memory.ts';
@@ -95,6 +96,8 @@ async function startParts(
   });
   stops.push(() => embedded.stop());
   const postgres = connectPostgres(embedded.postgres_url, PROCESS_POOL);
+  // Nobody else writes to a Postgres that came with us.
+  if (config.DATABASE_URL === undefined) aloneWith(postgres, embedded.postgres_url);
   const cluster = config.CLICKHOUSE_CLUSTER;
   const clickhouse = connectClickHouse(embedded.clickhouse_url, { cluster });
   // Requests have connections of their own: however many questions there are, the pipeline finds the engine free.

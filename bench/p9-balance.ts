@@ -4,7 +4,8 @@
  * time is what node's HTTP server in the service measures of each request (request-times.ts); beside it what a client sees, from when a
  * read was due. First everybody is read once, which is what gathering costs, unless `--warm=0` leaves them to be gathered under the load. In the end
  * balances are compared with those of a preview.
- * `--customers=100000 --rate=5000 --seconds=30 --events=2000 --warm=1 --why=1`.
+ * `--customers=100000 --rate=5000 --seconds=30 --events=2000 --warm=1 --why=1 --beside=0`: with `--beside=n` the reads go to n interfaces that are processes of their
+ * own, and what is said of server time, CPU and the event loop is said of the first of them.
  */
 import { readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
@@ -34,21 +35,34 @@ export async function run(): Promise<void> {
     seconds: flag('seconds', 30),
     events: flag('events', 2_000),
   };
-  const service = await startService('whole', { RATE_LIMIT_REQUESTS: '10000000' });
+  const settings = { RATE_LIMIT_REQUESTS: '10000000' };
+  const service = await startService('whole', settings);
+  const besides: EmbeddedService[] = [];
+  for (let n = 0; n < flag('beside', 0); n++) besides.push(await besideOf(service, settings));
+  const asked = besides[0] ?? service;
+  const urls = (besides.length > 0 ? besides : [service]).map((one) => one.url).join(' ');
   const readers = await startWorker<Reading, Readings>('./p9-readers.ts');
   try {
     const began = performance.now();
     await makeCustomers(service, size.customers);
     await useSome(service, size);
     say(`  ${size.customers} customers made in ${fixed((performance.now() - began) / 1000, 0)} s`);
-    if (flag('warm', 1) === 1) await warm(service, readers, size);
-    await measure(service, readers, size);
-    if (flag('why', 1) === 1) await tellWhy(service, readers, size);
+    if (flag('warm', 1) === 1)
+      for (const one of besides.length > 0 ? besides : [service]) await warm(one, readers, size);
+    await measure(service, readers, size, asked, urls);
+    if (flag('why', 1) === 1) await tellWhy(asked, readers, size);
     await compare(service, size);
   } finally {
     readers.stop();
+    for (const beside of besides) await beside.stop();
     await service.stop();
   }
+}
+
+/** The interface as a process of its own, which is read, beside one that takes the events. */
+async function besideOf(service: EmbeddedService, settings: Record<string, string>): Promise<EmbeddedService> {
+  const urls = await service.ask<Record<string, string>>({ what: 'store_urls' });
+  return startService('beside', { ...settings, ...urls, BOOTSTRAP_API_KEY: service.api_key });
 }
 
 async function useSome(service: Service, { customers }: Size): Promise<void> {
@@ -85,18 +99,32 @@ function residentOf({ pids: [pid] }: EmbeddedService): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024;
 }
 
-async function measure(service: EmbeddedService, readers: Readers, size: Size): Promise<void> {
-  const { url, api_key } = service;
-  const go = await readers.prepare({ url, api_key, connections: CONNECTIONS, what: 'load', ...size });
-  const before = await answersOf(service);
-  const main_of = () => cpuOfThread(service.pids[0]!, service.pids[0]!);
-  const line_of = () => lineOfThread(service.pids[0]!, service.pids[0]!);
+async function measure(
+  service: EmbeddedService,
+  readers: Readers,
+  size: Size,
+  asked: EmbeddedService,
+  url: string,
+): Promise<void> {
+  const { api_key } = asked;
+  const go = await readers.prepare({
+    url,
+    api_key,
+    connections: CONNECTIONS,
+    what: 'load',
+    events_url: service.url,
+    ...size,
+  });
+  const before = await answersOf(asked);
+  const own = asked.pids[0]!;
+  const main_of = () => cpuOfThread(own, own);
+  const line_of = () => lineOfThread(own, own);
   const [cpu, client, main, line] = [service.cpu(), readers.cpu(), main_of(), line_of()];
-  await service.ask({ what: 'watch_requests' });
+  await asked.ask({ what: 'watch_requests' });
   const { took_ms, wall_ms, events_sent } = await go();
-  const times = await service.ask<RequestTimes>({ what: 'watched_requests' });
+  const times = await asked.ask<RequestTimes>({ what: 'watched_requests' });
   const [used, client_used, main_after, line_after] = [service.cpu(), readers.cpu(), main_of(), line_of()];
-  const after = await answersOf(service);
+  const after = await answersOf(asked);
   const seconds = wall_ms / 1000;
   const cores = (now: number, then: number) => fixed((now - then) / seconds, 2);
   const count = took_ms.length;

@@ -14,7 +14,13 @@ export type Reading = {
   readonly customers: number;
 } & (
   | { readonly what: 'everybody'; readonly atOnce: number }
-  | { readonly what: 'load'; readonly rate: number; readonly seconds: number; readonly events: number }
+  | {
+      readonly what: 'load';
+      readonly rate: number;
+      readonly seconds: number;
+      readonly events: number;
+      readonly events_url?: string;
+    }
 );
 
 export type Readings = { readonly took_ms: number[]; readonly wall_ms: number; readonly events_sent: number };
@@ -80,14 +86,14 @@ async function load(readers: Readers, reading: Extract<Reading, { what: 'load' }
 }
 
 async function events(
-  { events: rate, ...service }: Extract<Reading, { what: 'load' }>,
+  { events: rate, api_key, url, events_url = url }: Extract<Reading, { what: 'load' }>,
   { any, until }: { any: () => number; until: number },
 ): Promise<number> {
   const began = performance.now();
   let sent = 0;
   while (performance.now() < until && rate > 0) {
     const due = Math.min(EVENTS_AT_ONCE, Math.floor(((performance.now() - began) / 1000) * rate) - sent);
-    if (due > 0) await sendEvents(service, Array.from({ length: due }, any));
+    if (due > 0) await sendEvents({ url: events_url, api_key }, Array.from({ length: due }, any));
     sent += Math.max(0, due);
     await pause(50);
   }

@@ -11,7 +11,9 @@ export class Readers {
   #next = 0;
 
   async open({ url, api_key, connections }: Opened): Promise<void> {
-    for (let n = 0; n < connections; n++) this.#free.push(await Reader.connect(new URL(url), api_key));
+    const urls = url.split(' ');
+    for (let n = 0; n < connections; n++)
+      this.#free.push(await Reader.connect(new URL(urls[n % urls.length]!), api_key));
   }
 
   /** Where all are busy it waits, and the wait since it was due is in what it took. */

@@ -56,8 +56,8 @@ export async function startService(
       waiting.set(++asked_count, { resolve: resolve as (value: unknown) => void, reject });
       child.send({ id: asked_count, asked });
     });
-  const postgres = ready.pids.find(isPostgres)!;
-  const clickhouse = ready.pids.find((pid) => pid !== postgres)!;
+  const postgres = ready.pids.find(isPostgres) ?? 0;
+  const clickhouse = ready.pids.find((pid) => pid !== postgres) ?? 0;
   return {
     url: ready.url,
     api_key: ready.api_key,

@@ -12,7 +12,7 @@ import { billDuePeriods } from '../actions/billing/bill-period.ts';
 import { computeInvoice } from '../actions/invoices/compute-invoice.ts';
 import { finalizeInvoice } from '../actions/invoices/finalize-by-hand.ts';
 import { finalizeDueInvoices } from '../actions/invoices/finalize-due-invoices.ts';
-import { buildApp } from '../api/app.ts';
+import { buildApp, buildListener } from '../api/app.ts';
 import type { Services } from '../api/services.ts';
 import { readConfig } from '../config.ts';
 import type { Scope } from '../core/scope.ts';
@@ -25,10 +25,12 @@ import { startEmbedded } from '../storage/embedded/stack.ts';
 import { runningUsage } from '../storage/kept/running-question.ts';
 import { openLog } from '../storage/log/open-log.ts';
 import { MeterModel } from '../storage/models/meter.ts';
-import { connectPostgres } from '../storage/postgres/postgres.ts';
+import { connectPostgres, PROCESS_POOL, urlOf } from '../storage/postgres/postgres.ts';
 import { requestDailyRollups } from '../storage/progress/daily-rollups-message.ts';
 import { mapConcurrently } from '../storage/together.ts';
 import { askUsage } from '../storage/usage/usage.ts';
+import { feedUsage } from '../storage/usage/usage-feed.ts';
+import { UsageMemory } from '../storage/usage/usage-memory.ts';
 import { type RequestTimes, watchRequests } from './request-times.ts';
 import { type Stretches, watchStretches } from './stretches.ts';
 
@@ -39,6 +41,7 @@ type Asked =
   | { what: 'postgres'; sql: string }
   | { what: 'lag' }
   | { what: 'clickhouse_url' }
+  | { what: 'store_urls' }
   | { what: 'usage'; meter_id: string; customer: string; start_us: number; end_us: number; times: number }
   | { what: 'audit'; meter_id: string }
   | { what: 'daily_rollups'; days_before: number }
@@ -51,14 +54,17 @@ type Asked =
   | ({ what: 'billing'; scope: Scope; now: string } & BillingPart)
   | { what: 'stop'; keep: boolean };
 
-/** Everything; without the scheduler, whose audit would rightly object to rows that a benchmark made up; the entrance alone. */
-export type Part = 'whole' | 'unscheduled' | 'api';
+/**
+ * Everything; without the scheduler, whose audit would rightly object to rows that a benchmark made up; the entrance alone; the interface as a process
+ * of its own (`npm run api`) on the stores of another.
+ */
+export type Part = 'whole' | 'unscheduled' | 'api' | 'beside';
 
 type Wanted = { part: Part; dir: string; settings: Record<string, string> };
 
 const { part, dir, settings } = JSON.parse(process.argv[2]!) as Wanted;
 const config = readConfig({ ...settings, PORT: '0', DATA_DIR: dir, LOG_LEVEL: 'warn' });
-const running = part === 'whole' ? await startWhole() : await startParts();
+const running = await start();
 
 let watched_requests: (() => RequestTimes) | null = null;
 let watched_stretches: (() => Promise<Stretches>) | null = null;
@@ -90,6 +96,8 @@ async function answer(asked: Asked): Promise<unknown> {
       return (await log.lag()).reduce((sum, partition) => sum + partition.unprocessed_records, 0);
     case 'clickhouse_url':
       return clickhouseUrl();
+    case 'store_urls':
+      return { DATABASE_URL: urlOf(postgres), CLICKHOUSE_URL: clickhouseUrl() };
     case 'usage':
       return usage(asked);
     case 'audit': {
@@ -215,6 +223,32 @@ async function usage({ meter_id, customer, start_us, end_us, times }: Extract<As
     from = report.from;
   }
   return { value, from, took };
+}
+
+function start() {
+  if (part === 'whole') return startWhole();
+  return part === 'beside' ? startBeside() : startParts();
+}
+
+async function startBeside() {
+  const logger = pino({ level: 'warn' });
+  const postgres = connectPostgres(config.DATABASE_URL!, PROCESS_POOL);
+  const clickhouse = connectClickHouse(config.CLICKHOUSE_URL!);
+  const log = await openLog(config, { postgres, logger });
+  const usage_memory = new UsageMemory({ isFed: true });
+  feedUsage(postgres, usage_memory);
+  const services: Services = { postgres, clickhouse, log, config, logger, clock: () => new Date(), usage_memory };
+  const server = createServer(buildListener(services));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const stop = async () => {
+    server.closeAllConnections();
+    server.close();
+    await log.close();
+    await Promise.all([postgres.destroy(), clickhouse.close()]);
+  };
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, api_key: config.BOOTSTRAP_API_KEY!, services, stop, pids: [] };
 }
 
 async function startWhole() {

@@ -145,9 +145,11 @@ async function checkCredits(stores: Stores, scope: Scope, asking: Asking & Named
     );
   }
   const counter = walletCounter(stores, scope, { wallet, when_in_doubt: config.when_in_doubt });
-  const told = (await askDesk(stores, counter, opOf(quantity, { request, author, config }))) as Told<Purse>;
-  // Less what is held, by this one too.
-  const remaining = told.looked?.spendable?.minus(told.held) ?? null;
+  const op = opOf(quantity, { request, author, config });
+  const told = (await askDesk(stores, counter, op)) as Told<Purse>;
+  // Of what lasts until the hold ends that is asked for; less what is held, by this one too.
+  const until = op.now + (op.hold?.ttl_seconds ?? 0) * 1000;
+  const remaining = told.looked?.spendable(until)?.minus(told.held) ?? null;
   return {
     ...said(told, { customer, quantity }),
     wallet_id: wallet.id,
@@ -156,7 +158,7 @@ async function checkCredits(stores: Stores, scope: Scope, asking: Asking & Named
   };
 }
 
-function opOf(quantity: Decimal, { request, author, config }: Asking & { config: Config }): Op {
+function opOf(quantity: Decimal, { request, author, config }: Asking & { config: Config }) {
   const { hold, idempotency_key } = request;
   const terms: HoldTerms | null = hold && {
     ttl_seconds: hold.ttl_seconds ?? config.ttl_seconds,
@@ -165,7 +167,7 @@ function opOf(quantity: Decimal, { request, author, config }: Asking & { config:
     metadata: hold.metadata,
     idempotency_key,
   };
-  return { kind: 'check', quantity, hold: terms, now: author.now.getTime(), author };
+  return { kind: 'check', quantity, hold: terms, now: author.now.getTime(), author } as const satisfies Op;
 }
 
 function said(

@@ -6,7 +6,7 @@ import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { Judge } from '../../core/reservation/decide.ts';
 import { spendable, verdictOfCredits } from '../../core/reservation/room.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { lotsAfter, takeFrom, usableCredits } from '../../core/wallet/lots.ts';
 import type { Holding } from '../../core/wallet/movement.ts';
 import { ownKey } from '../../core/wallet/movement-key.ts';
@@ -24,8 +24,8 @@ import type { Ended } from './pool-desk.ts';
 
 /** In credits: what was used and is not paid yet; null where usage could not be read. */
 type Unpaid = { readonly unpaid: Decimal | null; readonly as_of: string };
-/** What could be spent now, were nothing held; null where that is not known. */
-export type Purse = { readonly spendable: Decimal | null; readonly as_of: string };
+/** What could be spent until an instant, were nothing held; null where that is not known. */
+export type Purse = { spendable(until: Milliseconds): Decimal | null; readonly as_of: string };
 type Of = { readonly wallet: WalletModel; readonly when_in_doubt: 'deny' | 'allow' };
 
 export function walletCounter(stores: Stores, scope: Scope, { wallet, when_in_doubt }: Of): Counter<Unpaid, Purse> {
@@ -58,7 +58,7 @@ export function walletCounter(stores: Stores, scope: Scope, { wallet, when_in_do
             quantity,
             when_in_doubt,
           });
-        return { judge, promised, looked: { spendable: unpaid && left(new Date(as_of).getTime(), ZERO), as_of } };
+        return { judge, promised, looked: { spendable: (until) => unpaid && left(until, ZERO), as_of } };
       },
       settle: (transaction, commits) => debitAll(transaction, scope, { id, commits }),
     }),

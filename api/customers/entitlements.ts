@@ -18,6 +18,7 @@ import {
   showLimitedUsage,
   showUsed,
 } from '../entitlements/entitled.ts';
+import type { KeptRead, Moment } from '../http/kept-text.ts';
 import { anyOf } from '../http/list.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
 
@@ -100,8 +101,8 @@ export const customerEntitlementRoutes: Route[] = [
     success: 200,
     answer: CustomerUsageAnswer,
     kept: ({ query }, { kept }) => {
-      const known = kept.find<object>(usageKey(query));
-      return known && { of: [known], show: () => ({ ...known }), moment: { as_of: kept.as_of } };
+      const known = kept.find<UsageKept>(usageKey(query));
+      return known && keptUsageRead(known, kept.as_of);
     },
     handle: async ({ query }, context) => usageOf(query, context),
   }),
@@ -139,7 +140,32 @@ async function usageOf(query: UsageQuery, context: Context) {
   const { scope, services, now } = context;
   const asked = { ...scope, key: usageKey(query), now };
   const { answer, as_of } = await keptAnswer(services, asked, (gathering) => makeUsage(query, context, gathering));
-  return { ...answer, as_of };
+  return withUsed(answer.shown, { used: answer.used.map(showUsed), as_of });
+}
+
+/** What stays the same whatever is used, and what was used of each of its features. */
+type UsageKept = {
+  readonly shown: { readonly features: readonly object[] };
+  readonly used: readonly Used[];
+};
+
+function withUsed({ features, ...shown }: UsageKept['shown'], said: { used: readonly object[]; as_of: unknown }) {
+  const { used, as_of } = said;
+  return { ...shown, features: features.map((feature, index) => ({ ...feature, ...used[index]! })), as_of };
+}
+
+function keptUsageRead({ shown, used }: UsageKept, as_of: string): KeptRead {
+  const moment: Record<string, unknown> = { as_of };
+  for (const [index, one] of used.entries())
+    for (const [name, value] of Object.entries(showUsed(one))) moment[`${index}.${name}`] = value;
+  const show = (said: Moment) => {
+    const usedOf = (index: number) => ({
+      current_usage: said[`${index}.current_usage`],
+      usage_percent: said[`${index}.usage_percent`],
+    });
+    return withUsed(shown, { used: used.map((_, index) => usedOf(index)), as_of: said.as_of });
+  };
+  return { of: [shown], show, moment };
 }
 
 function entitledKey(customer_id: string, query: EntitlementsQuery): string {
@@ -167,12 +193,10 @@ async function makeUsage(query: UsageQuery, asking: Context, gathering: Gatherin
   const usages = await limitedUsage(asking.services, { entitled, reading });
   const { again, until_ms } = limitedAgain(usages, context.now);
   const features = await showLimitedUsage(usages, context);
-  const answer = { customer_id: customer.id, features, period: commonPeriod(subscriptions), pagination: null };
-  const withUsed = (used: readonly Used[]) => ({
-    ...answer,
-    features: features.map((feature, index) => ({ ...feature, ...showUsed(used[index]!) })),
-  });
-  return { answer, ...(again ? { again: (read: ReadKept) => withUsed(again(read)) } : {}), until_ms };
+  const shown = { customer_id: customer.id, features, period: commonPeriod(subscriptions), pagination: null };
+  const kept = (used: readonly Used[]): UsageKept => ({ shown, used });
+  const used_now = usages.map(({ used, usage_percent }) => ({ used, usage_percent }));
+  return { answer: kept(used_now), ...(again ? { again: (read: ReadKept) => kept(again(read)) } : {}), until_ms };
 }
 
 async function noteStarts(

@@ -1,22 +1,24 @@
 /**
  * The text of an answer that is kept, made once as long as it says the same (docs/decisions/0050-a-kept-answer-as-text.md): what goes by the
- * moment, as the instant of which it is, is put between its pieces.
+ * moment, as the instant of which it is and what was used until then, is put between its pieces.
  */
 import type { z } from 'zod';
-import { completeKeys, instantText } from '../../core/json/complete-keys.ts';
+import { completeKeys, valueText } from '../../core/json/complete-keys.ts';
+
+export type Moment = Readonly<Record<string, unknown>>;
 
 /** What a route says from what is kept (route.ts). */
 export type KeptRead = {
   /** While these are the same, it says the same. The text is kept with the first, and ends with it. */
   readonly of: readonly [kept: object, ...others: unknown[]];
-  /** Without the fields of the moment; where there are such, an object of its own. */
-  show(): object;
-  /** Fields of the answer itself that are instants: RFC 3339. */
-  readonly moment?: Readonly<Record<string, string>>;
+  /** With these for what changes meanwhile. */
+  show(moment: Moment): object;
+  /** What it says at this moment: values that are no objects. The names are those that `show` goes by. */
+  readonly moment?: Moment;
 };
 
 type Text = {
-  /** One more than there are fields of the moment; between them these, in the order of the shape. */
+  /** One more than there are values of the moment; between them these, in the order of the shape. */
   readonly pieces: readonly string[];
   readonly names: readonly string[];
 };
@@ -32,14 +34,13 @@ export function keptText(shape: z.core.$ZodType, read: KeptRead): string {
   const holder = read.of[0] as WithText;
   const known = holder[TEXT];
   if (known === undefined || known.shape !== shape || !isOf(known, read)) {
-    // Usage moves about as often as it is asked for: what is asked for once is not worth its pieces.
+    // What is asked for once is not worth its pieces.
     holder[TEXT] = { shape, of: read.of };
-    return JSON.stringify(completeKeys(shape, Object.assign(read.show(), read.moment)));
+    return JSON.stringify(completeKeys(shape, read.show(read.moment ?? {})));
   }
   const { pieces, names } = (known.text ??= made(shape, read));
   let said = pieces[0]!;
-  for (let at = 0; at < names.length; at++)
-    said += JSON.stringify(instantText(read.moment![names[at]!]!)) + pieces[at + 1]!;
+  for (let at = 0; at < names.length; at++) said += valueText(read.moment![names[at]!]) + pieces[at + 1]!;
   return said;
 }
 
@@ -53,8 +54,8 @@ const MARK = '\u0000';
 
 function made(shape: z.core.$ZodType, read: KeptRead): Text {
   const marks = Object.fromEntries(Object.keys(read.moment ?? {}).map((name) => [name, `${MARK}${name}${MARK}`]));
-  const body = JSON.stringify(completeKeys(shape, Object.assign(read.show(), marks)));
-  const parts = body.split(/"\\u0000(\w+)\\u0000"/);
+  const body = JSON.stringify(completeKeys(shape, read.show(marks)));
+  const parts = body.split(/"\\u0000([\w.]+)\\u0000"/);
   const names = parts.filter((_, index) => index % 2 === 1);
   return { pieces: parts.filter((_, index) => index % 2 === 0), names };
 }

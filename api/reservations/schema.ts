@@ -58,7 +58,10 @@ export const CheckAnswer = z
     held: decimalText.meta({ description: 'What is held of the feature or the wallet, by this one too.' }),
     remaining: decimalText
       .nullable()
-      .meta({ description: 'What is left; null where nothing is limited, or it is not known.' }),
+      .meta({
+        description:
+          'What is left, of credits those that last until the hold ends; null where nothing is limited, or it is not known.',
+      }),
     limits: z.array(CheckedLimit).meta({ description: 'Every limit that holds.' }),
     as_of: timestampText
       .nullable()

@@ -1,9 +1,8 @@
 /** Wallets and their transactions with the parts that are asked for: one query per part. */
 
-import { type Owed, type RealTimeAsOf, realTimeOf } from '../../actions/wallets/real-time-balance.ts';
+import { type RealTimeAsOf, realTimeOf } from '../../actions/wallets/real-time-balance.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { realTimeBalance } from '../../core/wallet/real-time.ts';
 import { UserModel } from '../../storage/models/user.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
@@ -49,10 +48,9 @@ export function balanceShown<Shown extends object>(shown: Shown, realTime: RealT
   return { ...shown, ...realTime, balance_updated_at: now.toISOString(), is_cached_fallback: false };
 }
 
-/** The same of a wallet that is kept, without what goes by the moment: its fields are looked up where they are, since to copy them costs more than the rest. */
-export function keptBalanceShown(wallet: WalletModel, owed: Owed): object {
-  const shown = Object.create(wallet) as object;
-  return Object.assign(shown, WITHOUT, realTimeBalance(wallet, owed), { is_cached_fallback: false });
+/** The same of a wallet that is kept, with what usage and the moment change: its fields are looked up where they are, since to copy them costs more than the rest. */
+export function keptBalanceShown(wallet: WalletModel, moment: object): object {
+  return Object.assign(Object.create(wallet) as object, WITHOUT, moment, { is_cached_fallback: false });
 }
 
 async function breakdownsOf(wallets: readonly WalletModel[], { scope, services }: Context) {

@@ -17,6 +17,11 @@ export function completeKeys(shape: z.core.$ZodType, value: unknown): unknown {
   return encoderOf(shape)(value);
 }
 
+/** A value that is no object, as answers write it where its shape says nothing else. */
+export function valueText(value: unknown): string {
+  return JSON.stringify(typeof value === 'string' ? instantText(value) : plain(value));
+}
+
 function encoderOf(shape: z.core.$ZodType): Encode {
   const known = encoders.get(shape);
   if (known) return known;
@@ -156,9 +161,8 @@ function timestamp(value: unknown): unknown {
   return typeof value === 'string' ? instantText(value) : plain(value);
 }
 
-/** `…:00.000Z` and `…:00.250Z` are `…:00Z` and `…:00.25Z`, which is how stored instants come back. */
-/** As answers write it. */
-export function instantText(text: string): string {
+/** As answers write it: `…:00.000Z` and `…:00.250Z` are `…:00Z` and `…:00.25Z`, which is how stored instants come back. */
+function instantText(text: string): string {
   if (!text.includes('.')) return text;
   return text.replace(/(:\d\d)(?:\.0+|(\.\d*[1-9])0+)Z$/, '$1$2Z');
 }

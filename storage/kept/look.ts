@@ -1,13 +1,15 @@
 /**
  * A look at Postgres for whoever keeps in memory what was made of its records: which of them have changed since the look before, and
  * how far the stores are, in one statement that all who ask at one time share. It begins after each of them has asked, so what
- * was committed before a question is known to its answer (docs/decisions/0022-running-charges.md).
+ * was committed before a question is known to its answer (docs/decisions/0022-running-charges.md). Where nobody else writes to the database, the
+ * last look still tells all while this process has asked for nothing since (docs/decisions/0055-nothing-was-asked.md).
  *
  * A change writes the id of its record and of its transaction (sql/postgres/0170-record-changes.sql). Those that this look's snapshot
  * sees, and that of the last look did not, are what has changed: whichever transaction began first.
  */
 
 import { forEverybody } from '../caller.ts';
+import { ownStatementsOf } from '../postgres/own-statements.ts';
 import { type SliceState, stateOf } from '../progress/slice-state.ts';
 import type { Database, Transaction } from '../stores.ts';
 import { feedOf } from '../usage/usage-feed.ts';
@@ -32,6 +34,11 @@ const CHANGES_MAX = 500_000;
 /** A look that takes longer is that of a busy database, and of a machine on which each one that comes too soon makes the others later. */
 const QUICK_MS = 2;
 const REST_MS = 1;
+
+/** Whoever writes to a database that is ours alone, by hand, is heard of no later than this. */
+const STANDS_MS = 50;
+/** For so long a connection is kept for the next look, where looks are asked for again and again. */
+const LEFT_AFTER_MS = 100;
 
 /** One row of texts, of which hardly any says anything else than at the look before: to read the columns again costs what an answer does. */
 const LOOK = `
@@ -116,14 +123,19 @@ function xminOf(snapshot: string): bigint {
 /** Who has asked for a look: told of it in its own turn, without a promise for each of thousands in a second. Null where it failed. */
 type Waiting = (look: Look | null, error?: unknown) => void;
 
+/** `answered`: of the statements of this process, when it began. */
+type Standing = { readonly look: Look; readonly began_ms: number; readonly answered: number };
+
 /** One look at a time: who asks while it is out is told of the next one, so that each begins after all whom it answers have asked. */
 class LookDesk {
   readonly #database: Database;
   readonly #looks = new Looks();
   #waiting: Waiting[] = [];
   #isOut = false;
-  /** While anybody waits: to ask the pool for each look costs as much as to answer a read. */
+  /** While anybody waits, or has a moment ago: to ask the pool for each look costs as much as to answer a read. */
   #connection: Connection | null = null;
+  #leaving: NodeJS.Timeout | null = null;
+  #last: Standing | null = null;
 
   constructor(database: Database) {
     this.#database = database;
@@ -134,12 +146,22 @@ class LookDesk {
   }
 
   ask(waiting: Waiting): void {
+    const look = this.#standing();
+    if (look !== null) return waiting(look);
     this.#waiting.push(waiting);
     if (!this.#isOut) void unnoted(() => forEverybody(() => this.#work()));
   }
 
+  /** The last look, where nothing can have changed since it began but by the hand of somebody who is not of this process. */
+  #standing(): Look | null {
+    const own = ownStatementsOf(this.#database);
+    if (own === undefined || this.#last === null || own.out > 0 || own.answered !== this.#last.answered) return null;
+    return performance.now() - this.#last.began_ms < STANDS_MS ? this.#last.look : null;
+  }
+
   async #work(): Promise<void> {
     this.#isOut = true;
+    if (this.#leaving !== null) clearTimeout(this.#leaving);
     while (this.#waiting.length > 0) {
       // Who is about to ask in this round of the event loop is taken along.
       await new Promise((resolve) => setImmediate(resolve));
@@ -148,19 +170,23 @@ class LookDesk {
       this.#waiting = [];
       let look: Look | null = null;
       let failure: unknown;
+      const answered = ownStatementsOf(this.#database)?.answered ?? 0;
       try {
         this.#connection ??= (await this.#database.client.acquireConnection()) as Connection;
         look = await this.#looks.next(this.#connection);
         await feedOf(this.#database)?.bring(look.progress);
+        this.#last = { look, began_ms: began, answered };
       } catch (error) {
         failure = error;
+        this.#last = null;
         await this.#leave();
       }
       tell(asked, look, failure);
       const isQuick = performance.now() - began < QUICK_MS;
       if (this.#waiting.length > 0 && !isQuick) await new Promise((resolve) => setTimeout(resolve, REST_MS));
     }
-    await this.#leave();
+    if (ownStatementsOf(this.#database) === undefined) await this.#leave();
+    else this.#leaving = setTimeout(() => void this.#leave(), LEFT_AFTER_MS).unref();
     this.#isOut = false;
     // Who has asked while the connection was given back.
     if (this.#waiting.length > 0) return this.#work();

@@ -4,6 +4,8 @@ import { parseJson } from '../../core/json/parse.ts';
 import { isTracing } from '../../tracing/spans.ts';
 import { noteRows } from '../kept/noting.ts';
 import { oneByOne } from './one-by-one.ts';
+import { countStatements } from './own-statements.ts';
+import { loadParser } from './parser.ts';
 import { watchForSilence } from './silence.ts';
 import { traceStatements } from './traced.ts';
 import { wallIn } from './wall/wall.ts';
@@ -54,8 +56,12 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
           if (!error && isTracing()) traceStatements(connection);
           if (!error) noteRows(connection);
           if (error) return done(error, connection);
-          wallIn(connection).then(
-            () => done(null, connection),
+          loadParser().then(
+            () => {
+              countStatements(connection, url);
+              wallIn(connection);
+              done(null, connection);
+            },
             (refused: Error) => done(refused, connection),
           );
         });

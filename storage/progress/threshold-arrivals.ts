@@ -59,4 +59,6 @@ const ASK = `
    where c.status = 'published' and s.status = 'published' and s.subscription_status = 'active'
      and s.auto_invoice_threshold > 0
      and not exists (select from test_clocks t
-                      where t.tenant_id = s.tenant_id and t.environment_id = s.environment_id)`;
+                      where t.tenant_id = s.tenant_id and t.environment_id = s.environment_id)
+   -- Two slices that ask for the same ones ask in the same order, and neither holds what the other waits for.
+   order by s.id`;

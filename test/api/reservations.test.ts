@@ -506,6 +506,26 @@ describe('reservations', () => {
     });
   });
 
+  it('says of credits that are to be held how many last until then', async () => {
+    await world.customer('lasting');
+    const terms = { external_customer_id: 'lasting', currency: 'usd', initial_credits_to_load: '10' };
+    const { id } = await post('/wallets', terms);
+    const expiry_date_utc = new Date(world.now.getTime() + 3_600_000).toISOString();
+    const soon = { credits_to_add: '50', transaction_reason: 'FREE_CREDIT_GRANT', expiry_date_utc };
+    await post(`/wallets/${id}/top-up`, soon);
+    const check = (credits: string, ttl_seconds?: number) =>
+      post('/entitlements/check', {
+        external_customer_id: 'lasting',
+        credits,
+        ...(ttl_seconds ? { hold: { ttl_seconds } } : {}),
+      });
+    expect(await check('11')).to.deep.include({ allowed: true, remaining: '60' });
+    const refused = { allowed: false, reason: 'insufficient_credits', remaining: '10' };
+    expect(await check('11', 3_601)).to.deep.include(refused);
+    expect(await check('4', 3_601)).to.deep.include({ allowed: true, held: '4', remaining: '6' });
+    expect(await check('11', 3_600)).to.deep.include({ allowed: true, held: '15', remaining: '45' });
+  });
+
   it('credits that are held stay where they are, whoever may owe', async () => {
     await world.customer('owing');
     const terms = { external_customer_id: 'owing', currency: 'usd', initial_credits_to_load: '100' };

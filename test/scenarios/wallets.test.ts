@@ -322,6 +322,38 @@ describe('scenario: prepaid credits', () => {
       expect((await world.get(`/wallets/${wallet.id}`)).balance).to.equal('130');
     }
   });
+
+  it('take what is given back off the fees of the next invoice, too, and leave what that invoice will', async () => {
+    const name = 'given back';
+    await world.meter('given');
+    await world.plan('Given back', [usage('given', '1'), fixed('31')]);
+    await world.on('2026-06-01', () => world.subscribe(name, 'Given back'));
+    const wallet = await ok('POST', '/wallets', { external_customer_id: name, currency: 'usd' });
+    await topUp(wallet.id, '100');
+    await world.on('2026-06-10', () => world.use(name, 'given', 40, { event_id: 'given_1' }));
+    await world.on('2026-07-02');
+    await finalOf(name);
+    await ok('POST', '/events/given_1/void', { reason: 'never was' });
+    await world.settle();
+    const balance = async () => {
+      const { credit_balance, real_time_credit_balance, current_period_usage } = await world.get(
+        `/wallets/${wallet.id}/balance/real-time`,
+      );
+      return [credit_balance, real_time_credit_balance, current_period_usage].map(Number);
+    };
+    // 31 - 40: the rest waits for usage, and is no credit.
+    expect(await balance()).to.deep.equal([60, 60, 0]);
+    await world.on('2026-07-10', () => world.use(name, 'given', 30));
+    // 31 + 30 - 40.
+    expect(await balance()).to.deep.equal([60, 39, 21]);
+    const held = { external_customer_id: name, credits: '40', hold: { ttl_seconds: 60 } };
+    expect((await ok('POST', '/entitlements/check', held)).allowed).to.equal(false);
+    await world.on('2026-07-11', () => world.use(name, 'given', 20));
+    expect(await balance()).to.deep.equal([60, 19, 41]);
+    await world.on('2026-08-02');
+    await finalOf(name);
+    expect((await world.get(`/wallets/${wallet.id}`)).credit_balance).to.equal('19');
+  });
 });
 
 describe('scenario: wallets by a clock', () => {

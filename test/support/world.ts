@@ -75,7 +75,7 @@ export async function startWorld(
   const api = await startTestApi({
     now: options.now ?? '2026-01-01T00:00:00Z',
     config: options.config ?? {},
-    ...(options.usage_memory ? { usage_memory: options.usage_memory } : {}),
+    ...(options.usage_memory ? { usage_memory: options.usage_memory, beside: options.beside ?? false } : {}),
     routes: [...routes, ...extra.filter((route) => !listed.has(place(route)))],
   });
   if (options.beside) feedUsage(api.services.postgres, options.usage_memory!);

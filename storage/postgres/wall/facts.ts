@@ -2,7 +2,7 @@
  * What the conditions of one level of a query say about its columns: that one equals a value, or another column. Only
  * what must hold for every row counts: conditions that are joined by AND, and those of a join for the side that they rule.
  */
-export type Node = { readonly [key: string]: unknown };
+import type { Node } from '../parser.ts';
 
 /** `alias.column`, or a value that came with the statement. */
 export type Term = { readonly key: string } | { readonly parameter: number; readonly many: boolean };

@@ -3,8 +3,8 @@
  * Postgres' own parser, so what stands in a text, a comment or a subquery is what Postgres takes it for. What cannot be
  * proved is refused: a condition under OR or NOT proves nothing.
  */
-import type * as Parser from 'libpg-query';
-import { type Bound, factsOf, follow, type Node, type Value } from './facts.ts';
+import { type Node, parseStatements } from '../parser.ts';
+import { type Bound, factsOf, follow, type Value } from './facts.ts';
 import { type Level, levelOf, selectsIn, tableOf } from './levels.ts';
 import { type Belonging, belongingOf, type ScopeColumn } from './tables.ts';
 import { writtenRows } from './written.ts';
@@ -22,20 +22,9 @@ const HARMLESS = new Set(['TransactionStmt', 'VariableSetStmt', 'VariableShowStm
 /** They take SQL as a text, or read what is no table of ours. */
 const ROUNDABOUT = /^(?:dblink.*|(?:query|table|cursor|schema|database)_to_xml.*|pg_read_.*|lo_.*)$/;
 
-let parser: typeof Parser | undefined;
-
-/** Loads the parser, which is a program of its own; before the first verdict. */
-export async function loadJudge(): Promise<void> {
-  if (parser) return;
-  const loaded = await import('libpg-query');
-  await loaded.loadModule();
-  parser = loaded;
-}
-
 export function judge(sql: string): Verdict {
   try {
-    const { stmts = [] } = parser!.parseSync(sql) as unknown as { stmts?: { stmt: Node }[] };
-    return { demands: stmts.flatMap(({ stmt }) => judged(stmt, NOTHING)) };
+    return { demands: parseStatements(sql).flatMap((statement) => judged(statement, NOTHING)) };
   } catch (error) {
     if (error instanceof Forgotten) return { refused: error.message };
     return { refused: `it cannot be read (${error instanceof Error ? error.message : String(error)})` };

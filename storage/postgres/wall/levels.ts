@@ -1,5 +1,6 @@
 /** The tables of one level of a query, how they are joined, and which queries stand inside it. */
-import { isNode, type Node } from './facts.ts';
+import type { Node } from '../parser.ts';
+import { isNode } from './facts.ts';
 
 export type Table = { readonly name: string; readonly schema?: string | undefined; readonly alias: string };
 /** A condition between tables; `rules` names those that it holds for, where it is not for all. */

@@ -9,7 +9,7 @@ import type pg from 'pg';
 import type { Scope } from '../../../core/scope.ts';
 import { currentCaller } from '../../caller.ts';
 import { bulkInsert } from './bulk-insert.ts';
-import { type Demand, judge, loadJudge, type Verdict } from './judge.ts';
+import { type Demand, judge, type Verdict } from './judge.ts';
 
 type Answered = (error: Error | null, result: unknown) => void;
 type Query = (statement: unknown, answered?: Answered) => unknown;
@@ -22,9 +22,8 @@ export class ForgottenScope extends Error {
   override readonly name = 'ForgottenScope';
 }
 
-/** Behind it the connection sends nothing that the caller may not send. Ready when the parser is. */
-export async function wallIn(connection: pg.Client): Promise<void> {
-  await loadJudge();
+/** Behind it the connection sends nothing that the caller may not send. The parser is there. */
+export function wallIn(connection: pg.Client): void {
   const query: Query = connection.query.bind(connection);
   const walledQuery: Query = (statement, answered) => {
     const refused = refusalOf(statement);

@@ -1,5 +1,6 @@
 /** Which values an INSERT gives to the columns that say whose the rows are. */
-import { type Bound, isNode, type Node, termsOf, type Value } from './facts.ts';
+import type { Node } from '../parser.ts';
+import { type Bound, isNode, termsOf, type Value } from './facts.ts';
 import { belongingOf } from './tables.ts';
 
 type Query = (body: Node) => { bound: Bound; own: readonly string[] };

@@ -1,8 +1,17 @@
-/** Who asks for a look at one time is told of one, each in a small portion of all; and it says the progress as Postgres has it. */
+/**
+ * Who asks for a look at one time is told of one, each in a small portion of all; and it says the progress as Postgres has it, also where the last look is
+ * told again because this process has asked for nothing since (docs/decisions/0055-nothing-was-asked.md).
+ */
 import { expect } from 'chai';
+import fc from 'fast-check';
 import type { Knex } from 'knex';
+import pg from 'pg';
 import { type Look, nextLook, whenLooked } from '../../../storage/kept/look.ts';
+import { aloneWith } from '../../../storage/postgres/own-statements.ts';
+import { connectPostgres } from '../../../storage/postgres/postgres.ts';
+import { samples } from '../../support/samples.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
+import { until } from '../../support/until.ts';
 
 describe('a look', () => {
   let database: FreshDatabase;
@@ -59,5 +68,123 @@ describe('a look', () => {
       gate: 'one',
     });
     expect(still).to.deep.equal(second);
+  });
+}).timeout(60_000);
+
+describe('a look at a database that nobody else writes to', () => {
+  let database: FreshDatabase;
+  let postgres: Knex;
+  let other: Knex;
+  let stranger: pg.Client;
+  before(async () => {
+    database = await freshDatabase();
+    postgres = database.postgres;
+    aloneWith(postgres, database.postgres_url);
+    other = connectPostgres(database.postgres_url);
+    stranger = new pg.Client({ connectionString: database.postgres_url });
+    await stranger.connect();
+  });
+  after(async () => {
+    await stranger.end();
+    await other.destroy();
+    await database.close();
+  });
+  const add = (pool: Knex) =>
+    pool.raw(`insert into slices (partition, epoch, next_offset)
+    values ((select coalesce(max(partition), 0) + 1 from slices), 1, 0)`);
+  const partitionsSeen = async () => (await nextLook(postgres)).progress.length;
+  const partitions = async () => Number((await stranger.query('select count(*) from slices')).rows[0].count);
+
+  it('is that of before while nothing was asked, or nothing that changes anything', async () => {
+    const isThatOfBefore = async () => {
+      const before = await nextLook(postgres);
+      await postgres.raw('select count(*) from customers');
+      await postgres.transaction((transaction) => transaction.raw('select id from customers for update'));
+      await postgres.raw(`update log_partitions set committed_offset = committed_offset`);
+      return (await nextLook(postgres)).number === before.number;
+    };
+    // One that stands for too long is none of before.
+    await until('it is told again', isThatOfBefore);
+  });
+
+  it('is told at once, to whoever asks while it stands', async () => {
+    await until('it stands', async () => {
+      await nextLook(postgres);
+      let told: Look | null = null;
+      whenLooked(postgres, (look) => void (told = look));
+      return told !== null;
+    });
+  });
+
+  it('is another one where others may write, too', async () => {
+    const { number } = await nextLook(other);
+    expect((await nextLook(other)).number).to.equal(number + 1);
+  });
+
+  it('knows what was committed, through any pool of the process, and nothing else', async () => {
+    const open = new Set<Knex.Transaction>();
+    const steps: Record<string, (pool: Knex) => Promise<unknown>> = {
+      add,
+      'add in a transaction': (pool) => pool.transaction((transaction) => add(transaction)),
+      'add and take back': (pool) =>
+        pool
+          .transaction(async (transaction) => {
+            await add(transaction);
+            throw new Error('taken back');
+          })
+          .catch(() => undefined),
+      begin: async (pool) => {
+        if (open.size > 0) return;
+        const transaction = await pool.transaction();
+        open.add(transaction);
+        await add(transaction);
+      },
+      commit: async () => {
+        for (const transaction of open) await transaction.commit();
+        open.clear();
+      },
+      'roll back': async () => {
+        for (const transaction of open) await transaction.rollback();
+        open.clear();
+      },
+      read: (pool) => pool.raw('select count(*) from slices'),
+      fail: (pool) => pool.raw('insert into slices (partition) values (null)').catch(() => undefined),
+      nothing: () => Promise.resolve(),
+    };
+    const step = fc.record({ name: fc.constantFrom(...Object.keys(steps)), isOther: fc.boolean() });
+    const law = fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (taken) => {
+      await stranger.query('delete from slices');
+      await postgres.raw('delete from slices');
+      for (const { name, isOther } of taken) {
+        // While one holds its row, another that adds would wait for it.
+        if (open.size > 0 && name.startsWith('add')) continue;
+        await steps[name]!(isOther ? other : postgres);
+        expect(await partitionsSeen(), name).to.equal(await partitions());
+      }
+      await steps['roll back']!(postgres);
+    });
+    await fc.assert(law, { numRuns: samples(60) });
+  });
+
+  it('knows soon what somebody else has written all the same', async () => {
+    await until('nothing is out', async () => (await partitionsSeen()) === (await partitions()));
+    await stranger.query(`insert into slices (partition, epoch, next_offset) values (1000, 1, 0)`);
+    await until('it is seen', async () => (await partitionsSeen()) === (await partitions()));
+  });
+
+  it('waits for what is out, and is a new one then', async () => {
+    await stranger.query('begin');
+    await stranger.query('lock table customers');
+    const waiting = Promise.resolve(postgres.raw(`update customers set name = 'x'`));
+    await until('it waits', async () => {
+      const { rows } = await stranger.query('select from pg_locks where not granted');
+      return rows.length > 0;
+    });
+    const [first, second] = await Promise.all([nextLook(postgres), nextLook(postgres)]);
+    expect(first.number).to.equal(second.number);
+    expect((await nextLook(postgres)).number).to.equal(first.number + 1);
+    await stranger.query('commit');
+    await waiting;
+    expect((await nextLook(postgres)).number).to.equal(first.number + 2);
   });
 }).timeout(60_000);

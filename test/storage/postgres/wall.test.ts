@@ -3,8 +3,9 @@
 import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { type Caller, forEverybody, onBehalfOf } from '../../../storage/caller.ts';
+import { loadParser } from '../../../storage/postgres/parser.ts';
 import { bulkInsert } from '../../../storage/postgres/wall/bulk-insert.ts';
-import { judge, loadJudge, type Verdict } from '../../../storage/postgres/wall/judge.ts';
+import { judge, type Verdict } from '../../../storage/postgres/wall/judge.ts';
 import { belongingOf, OF_NOBODY } from '../../../storage/postgres/wall/tables.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 
@@ -139,7 +140,7 @@ describe('the wall before Postgres', () => {
   ];
   for (const [what, sql] of sent)
     it(`is passed by ${what}`, async () => {
-      await loadJudge();
+      await loadParser();
       expect(judge(sql)).to.have.property('demands');
     });
 
@@ -193,7 +194,7 @@ describe('the wall before Postgres', () => {
   ];
   for (const [what, sql] of refused)
     it(`is not passed by ${what}`, async () => {
-      await loadJudge();
+      await loadParser();
       expect(judge(sql)).to.have.property('refused');
     });
 
@@ -202,7 +203,7 @@ describe('the wall before Postgres', () => {
     const head = 'insert into "plans" ("tenant_id", "id", "environment_id") values ';
 
     it('are read as the parser reads them', async () => {
-      await loadJudge();
+      await loadParser();
       const text = `${head}${Array.from({ length: 40 }, (_, i) => row(2 * i + 1)).join(', ')} returning *`;
       const places = (verdict: Verdict | undefined) =>
         verdict && 'demands' in verdict ? verdict.demands.map(({ parameter }) => parameter).sort((a, b) => a - b) : [];

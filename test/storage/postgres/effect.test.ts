@@ -1,0 +1,75 @@
+/** Which statements can change what answers are made of: what is not plainly without effect can. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import { type Effect, effectOf } from '../../../storage/postgres/effect.ts';
+import { loadParser } from '../../../storage/postgres/parser.ts';
+
+const STATEMENTS: Record<Effect, readonly string[]> = {
+  none: [
+    'select 1',
+    'select * from wallets for update skip locked',
+    `select coalesce(a, 1), position('a' in b), extract(epoch from now()) from c`,
+    'with a as (select 1) select * from a',
+    'with a as (select * from unnest($1::int[])) insert into log_records (x) select * from a',
+    'update log_partitions set committed_offset = $1 where partition = $2',
+    'delete from log_records where partition = (select 1)',
+    'savepoint a',
+    'release savepoint a',
+    'set statement_timeout to 0',
+    `select graphile_worker.add_job($1, payload := json_build_object('a', pg_catalog.now()))`,
+    `notify a, 'b'`,
+    'select 1; select 2',
+  ],
+  begins: ['BEGIN;', 'begin isolation level repeatable read', 'start transaction'],
+  ends: ['COMMIT;', 'end', 'ROLLBACK', 'rollback to savepoint a', `prepare transaction 'a'`, `commit prepared 'a'`],
+  some: [
+    'update wallets set balance = 1',
+    'delete from wallets',
+    'insert into wallets (id) values ($1)',
+    'update other.log_records set x = 1',
+    'with a as (insert into wallets (id) values (1) returning id) select * from a',
+    'with a as (update wallets set x = 1 returning id) insert into log_records (x) select * from a',
+    'select * into b from a',
+    'select other.add_job($1)',
+    'with a as (update wallets set x = 1 returning id) select graphile_worker.add_job(id) from a',
+    'merge into wallets using a on true when matched then delete',
+    'truncate log_records',
+    'copy a from stdin',
+    'create table log_records (a int)',
+    'do $$ begin end $$',
+    'call a()',
+    'explain analyze update wallets set x = 1',
+    'prepare a as update wallets set x = 1',
+    'execute a',
+    'select 1; update wallets set x = 1',
+    'begin; update wallets set x = 1; commit',
+    'this is no SQL',
+    `select ${'1, '.repeat(4000)}1`,
+  ],
+};
+
+describe('the effect of a statement', () => {
+  before(() => loadParser());
+
+  for (const [effect, texts] of Object.entries(STATEMENTS))
+    for (const text of texts)
+      it(`${effect}: ${text.slice(0, 90)}`, () => {
+        expect(effectOf(text)).to.equal(effect);
+        // As it is kept.
+        expect(effectOf(text)).to.equal(effect);
+      });
+
+  it('is none of the functions of our schema: those that can be called write nothing', () => {
+    const directory = new URL('../../../sql/postgres/', import.meta.url);
+    const text = readdirSync(directory)
+      .map((name) => readFileSync(new URL(name, directory), 'utf8'))
+      .join('\n');
+    const made = [...text.matchAll(/create (?:or replace )?function\s+([\w%$]+)\s*\([^)]*\)\s*returns\s+(\w+)/gi)];
+    const callable = new Set(made.filter(([, , returns]) => returns !== 'trigger').map(([, name]) => name));
+    expect(made.length).to.equal([...text.matchAll(/create (?:or replace )?function/gi)].length);
+    expect([...callable]).to.deep.equal(['revenue_happened_at']);
+    expect(/create (?:or replace )?procedure/i.test(text)).to.equal(false);
+    // None of them is set off by a write to a table that is taken for one of no consequence.
+    expect(/trigger[^;]*\son (log_records|log_partitions|log_consumers|job_ticks)\b/i.test(text)).to.equal(false);
+  });
+});
