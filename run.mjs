@@ -73,20 +73,31 @@ const FIRST = [
   'test/tracing/traces.test.ts',
 ];
 // What a customer sees: rules, worked examples, the API and whole stories; no process is killed and no store broken.
-// It is asked while one works, so those are left to `npm test` that fill lists with 10,000 records, ask every route for each of
-// many callers, write files of MiB and read them again, hash a password a hundred times, play years, or let random histories happen
-// and ask every door at each of their instants; and of the other random cases, and of the routes for each role, a tenth is tried.
+// It is asked while one works: a rule stays in it, and a story that is told once. Those are left to `npm test` that fill lists with
+// 10,000 records, ask every route for each of many callers or with spoilt requests, write files of MiB and read them again, hash a
+// password a hundred times, play years, go through many instants of a clock or of the scheduler, beside slow stores too, show that
+// what was planned once is not planned again, or ask every door about one story, or at each instant of a random one; and of the other
+// random cases, and of the routes for each role, a tenth is tried.
 const LONG = [
+  'test/api/environment-clone.test.ts',
   'test/api/files-in-parts.test.ts',
+  'test/api/http/fuzz.test.ts',
   'test/api/http/list-plans.test.ts',
   'test/api/http/walls.test.ts',
   'test/api/scheduled-files.test.ts',
+  'test/api/scheduled-tasks.test.ts',
   'test/api/sign-in.test.ts',
   'test/scenarios/a-year-of-ten-kinds.test.ts',
+  'test/scenarios/clocks-beside-slow-stores.test.ts',
+  'test/scenarios/every-door.test.ts',
+  'test/scenarios/exports-by-a-clock.test.ts',
+  'test/scenarios/grants-go-on.test.ts',
+  'test/scenarios/late-after-the-end.test.ts',
   'test/scenarios/laws-of-changes.test.ts',
   'test/scenarios/laws-of-costs.test.ts',
   'test/scenarios/laws-of-invoices.test.ts',
   'test/scenarios/planned-once.test.ts',
+  'test/scenarios/resting-plans.test.ts',
   'test/scenarios/running-charges.test.ts',
   'test/scenarios/test-clock.test.ts',
 ];

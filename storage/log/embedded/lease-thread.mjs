@@ -1,11 +1,8 @@
-// The thread of leases.ts: renews what its consumer holds, whatever the main loop is busy with. Plain JavaScript,
-// because a thread with the TypeScript loader takes longer to start than a short lease lasts.
+// The thread of lease-renewals.ts: renews what the consumers of its process hold, whatever the main loop is busy with. Each has a loop
+// and a connection of its own: what one waits for is nothing to the others. Plain JavaScript, because a thread with the TypeScript
+// loader takes longer to start than a short lease lasts.
 import { parentPort, workerData } from 'node:worker_threads';
 import pg from 'pg';
-
-const { url, id, lease_ms, alive_ms, shared } = workerData;
-const EVERY_MS = lease_ms / 3;
-const AGAIN_MS = Math.min(500, lease_ms / 6);
 
 // The first statement says that we are there, so that others leave us our share. What has run out is not renewed: somebody may
 // have had it meanwhile. Rows are taken in the order in which appends take them: in another, each could wait for the other.
@@ -17,78 +14,112 @@ const RENEW = `
   update log_partitions p set lease_until = now() + $2 * interval '1 millisecond' from ours
    where p.partition = ours.partition and p.lease_until > now() returning p.partition`;
 
-let client = null;
-let stopping = false;
-let wake = () => {};
+const renewals = new Map();
 
-parentPort.on('message', () => {
-  stopping = true;
-  wake();
+// The first message of a key tells whose leases they are, the second that it is over.
+parentPort.on('message', ({ key, holder }) => {
+  if (!holder) return renewals.get(key)?.stop();
+  const renewal = new Renewal(holder);
+  renewals.set(key, renewal);
+  void renewal
+    .keep(() => parentPort.postMessage({ key, ended: false }))
+    .then(
+      () => parentPort.postMessage({ key, ended: true }),
+      (error) => parentPort.postMessage({ key, ended: true, failure: asText(error) }),
+    )
+    .finally(() => renewals.delete(key));
 });
 
-async function keep() {
-  for (let told = false; !stopping; ) {
-    let pause_ms = EVERY_MS;
-    try {
-      if (isMainAlive()) await renew();
-      if (!told) parentPort.postMessage('renewed');
-      told = true;
-    } catch (error) {
-      await disconnect();
-      // At the start the consumer hears why. Later leases run out by themselves, and the next round tries again.
-      if (!told) throw error;
-      pause_ms = AGAIN_MS;
+class Renewal {
+  #client = null;
+  #stopping = false;
+  #wake = () => {};
+  #holder;
+
+  constructor(holder) {
+    this.#holder = holder;
+  }
+
+  async keep(begun) {
+    const { lease_ms } = this.#holder;
+    for (let told = false; !this.#stopping; ) {
+      let pause_ms = lease_ms / 3;
+      try {
+        if (this.#isMainAlive()) await this.#renew();
+        if (!told) begun();
+        told = true;
+      } catch (error) {
+        await this.#disconnect();
+        // At the start the consumer hears why. Later leases run out by themselves, and the next round tries again.
+        if (!told) throw error;
+        pause_ms = Math.min(500, lease_ms / 6);
+      }
+      if (!this.#stopping) await this.#pause(pause_ms);
     }
-    if (!stopping) await pause(pause_ms);
+    await this.#disconnect();
   }
-  await disconnect();
-  parentPort.close();
-}
 
-function isMainAlive() {
-  return process.hrtime.bigint() - Atomics.load(shared, 0) < BigInt(alive_ms) * 1_000_000n;
-}
+  stop() {
+    this.#stopping = true;
+    this.#wake();
+    // What it waits for then fails, and it ends.
+    setTimeout(() => this.#breakOff(), workerData.stopped_within_ms).unref();
+  }
 
-async function renew() {
-  client ??= await connect();
-  // Before the server has it: we must not think a lease longer than it is.
-  const asked = process.hrtime.bigint();
-  const { rows } = await client.query(RENEW, [id, lease_ms]);
-  for (const { partition } of rows) {
-    if (partition + 1 < shared.length) Atomics.store(shared, partition + 1, asked + BigInt(lease_ms) * 1_000_000n);
+  #isMainAlive() {
+    const { shared, alive_ms } = this.#holder;
+    return process.hrtime.bigint() - Atomics.load(shared, 0) < BigInt(alive_ms) * 1_000_000n;
+  }
+
+  async #renew() {
+    const { id, lease_ms, shared } = this.#holder;
+    if (!this.#client) await this.#connect();
+    // Before the server has it: we must not think a lease longer than it is.
+    const asked = process.hrtime.bigint();
+    const { rows } = await this.#client.query(RENEW, [id, lease_ms]);
+    for (const { partition } of rows) {
+      if (partition + 1 < shared.length) Atomics.store(shared, partition + 1, asked + BigInt(lease_ms) * 1_000_000n);
+    }
+  }
+
+  async #connect() {
+    const { url, lease_ms } = this.#holder;
+    this.#client = new pg.Client({
+      connectionString: url,
+      application_name: 'farthing leases',
+      connectionTimeoutMillis: Math.max(lease_ms, 5_000),
+      query_timeout: lease_ms,
+    });
+    this.#client.on('error', () => {}); // The next statement fails by it.
+    await this.#client.connect();
+  }
+
+  // A server that hangs would never answer the farewell.
+  async #disconnect() {
+    if (!this.#client) return;
+    const late = setTimeout(() => this.#breakOff(), 200);
+    await this.#client.end().catch(() => {});
+    clearTimeout(late);
+    this.#client = null;
+  }
+
+  #breakOff() {
+    this.#client?.connection.stream.destroy();
+  }
+
+  #pause(ms) {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 }
 
-async function connect() {
-  const made = new pg.Client({
-    connectionString: url,
-    application_name: 'farthing leases',
-    connectionTimeoutMillis: Math.max(lease_ms, 5_000),
-    query_timeout: lease_ms,
-  });
-  made.on('error', () => {}); // The next statement fails by it.
-  await made.connect();
-  return made;
+// Of an error only its message passes to another thread; what it is known by does so as text.
+function asText(error) {
+  const names = Object.getOwnPropertyNames(error).filter((name) => typeof error[name] === 'string');
+  return Object.fromEntries(names.map((name) => [name, error[name]]));
 }
-
-// A server that hangs would never answer the farewell.
-async function disconnect() {
-  const gone = client;
-  client = null;
-  if (!gone) return;
-  const late = setTimeout(() => gone.connection.stream.destroy(), 200);
-  await gone.end().catch(() => {});
-  clearTimeout(late);
-}
-
-function pause(ms) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    wake = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-  });
-}
-
-await keep();

@@ -2,15 +2,15 @@
  * Who holds which partition of the embedded log. A partition is leased in its row of `log_partitions`; a lease that runs out
  * (its holder died, or was frozen) is taken by another.
  *
- * Leases are renewed by a thread of its own with a connection of its own (lease-thread.mjs): work that keeps the event loop busy
+ * Leases are renewed by a thread beside us with a connection of its own (lease-renewals.ts): work that keeps the event loop busy
  * for long must not cost the partition. What the thread last renewed stands in memory that both see, and decides whether a
  * partition is ours, so that no late timer can say otherwise. The thread renews while this side has shown life within
  * `alive_ms`: a loop that never comes back loses its partitions all the same. A process that is stopped stops with both, and
  * its leases are over when it goes on.
  */
-import { Worker } from 'node:worker_threads';
 import type { Knex } from 'knex';
 import { urlOf } from '../../postgres/postgres.ts';
+import { goOnRenewing, type Holder, startRenewing, stopRenewing } from './lease-renewals.ts';
 
 export type LeaseOptions = {
   readonly id: string;
@@ -22,7 +22,6 @@ export type LeaseOptions = {
 
 const ALIVE_MS = 60_000;
 const BEAT_MS = 1_000;
-const STOPPED_WITHIN_MS = 2_000;
 
 /** In the shared memory, in nanoseconds of the monotonic clock: when we last showed life, and behind it the end of each lease. */
 const BEAT = 0;
@@ -32,20 +31,22 @@ export class EmbeddedLeases {
   readonly #postgres: Knex;
   readonly #options: LeaseOptions;
   readonly #shared: BigInt64Array;
-  #thread: Worker | null = null;
+  readonly #holder: Holder;
   #beating: NodeJS.Timeout | null = null;
 
   constructor(postgres: Knex, options: LeaseOptions) {
     this.#postgres = postgres;
     this.#options = options;
     this.#shared = new BigInt64Array(new SharedArrayBuffer(8 * leaseOf(options.partition_count)));
+    const { id, lease_ms, alive_ms = ALIVE_MS } = options;
+    this.#holder = { url: urlOf(postgres), id, lease_ms, alive_ms, shared: this.#shared };
   }
 
   /** Resolves when the thread has renewed for the first time, and others count us among the consumers. */
   async start(): Promise<void> {
     this.#beat();
     this.#beating ??= setInterval(() => this.#beat(), BEAT_MS).unref();
-    await this.#startThread();
+    await startRenewing(this.#holder);
   }
 
   holds(partition: number): boolean {
@@ -54,7 +55,7 @@ export class EmbeddedLeases {
 
   /** What this side has to do now and then; leases are renewed without it. */
   async tend(): Promise<void> {
-    if (!this.#thread) await this.#startThread();
+    await goOnRenewing(this.#holder);
     await this.#postgres.raw(`delete from log_consumers where seen_until < now() - interval '1 minute'`);
   }
 
@@ -100,7 +101,7 @@ export class EmbeddedLeases {
   async stop(): Promise<void> {
     if (this.#beating) clearInterval(this.#beating);
     this.#beating = null;
-    await this.#stopThread();
+    await stopRenewing(this.#holder);
     const { id } = this.#options;
     await this.#postgres.raw(
       // In the order in which appends take the rows: in another, each could wait for the other.
@@ -113,43 +114,6 @@ export class EmbeddedLeases {
 
   #beat(): void {
     Atomics.store(this.#shared, BEAT, process.hrtime.bigint());
-  }
-
-  #startThread(): Promise<void> {
-    const { id, lease_ms, alive_ms = ALIVE_MS } = this.#options;
-    const thread = new Worker(new URL('./lease-thread.mjs', import.meta.url), {
-      workerData: { url: urlOf(this.#postgres), id, lease_ms, alive_ms, shared: this.#shared },
-      // It is plain JavaScript and needs little: neither the compiler of ours nor our large young generation.
-      execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
-    });
-    this.#thread = thread;
-    return new Promise((resolve, reject) => {
-      thread.once('message', () => {
-        thread.unref();
-        resolve();
-      });
-      thread.once('error', reject);
-      thread.once('exit', () => {
-        if (this.#thread === thread) this.#thread = null; // `tend` starts another.
-        reject(new Error('the thread that renews leases has ended'));
-      });
-    });
-  }
-
-  async #stopThread(): Promise<void> {
-    const thread = this.#thread;
-    this.#thread = null;
-    if (!thread) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(() => void thread.terminate(), STOPPED_WITHIN_MS);
-      thread.once('exit', () => {
-        clearTimeout(timer);
-        resolve();
-      });
-      thread.ref();
-      thread.postMessage('stop');
-    });
   }
 }
 

@@ -3,9 +3,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
+import type { Knex } from 'knex';
+import { isAway } from '../../../storage/failure.ts';
 import { type EmbeddedLog, openEmbeddedLog } from '../../../storage/log/embedded/embedded.ts';
+import { startRenewing, stopRenewing } from '../../../storage/log/embedded/lease-renewals.ts';
 import { EmbeddedLeases } from '../../../storage/log/embedded/leases.ts';
 import type { LogConsumer } from '../../../storage/log/log.ts';
+import { connectPostgres } from '../../../storage/postgres/postgres.ts';
+import { cutTo } from '../../support/cut.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 import { until } from '../../support/until.ts';
 import { entry, Reader } from './contract.ts';
@@ -23,8 +28,6 @@ describe('leases of the embedded log', () => {
 
   beforeEach(async () => {
     database = await freshDatabase();
-    const options = { partition_count: 1, append_timeout_ms: 5_000, linger_ms: 0, lease_ms: LEASE_MS };
-    log = await openEmbeddedLog(database.postgres, options);
     rival = new Reader();
   });
   afterEach(async () => {
@@ -34,19 +37,35 @@ describe('leases of the embedded log', () => {
     await database.close();
   });
 
-  const startHolder = async (alive_ms: number) => {
+  const startHolder = async (alive_ms: number, consumers = 1) => {
     said = [];
+    const options = { append_timeout_ms: 5_000, linger_ms: 0, lease_ms: LEASE_MS };
+    log = await openEmbeddedLog(database.postgres, { ...options, partition_count: consumers });
     const file = fileURLToPath(new URL('./reading-process.ts', import.meta.url));
-    const args = ['--import', 'tsx', file, database.postgres_url, String(LEASE_MS), String(alive_ms)];
+    const args = ['--import', 'tsx', file, database.postgres_url, ...[LEASE_MS, alive_ms, consumers].map(String)];
     child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     child.stdout!.setEncoding('utf8').on('data', (text: string) => said.push(...text.trim().split('\n')));
-    await hears('assigned');
+    // The first may have had more than its share for a moment.
+    await until('each consumer has a partition', async () => heard('assigned') - heard('revoked') === consumers);
+    await until('of its own', async () => new Set((await leases()).map(({ owner }) => owner)).size === consumers);
     consumer = await log.consume(rival);
   };
-  const hears = (word: string) => until(`it says ${word}`, async () => said.includes(word));
-  const lease = async () => {
-    const { rows } = await database.postgres.raw(`select owner, lease_until > now() as holds from log_partitions`);
-    return rows[0] as { owner: string; holds: boolean };
+  const heard = (word: string) => said.filter((each) => each === word).length;
+  const hears = (word: string, times = 1) => until(`it says ${word}`, async () => heard(word) >= times);
+  const leases = async () => {
+    const { rows } = await database.postgres.raw(
+      `select owner, lease_until > now() as holds from log_partitions order by partition`,
+    );
+    return rows as { owner: string; holds: boolean }[];
+  };
+  const lease = async () => (await leases())[0]!;
+  const renewed = async (partitions: readonly number[]) => {
+    const ends = async () => {
+      const { rows } = await database.postgres.raw(`select lease_until from log_partitions order by partition`);
+      return partitions.map((partition) => Date.parse(rows[partition].lease_until));
+    };
+    const before = await ends();
+    await until('all of them are renewed', async () => (await ends()).every((end, index) => end > before[index]!));
   };
 
   it('are kept while the main loop is busy for twice as long', async () => {
@@ -57,7 +76,7 @@ describe('leases of the embedded log', () => {
     await hears('ours');
     expect(await lease()).to.deep.equal({ owner, holds: true });
     await log.append([entry(0, `block ${2 * LEASE_MS}`)]);
-    await until('it is busy again', async () => said.filter((word) => word === 'ours').length === 2);
+    await until('it is busy again', async () => heard('ours') === 2);
     expect(rival.assignments(0)).to.equal(0);
     expect(said.filter((word) => word === 'assigned' || word === 'revoked' || word === 'lost')).to.deep.equal([
       'assigned',
@@ -103,6 +122,93 @@ describe('leases of the embedded log', () => {
     await until('three leases have passed', async () => performance.now() > until_ms);
     expect(rival.assignments(0)).to.equal(1);
     expect((await lease()).holds).to.equal(true);
+  });
+
+  it('are kept by a consumer when another of its process stops', async () => {
+    await startHolder(60_000, 2);
+    const before = await leases();
+    said.length = 0;
+    await log.append([entry(0, 'stop')]);
+    await hears('stopped');
+    await until('the other has it', async () => rival.owns(0));
+    await renewed([1]);
+    await log.append([entry(1, `block ${2 * LEASE_MS}`)]);
+    await hears('ours');
+    expect(rival.assignments(1)).to.equal(0);
+    expect((await leases())[1]).to.deep.equal(before[1]);
+    expect([heard('revoked'), heard('lost'), heard('thread')]).to.deep.equal([1, 0, 0]);
+  });
+
+  it('are kept by all consumers of a process when the thread of them dies: there is another soon', async () => {
+    await startHolder(60_000, 2);
+    const before = await leases();
+    said.length = 0;
+    await log.append([entry(0, 'end')]);
+    await hears('thread');
+    await renewed([0, 1]);
+    await log.append([entry(0, `block ${2 * LEASE_MS}`), entry(1, `block ${2 * LEASE_MS}`)]);
+    await hears('ours', 2);
+    expect([rival.assignments(0), rival.assignments(1)]).to.deep.equal([0, 0]);
+    expect(await leases()).to.deep.equal(before);
+    expect([heard('revoked'), heard('lost'), heard('thread')]).to.deep.equal([0, 0, 1]);
+  });
+
+  describe('of one that cannot renew', () => {
+    const options = { id: 'another', lease_ms: 60_000, partition_count: 1 };
+    let pool: Knex;
+    let threads: number;
+    const made = () => void threads++;
+
+    beforeEach(async () => {
+      log = await openEmbeddedLog(database.postgres, {
+        partition_count: 1,
+        append_timeout_ms: 5_000,
+        lease_ms: LEASE_MS,
+      });
+      consumer = await log.consume(rival);
+      threads = 0;
+      process.on('worker', made);
+    });
+    afterEach(async () => {
+      await pool.destroy();
+      // The other one of the process has gone on all the while.
+      await renewed([0]);
+      process.off('worker', made);
+      expect([threads, rival.assignments(0), rival.owns(0)]).to.deep.equal([0, 1, true]);
+    });
+
+    it('are not begun, and who starts hears why as the driver says it', async () => {
+      const nowhere = new URL(database.postgres_url);
+      nowhere.pathname = '/nowhere';
+      pool = connectPostgres(nowhere.href);
+      const failed = await new EmbeddedLeases(pool, options).start().catch((error: unknown) => error);
+      expect(failed).to.be.an('error').with.property('code', '3D000');
+      expect(failed).to.have.property('message', 'database "nowhere" does not exist');
+      nowhere.port = '1';
+      pool = connectPostgres(nowhere.href);
+      const unreached = await new EmbeddedLeases(pool, options).start().catch((error: unknown) => error);
+      expect(isAway(unreached), String(unreached)).to.equal(true);
+    });
+
+    it('are let go of though Postgres does not answer', async () => {
+      const url = new URL(database.postgres_url);
+      const way = await cutTo({ host: url.hostname, port: Number(url.port || 5432) });
+      url.hostname = '127.0.0.1';
+      url.port = String(way.port);
+      pool = connectPostgres(url.href);
+      way.hang();
+      const holder = {
+        ...options,
+        url: url.href,
+        alive_ms: 60_000,
+        shared: new BigInt64Array(new SharedArrayBuffer(16)),
+      };
+      Atomics.store(holder.shared, 0, process.hrtime.bigint());
+      const starting = startRenewing(holder).catch((error: unknown) => error);
+      await stopRenewing(holder);
+      expect(await starting).to.be.an('error');
+      await way.close();
+    });
   });
 
   it('are those of the partitions that are free, and no more than asked for', async () => {
