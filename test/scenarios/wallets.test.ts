@@ -344,11 +344,13 @@ describe('scenario: prepaid credits', () => {
     // 31 - 40: the rest waits for usage, and is no credit.
     expect(await balance()).to.deep.equal([60, 60, 0]);
     await world.on('2026-07-10', () => world.use(name, 'given', 30));
+    await world.settle();
     // 31 + 30 - 40.
     expect(await balance()).to.deep.equal([60, 39, 21]);
     const held = { external_customer_id: name, credits: '40', hold: { ttl_seconds: 60 } };
     expect((await ok('POST', '/entitlements/check', held)).allowed).to.equal(false);
     await world.on('2026-07-11', () => world.use(name, 'given', 20));
+    await world.settle();
     expect(await balance()).to.deep.equal([60, 19, 41]);
     await world.on('2026-08-02');
     await finalOf(name);
