@@ -37,6 +37,7 @@ const REST_MS = 1;
 
 /** Whoever writes to a database that is ours alone, by hand, is heard of no later than this. */
 const STANDS_MS = 50;
+const RENEWED_MS = 20;
 /** For so long a connection is kept for the next look, where looks are asked for again and again. */
 const LEFT_AFTER_MS = 100;
 
@@ -146,17 +147,20 @@ class LookDesk {
   }
 
   ask(waiting: Waiting): void {
-    const look = this.#standing();
-    if (look !== null) return waiting(look);
-    this.#waiting.push(waiting);
-    if (!this.#isOut) void unnoted(() => forEverybody(() => this.#work()));
+    const standing = this.#standing();
+    if (standing === null) this.#waiting.push(waiting);
+    // Before it stands no longer another one is there, for which nobody has waited.
+    const isOld = standing !== null && performance.now() - standing.began_ms > RENEWED_MS;
+    if (isOld && !this.#isOut) this.#waiting.push(() => undefined);
+    if (this.#waiting.length > 0 && !this.#isOut) void unnoted(() => forEverybody(() => this.#work()));
+    if (standing !== null) waiting(standing.look);
   }
 
   /** The last look, where nothing can have changed since it began but by the hand of somebody who is not of this process. */
-  #standing(): Look | null {
+  #standing(): Standing | null {
     const own = ownStatementsOf(this.#database);
     if (own === undefined || this.#last === null || own.out > 0 || own.answered !== this.#last.answered) return null;
-    return performance.now() - this.#last.began_ms < STANDS_MS ? this.#last.look : null;
+    return performance.now() - this.#last.began_ms < STANDS_MS ? this.#last : null;
   }
 
   async #work(): Promise<void> {
