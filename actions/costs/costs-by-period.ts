@@ -9,7 +9,7 @@ import { addedCost, type Cost, costOf, NO_COST, sharedOut } from '../../core/cos
 import { fixedCostsBy } from '../../core/costsheet/fixed-cost.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { compileMeter } from '../../core/metering/compiled-meter.ts';
-import { canRun, type WindowAnswer } from '../../core/metering/usage.ts';
+import { canRunAsOne, type WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import { windowCount } from '../../core/time/window.ts';
@@ -74,7 +74,7 @@ function rowKey({ external_customer_id, group }: UsageCostRow): string {
 
 /** Whether each window is answered as if the range had ended with it. What never resets has begun before the range. */
 function runs({ group_by }: CostsAsked, { meter }: CostLine): boolean {
-  return !divides(group_by) && meter.reset_usage !== 'NEVER' && canRun(compileMeter(meter));
+  return !divides(group_by) && meter.reset_usage !== 'NEVER' && canRunAsOne(compileMeter(meter));
 }
 
 function periodsOf(

@@ -3,8 +3,7 @@
  * or per charge where amounts are asked for, in order of the external ids and then of the meters' names, gathered customer batch
  * by customer batch, so that the size of the answer does not matter.
  */
-import { pointSize } from '../../core/analytics/point-size.ts';
-import { type Split, type Stretch, stretchesOf, uncovered } from '../../core/billing/stretches.ts';
+import { type Split, type Stretch, uncovered } from '../../core/billing/stretches.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -93,23 +92,14 @@ async function* unchargedUsage(
 ): AsyncGenerator<BatchRecord> {
   for (const meter of meters) {
     const chargedTo = (customer: string) => charged.get(usageKey(customer, meter.id)) ?? [];
-    const window_size = windowsOf(meter, asked);
     for (const [gaps, customers] of byGaps(batch, chargedTo, asked)) {
-      for (const stretch of gaps.flatMap((gap) => (window_size ? [gap] : partsOf(gap, asked)))) {
-        for (const portion of portionsOf(customers, window_size ?? meter.aggregation.bucket_size, stretch))
-          yield* usageIn(stretch, { stores, scope, asked, meter, customers: portion, window_size });
-      }
+      // Days or months are windows of one question, and cut the meter's own where these are longer.
+      const window_size = asked.split ?? undefined;
+      for (const gap of gaps)
+        for (const portion of portionsOf(customers, window_size ?? meter.aggregation.bucket_size, gap))
+          yield* usageIn(gap, { stores, scope, asked, meter, customers: portion, window_size });
     }
   }
-}
-
-/** The days or months are windows of one question, unless the meter's own windows are longer. */
-function windowsOf({ aggregation }: MeterModel, { split }: ExportAsked): Split | undefined {
-  return split !== null && pointSize(split, aggregation.bucket_size) === split ? split : undefined;
-}
-
-function partsOf(gap: Stretch, { split, timezone }: ExportAsked): Stretch[] {
-  return stretchesOf(gap, split, timezone ?? 'UTC');
 }
 
 function byGaps(

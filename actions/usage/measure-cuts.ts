@@ -13,7 +13,7 @@ import { compileMeter } from '../../core/metering/compiled-meter.ts';
 import { canRun, type WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
-import { windowStart } from '../../core/time/window.ts';
+import { type WindowSize, windowCount, windowStart } from '../../core/time/window.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
@@ -65,7 +65,10 @@ export async function measureCuts(
   };
 }
 
-/** Midnights of a period are one question where the windows run; any other instant is one of its own. */
+/**
+ * Midnights of a period are one question where the windows run, of a meter with windows of its own by the clock by which they go; any other instant is one of
+ * its own.
+ */
 function questionsOf({ timezone }: Asked, cuts: readonly Cut[]): (cut: Cut) => string {
   const midnights = new Map<number, boolean>();
   for (const { at_us } of cuts)
@@ -76,9 +79,14 @@ function questionsOf({ timezone }: Asked, cuts: readonly Cut[]): (cut: Cut) => s
   return ({ item, since_us, at_us, service }) => {
     const { members } = item;
     if (members.length > 1) return JSON.stringify([item.id, since_us, at_us, service.start_us]);
-    if (runs.get(item.meter.id) && midnights.get(at_us)) return JSON.stringify([item.meter.id, since_us]);
-    const { timezone, billing_anchor } = item.subscription;
-    return JSON.stringify([item.meter.id, since_us, at_us, timezone, billing_anchor]);
+    const clock = item.subscription;
+    if (runs.get(item.meter.id) && midnights.get(at_us)) {
+      if (!item.meter.aggregation.bucket_size) return JSON.stringify([item.meter.id, since_us]);
+      if (clock.timezone === (timezone ?? 'UTC'))
+        return JSON.stringify([item.meter.id, since_us, clock.timezone, clock.billing_anchor]);
+    }
+    const { timezone: own_timezone, billing_anchor } = clock;
+    return JSON.stringify([item.meter.id, since_us, at_us, own_timezone, billing_anchor]);
   };
 }
 
@@ -89,12 +97,15 @@ async function answersOf({ stores, scope, asked, same }: Question): Promise<Answ
   const end_us = Math.max(...ends);
   const isRunning = ends.some((at_us) => at_us < end_us);
   const customers = [...new Set(same.map((cut) => cut.item.external_customer_id))];
-  const size = isRunning ? 'DAY' : item.meter.aggregation.bucket_size;
+  const range = { start_us: since_us, end_us };
+  const { bucket_size } = item.meter.aggregation;
+  const size = isRunning && !isFiner(bucket_size, range) ? 'DAY' : bucket_size;
+  const billing_anchor_ms = instantOf(item.subscription.billing_anchor);
   const clock = isRunning
-    ? ({ timezone: asked.timezone ?? 'UTC', window_size: 'DAY', running: true } as const)
-    : { timezone: item.subscription.timezone, billing_anchor_ms: instantOf(item.subscription.billing_anchor) };
+    ? ({ timezone: asked.timezone ?? 'UTC', billing_anchor_ms, window_size: 'DAY', running: true } as const)
+    : { timezone: item.subscription.timezone, billing_anchor_ms };
   const answers: Answers = new Map();
-  for (const external_customer_ids of portionsOf(customers, size, { start_us: since_us, end_us })) {
+  for (const external_customer_ids of portionsOf(customers, size, range)) {
     const report = await askUsage(stores, scope, {
       meter: item.meter,
       external_customer_ids,
@@ -112,6 +123,11 @@ async function answersOf({ stores, scope, asked, same }: Question): Promise<Answ
       );
   }
   return answers;
+}
+
+/** Whether there are more of them than days. */
+function isFiner(size: WindowSize | null | undefined, range: { start_us: number; end_us: number }): boolean {
+  return windowCount(range, size) > windowCount(range, 'DAY');
 }
 
 /** Of those who are measured as one customer, under the name of the one who pays. */

@@ -55,12 +55,16 @@ export type UsageQuestion = {
 export type Wants = { readonly total: boolean; readonly windows: boolean; readonly running: boolean };
 
 /**
- * Whether windows can run: one after the other is merged into what was before. Windows of a meter's own are several numbers,
- * distinct values are counted by the store, and a weighted sum moves on also where nothing happens.
+ * Whether windows can run: one after the other is merged into what was before, of a meter with windows of its own in each of these. Distinct values
+ * are counted by the store, and a weighted sum moves on also where nothing happens.
  */
-export function canRun({ bucket_size, aggregation }: Pick<CompiledMeter, 'bucket_size' | 'aggregation'>): boolean {
-  const { fills } = aggregation;
-  return bucket_size === undefined && !fills.includes('uniques') && !fills.includes('weighted_sum');
+export function canRun({ aggregation: { fills } }: Pick<CompiledMeter, 'aggregation'>): boolean {
+  return !fills.includes('uniques') && !fills.includes('weighted_sum');
+}
+
+/** The same of one number: windows of a meter's own are several. */
+export function canRunAsOne(meter: Pick<CompiledMeter, 'bucket_size' | 'aggregation'>): boolean {
+  return meter.bucket_size === undefined && canRun(meter);
 }
 
 /** By key: what was wanted. */
@@ -96,6 +100,7 @@ function* ownAnswers(meter: CompiledMeter, { windows }: OfKey, ranges: Ranges): 
 
 function* runningAnswers({ meter, start_us }: UsageQuestion, of: OfKey, ranges: Ranges): Steps<WindowAnswer[]> {
   if (!canRun(meter)) throw new FarthingError('internal_error', `windows of meter ${meter.id} do not run`);
+  if (meter.bucket_size !== undefined) return yield* runningBuckets(meter, start_us, { of, ranges });
   const merged = new UsageBucket();
   const answers: WindowAnswer[] = [];
   for (const [window_us, inside] of of.windows) {
@@ -108,6 +113,52 @@ function* runningAnswers({ meter, start_us }: UsageQuestion, of: OfKey, ranges: 
     answers.push({ start_us, end_us, window_us, value, event_count: merged.count, buckets: null });
   }
   return answers;
+}
+
+/** By group in it what a window of the meter's own holds so far, and what these come to. */
+type OwnWindow = {
+  readonly own_us: Microseconds;
+  readonly merged: Map<string, UsageBucket>;
+  values: readonly Decimal[];
+};
+
+/** What an answer has said of them stays: a window in which more happens has other values then. */
+function* runningBuckets(
+  meter: CompiledMeter,
+  start_us: Microseconds,
+  { of, ranges }: { of: OfKey; ranges: Ranges },
+): Steps<WindowAnswer[]> {
+  const own = new Map<Microseconds, OwnWindow>();
+  const answers: WindowAnswer[] = [];
+  let event_count = 0;
+  for (const [window_us, inside] of of.windows) {
+    const { end_us } = ranges.get(window_us)!;
+    const touched = new Set<OwnWindow>();
+    for (const { own_us, group_key, bucket } of inside) {
+      const window = found(own, own_us, () => ({ own_us, merged: new Map(), values: [] }) as OwnWindow);
+      found(window.merged, group_key, () => new UsageBucket()).combine(bucket);
+      event_count += bucket.count;
+      touched.add(window);
+      yield;
+    }
+    for (const window of touched)
+      window.values = Array.from(window.merged.values(), (merged) =>
+        valueOfBucket(meter, merged, { start_us, end_us }),
+      );
+    const all = [...own.values()].sort((a, b) => a.own_us - b.own_us);
+    const buckets = all.map(({ values }) => values);
+    const bucket_starts_us = all.map(({ own_us }) => own_us);
+    const value = buckets.flat().reduce((sum, one) => sum.plus(one), ZERO);
+    answers.push({ start_us, end_us, window_us, value, event_count, buckets, bucket_starts_us });
+    yield;
+  }
+  return answers;
+}
+
+function found<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
+  let value = map.get(key);
+  if (value === undefined) map.set(key, (value = make()));
+  return value;
 }
 
 type Range = { readonly start_us: Microseconds; readonly end_us: Microseconds; readonly window_us: Microseconds };

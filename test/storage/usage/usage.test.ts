@@ -1,10 +1,12 @@
 /** Questions to the one door of usage, compared with the reference model over the events that were sent. */
 import { expect } from 'chai';
 import fc from 'fast-check';
+import type { WindowAnswer } from '../../../core/metering/usage.ts';
 import type { WindowSize } from '../../../core/time/window.ts';
 import { askUsage } from '../../../storage/usage/usage.ts';
 import type { UsageAsked } from '../../../storage/usage/usage-asked.ts';
 import { instantText, type ModelEvent, type ModelMeter, usageByModel } from '../../support/reference-model.ts';
+import { samples } from '../../support/samples.ts';
 import { startWorld, type World } from '../../support/world.ts';
 
 // The clocks of Berlin go forward on 29 March 2026 at 01:00 UTC.
@@ -55,6 +57,12 @@ function madeEvents(count: number): ModelEvent[] {
 
 function timeOf(at_us: number): string {
   return instantText(BigInt(at_us));
+}
+
+/** Groups of a window are in no order. */
+function shown({ value, buckets, ...answer }: Omit<WindowAnswer, 'window_us'>) {
+  const texts = buckets?.map((groups) => groups.map((one) => one.toFixed()).sort()) ?? null;
+  return { ...answer, bucket_starts_us: answer.bucket_starts_us ?? null, value: value.toFixed(), buckets: texts };
 }
 
 const hostOf = ({ properties }: ModelEvent) => String(properties!['host']);
@@ -154,6 +162,40 @@ describe('usage: any question equals the reference model', () => {
         expect({ total, windows }, `${name} of ${key}`).to.deep.equal({ total: alone!.total, windows: alone!.windows });
       }
     }
+  });
+
+  it('windows are the same as a question for each, also where they cut those of the meter, and where they run', async () => {
+    const names = [
+      'sum',
+      'avg',
+      'latest',
+      'max per hour and host',
+      'max per 15 minutes',
+      'max per day',
+      'sum per week',
+    ];
+    const asked = fc.record({
+      name: fc.constantFrom(...names),
+      start_us: fc.integer({ min: FROM - 1e10, max: TO }),
+      days: fc.integer({ min: 1, max: 5 }),
+      timezone: fc.constantFrom(...ZONES),
+      customers: fc.constantFrom(['acme'], ['globex', 'initech']),
+      running: fc.boolean(),
+    });
+    const law = fc.asyncProperty(asked, async ({ name, start_us, days, timezone, customers, running }) => {
+      const of = { external_customer_ids: customers, by_customer: true, timezone } as const;
+      const end_us = start_us + days * 86_400_000_000;
+      const report = await ask(name, { ...of, start_us, end_us, window_size: 'DAY', running });
+      for (const { key, windows } of report.usage)
+        for (const { window_us, ...window } of windows) {
+          const range = { start_us: running ? start_us : window.start_us, end_us: window.end_us };
+          const alone = await ask(name, { ...of, external_customer_ids: [key], ...range });
+          const { window_us: _, ...total } = alone.usage[0]!.total;
+          expect(shown(window), `${name} of ${key} until ${timeOf(window.end_us)}`).to.deep.equal(shown(total));
+          expect(window_us).to.be.below(window.end_us);
+        }
+    });
+    await fc.assert(law, { numRuns: samples(30) });
   });
 
   it('by key: the events of each key', async () => {
