@@ -52,9 +52,11 @@ export function compileNumber(parsed: Parsed, text: string, refuse: Refuse): Pro
   });
   const compiled = compiler.compile(root);
   if (compiled.type !== 'number') throw refuse(`must give a number, not ${TYPE_NAMES[compiled.type]}`);
+  // It is rounded to the places of a quantity: half a last place is to be one.
+  const evaluate = compiler.decisive(compiled);
   return {
     identifiers: [...new Set(nodes.map(identifierName).filter((name) => name !== undefined))],
-    evaluate: compiled.run,
+    evaluate,
     cost: compiler.cost,
   };
 }
@@ -308,7 +310,7 @@ class Compiler {
   }
 
   /** A number by which something is decided: only with digits that can be trusted. */
-  private decisive({ run, isApproximate }: NumberCompiled): Evaluate<Exact> {
+  decisive({ run, isApproximate }: NumberCompiled): Evaluate<Exact> {
     if (!isApproximate) return run;
     this.weigh('settle');
     return (properties) => arithmetic.settled(run(properties));
