@@ -167,19 +167,25 @@ class LookDesk {
     this.#isOut = true;
     if (this.#leaving !== null) clearTimeout(this.#leaving);
     while (this.#waiting.length > 0) {
-      // Who is about to ask in this round of the event loop is taken along.
-      await new Promise((resolve) => setImmediate(resolve));
+      const own = ownStatementsOf(this.#database);
+      // Who is about to ask in this round of the event loop is taken along; where nothing is out he is told of it all the same.
+      if (own === undefined || own.out > 0) await new Promise((resolve) => setImmediate(resolve));
       const began = performance.now();
-      const asked = this.#waiting;
+      let asked = this.#waiting;
       this.#waiting = [];
       let look: Look | null = null;
       let failure: unknown;
-      const answered = ownStatementsOf(this.#database)?.answered ?? 0;
+      const answered = own?.answered ?? 0;
       try {
         this.#connection ??= (await this.#database.client.acquireConnection()) as Connection;
         look = await this.#looks.next(this.#connection);
         await feedOf(this.#database)?.bring(look.progress);
         this.#last = { look, began_ms: began, answered };
+        if (this.#standing() !== null) {
+          // It is that of who has asked meanwhile, too.
+          asked = [...asked, ...this.#waiting];
+          this.#waiting = [];
+        }
       } catch (error) {
         failure = error;
         this.#last = null;

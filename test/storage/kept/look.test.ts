@@ -116,6 +116,15 @@ describe('a look at a database that nobody else writes to', () => {
     });
   });
 
+  it('is theirs, too, who ask while it is out and nothing else is', async () => {
+    await until('both are told of one', async () => {
+      await postgres.raw('update customers set name = name');
+      const asked = new Promise<Look>((told) => setImmediate(() => void nextLook(postgres).then(told)));
+      const [first, second] = await Promise.all([nextLook(postgres), asked]);
+      return first.number === second.number;
+    });
+  });
+
   it('is another one where others may write, too', async () => {
     const { number } = await nextLook(other);
     expect((await nextLook(other)).number).to.equal(number + 1);
