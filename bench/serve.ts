@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { auditUsage, type Difference } from '../actions/audit/usage.ts';
@@ -238,17 +238,24 @@ async function startBeside() {
   const usage_memory = new UsageMemory({ isFed: true });
   feedUsage(postgres, usage_memory);
   const services: Services = { postgres, clickhouse, log, config, logger, clock: () => new Date(), usage_memory };
-  const server = createServer(buildListener(services));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const { url, close } = await serve(buildListener(services));
   const stop = async () => {
-    server.closeAllConnections();
-    server.close();
+    close();
     await log.close();
     await Promise.all([postgres.destroy(), clickhouse.close()]);
   };
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return { url, api_key: config.BOOTSTRAP_API_KEY!, services, stop, pids: [] };
+}
+
+async function serve(listener: RequestListener): Promise<{ url: string; close(): void }> {
+  const server = createServer(listener);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const close = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
 }
 
 async function startWhole() {
@@ -267,22 +274,13 @@ async function startParts() {
   const services: Services = { postgres, clickhouse, log, config, logger, clock: () => new Date() };
   const options = { owner: 'bench', slice_events_max: config.SLICE_EVENTS_MAX, logger, clock: () => new Date() };
   const pipeline = part === 'unscheduled' ? await startPipeline(services, options) : undefined;
-  const server = createServer(buildApp(services));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const { url, close } = await serve(buildApp(services));
   const stop = async () => {
-    server.closeAllConnections();
-    server.close();
+    close();
     await pipeline?.stop();
     await log.close();
     await Promise.all([postgres.destroy(), clickhouse.close()]);
     await embedded.stop();
   };
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    api_key,
-    services,
-    stop,
-    pids: embedded.pids(),
-  };
+  return { url, api_key, services, stop, pids: embedded.pids() };
 }

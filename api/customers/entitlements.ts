@@ -155,16 +155,14 @@ function withUsed({ features, ...shown }: UsageKept['shown'], said: { used: read
 }
 
 function keptUsageRead({ shown, used }: UsageKept, as_of: string): KeptRead {
+  const shownUsed = used.map(showUsed);
+  const nameOf = (index: number, name: string) => `${index}.${name}`;
   const moment: Record<string, unknown> = { as_of };
-  for (const [index, one] of used.entries())
-    for (const [name, value] of Object.entries(showUsed(one))) moment[`${index}.${name}`] = value;
-  const show = (said: Moment) => {
-    const usedOf = (index: number) => ({
-      current_usage: said[`${index}.current_usage`],
-      usage_percent: said[`${index}.usage_percent`],
-    });
-    return withUsed(shown, { used: used.map((_, index) => usedOf(index)), as_of: said.as_of });
-  };
+  for (const [index, one] of shownUsed.entries())
+    for (const [name, value] of Object.entries(one)) moment[nameOf(index, name)] = value;
+  const saidOf = (said: Moment) => (one: object, index: number) =>
+    Object.fromEntries(Object.keys(one).map((name) => [name, said[nameOf(index, name)]]));
+  const show = (said: Moment) => withUsed(shown, { used: shownUsed.map(saidOf(said)), as_of: said.as_of });
   return { of: [shown], show, moment };
 }
 

@@ -19,7 +19,7 @@ export function completeKeys(shape: z.core.$ZodType, value: unknown): unknown {
 
 /** A value that is no object, as answers write it where its shape says nothing else. */
 export function valueText(value: unknown): string {
-  return JSON.stringify(typeof value === 'string' ? instantText(value) : plain(value));
+  return JSON.stringify(timestamp(value));
 }
 
 function encoderOf(shape: z.core.$ZodType): Encode {

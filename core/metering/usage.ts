@@ -6,7 +6,7 @@
  * others have their turn in between; what comes out does not depend on that.
  */
 import type { Segment, SegmentPlan } from '../analytics/segments.ts';
-import { Decimal, ZERO } from '../decimal.ts';
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { FarthingError } from '../error.ts';
 import { groupBy } from '../group-by.ts';
 import { type Microseconds, US_PER_SECOND } from '../time/instant.ts';
@@ -129,26 +129,35 @@ function* runningBuckets(
   { of, ranges }: { of: OfKey; ranges: Ranges },
 ): Steps<WindowAnswer[]> {
   const own = new Map<Microseconds, OwnWindow>();
+  // In order of time, as the windows are in which they begin.
+  const all: OwnWindow[] = [];
   const answers: WindowAnswer[] = [];
   let event_count = 0;
+  let value = ZERO;
   for (const [window_us, inside] of of.windows) {
     const { end_us } = ranges.get(window_us)!;
     const touched = new Set<OwnWindow>();
+    const begun: OwnWindow[] = [];
     for (const { own_us, group_key, bucket } of inside) {
-      const window = found(own, own_us, () => ({ own_us, merged: new Map(), values: [] }) as OwnWindow);
+      const window = found(own, own_us, () => {
+        const made: OwnWindow = { own_us, merged: new Map(), values: [] };
+        begun.push(made);
+        return made;
+      });
       found(window.merged, group_key, () => new UsageBucket()).combine(bucket);
       event_count += bucket.count;
       touched.add(window);
       yield;
     }
-    for (const window of touched)
-      window.values = Array.from(window.merged.values(), (merged) =>
-        valueOfBucket(meter, merged, { start_us, end_us }),
-      );
-    const all = [...own.values()].sort((a, b) => a.own_us - b.own_us);
+    for (const window of begun.sort((a, b) => a.own_us - b.own_us)) all.push(window);
+    for (const window of touched) {
+      const values = Array.from(window.merged.values(), (merged) => valueOfBucket(meter, merged, { start_us, end_us }));
+      value = value.plus(sumOf(values)).minus(sumOf(window.values));
+      window.values = values;
+      yield;
+    }
     const buckets = all.map(({ values }) => values);
     const bucket_starts_us = all.map(({ own_us }) => own_us);
-    const value = buckets.flat().reduce((sum, one) => sum.plus(one), ZERO);
     answers.push({ start_us, end_us, window_us, value, event_count, buckets, bucket_starts_us });
     yield;
   }

@@ -127,7 +127,10 @@ type Waiting = (look: Look | null, error?: unknown) => void;
 /** `answered`: of the statements of this process, when it began. */
 type Standing = { readonly look: Look; readonly began_ms: number; readonly answered: number };
 
-/** One look at a time: who asks while it is out is told of the next one, so that each begins after all whom it answers have asked. */
+/**
+ * One look at a time: who asks while it is out is told of the next one, so that each begins after all whom it answers have asked; but where nothing can have
+ * changed since it began, it is theirs as well, and that of all who ask while it stands.
+ */
 class LookDesk {
   readonly #database: Database;
   readonly #looks = new Looks();
@@ -148,12 +151,15 @@ class LookDesk {
 
   ask(waiting: Waiting): void {
     const standing = this.#standing();
-    if (standing === null) this.#waiting.push(waiting);
+    if (standing === null) return this.#wait(waiting);
     // Before it stands no longer another one is there, for which nobody has waited.
-    const isOld = standing !== null && performance.now() - standing.began_ms > RENEWED_MS;
-    if (isOld && !this.#isOut) this.#waiting.push(() => undefined);
-    if (this.#waiting.length > 0 && !this.#isOut) void unnoted(() => forEverybody(() => this.#work()));
-    if (standing !== null) waiting(standing.look);
+    if (performance.now() - standing.began_ms > RENEWED_MS && !this.#isOut) this.#wait(() => undefined);
+    waiting(standing.look);
+  }
+
+  #wait(waiting: Waiting): void {
+    this.#waiting.push(waiting);
+    if (!this.#isOut) void unnoted(() => forEverybody(() => this.#work()));
   }
 
   /** The last look, where nothing can have changed since it began but by the hand of somebody who is not of this process. */

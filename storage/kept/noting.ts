@@ -5,6 +5,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type pg from 'pg';
+import { whenAnswered } from '../postgres/when-answered.ts';
 import type { UsageRead } from '../usage/running-usage.ts';
 import type { UsageAsked } from '../usage/usage-asked.ts';
 
@@ -46,27 +47,16 @@ export function noteAnswer(notes: Notes, answer: unknown): void {
   for (const part of Object.values(row)) if (part !== null && typeof part === 'object') notes.row(part as typeof row);
 }
 
-type Answered = (error: Error | null, result: unknown) => void;
-type Query = (statement: unknown, answered?: Answered) => unknown;
-
-/** The statements of one connection. In two ways, like silence.ts of storage/postgres. */
+/** The statements of one connection. */
 export function noteRows(connection: pg.Client): void {
-  const query: Query = connection.query.bind(connection);
-  const noted: Query = (statement, answered) => {
+  whenAnswered(connection, () => {
     const notes = noting.getStore();
-    if (notes === undefined) return answered ? query(statement, answered) : query(statement);
-    const note = (result: unknown) => {
-      for (const row of (result as { rows?: Record<string, unknown>[] } | undefined)?.rows ?? []) notes.row(row);
-    };
-    if (!answered)
-      return (query(statement) as Promise<unknown>).then((result) => {
-        note(result);
-        return result;
-      });
-    return query(statement, (error, result) => {
-      if (!error) note(result);
-      answered(error, result);
-    });
-  };
-  Object.assign(connection, { query: noted });
+    return (
+      notes &&
+      ((error, result) => {
+        if (error) return;
+        for (const row of (result as { rows?: Record<string, unknown>[] } | undefined)?.rows ?? []) notes.row(row);
+      })
+    );
+  });
 }

@@ -43,7 +43,8 @@ export function effectOf(text: string): Effect {
 function readEffect(text: string): Effect {
   try {
     const statements = parseStatements(text);
-    if (statements.length !== 1) return statements.every(isWithout) ? 'none' : 'some';
+    // Without a text it is one of a kind that nobody here knows.
+    if (statements.length !== 1) return statements.length > 0 && statements.every(isWithout) ? 'none' : 'some';
     const { TransactionStmt } = statements[0] as { TransactionStmt?: { kind: string } };
     if (!TransactionStmt) return isWithout(statements[0]!) ? 'none' : 'some';
     if (BEGINS.has(TransactionStmt.kind)) return 'begins';

@@ -5,11 +5,9 @@
 import type { Knex } from 'knex';
 import type pg from 'pg';
 import { effectOf } from './effect.ts';
+import { textOf, whenAnswered } from './when-answered.ts';
 
 export type OwnStatements = { out: number; answered: number };
-
-type Answered = (error: Error | null, result: unknown) => void;
-type Query = (statement: unknown, answered?: Answered) => unknown;
 
 /** By the address of the database, for all pools that this process has for it. */
 const counts = new Map<string, OwnStatements>();
@@ -27,26 +25,19 @@ export function ownStatementsOf(postgres: Knex): OwnStatements | undefined {
   return alone.get(postgres);
 }
 
-/** The statements of one connection, when the parser is there. In two ways, like silence.ts. */
+/** The statements of one connection, when the parser is there. */
 export function countStatements(connection: pg.Client, url: string): void {
   const count = counts.get(url);
   if (count === undefined) return;
-  const query: Query = connection.query.bind(connection);
   const isEffective = effects();
-  const counted: Query = (statement, answered) => {
-    if (!isEffective(textOf(statement))) return answered ? query(statement, answered) : query(statement);
+  whenAnswered(connection, (statement) => {
+    if (!isEffective(textOf(statement))) return undefined;
     count.out++;
-    const ended = () => {
+    return () => {
       count.out--;
       count.answered++;
     };
-    if (!answered) return (query(statement) as Promise<unknown>).finally(ended);
-    return query(statement, (error, result) => {
-      ended();
-      answered(error, result);
-    });
-  };
-  Object.assign(connection, { query: counted });
+  });
 }
 
 /** What ends a transaction has the effects of what was in it. */
@@ -58,8 +49,4 @@ function effects(): (text: string) => boolean {
     if (effect === 'some') isOwed = true;
     return effect === 'some' || (effect === 'ends' && isOwed);
   };
-}
-
-function textOf(statement: unknown): string {
-  return typeof statement === 'string' ? statement : (statement as { text: string }).text;
 }

@@ -7,6 +7,7 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
 import { LOOK_WITHIN_MS, SILENT_WITHIN_MS, watchUntilAnswered } from '../silence.ts';
+import { whenAnswered } from './when-answered.ts';
 
 export type Watched = {
   readonly connection: pg.Client;
@@ -15,25 +16,14 @@ export type Watched = {
   readonly pid: number;
 };
 
-type Answered = (error: Error | null, result: unknown) => void;
-type Query = (statement: unknown, answered?: Answered) => unknown;
-
-/** The driver is asked in two ways: by knex with a callback, by storage/log/stored-records.ts for a promise. */
 export function watchForSilence(watched: Watched): void {
   const { connection } = watched;
-  const query: Query = connection.query.bind(connection);
-  const watchedQuery: Query = (statement, answered) => {
-    const forget = watchUntilAnswered(
+  whenAnswered(connection, () =>
+    watchUntilAnswered(
       () => isAtWork(watched),
       () => breakOff(connection),
-    );
-    if (!answered) return (query(statement) as Promise<unknown>).finally(forget);
-    return query(statement, (error, result) => {
-      forget();
-      answered(error, result);
-    });
-  };
-  Object.assign(connection, { query: watchedQuery });
+    ),
+  );
 }
 
 /** A server that refuses us one more connection lives: what can be told of the statement is then told at a later look. */

@@ -1,0 +1,37 @@
+/** What is done about each statement of one connection, when it is sent and when it is answered. */
+import type pg from 'pg';
+
+export type Ended = (error: Error | null, result: unknown) => void;
+type Query = (statement: unknown, answered?: Ended) => unknown;
+
+/**
+ * The driver is asked in two ways: by knex with a callback, by storage/log/stored-records.ts for a promise. What `sent` answers is told
+ * before whoever asked; undefined where nothing is to be done.
+ */
+export function whenAnswered(connection: pg.Client, sent: (statement: unknown) => Ended | undefined): void {
+  const query: Query = connection.query.bind(connection);
+  const watched: Query = (statement, answered) => {
+    const ended = sent(statement);
+    if (ended === undefined) return answered ? query(statement, answered) : query(statement);
+    if (!answered)
+      return (query(statement) as Promise<unknown>).then(
+        (result) => {
+          ended(null, result);
+          return result;
+        },
+        (error: Error) => {
+          ended(error, undefined);
+          throw error;
+        },
+      );
+    return query(statement, (error, result) => {
+      ended(error, result);
+      answered(error, result);
+    });
+  };
+  Object.assign(connection, { query: watched });
+}
+
+export function textOf(statement: unknown): string {
+  return typeof statement === 'string' ? statement : ((statement as { text?: string }).text ?? '');
+}
