@@ -9,8 +9,8 @@
  */
 
 import { forEverybody } from '../caller.ts';
-import { ownStatementsOf } from '../postgres/own-statements.ts';
-import { type SliceState, stateOf } from '../progress/slice-state.ts';
+import { LOOK_NAME, ownStatementsOf } from '../postgres/own-statements.ts';
+import { type SliceState, STATE_COLUMNS, stateOf } from '../progress/slice-state.ts';
 import type { Database, Transaction } from '../stores.ts';
 import { feedOf } from '../usage/usage-feed.ts';
 import { unnoted } from './noting.ts';
@@ -50,9 +50,7 @@ const LOOK = `
                    where r.xid >= pg_snapshot_xmin(last.seen) and not pg_visible_in_snapshot(r.xid, last.seen)
                    group by r.id) as r) as changed,
          (select json_agg(s)::text
-            from (select partition, epoch::text, next_offset::text, slice_from::text, slice_to::text, phase, watermark_us::text,
-                         last_record::text, gate, rebuilds::text, wide_slices::text, is_wide, days_before
-                    from slices order by partition) as s) as progress`;
+            from (select ${STATE_COLUMNS} from slices order by partition) as s) as progress`;
 
 /** `changed` and `progress` are JSON, null where there is none. */
 type Seen = { snapshot: string; horizon: string; changed: string | null; progress: string | null };
@@ -66,12 +64,16 @@ class Looks {
   readonly #changed_by_others = new Map<string, number>();
   /** Numbers of transactions. */
   readonly #left_out = new Set<string>();
-  #progress_text: string | null = null;
+  /** As it was read; undefined where what was told to have moved has been added. */
+  #progress_text: string | null | undefined = null;
   #progress: readonly SliceState[] = [];
+  /** What was told to have moved while a look is out, which may have been answered before. */
+  readonly #moved: SliceState[] = [];
 
   async next(connection: Connection): Promise<Look> {
+    this.#moved.length = 0;
     // Prepared: to plan it costs more than to answer it.
-    const { rows } = await connection.query({ name: 'look', text: LOOK, values: [this.#snapshot] });
+    const { rows } = await connection.query({ name: LOOK_NAME, text: LOOK, values: [this.#snapshot] });
     const [{ snapshot, horizon, changed, progress }] = rows as [Seen];
     this.#number++;
     // What came between the two may have been forgotten there.
@@ -88,6 +90,30 @@ class Looks {
       this.#progress_text = progress;
       this.#progress = progress === null ? [] : (JSON.parse(progress) as Parameters<typeof stateOf>[0][]).map(stateOf);
     }
+    for (const moved of this.#moved) this.#move(moved);
+    return this.#current();
+  }
+
+  /** What a look of now would see after the one before, where nothing else has changed; null where the partition has another worker than is known. */
+  moved(state: SliceState): Look | null {
+    if (this.#progress.find(({ partition }) => partition === state.partition)?.epoch !== state.epoch) return null;
+    if (this.#move(state)) {
+      this.#moved.push(state);
+      this.#number++;
+    }
+    return this.#current();
+  }
+
+  /** False where it is not further than is known. */
+  #move(state: SliceState): boolean {
+    const known = this.#progress.find(({ partition }) => partition === state.partition);
+    if (known?.epoch !== state.epoch || known.next_offset >= state.next_offset) return false;
+    this.#progress = this.#progress.map((each) => (each === known ? state : each));
+    this.#progress_text = undefined;
+    return true;
+  }
+
+  #current(): Look {
     return {
       number: this.#number,
       progress: this.#progress,
@@ -149,6 +175,13 @@ class LookDesk {
     this.#looks.leaveOut(xid);
   }
 
+  /** The one that stands says that, too, from now on; false where none does that it can be added to. */
+  moved(state: SliceState): boolean {
+    const look = this.#last === null ? null : this.#looks.moved(state);
+    if (look !== null) this.#last = { ...this.#last!, look };
+    return look !== null;
+  }
+
   ask(waiting: Waiting): void {
     const standing = this.#standing();
     if (standing === null) return this.#wait(waiting);
@@ -165,7 +198,8 @@ class LookDesk {
   /** The last look, where nothing can have changed since it began but by the hand of somebody who is not of this process. */
   #standing(): Standing | null {
     const own = ownStatementsOf(this.#database);
-    if (own === undefined || this.#last === null || own.out > 0 || own.answered !== this.#last.answered) return null;
+    if (own === undefined || this.#last === null) return null;
+    if (own.out > 0 || own.isMoveSeen || own.answered !== this.#last.answered) return null;
     return performance.now() - this.#last.began_ms < STANDS_MS ? this.#last : null;
   }
 
@@ -240,7 +274,12 @@ export function whenLooked(database: Database, waiting: Waiting): void {
 
 function deskOf(database: Database): LookDesk {
   let desk = desks.get(database);
-  if (desk === undefined) desks.set(database, (desk = new LookDesk(database)));
+  if (desk === undefined) {
+    const made = new LookDesk(database);
+    desks.set(database, (desk = made));
+    const own = ownStatementsOf(database);
+    if (own !== undefined) own.moved = (row) => made.moved(stateOf(row));
+  }
   return desk;
 }
 

@@ -4,10 +4,22 @@
  */
 import type { Knex } from 'knex';
 import type pg from 'pg';
-import { effectOf } from './effect.ts';
-import { textOf, whenAnswered } from './when-answered.ts';
+import { type Effect, effectOf } from './effect.ts';
+import { type Ended, textOf, whenAnswered } from './when-answered.ts';
 
-export type OwnStatements = { out: number; answered: number };
+export type OwnStatements = {
+  out: number;
+  answered: number;
+  /** Of those that move how far usage is counted, and change nothing else. They say what they have moved, and are not among the others. */
+  moving: number;
+  /** Somebody has read how far usage is counted while one was out, and may know already what is not told here yet. */
+  isMoveSeen: boolean;
+  /** Told what one has moved; false where that is not known to hold. */
+  moved: (row: MovedRow) => boolean;
+};
+
+/** The row of `slices` as it is now, by the name of its columns. */
+export type MovedRow = Record<string, string | number | boolean | null>;
 
 /** By the address of the database, for all pools that this process has for it. */
 const counts = new Map<string, OwnStatements>();
@@ -15,7 +27,7 @@ const alone = new WeakMap<Knex, OwnStatements>();
 
 /** To be said before the database is asked for anything: nobody but this process writes to it. */
 export function aloneWith(postgres: Knex, url: string): void {
-  const count = { out: 0, answered: 0 };
+  const count = { out: 0, answered: 0, moving: 0, isMoveSeen: false, moved: () => false };
   counts.set(url, count);
   alone.set(postgres, count);
 }
@@ -29,24 +41,63 @@ export function ownStatementsOf(postgres: Knex): OwnStatements | undefined {
 export function countStatements(connection: pg.Client, url: string): void {
   const count = counts.get(url);
   if (count === undefined) return;
-  const isEffective = effects();
-  whenAnswered(connection, (statement) => {
-    if (!isEffective(textOf(statement))) return undefined;
-    count.out++;
-    return () => {
+  const effectNow = effects();
+  const ended: Record<Counted, Ended> = {
+    some: () => {
       count.out--;
       count.answered++;
-    };
+    },
+    moves: (_error, result) => {
+      const [moved] = movedBy(result);
+      if (moved === undefined || !count.moved(moved)) count.answered++;
+      count.moving--;
+      if (count.moving === 0) count.isMoveSeen = false;
+    },
+    reads: () => {
+      if (count.moving > 0) count.isMoveSeen = true;
+    },
+  };
+  whenAnswered(connection, (statement) => {
+    const effect = isLook(statement) ? 'none' : effectNow(textOf(statement));
+    if (effect === 'none') return undefined;
+    if (effect === 'some') count.out++;
+    if (effect === 'moves') count.moving++;
+    return ended[effect];
   });
 }
 
-/** What ends a transaction has the effects of what was in it. */
-function effects(): (text: string) => boolean {
+type Counted = Exclude<ReturnType<ReturnType<typeof effects>>, 'none'>;
+
+/** What it sees is what whoever asks is told from then on. */
+function isLook(statement: unknown): boolean {
+  return (statement as { name?: string }).name === LOOK_NAME;
+}
+
+export const LOOK_NAME = 'look';
+
+/** `moved` of its answer; none where it failed or has moved nothing. */
+function movedBy(result: unknown): MovedRow[] {
+  const { rows = [] } = (result ?? {}) as { rows?: { moved?: string | null }[] };
+  return rows.flatMap(({ moved }) => (moved ? [JSON.parse(moved) as MovedRow] : []));
+}
+
+/** What ends a transaction has the effects of what was in it; and what moves within one has moved nothing before that. */
+function effects(): (text: string) => Exclude<Effect, 'begins' | 'ends'> {
+  let isOpen = false;
   let isOwed = false;
   return (text) => {
     const effect = effectOf(text);
-    if (effect === 'begins') isOwed = false;
-    if (effect === 'some') isOwed = true;
-    return effect === 'some' || (effect === 'ends' && isOwed);
+    if (effect === 'begins') {
+      isOpen = true;
+      isOwed = false;
+      return 'none';
+    }
+    if (effect === 'ends') {
+      isOpen = false;
+      return isOwed ? 'some' : 'none';
+    }
+    const own = effect === 'moves' && isOpen ? 'some' : effect;
+    if (own === 'some') isOwed = true;
+    return own;
   };
 }

@@ -58,6 +58,10 @@ export function offsetsText(offsets: ReadonlyMap<number, bigint>): Record<string
   return Object.fromEntries(Array.from(offsets, ([partition, offset]) => [String(partition), String(offset)]));
 }
 
+/** The columns of it, for a row that goes through JSON. */
+export const STATE_COLUMNS = `partition, epoch::text, next_offset::text, slice_from::text, slice_to::text, phase, watermark_us::text,
+  last_record::text, gate, rebuilds::text, wide_slices::text, is_wide, days_before`;
+
 export function stateOf(row: Record<string, string | number | boolean | null>): SliceState {
   const offset = (value: string | number | boolean | null | undefined) =>
     value === null || value === undefined ? null : BigInt(value);

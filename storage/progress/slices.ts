@@ -7,7 +7,7 @@ import { unavailable } from '../../core/error.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import type { Database } from '../stores.ts';
 import { TogetherByKey } from '../together.ts';
-import { type HeldPartition, type SliceState, stateOf } from './slice-state.ts';
+import { type HeldPartition, type SliceState, STATE_COLUMNS, stateOf } from './slice-state.ts';
 
 /** Thrown when another worker has taken the partition over: drop everything, write nothing. */
 export class FencedError extends Error {
@@ -194,7 +194,10 @@ export type SliceDone = {
 /** A range of the ledger is followed by another one when it has so many events. */
 const LEDGER_EVENTS_MAX = 1_000_000;
 
-/** Moves `next_offset` and enters the records into the ledger, in one statement. */
+/**
+ * Moves `next_offset` and enters the records into the ledger, in one statement, which says what it has moved for those who keep answers
+ * (storage/postgres/own-statements.ts).
+ */
 export async function finishSlice(database: Database, held: HeldPartition, done: SliceDone): Promise<void> {
   const { rows } = await database.raw(FINISH, {
     ...done.counts,
@@ -216,7 +219,7 @@ const FINISH = `
            slice_from = null, slice_to = null, phase = 'idle', rows_since = null, updated_at = now()
      where partition = :partition and epoch = :epoch and next_offset = :from::bigint
        and coalesce(slice_to, :to::bigint) = :to::bigint
-    returning partition),
+    returning ${STATE_COLUMNS}),
   entered as (
     update slice_ledger l set to_offset = :to::bigint, records = l.records + :to::bigint - :from::bigint,
            events = l.events + :events::bigint, stored = l.stored + :stored::bigint,
@@ -239,7 +242,8 @@ const FINISH = `
   forgotten as (
     delete from told_slices using done
      where told_slices.partition = done.partition and :told::text is not null and told_at < now() - interval '1 minute')
-  select (select count(*) from done)::int as done, (select count(*) from begun)::int as begun`;
+  select (select count(*) from done)::int as done, (select count(*) from begun)::int as begun,
+         (select to_json(done)::text from done) as moved`;
 
 /** Inside the transaction that unlocks the bucket rows (storage/progress/bucket-lock.ts). */
 export async function setDaysBefore(transaction: Database, days_before: number): Promise<void> {

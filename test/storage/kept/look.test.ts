@@ -6,9 +6,12 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Knex } from 'knex';
 import pg from 'pg';
+import type { Microseconds } from '../../../core/time/instant.ts';
 import { type Look, nextLook, whenLooked } from '../../../storage/kept/look.ts';
 import { aloneWith } from '../../../storage/postgres/own-statements.ts';
 import { connectPostgres } from '../../../storage/postgres/postgres.ts';
+import { finishSlice, NO_EVENTS, readProgress } from '../../../storage/progress/slices.ts';
+import { type HoldingProxy, startHoldingProxy } from '../../support/holding-proxy.ts';
 import { samples } from '../../support/samples.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 import { until } from '../../support/until.ts';
@@ -71,6 +74,17 @@ describe('a look', () => {
   });
 }).timeout(60_000);
 
+const progressOf = ({ progress }: Look) => progress.map(({ partition, next_offset }) => [partition, next_offset]);
+
+async function moveOn(pool: Knex, at: { partition: number; epoch: string; next_offset: string }): Promise<void> {
+  const from = BigInt(at.next_offset);
+  await finishSlice(
+    pool,
+    { partition: at.partition, epoch: BigInt(at.epoch) },
+    { from, next_offset: from + 1n, watermark_us: 1 as Microseconds, last_record: 1, counts: NO_EVENTS, told: null },
+  );
+}
+
 describe('a look at a database that nobody else writes to', () => {
   let database: FreshDatabase;
   let postgres: Knex;
@@ -94,6 +108,16 @@ describe('a look at a database that nobody else writes to', () => {
     values ((select coalesce(max(partition), 0) + 1 from slices), 1, 0)`);
   const partitionsSeen = async () => (await nextLook(postgres)).progress.length;
   const partitions = async () => Number((await stranger.query('select count(*) from slices')).rows[0].count);
+  const offsets = async () => {
+    const { rows } = await stranger.query('select partition, next_offset from slices order by partition');
+    return rows.map((row) => [row.partition, BigInt(row.next_offset)]);
+  };
+  const offsetsSeen = async () => progressOf(await nextLook(postgres));
+  /** The partition with this number of those that there are is one further. */
+  const move = async (pool: Knex, number: number) => {
+    const { rows } = await stranger.query('select partition, epoch, next_offset from slices order by partition');
+    if (rows.length > number) await moveOn(pool, rows[number]);
+  };
 
   it('is that of before while nothing was asked, or nothing that changes anything', async () => {
     const isThatOfBefore = async () => {
@@ -157,18 +181,33 @@ describe('a look at a database that nobody else writes to', () => {
         open.clear();
       },
       read: (pool) => pool.raw('select count(*) from slices'),
+      move: (pool) => move(pool, 0),
+      'move two at once': (pool) => Promise.all([move(pool, 0), move(postgres, 1)]),
+      'move beside questions': (pool) =>
+        Promise.all([move(pool, 1), nextLook(postgres), readProgress(pool), nextLook(postgres)]),
+      'move in a transaction': (pool) => pool.transaction((transaction) => move(transaction, 0)),
+      'move and take back': (pool) =>
+        pool
+          .transaction(async (transaction) => {
+            await move(transaction, 0);
+            throw new Error('taken back');
+          })
+          .catch(() => undefined),
+      'move nothing': (pool) => moveOn(pool, { partition: 999, epoch: '1', next_offset: '0' }).catch(() => undefined),
+      'take over': (pool) => pool.raw('update slices set epoch = epoch + 1 where partition = 1'),
       fail: (pool) => pool.raw('insert into slices (partition) values (null)').catch(() => undefined),
       nothing: () => Promise.resolve(),
     };
     const step = fc.record({ name: fc.constantFrom(...Object.keys(steps)), isOther: fc.boolean() });
     const law = fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (taken) => {
       await stranger.query('delete from slices');
+      await stranger.query('delete from slice_ledger');
       await postgres.raw('delete from slices');
       for (const { name, isOther } of taken) {
         // While one holds its row, another that adds would wait for it.
-        if (open.size > 0 && name.startsWith('add')) continue;
+        if (open.size > 0 && /^(add|move|take)/.test(name)) continue;
         await steps[name]!(isOther ? other : postgres);
-        expect(await partitionsSeen(), name).to.equal(await partitions());
+        expect(await offsetsSeen(), name).to.deep.equal(await offsets());
       }
       await steps['roll back']!(postgres);
     });
@@ -195,5 +234,95 @@ describe('a look at a database that nobody else writes to', () => {
     await stranger.query('commit');
     await waiting;
     expect((await nextLook(postgres)).number).to.equal(first.number + 2);
+  });
+}).timeout(60_000);
+
+describe('a look while a statement is out that moves how far usage is counted', () => {
+  let database: FreshDatabase;
+  let postgres: Knex;
+  let proxy: HoldingProxy;
+  let stranger: pg.Client;
+  before(async () => {
+    database = await freshDatabase();
+    proxy = await startHoldingProxy(database.postgres_url);
+    postgres = connectPostgres(proxy.url);
+    aloneWith(postgres, proxy.url);
+    stranger = new pg.Client({ connectionString: database.postgres_url });
+    await stranger.connect();
+    await postgres.raw('insert into slices (partition, epoch, next_offset) values (0, 1, 0), (1, 1, 0)');
+  });
+  after(async () => {
+    await stranger.end();
+    await postgres.destroy();
+    await proxy.close();
+    await database.close();
+  });
+  const offsets = async () => {
+    const { rows } = await stranger.query('select partition, next_offset from slices order by partition');
+    return rows.map((row) => [row.partition, BigInt(row.next_offset)]);
+  };
+  const offsetsSeen = async () => progressOf(await nextLook(postgres));
+  const toldAtOnce = (): Look | null => {
+    let told: Look | null = null;
+    whenLooked(postgres, (look) => void (told = look));
+    return told;
+  };
+  const next = async () => {
+    const { rows } = await stranger.query('select partition, epoch, next_offset from slices where partition = 0');
+    return rows[0];
+  };
+  /** It is committed, and nobody here has been told of it. */
+  const heldMove = async () => {
+    const before = await next();
+    const wentBy = proxy.hold('slice_ledger');
+    const moved = moveOn(postgres, before);
+    await wentBy;
+    await until('it is committed', async () => (await next()).next_offset !== before.next_offset);
+    return async () => {
+      proxy.release();
+      await moved;
+    };
+  };
+
+  it('is another one as soon as somebody has read how far it is', async () => {
+    for (let n = 0; n < 20; n++) {
+      await nextLook(postgres);
+      const end = await heldMove();
+      const read = await readProgress(postgres);
+      expect(progressOf(await nextLook(postgres))).to.deep.equal(await offsets());
+      expect(read.map(({ partition, next_offset }) => [partition, next_offset])).to.deep.equal(await offsets());
+      await end();
+      expect(await offsetsSeen()).to.deep.equal(await offsets());
+    }
+  });
+
+  it('is that of before, at once; and the one after knows what was moved without another question', async () => {
+    await until('it stands while one is out', async () => {
+      await nextLook(postgres);
+      const before = toldAtOnce();
+      const end = await heldMove();
+      const meanwhile = toldAtOnce();
+      await end();
+      const after = toldAtOnce();
+      return (
+        before !== null &&
+        meanwhile?.number === before.number &&
+        after?.number === before.number + 1 &&
+        String(progressOf(after)) === String(await offsets())
+      );
+    });
+  });
+
+  it('that was out before it knows it, too', async () => {
+    for (let n = 0; n < 20; n++) {
+      await postgres.raw('update customers set name = name');
+      const wentBy = proxy.hold('look\0');
+      const asked = nextLook(postgres);
+      await wentBy;
+      await moveOn(postgres, await next());
+      proxy.release();
+      await asked;
+      expect(await offsetsSeen()).to.deep.equal(await offsets());
+    }
   });
 }).timeout(60_000);

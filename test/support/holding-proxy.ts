@@ -1,0 +1,57 @@
+/**
+ * A way to Postgres on which an answer is on its way for as long as a test wants: of a connection on which a statement went by that was to be
+ * held, nothing comes back before it is let through.
+ */
+import { createConnection, createServer, type Socket } from 'node:net';
+
+export type HoldingProxy = {
+  readonly url: string;
+  /** From now on, of the next statement in which this stands; resolves when it went by. */
+  hold(text: string): Promise<void>;
+  /** What is held comes. */
+  release(): void;
+  close(): Promise<void>;
+};
+
+export async function startHoldingProxy(target: string): Promise<HoldingProxy> {
+  const { hostname, port: target_port } = new URL(target);
+  const sockets = new Set<Socket>();
+  let wanted: { text: string; wentBy: () => void } | null = null;
+  const held: Socket[] = [];
+  const server = createServer((near) => {
+    const far = createConnection({ host: hostname, port: Number(target_port) });
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(socket);
+      socket.on('error', () => other.destroy());
+      socket.on('close', () => other.destroy());
+    }
+    near.on('data', (sent) => {
+      if (wanted !== null && sent.includes(wanted.text)) {
+        far.pause();
+        held.push(far);
+        wanted.wentBy();
+        wanted = null;
+      }
+      far.write(sent);
+    });
+    far.on('data', (answered) => near.write(answered));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  const url = new URL(target);
+  url.port = String(port);
+  return {
+    url: url.href,
+    hold: (text) => new Promise((wentBy) => (wanted = { text, wentBy })),
+    release: () => {
+      for (const socket of held.splice(0)) socket.resume();
+    },
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
