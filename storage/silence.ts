@@ -23,24 +23,46 @@ export function watchUntilAnswered(
   breakOff: () => void,
   found: Found = { is_silent: false },
 ): () => void {
-  let is_over = false;
-  let timer: NodeJS.Timeout | undefined;
-  const lookLater = (failures: number) => {
-    timer = setTimeout(() => void look(failures), LOOK_EVERY_MS);
-  };
-  const look = async (failures: number) => {
-    const is_alive = await lives();
-    if (is_alive) found.is_silent = false;
-    if (is_over) return;
-    if (is_alive) return lookLater(0);
-    if (failures + 1 < LOOKS) return lookLater(failures + 1);
-    found.is_silent = true;
-    breakOff();
-  };
-  if (found.is_silent) void look(LOOKS - 1);
-  else lookLater(0);
-  return () => {
-    is_over = true;
-    clearTimeout(timer);
-  };
+  const watch = new Watch(lives, breakOff, found);
+  watch.start();
+  return () => watch.end();
+}
+
+/** Of one statement: each has one, so nothing is made for it that it does not need. */
+class Watch {
+  readonly #lives: () => Promise<boolean>;
+  readonly #breakOff: () => void;
+  readonly #found: Found;
+  #isOver = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(lives: () => Promise<boolean>, breakOff: () => void, found: Found) {
+    this.#lives = lives;
+    this.#breakOff = breakOff;
+    this.#found = found;
+  }
+
+  start(): void {
+    if (this.#found.is_silent) void this.#look(LOOKS - 1);
+    else this.#lookLater(0);
+  }
+
+  end(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+  }
+
+  #lookLater(failures: number): void {
+    this.#timer = setTimeout(() => void this.#look(failures), LOOK_EVERY_MS);
+  }
+
+  async #look(failures: number): Promise<void> {
+    const is_alive = await this.#lives();
+    if (is_alive) this.#found.is_silent = false;
+    if (this.#isOver) return;
+    if (is_alive) return this.#lookLater(0);
+    if (failures + 1 < LOOKS) return this.#lookLater(failures + 1);
+    this.#found.is_silent = true;
+    this.#breakOff();
+  }
 }

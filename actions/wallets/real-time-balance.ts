@@ -42,10 +42,10 @@ export async function realTimeNow(stores: Stores, wallet: WalletModel, now: Date
 type Balance = { readonly wallet: WalletModel; readonly realTime: RealTimeAsOf };
 
 /** The wallet with what its balance is made of, where nothing has to be gathered for it; undefined where something has. */
-export function owedFromKept({ find }: KeptView, id: string): { wallet: WalletModel; owed: Owed } | undefined {
-  const wallet = find<WalletModel>(walletKey(id));
+export function owedFromKept(kept: KeptView, id: string): { wallet: WalletModel; owed: Owed } | undefined {
+  const wallet = kept.find<WalletModel>(walletKey(id));
   if (wallet === undefined) return undefined;
-  const owed = owes(wallet) ? find<Owed>(chargesKey(wallet)) : NOTHING;
+  const owed = owes(wallet) ? kept.find<Owed>(chargesKey(wallet)) : NOTHING;
   return owed && { wallet, owed };
 }
 

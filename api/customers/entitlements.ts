@@ -55,7 +55,7 @@ export const customerEntitlementRoutes: Route[] = [
     answer: CustomerEntitlementsAnswer,
     kept: ({ params, query }, { kept }) => {
       const known = kept.find<object>(entitledKey(params.id, query));
-      return known && { of: [known], show: () => known };
+      return known && { of: [known], show: asKept };
     },
     handle: async ({ params, query }, context) => {
       const { scope, services, now } = context;
@@ -154,16 +154,24 @@ function withUsed({ features, ...shown }: UsageKept['shown'], said: { used: read
   return { ...shown, features: features.map((feature, index) => ({ ...feature, ...used[index]! })), as_of };
 }
 
-function keptUsageRead({ shown, used }: UsageKept, as_of: string): KeptRead {
-  const shownUsed = used.map(showUsed);
-  const nameOf = (index: number, name: string) => `${index}.${name}`;
+function keptUsageRead({ shown, used }: UsageKept, as_of: string): KeptRead<UsageKept['shown']> {
   const moment: Record<string, unknown> = { as_of };
-  for (const [index, one] of shownUsed.entries())
-    for (const [name, value] of Object.entries(one)) moment[nameOf(index, name)] = value;
-  const saidOf = (said: Moment) => (one: object, index: number) =>
-    Object.fromEntries(Object.keys(one).map((name) => [name, said[nameOf(index, name)]]));
-  const show = (said: Moment) => withUsed(shown, { used: shownUsed.map(saidOf(said)), as_of: said.as_of });
-  return { of: [shown], show, moment };
+  for (let index = 0; index < used.length; index++)
+    for (const [name, value] of Object.entries(showUsed(used[index]!))) moment[`${index}.${name}`] = value;
+  return { of: [shown], show: usageAtMoment, moment };
+}
+
+function usageAtMoment(shown: UsageKept['shown'], { as_of, ...said }: Moment): object {
+  const used: Record<string, unknown>[] = shown.features.map(() => ({}));
+  for (const [place, value] of Object.entries(said)) {
+    const [index, name] = place.split('.');
+    used[Number(index)]![name!] = value;
+  }
+  return withUsed(shown, { used, as_of });
+}
+
+function asKept(known: object): object {
+  return known;
 }
 
 function entitledKey(customer_id: string, query: EntitlementsQuery): string {

@@ -119,6 +119,19 @@ function inputOf({ names, queryNames, route }: KeptRoute, match: RegExpExecArray
   return { params, query: query?.data };
 }
 
+/** In one list, which is written as it stands. */
+class HeaderList {
+  readonly all: string[];
+
+  constructor(begun: Headers) {
+    this.all = [...begun];
+  }
+
+  set(name: string, value: string): void {
+    this.all.push(name, value);
+  }
+}
+
 /** In one go: nothing that it says waits for anything. */
 function answer(
   request: IncomingMessage,
@@ -127,25 +140,24 @@ function answer(
 ): void {
   const { services, mounted, asked, caller, began } = answering;
   const { route, path } = asked.route;
-  const headers: string[] = [...mounted.headers];
-  const setting = { set: (name: string, of: string) => void headers.push(name, of) };
+  const headers = new HeaderList(mounted.headers);
   const request_id = requestIdOf(request);
-  headers.push(REQUEST_ID, request_id);
+  headers.set(REQUEST_ID, request_id);
   let body: string;
   let http_status: number = route.success;
   try {
-    rateLimitsOf(services).countRequest(caller.secret_id ?? caller.user_id, setting);
+    rateLimitsOf(services).countRequest(caller.secret_id ?? caller.user_id, headers);
     body = keptText(route.answer!, read);
   } catch (error) {
     const known: FarthingError = asFarthingError(error);
     if (known.http_status_code >= 500) services.logger.error({ err: error, request_id }, 'request failed');
-    setErrorHeaders(setting, known);
+    setErrorHeaders(headers, known);
     http_status = known.http_status_code;
     body = JSON.stringify(errorRecord(known));
   }
-  headers.push('Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(Buffer.byteLength(body)));
-  // In one list, which is written as it stands.
-  response.writeHead(http_status, headers);
+  headers.set('Content-Type', 'application/json; charset=utf-8');
+  headers.set('Content-Length', String(Buffer.byteLength(body)));
+  response.writeHead(http_status, headers.all);
   response.end(body);
   const duration_ms = performance.now() - began;
   mounted.metrics.measured({ route: path, status: http_status, seconds: duration_ms / 1000 });

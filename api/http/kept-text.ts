@@ -8,11 +8,11 @@ import { completeKeys, valueText } from '../../core/json/complete-keys.ts';
 export type Moment = Readonly<Record<string, unknown>>;
 
 /** What a route says from what is kept (route.ts). */
-export type KeptRead = {
+export type KeptRead<Kept extends object = object> = {
   /** While these are the same, it says the same. The text is kept with the first, and ends with it. */
-  readonly of: readonly [kept: object, ...others: unknown[]];
-  /** With these for what changes meanwhile. */
-  show(moment: Moment): object;
+  readonly of: readonly [kept: Kept, ...others: unknown[]];
+  /** What is kept, with these for what changes meanwhile. A function of its own: nothing is made for each read. */
+  show(kept: Kept, moment: Moment): object;
   /** What it says at this moment: values that are no objects. The names are those that `show` goes by. */
   readonly moment?: Moment;
 };
@@ -36,7 +36,7 @@ export function keptText(shape: z.core.$ZodType, read: KeptRead): string {
   if (known === undefined || known.shape !== shape || !isOf(known, read)) {
     // What is asked for once is not worth its pieces.
     holder[TEXT] = { shape, of: read.of };
-    return JSON.stringify(completeKeys(shape, read.show(read.moment ?? {})));
+    return JSON.stringify(completeKeys(shape, read.show(read.of[0], read.moment ?? {})));
   }
   const { pieces, names } = (known.text ??= made(shape, read));
   let said = pieces[0]!;
@@ -54,7 +54,7 @@ const MARK = '\u0000';
 
 function made(shape: z.core.$ZodType, read: KeptRead): Text {
   const marks = Object.fromEntries(Object.keys(read.moment ?? {}).map((name) => [name, `${MARK}${name}${MARK}`]));
-  const body = JSON.stringify(completeKeys(shape, read.show(marks)));
+  const body = JSON.stringify(completeKeys(shape, read.show(read.of[0], marks)));
   const parts = body.split(/"\\u0000([\w.]+)\\u0000"/);
   const names = parts.filter((_, index) => index % 2 === 1);
   return { pieces: parts.filter((_, index) => index % 2 === 0), names };

@@ -256,7 +256,7 @@ function balanceRoute(path: string, operation_id: string): Route {
       if (known === undefined) return undefined;
       const { wallet, owed } = known;
       const moment = { ...realTimeBalance(wallet, owed), as_of: kept.as_of, balance_updated_at: now.toISOString() };
-      return { of: [wallet], show: (said) => keptBalanceShown(wallet, said), moment };
+      return { of: [wallet], show: keptBalanceShown, moment };
     },
     handle: async ({ params, query }, context) => {
       const { scope, services, now } = context;

@@ -9,7 +9,10 @@ export function usageNet<Item extends PricedItem>({ lines, money }: DiscountedLi
     const { line_item_discount, invoice_level_discount } = money[index]!;
     return amount.minus(line_item_discount).minus(invoice_level_discount);
   });
-  const isUsage = (index: number) => lines[index]!.item.price_type === 'USAGE' && !lines[index]!.is_true_up;
-  const used = sumOf(nets.filter((net, index) => net.gt(0) && isUsage(index)));
+  const used = sumOf(nets.filter((net, index) => net.gt(0) && isForUsage(lines[index]!)));
   return Decimal.max(ZERO, Decimal.min(used, sumOf(nets)));
+}
+
+function isForUsage<Item extends PricedItem>({ item, is_true_up }: DiscountedLines<Item>['lines'][number]): boolean {
+  return item.price_type === 'USAGE' && !is_true_up;
 }

@@ -94,8 +94,11 @@ function isOfMoney({ granting }: MeasuredAllowance): boolean {
 
 function aboveLimit({ limit, windows }: MeasuredAllowance): Decimal {
   if (limit === null) return ZERO;
-  const above = (used: DecimalInput, free: Decimal) => Decimal.max(ZERO, new Decimal(used).minus(free));
-  return sumOf(windows.map(({ before, after, limit: own = limit }) => above(after, own).minus(above(before, own))));
+  return sumOf(windows.map(({ before, after, limit: own = limit }) => excess(after, own).minus(excess(before, own))));
+}
+
+function excess(used: DecimalInput, free: Decimal): Decimal {
+  return Decimal.max(ZERO, new Decimal(used).minus(free));
 }
 
 /** Of a meter with windows the first of them are free. */

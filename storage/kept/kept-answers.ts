@@ -82,8 +82,22 @@ export function viewKept(stores: Stores, asked: View, told: (view: KeptView | nu
   whenLooked(postgres, (look) => {
     if (look === null) return told(null);
     kept.follow(look);
-    told({ as_of, find: (key) => kept.find(asked, key, look) });
+    told(new ViewAtLook(as_of, { kept, asked, look }));
   });
+}
+
+class ViewAtLook implements KeptView {
+  readonly as_of: string;
+  readonly #at: { readonly kept: KeptAnswers; readonly asked: View; readonly look: Look };
+
+  constructor(as_of: string, at: { readonly kept: KeptAnswers; readonly asked: View; readonly look: Look }) {
+    this.as_of = as_of;
+    this.#at = at;
+  }
+
+  find<Answer>(key: string): Answer | undefined {
+    return this.#at.kept.find(this.#at.asked, key, this.#at.look);
+  }
 }
 
 async function lookAt({ postgres }: Stores, kept: KeptAnswers): Promise<Look> {

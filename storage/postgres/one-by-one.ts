@@ -9,22 +9,20 @@ type Query = (statement: unknown, answered?: Answered) => unknown;
 
 export function oneByOne(connection: pg.Client): void {
   const query: Query = connection.query.bind(connection);
-  const waiting: (() => void)[] = [];
+  const waiting: { statement: unknown; answered: Answered }[] = [];
   let isBusy = false;
-  const next = () => {
-    const start = waiting.shift();
-    if (start) start();
-    else isBusy = false;
+  const start = (statement: unknown, answered: Answered) => {
+    query(statement, (error, result) => {
+      const next = waiting.shift();
+      if (next) start(next.statement, next.answered);
+      else isBusy = false;
+      answered(error, result);
+    });
   };
   const ask = (statement: unknown, answered: Answered) => {
-    const start = () =>
-      void query(statement, (error, result) => {
-        next();
-        answered(error, result);
-      });
-    if (isBusy) return void waiting.push(start);
+    if (isBusy) return void waiting.push({ statement, answered });
     isBusy = true;
-    start();
+    start(statement, answered);
   };
   const asked: Query = (statement, answered) => {
     // What reads its rows bit by bit is a statement of its own kind, and nobody shares a connection with it.
