@@ -41,7 +41,7 @@ const SCRIPTS = {
   },
   'test:product': { run: product, stores: true, dev: true },
   'test:kafka': {
-    run: (args) => mocha(args.length ? args : [...TWO_AT_ONCE, ...filesOf('test/kafka')]),
+    run: (args) => mocha(args.length ? args : [...ON_KAFKA, ...filesOf('test/kafka')]),
     stores: true,
     dev: true,
   },
@@ -105,8 +105,8 @@ const PRODUCT = ['test/core', 'test/examples', 'test/api', 'test/scenarios'];
 // A file is run by one of these processes, each with stores of its own. One more than there are cores: half of its time a
 // test waits for a disk or for a process that it has started.
 const SIDE_BY_SIDE = ['--parallel', '--jobs', String(Math.min(4, availableParallelism() + 1))];
-// On Kafka most of it is waited: for brokers that start, and for sessions of those who were killed to end. Each may have three brokers.
-const TWO_AT_ONCE = ['--parallel', '--jobs', '2'];
+// On Kafka much of it is waited: for brokers that start, and for sessions of those who were killed to end. Each may have three brokers.
+const ON_KAFKA = ['--parallel', '--jobs', '3'];
 
 // What `npm run check` asks at once: none of them changes a file, and all of them end within seconds.
 const CHECKS = [
