@@ -106,7 +106,7 @@ const PRODUCT = ['test/core', 'test/examples', 'test/api', 'test/scenarios'];
 // test waits for a disk or for a process that it has started.
 const SIDE_BY_SIDE = ['--parallel', '--jobs', String(Math.min(4, availableParallelism() + 1))];
 // On Kafka much of it is waited: for brokers that start, and for sessions of those who were killed to end. Each may have three brokers.
-const ON_KAFKA = ['--parallel', '--jobs', '3'];
+const ON_KAFKA = ['--parallel', '--jobs', '2'];
 
 // What `npm run check` asks at once: none of them changes a file, and all of them end within seconds.
 const CHECKS = [

@@ -24,7 +24,7 @@ type Text = {
 };
 
 /** What was said last, and its text once it was asked for again. */
-type Said = { readonly shape: z.core.$ZodType; readonly of: readonly unknown[]; text?: Text };
+type Said = Pick<KeptRead, 'of' | 'show'> & { readonly shape: z.core.$ZodType; text?: Text };
 
 /** On what is kept itself: a map of hundreds of thousands would be made anew as a whole each time that its places are used up. */
 const TEXT = Symbol('text');
@@ -35,7 +35,7 @@ export function keptText(shape: z.core.$ZodType, read: KeptRead): string {
   const known = holder[TEXT];
   if (known === undefined || known.shape !== shape || !isOf(known, read)) {
     // What is asked for once is not worth its pieces.
-    holder[TEXT] = { shape, of: read.of };
+    holder[TEXT] = { shape, of: read.of, show: read.show };
     return JSON.stringify(completeKeys(shape, read.show(read.of[0], read.moment ?? {})));
   }
   const { pieces, names } = (known.text ??= made(shape, read));
@@ -44,7 +44,8 @@ export function keptText(shape: z.core.$ZodType, read: KeptRead): string {
   return said;
 }
 
-function isOf({ of }: Said, read: KeptRead): boolean {
+function isOf({ of, show }: Said, read: KeptRead): boolean {
+  if (show !== read.show) return false;
   for (let at = 0; at < of.length; at++) if (of[at] !== read.of[at]) return false;
   return true;
 }

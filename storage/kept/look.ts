@@ -91,7 +91,7 @@ class Looks {
       this.#progress = progress === null ? [] : (JSON.parse(progress) as Parameters<typeof stateOf>[0][]).map(stateOf);
     }
     for (const moved of this.#moved) this.#move(moved);
-    return this.#current();
+    return this.current();
   }
 
   /** What a look of now would see after the one before, where nothing else has changed; null where the partition has another worker than is known. */
@@ -101,7 +101,7 @@ class Looks {
       this.#moved.push(state);
       this.#number++;
     }
-    return this.#current();
+    return this.current();
   }
 
   /** False where it is not further than is known. */
@@ -113,7 +113,7 @@ class Looks {
     return true;
   }
 
-  #current(): Look {
+  current(): Look {
     return {
       number: this.#number,
       progress: this.#progress,
@@ -200,7 +200,8 @@ class LookDesk {
     const own = ownStatementsOf(this.#database);
     if (own === undefined || this.#last === null) return null;
     if (own.out > 0 || own.isMoveSeen || own.answered !== this.#last.answered) return null;
-    return performance.now() - this.#last.began_ms < STANDS_MS ? this.#last : null;
+    const now_ms = performance.now();
+    return now_ms >= own.unsure_until_ms && now_ms - this.#last.began_ms < STANDS_MS ? this.#last : null;
   }
 
   async #work(): Promise<void> {
@@ -220,6 +221,8 @@ class LookDesk {
         this.#connection ??= (await this.#database.client.acquireConnection()) as Connection;
         look = await this.#looks.next(this.#connection);
         await feedOf(this.#database)?.bring(look.progress);
+        // With what was told to have moved since.
+        look = this.#looks.current();
         this.#last = { look, began_ms: began, answered };
         if (this.#standing() !== null) {
           // It is that of who has asked meanwhile, too.

@@ -16,7 +16,12 @@ export type OwnStatements = {
   isMoveSeen: boolean;
   /** Told what one has moved; false where that is not known to hold. */
   moved: (row: MovedRow) => boolean;
+  /** Until then, of this process (`performance.now`), one whose connection was lost may still be done by the server. */
+  unsure_until_ms: number;
 };
+
+/** What was lost waits in the server for a lock, or with the server: longer than this nobody has seen, and silence.ts gives up on far less. */
+const UNSURE_MS = 600_000;
 
 /** The row of `slices` as it is now, by the name of its columns. */
 export type MovedRow = Record<string, string | number | boolean | null>;
@@ -27,7 +32,7 @@ const alone = new WeakMap<Knex, OwnStatements>();
 
 /** To be said before the database is asked for anything: nobody but this process writes to it. */
 export function aloneWith(postgres: Knex, url: string): void {
-  const count = { out: 0, answered: 0, moving: 0, isMoveSeen: false, moved: () => false };
+  const count = { out: 0, answered: 0, moving: 0, isMoveSeen: false, moved: () => false, unsure_until_ms: 0 };
   counts.set(url, count);
   alone.set(postgres, count);
 }
@@ -43,11 +48,13 @@ export function countStatements(connection: pg.Client, url: string): void {
   if (count === undefined) return;
   const effectNow = effects();
   const ended: Record<Counted, Ended> = {
-    some: () => {
+    some: (error) => {
+      if (isUnsaid(error)) count.unsure_until_ms = performance.now() + UNSURE_MS;
       count.out--;
       count.answered++;
     },
-    moves: (_error, result) => {
+    moves: (error, result) => {
+      if (isUnsaid(error)) count.unsure_until_ms = performance.now() + UNSURE_MS;
       const [moved] = movedBy(result);
       if (moved === undefined || !count.moved(moved)) count.answered++;
       count.moving--;
@@ -64,6 +71,11 @@ export function countStatements(connection: pg.Client, url: string): void {
     if (effect === 'moves') count.moving++;
     return ended[effect];
   });
+}
+
+/** An error that is none of the server's: what it does of the statement is not known. */
+function isUnsaid(error: Error | null): boolean {
+  return error !== null && (error as { severity?: string }).severity === undefined;
 }
 
 type Counted = Exclude<ReturnType<ReturnType<typeof effects>>, 'none'>;

@@ -10,6 +10,8 @@ export type HoldingProxy = {
   hold(text: string): Promise<void>;
   /** What is held comes. */
   release(): void;
+  /** The connections of what is held are lost for who asked, and go on for the server. */
+  lose(): void;
   close(): Promise<void>;
 };
 
@@ -17,7 +19,9 @@ export async function startHoldingProxy(target: string): Promise<HoldingProxy> {
   const { hostname, port: target_port } = new URL(target);
   const sockets = new Set<Socket>();
   let wanted: { text: string; wentBy: () => void } | null = null;
-  const held: Socket[] = [];
+  const held: { near: Socket; far: Socket }[] = [];
+  const lost = new Set<Socket>();
+  const end = (socket: Socket) => void (lost.has(socket) || socket.destroy());
   const server = createServer((near) => {
     const far = createConnection({ host: hostname, port: Number(target_port) });
     for (const [socket, other] of [
@@ -25,13 +29,13 @@ export async function startHoldingProxy(target: string): Promise<HoldingProxy> {
       [far, near],
     ] as const) {
       sockets.add(socket);
-      socket.on('error', () => other.destroy());
-      socket.on('close', () => other.destroy());
+      socket.on('error', () => end(other));
+      socket.on('close', () => end(other));
     }
     near.on('data', (sent) => {
       if (wanted !== null && sent.includes(wanted.text)) {
         far.pause();
-        held.push(far);
+        held.push({ near, far });
         wanted.wentBy();
         wanted = null;
       }
@@ -47,7 +51,13 @@ export async function startHoldingProxy(target: string): Promise<HoldingProxy> {
     url: url.href,
     hold: (text) => new Promise((wentBy) => (wanted = { text, wentBy })),
     release: () => {
-      for (const socket of held.splice(0)) socket.resume();
+      for (const { far } of held.splice(0)) far.resume();
+    },
+    lose: () => {
+      for (const { near, far } of held.splice(0)) {
+        lost.add(far);
+        near.destroy();
+      }
     },
     close: async () => {
       for (const socket of sockets) socket.destroy();

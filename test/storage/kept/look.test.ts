@@ -7,10 +7,12 @@ import fc from 'fast-check';
 import type { Knex } from 'knex';
 import pg from 'pg';
 import type { Microseconds } from '../../../core/time/instant.ts';
+import { keptIn } from '../../../storage/kept/kept-answers.ts';
 import { type Look, nextLook, whenLooked } from '../../../storage/kept/look.ts';
 import { aloneWith } from '../../../storage/postgres/own-statements.ts';
 import { connectPostgres } from '../../../storage/postgres/postgres.ts';
 import { finishSlice, NO_EVENTS, readProgress } from '../../../storage/progress/slices.ts';
+import { UsageMemory } from '../../../storage/usage/usage-memory.ts';
 import { type HoldingProxy, startHoldingProxy } from '../../support/holding-proxy.ts';
 import { samples } from '../../support/samples.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
@@ -313,6 +315,31 @@ describe('a look while a statement is out that moves how far usage is counted', 
     });
   });
 
+  it('has both of two that were out, of which the first was seen and the second answered', async () => {
+    for (let n = 0; n < 20; n++) {
+      await nextLook(postgres);
+      const end = await heldMove();
+      await readProgress(postgres);
+      const { rows } = await stranger.query('select partition, epoch, next_offset from slices where partition = 1');
+      await moveOn(postgres, rows[0]);
+      expect(await offsetsSeen()).to.deep.equal(await offsets());
+      await end();
+    }
+  });
+
+  it('brings what is kept to each step, by a look of another number', async () => {
+    const memory = new UsageMemory();
+    const kept = keptIn(memory);
+    for (let n = 0; n < 20; n++) {
+      await postgres.raw('update customers set name = name');
+      kept.follow(await nextLook(postgres));
+      await (await heldMove())();
+      const look = await nextLook(postgres);
+      kept.follow(look);
+      expect(memory.behind(look.progress)).to.deep.equal([]);
+    }
+  });
+
   it('that was out before it knows it, too', async () => {
     for (let n = 0; n < 20; n++) {
       await postgres.raw('update customers set name = name');
@@ -324,5 +351,25 @@ describe('a look while a statement is out that moves how far usage is counted', 
       await asked;
       expect(await offsetsSeen()).to.deep.equal(await offsets());
     }
+  });
+
+  it('knows soon, and then always, what the server has done of one whose connection was lost', async () => {
+    const before = await next();
+    await stranger.query('begin');
+    await stranger.query('select from slices where partition = 0 for update');
+    const wentBy = proxy.hold('slice_ledger');
+    const failed = moveOn(postgres, before).catch((error: Error) => error);
+    await wentBy;
+    await until('it waits in the server', async () => {
+      const { rows } = await stranger.query('select from pg_locks where not granted');
+      return rows.length > 0;
+    });
+    proxy.lose();
+    expect(await failed).to.be.an('error');
+    await nextLook(postgres);
+    expect(toldAtOnce(), 'one that stands').to.equal(null);
+    await stranger.query('commit');
+    await until('it is done', async () => (await next()).next_offset !== before.next_offset);
+    expect(await offsetsSeen()).to.deep.equal(await offsets());
   });
 }).timeout(60_000);
