@@ -199,7 +199,7 @@ class LookDesk {
   #standing(): Standing | null {
     const own = ownStatementsOf(this.#database);
     if (own === undefined || this.#last === null) return null;
-    if (own.out > 0 || own.isMoveSeen || own.answered !== this.#last.answered) return null;
+    if (own.out > 0 || own.answered !== this.#last.answered) return null;
     const now_ms = performance.now();
     return now_ms >= own.unsure_until_ms && now_ms - this.#last.began_ms < STANDS_MS ? this.#last : null;
   }

@@ -12,8 +12,6 @@ export type OwnStatements = {
   answered: number;
   /** Of those that move how far usage is counted, and change nothing else. They say what they have moved, and are not among the others. */
   moving: number;
-  /** Somebody has read how far usage is counted while one was out, and may know already what is not told here yet. */
-  isMoveSeen: boolean;
   /** Told what one has moved; false where that is not known to hold. */
   moved: (row: MovedRow) => boolean;
   /** Until then, of this process (`performance.now`), one whose connection was lost may still be done by the server. */
@@ -32,7 +30,7 @@ const alone = new WeakMap<Knex, OwnStatements>();
 
 /** To be said before the database is asked for anything: nobody but this process writes to it. */
 export function aloneWith(postgres: Knex, url: string): void {
-  const count = { out: 0, answered: 0, moving: 0, isMoveSeen: false, moved: () => false, unsure_until_ms: 0 };
+  const count = { out: 0, answered: 0, moving: 0, moved: () => false, unsure_until_ms: 0 };
   counts.set(url, count);
   alone.set(postgres, count);
 }
@@ -54,14 +52,14 @@ export function countStatements(connection: pg.Client, url: string): void {
       count.answered++;
     },
     moves: (error, result) => {
-      if (isUnsaid(error)) count.unsure_until_ms = performance.now() + UNSURE_MS;
-      const [moved] = movedBy(result);
-      if (moved === undefined || !count.moved(moved)) count.answered++;
       count.moving--;
-      if (count.moving === 0) count.isMoveSeen = false;
+      if (isUnsaid(error)) count.unsure_until_ms = performance.now() + UNSURE_MS;
+      const rows = movedBy(result);
+      if (rows.length === 0 || !rows.every((row) => count.moved(row))) count.answered++;
     },
+    // Who has read it while one is out may know already what is not told here yet: a look that begins now sees as much.
     reads: () => {
-      if (count.moving > 0) count.isMoveSeen = true;
+      if (count.moving > 0) count.answered++;
     },
   };
   whenAnswered(connection, (statement) => {
