@@ -90,24 +90,28 @@ class Looks {
       this.#progress_text = progress;
       this.#progress = progress === null ? [] : (JSON.parse(progress) as Parameters<typeof stateOf>[0][]).map(stateOf);
     }
-    for (const moved of this.#moved) this.#move(moved);
+    for (const moved of this.#moved) this.#moveFrom(this.#placeOf(moved), moved);
     return this.current();
   }
 
-  /** What a look of now would see after the one before, where nothing else has changed; null where the partition has another worker than is known. */
-  moved(state: SliceState): Look | null {
-    if (this.#progress.find(({ partition }) => partition === state.partition)?.epoch !== state.epoch) return null;
-    if (this.#move(state)) {
+  /** From now on it is told as a look of now would, where nothing else has changed; false where the partition has another worker than is known. */
+  moved(state: SliceState): boolean {
+    const known = this.#placeOf(state);
+    if (known === undefined) return false;
+    if (this.#moveFrom(known, state)) {
       this.#moved.push(state);
       this.#number++;
     }
-    return this.current();
+    return true;
+  }
+
+  #placeOf({ partition, epoch }: SliceState): SliceState | undefined {
+    return this.#progress.find((known) => known.partition === partition && known.epoch === epoch);
   }
 
   /** False where it is not further than is known. */
-  #move(state: SliceState): boolean {
-    const known = this.#progress.find(({ partition }) => partition === state.partition);
-    if (known?.epoch !== state.epoch || known.next_offset >= state.next_offset) return false;
+  #moveFrom(known: SliceState | undefined, state: SliceState): boolean {
+    if (known === undefined || known.next_offset >= state.next_offset) return false;
     this.#progress = this.#progress.map((each) => (each === known ? state : each));
     this.#progress_text = undefined;
     return true;
@@ -177,9 +181,9 @@ class LookDesk {
 
   /** The one that stands says that, too, from now on; false where none does that it can be added to. */
   moved(state: SliceState): boolean {
-    const look = this.#last === null ? null : this.#looks.moved(state);
-    if (look !== null) this.#last = { ...this.#last!, look };
-    return look !== null;
+    if (this.#last === null || !this.#looks.moved(state)) return false;
+    this.#last = { ...this.#last, look: this.#looks.current() };
+    return true;
   }
 
   ask(waiting: Waiting): void {

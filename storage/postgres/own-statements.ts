@@ -21,6 +21,13 @@ export type OwnStatements = {
 /** What was lost waits in the server for a lock, or with the server: longer than this nobody has seen, and silence.ts gives up on far less. */
 const UNSURE_MS = 600_000;
 
+/** Of the prepared statement by which looks are asked for (storage/kept/look.ts). */
+export const LOOK_NAME = 'look';
+
+/** What ends a transaction is one of the others here, or none. */
+type EffectNow = Exclude<Effect, 'begins' | 'ends'>;
+type Counted = Exclude<EffectNow, 'none'>;
+
 /** The row of `slices` as it is now, by the name of its columns. */
 export type MovedRow = Record<string, string | number | boolean | null>;
 
@@ -47,13 +54,13 @@ export function countStatements(connection: pg.Client, url: string): void {
   const effectNow = effects();
   const ended: Record<Counted, Ended> = {
     some: (error) => {
-      if (isUnsaid(error)) count.unsure_until_ms = performance.now() + UNSURE_MS;
+      noteUnsaid(count, error);
       count.out--;
       count.answered++;
     },
     moves: (error, result) => {
       count.moving--;
-      if (isUnsaid(error)) count.unsure_until_ms = performance.now() + UNSURE_MS;
+      noteUnsaid(count, error);
       const rows = movedBy(result);
       if (rows.length === 0 || !rows.every((row) => count.moved(row))) count.answered++;
     },
@@ -72,18 +79,15 @@ export function countStatements(connection: pg.Client, url: string): void {
 }
 
 /** An error that is none of the server's: what it does of the statement is not known. */
-function isUnsaid(error: Error | null): boolean {
-  return error !== null && (error as { severity?: string }).severity === undefined;
+function noteUnsaid(count: OwnStatements, error: Error | null): void {
+  if (error !== null && (error as { severity?: string }).severity === undefined)
+    count.unsure_until_ms = performance.now() + UNSURE_MS;
 }
-
-type Counted = Exclude<ReturnType<ReturnType<typeof effects>>, 'none'>;
 
 /** What it sees is what whoever asks is told from then on. */
 function isLook(statement: unknown): boolean {
   return (statement as { name?: string }).name === LOOK_NAME;
 }
-
-export const LOOK_NAME = 'look';
 
 /** `moved` of its answer; none where it failed or has moved nothing. */
 function movedBy(result: unknown): MovedRow[] {
@@ -92,7 +96,7 @@ function movedBy(result: unknown): MovedRow[] {
 }
 
 /** What ends a transaction has the effects of what was in it; and what moves within one has moved nothing before that. */
-function effects(): (text: string) => Exclude<Effect, 'begins' | 'ends'> {
+function effects(): (text: string) => EffectNow {
   let isOpen = false;
   let isOwed = false;
   return (text) => {

@@ -78,7 +78,18 @@ describe('a look', () => {
 
 const progressOf = ({ progress }: Look) => progress.map(({ partition, next_offset }) => [partition, next_offset]);
 
-async function moveOn(pool: Knex, at: { partition: number; epoch: string; next_offset: string }): Promise<void> {
+type Place = { partition: number; epoch: string; next_offset: string };
+
+/** As a connection of its own sees them. */
+async function placesBy(stranger: pg.Client): Promise<Place[]> {
+  return (await stranger.query('select partition, epoch, next_offset from slices order by partition')).rows;
+}
+
+async function offsetsBy(stranger: pg.Client): Promise<[number, bigint][]> {
+  return (await placesBy(stranger)).map(({ partition, next_offset }) => [partition, BigInt(next_offset)]);
+}
+
+async function moveOn(pool: Knex, at: Place): Promise<void> {
   const from = BigInt(at.next_offset);
   await finishSlice(
     pool,
@@ -110,15 +121,12 @@ describe('a look at a database that nobody else writes to', () => {
     values ((select coalesce(max(partition), 0) + 1 from slices), 1, 0)`);
   const partitionsSeen = async () => (await nextLook(postgres)).progress.length;
   const partitions = async () => Number((await stranger.query('select count(*) from slices')).rows[0].count);
-  const offsets = async () => {
-    const { rows } = await stranger.query('select partition, next_offset from slices order by partition');
-    return rows.map((row) => [row.partition, BigInt(row.next_offset)]);
-  };
+  const offsets = () => offsetsBy(stranger);
   const offsetsSeen = async () => progressOf(await nextLook(postgres));
   /** The partition with this number of those that there are is one further. */
   const move = async (pool: Knex, number: number) => {
-    const { rows } = await stranger.query('select partition, epoch, next_offset from slices order by partition');
-    if (rows.length > number) await moveOn(pool, rows[number]);
+    const places = await placesBy(stranger);
+    if (places.length > number) await moveOn(pool, places[number]!);
   };
 
   it('is that of before while nothing was asked, or nothing that changes anything', async () => {
@@ -259,20 +267,14 @@ describe('a look while a statement is out that moves how far usage is counted', 
     await proxy.close();
     await database.close();
   });
-  const offsets = async () => {
-    const { rows } = await stranger.query('select partition, next_offset from slices order by partition');
-    return rows.map((row) => [row.partition, BigInt(row.next_offset)]);
-  };
+  const offsets = () => offsetsBy(stranger);
   const offsetsSeen = async () => progressOf(await nextLook(postgres));
   const toldAtOnce = (): Look | null => {
     let told: Look | null = null;
     whenLooked(postgres, (look) => void (told = look));
     return told;
   };
-  const next = async () => {
-    const { rows } = await stranger.query('select partition, epoch, next_offset from slices where partition = 0');
-    return rows[0];
-  };
+  const next = async () => (await placesBy(stranger))[0]!;
   /** It is committed, and nobody here has been told of it. */
   const heldMove = async () => {
     const before = await next();
@@ -320,8 +322,7 @@ describe('a look while a statement is out that moves how far usage is counted', 
       await nextLook(postgres);
       const end = await heldMove();
       await readProgress(postgres);
-      const { rows } = await stranger.query('select partition, epoch, next_offset from slices where partition = 1');
-      await moveOn(postgres, rows[0]);
+      await moveOn(postgres, (await placesBy(stranger))[1]!);
       expect(await offsetsSeen()).to.deep.equal(await offsets());
       await end();
     }
