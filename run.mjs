@@ -162,11 +162,9 @@ function isHelp(arg) {
   return arg === '--help' || arg === '-h';
 }
 
-// TypeScript runs from its source: tsx strips the types as the files are imported.
 async function runFile(file, args) {
   if (!existsSync(file)) leave(`${file} is not there.`);
-  const { register } = await import('tsx/esm/api');
-  register();
+  await import('./process/typescript.mjs');
   process.argv = [process.argv[0], join(ROOT, file), ...args];
   await import(pathToFileURL(file).href);
 }
@@ -218,7 +216,7 @@ async function product(args) {
 
 // Starts main.ts again whenever one of its files changes.
 async function dev(args) {
-  process.exit(await inChild(['--watch', '--import', 'tsx', 'main.ts', ...args]));
+  process.exit(await inChild(['--watch', '--import', './process/typescript.mjs', 'main.ts', ...args]));
 }
 
 async function check() {

@@ -28,7 +28,11 @@ export type EmbeddedService = Service & { readonly dir: string; readonly pids: r
 
 /** Node as `npm start` runs it, and before the file: our sources are TypeScript. */
 export const NODE = 'sh';
-export const NODE_FLAGS = [fileURLToPath(new URL('../process/node.sh', import.meta.url)), '--import', 'tsx'];
+export const NODE_FLAGS = [
+  fileURLToPath(new URL('../process/node.sh', import.meta.url)),
+  '--import',
+  './process/typescript.mjs',
+];
 
 export async function startService(
   part: Part = 'whole',

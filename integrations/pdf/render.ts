@@ -48,7 +48,7 @@ export class PdfRenderer {
   #asked = 0;
 
   /** `folder` has more fonts (PDF_FONTS_DIR). */
-  constructor({ folder, thread = new URL('./thread.mjs', import.meta.url), timeout_ms = TIMEOUT_MS }: Renderer) {
+  constructor({ folder, thread = new URL('./render-thread.ts', import.meta.url), timeout_ms = TIMEOUT_MS }: Renderer) {
     this.#folder = folder;
     this.#source = thread;
     this.#timeout_ms = timeout_ms;
@@ -91,8 +91,8 @@ export class PdfRenderer {
     if (this.#thread) return this.#thread;
     const thread = new Worker(this.#source, {
       workerData: { folder: this.#folder },
-      // Not the loader and the large young generation of ours.
-      execArgv: [],
+      // TypeScript as everywhere, but not the large young generation of ours.
+      execArgv: ['--import', new URL('../../process/typescript.mjs', import.meta.url).href],
       resourceLimits: { maxOldGenerationSizeMb: 512 },
     });
     thread.unref();

@@ -40,7 +40,7 @@ describe('what a killed process leaves behind', () => {
   });
 
   const startElsewhere = async (script: string) => {
-    const args = ['--import', 'tsx', '--input-type=module', '-e', script, dir];
+    const args = ['--import', './process/typescript.mjs', '--input-type=module', '-e', script, dir];
     const parent = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     elsewhere.add(parent);
     const [line] = await once(createInterface({ input: parent.stdout }), 'line');

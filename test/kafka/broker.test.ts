@@ -71,7 +71,7 @@ describe('the process that holds a test Kafka', function () {
   it('takes its brokers along when it is killed', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'farthing-kafka-'));
     const script = join(import.meta.dirname, '..', 'support', 'kafka', 'broker.ts');
-    const holder = spawn(process.execPath, ['--import', 'tsx', script, 'start', '--dir', dir]);
+    const holder = spawn(process.execPath, ['--import', './process/typescript.mjs', script, 'start', '--dir', dir]);
     const address = await firstAddress(holder.stdout);
     holder.kill('SIGKILL');
     // A second start on the same data and port succeeds only when the first broker has let go of both.

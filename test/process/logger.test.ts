@@ -57,9 +57,13 @@ describe('the log of the processes', function () {
   it('has what a library prints to the console', () => {
     const logger = join(import.meta.dirname, '..', '..', 'process', 'logger.ts');
     const program = `const { makeAnnouncer } = await import('${logger}'); makeAnnouncer('farthing-x'); console.trace('%s is lost', 'it');`;
-    const { stdout, stderr } = spawnSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
-      encoding: 'utf8',
-    });
+    const { stdout, stderr } = spawnSync(
+      process.execPath,
+      ['--import', './process/typescript.mjs', '--input-type=module', '-e', program],
+      {
+        encoding: 'utf8',
+      },
+    );
     expect(JSON.parse(stdout)).to.include({ level: 'error', service: 'farthing-x', msg: 'it is lost' });
     expect(stderr).to.equal('');
   });

@@ -58,5 +58,5 @@ describe('whatever takes in events', () => {
     ['docker-compose.yml', 'pipeline/main.ts'],
   ] as const)
     it(`${entrance} in ${file} goes through process/node.sh`, () =>
-      expect(commands(file)).to.deep.include(['sh', LAUNCHER, '--import', 'tsx', entrance]));
+      expect(commands(file)).to.deep.include(['sh', LAUNCHER, '--import', './process/typescript.mjs', entrance]));
 });

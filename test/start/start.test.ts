@@ -326,7 +326,7 @@ async function usage(service: ServiceProcess, meter_id: string): Promise<{ value
 /** The checkout may lie where only root may look. */
 function canRead(user: { uid: number; gid: number }): boolean {
   const options = { cwd: '/', ...user, stdio: 'ignore' } as const;
-  return ['run.mjs', 'node_modules/tsx/package.json'].every(
+  return ['run.mjs', 'node_modules/@swc/wasm-typescript/package.json'].every(
     (file) => spawnSync('/bin/sh', ['-c', 'test -r "$1"', 'sh', join(ROOT, file)], options).status === 0,
   );
 }

@@ -213,7 +213,7 @@ async function stopAll(cluster: Cluster, running: ClusterProcess[], leash: Leash
 
 function runCommand(command: string[], settings: Record<string, string>): Running {
   const { PATH, HOME } = process.env;
-  const child = spawn(process.execPath, ['--import', 'tsx', ...command], {
+  const child = spawn(process.execPath, ['--import', './process/typescript.mjs', ...command], {
     cwd: ROOT,
     env: { PATH, HOME, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -243,7 +243,7 @@ type Started = ClusterProcess & { readonly child: ChildProcess };
 
 async function startProcess(role: Role, settings: Record<string, string>): Promise<Started> {
   const { PATH, HOME } = process.env;
-  const child = spawn(process.execPath, ['--import', 'tsx', ENTRANCES[role]], {
+  const child = spawn(process.execPath, ['--import', './process/typescript.mjs', ENTRANCES[role]], {
     cwd: ROOT,
     env: { PATH, HOME, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],

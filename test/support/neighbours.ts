@@ -291,7 +291,7 @@ export class Disturber {
   constructor(caller: Caller) {
     this.#caller = caller;
     const file = fileURLToPath(new URL('./disturber.ts', import.meta.url));
-    this.#child = fork(file, { execArgv: ['--import', 'tsx'] });
+    this.#child = fork(file, { execArgv: ['--import', './process/typescript.mjs'] });
   }
 
   /** Disturbs while `work` goes on; answers what it answered, and how the disturber's requests were. */

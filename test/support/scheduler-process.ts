@@ -27,7 +27,9 @@ async function startOn({ postgres, clickhouse, config }: Services, script: strin
   clickhouse_url.pathname = `/${database?.name}`;
   const args = [urlOf(postgres), clickhouse_url.href, now.toISOString(), config.EXPORT_DIRECTORY ?? ''];
   const file = join(import.meta.dirname, script);
-  const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, ['--import', './process/typescript.mjs', file, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const [said] = await once(child.stdout, 'data');
   return { child, said: String(said).trim() };
 }

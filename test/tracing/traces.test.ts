@@ -304,7 +304,7 @@ describe('the library of traces', () => {
       const loaded = Object.keys(createRequire(import.meta.url).cache);
       console.log(loaded.filter((file) => /@opentelemetry.(sdk|exporter|otlp)/.test(file)).length);
       process.exit();`;
-    const args = ['--import', 'tsx', '--input-type=module', '-e', program];
+    const args = ['--import', './process/typescript.mjs', '--input-type=module', '-e', program];
     const { stdout, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
     expect(stderr).to.equal('');
     return Number(stdout);

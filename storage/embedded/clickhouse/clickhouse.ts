@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, realpathSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { endLeftOver, hasEnded, markOf, ownArguments, serversOf } from '../left-over.ts';
 import type { ServerOptions } from './clickhouse-server.ts';
 import { type Child, type Log, type Part, startChild } from './part.ts';
@@ -93,7 +92,7 @@ const ENDING = [
 ] as const;
 
 const SERVER_FILE = fileURLToPath(new URL('./clickhouse-server.ts', import.meta.url));
-const SERVER = ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href, SERVER_FILE];
+const SERVER = ['--import', new URL('../../../process/typescript.mjs', import.meta.url).href, SERVER_FILE];
 
 /** Statements occupy threads of Node's pool: with the default of 4 the server could not read a file meanwhile. */
 const SERVER_ENV = { PATH: '/usr/bin:/bin', TZ: 'UTC', LANG: 'C.UTF-8', UV_THREADPOOL_SIZE: '16' };

@@ -18,7 +18,12 @@ describe('a directory for exports', () => {
   const written = (kilobytes: number | 'unlimited') =>
     execFileSync(
       'bash',
-      ['-c', `trap '' XFSZ; ulimit -f ${kilobytes}; exec node --import tsx "$0" "$1"`, CHILD, root],
+      [
+        '-c',
+        `trap '' XFSZ; ulimit -f ${kilobytes}; exec node --import ./process/typescript.mjs "$0" "$1"`,
+        CHILD,
+        root,
+      ],
       {
         encoding: 'utf8',
       },

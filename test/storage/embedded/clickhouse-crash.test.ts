@@ -112,9 +112,13 @@ describe('the ClickHouse process', () => {
       import { startClickHouse } from ${JSON.stringify(module)};
       const part = await startClickHouse({ dir: ${JSON.stringify(dir)}, log: () => {} });
       console.log(JSON.stringify({ pid: part.pid, url: part.url }));`;
-    const parent = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    const parent = spawn(
+      process.execPath,
+      ['--import', './process/typescript.mjs', '--input-type=module', '-e', script],
+      {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    );
     const [line] = await once(createInterface({ input: parent.stdout }), 'line');
     const { pid, url } = JSON.parse(line);
     const client = createClient({ url });

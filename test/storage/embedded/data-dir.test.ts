@@ -8,7 +8,7 @@ import { expect } from 'chai';
 import { checkPlatform, openDataDirectory, processStart } from '../../../storage/embedded/data-dir.ts';
 
 const module = fileURLToPath(new URL('../../../storage/embedded/data-dir.ts', import.meta.url));
-const NODE = ['--import', 'tsx', '--input-type=module', '-e'];
+const NODE = ['--import', './process/typescript.mjs', '--input-type=module', '-e'];
 
 describe('openDataDirectory', () => {
   let dir: string;

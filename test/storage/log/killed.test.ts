@@ -52,7 +52,7 @@ describe('the embedded log with files, killed', () => {
 /** What it said it had appended; it is killed some time after it has begun. */
 async function appendUntilKilled(postgres_url: string, directory: string, after_ms: number): Promise<string[]> {
   const file = fileURLToPath(new URL('./appending-process.ts', import.meta.url));
-  const child = spawn(process.execPath, ['--import', 'tsx', file, postgres_url, directory], {
+  const child = spawn(process.execPath, ['--import', './process/typescript.mjs', file, postgres_url, directory], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let said = '';

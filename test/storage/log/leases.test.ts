@@ -42,7 +42,13 @@ describe('leases of the embedded log', () => {
     const options = { append_timeout_ms: 5_000, linger_ms: 0, lease_ms: LEASE_MS };
     log = await openEmbeddedLog(database.postgres, { ...options, partition_count: consumers });
     const file = fileURLToPath(new URL('./reading-process.ts', import.meta.url));
-    const args = ['--import', 'tsx', file, database.postgres_url, ...[LEASE_MS, alive_ms, consumers].map(String)];
+    const args = [
+      '--import',
+      './process/typescript.mjs',
+      file,
+      database.postgres_url,
+      ...[LEASE_MS, alive_ms, consumers].map(String),
+    ];
     child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     child.stdout!.setEncoding('utf8').on('data', (text: string) => said.push(...text.trim().split('\n')));
     // The first may have had more than its share for a moment.

@@ -1,6 +1,6 @@
 // A real Apache Kafka 4 (KRaft) on loopback for the tests: one broker or three, from Maven artifacts, no container needed.
 //
-//   node --import tsx test/support/kafka/broker.ts start [--brokers 3] [--port 9092] [--dir DIR]
+//   node --import ./process/typescript.mjs test/support/kafka/broker.ts start [--brokers 3] [--port 9092] [--dir DIR]
 //
 // prints KAFKA_BROKERS=… and stays in front until Ctrl-C or the end of its parent. Meanwhile it obeys lines on its
 // standard input: kill [ID] · restart [ID] · pause [ID] · resume [ID] · status · stop · wipe.

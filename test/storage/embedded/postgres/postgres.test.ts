@@ -21,7 +21,7 @@ const startElsewhere = (dir: string) => `
   import { startPostgres } from ${JSON.stringify(module)};
   const part = await startPostgres({ dir: ${JSON.stringify(dir)}, log: () => {} });
   console.log(JSON.stringify({ pid: part.pid, url: part.url }));`;
-const NODE = ['--import', 'tsx', '--input-type=module', '-e'];
+const NODE = ['--import', './process/typescript.mjs', '--input-type=module', '-e'];
 
 /** It has taken its pid file away, which is what the next one goes by, a moment before it has ended and been buried. */
 function isGone(pid: number): Promise<boolean> {
