@@ -42,6 +42,8 @@ export type WorkAttempt = {
   readonly is_last: boolean;
   /** Given when the process is about to end and has waited for some seconds. */
   readonly signal: AbortSignal;
+  /** False when its turn is over and another waits for a place of its lane; for what can be gone on with by another job. */
+  readonly mayGoOn: () => Promise<boolean>;
 };
 
 /** `failed`: it has ended without success and is not tried again. `overtaken`: a later tick does its work. */

@@ -47,6 +47,7 @@ import { streamSystemEventsJob } from './jobs/stream-system-events.ts';
 import { syncPlanPricesWork } from './jobs/sync-plan-prices.ts';
 import { jobMetrics, measureWebhooks, webhookMetrics } from './metrics.ts';
 import { startTicks } from './ticks.ts';
+import { turnOf } from './turn.ts';
 import { type Liveness, startWorker } from './worker.ts';
 
 export type SchedulerServices = Stores & {
@@ -209,7 +210,7 @@ export function tasksOf(
 ): TaskList {
   const all = [
     ...jobs.map((job) => [job.name, tickTask(job, services, clock)] as const),
-    ...work.map((each) => [each.name, workTask(each, services)] as const),
+    ...work.map((each) => [each.name, workTask(each, services, inLaneOf(each, work))] as const),
   ];
   const tasks = Object.fromEntries(all);
   // Of two with one name the queue would do one alone.
@@ -242,10 +243,17 @@ function tickTask(job: Job, { postgres, logger }: SchedulerServices, clock: () =
   };
 }
 
-function workTask(work: Work, services: SchedulerServices): TaskList[string] {
-  const { logger } = services;
-  return async (payload, { job, abortSignal }) => {
-    const attempt = { attempt: job.attempts, is_last: job.attempts >= job.max_attempts, signal: abortSignal };
+function inLaneOf({ lane }: Work, work: readonly Work[]): string[] {
+  return work.filter((other) => other.lane === lane).map(({ name }) => name);
+}
+
+/** `lane`: the names of all that have its places. */
+function workTask(work: Work, services: SchedulerServices, lane: readonly string[]): TaskList[string] {
+  const { logger, postgres } = services;
+  return async (payload, { job, abortSignal: signal }) => {
+    const { line } = InLine.parse(payload);
+    const mayGoOn = line ? turnOf(postgres, { line, lane }) : async () => true;
+    const attempt = { attempt: job.attempts, is_last: job.attempts >= job.max_attempts, signal, mayGoOn };
     try {
       const outcome = await inTrace(`job ${work.name}`, { kind: 'consumer', parent: traceparentIn(payload) }, () =>
         inItsTurn(payload, services, () => jobMetrics.measure(work.name, () => work.run(payload, attempt))),

@@ -1,5 +1,5 @@
 /**
- * Whose job is next where tenants wait for each other's files: the one whose last turn is longest ago, and of its jobs the oldest
+ * Whose job is next where tenants wait for each other's files and other long work: the one whose last turn is longest ago, and of its jobs the oldest
  * (docs/decisions/0044-turns-of-files.md). graphile-worker takes jobs by their priority and then by `run_at`, so each tenant has one job in
  * front, whose `run_at` is when the tenant had its last turn; its others stand behind those of all, and come forward one at a turn.
  */
@@ -38,6 +38,20 @@ export async function addJobInTurn(transaction: Database, job: NewJob): Promise<
   const line: Line = { task, queue };
   const place = is_behind ? { priority: BEHIND, run_at: null } : { priority: IN_FRONT, run_at: since };
   await addJob(transaction, { ...job, payload: { ...job.payload, line } }, place);
+}
+
+/** Whether a job of these waits for a place, and not for another of its own line, of which one is done at a time; unless that is the line of who asks. */
+export async function isWaitedFor(database: Database, tasks: readonly string[], { queue }: Line): Promise<boolean> {
+  const { rows } = await database.raw(
+    `select exists (
+       select from graphile_worker.jobs as waiting
+        where task_identifier = any(?) and locked_at is null and attempts < max_attempts and run_at <= now()
+          and (queue_name = ? or not exists (
+            select from graphile_worker.jobs as begun
+             where begun.queue_name = waiting.queue_name and begun.locked_at is not null))) as is_waited_for`,
+    [[...tasks], queue],
+  );
+  return rows[0].is_waited_for;
 }
 
 /**

@@ -49,7 +49,7 @@ export type InHand = { readonly plans?: PlansInHand | undefined };
 export async function billDuePeriods(
   stores: Stores,
   now: Date,
-  { only, onProgress, plans }: OfWhom & Watched<BillingReport> & InHand = {},
+  { only, onProgress, mayGoOn, plans }: OfWhom & Watched<BillingReport> & InHand = {},
 ): Promise<BillingReport> {
   const report: BillingReport = { billed: 0, waiting: [], failed: [] };
   await inRounds({
@@ -63,6 +63,7 @@ export async function billDuePeriods(
     // By a clock the same must come of the same: numbers are given in the order of what is due.
     workers: only ? 1 : WORKERS,
     onProgress: () => onProgress?.(report),
+    mayGoOn,
   });
   return report;
 }

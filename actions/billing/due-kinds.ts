@@ -39,6 +39,7 @@ import { billDuePeriods } from './bill-period.ts';
 import { billThresholds } from './bill-thresholds.ts';
 import { nextAlertLook, nextThresholdLook } from './next-threshold-look.ts';
 import type { PlansInHand } from './plans-in-hand.ts';
+import type { Interruptible } from './rounds.ts';
 
 export type DueKind = {
   /** Of the job. */
@@ -49,7 +50,10 @@ export type DueKind = {
   next(database: Database, scope: Scope, from: Date): Instant;
   /** Of what has no instant of its own, where `next` says that there is any: when to look for it, after `from`. */
   look?(stores: Stores, scope: Scope, from: Date): Promise<Date | null>;
-  /** Does all that is due by `now`: of the environment that is named, or of all that have no clock. May run twice at once. */
+  /**
+   * Does all that is due by `now`: of the environment that is named, or of all that have no clock. May run twice at once. What is looked at once in a
+   * run is not interrupted: whoever went on with it would begin at the first again.
+   */
   run(stores: Stores, due: DueRun): Promise<DueReport>;
   /**
    * It says itself what becomes of the plans in hand (`minds`), or writes nothing that a plan is made from (`leaves`); any other kind may
@@ -65,7 +69,7 @@ type DueRun = OfWhom & {
   readonly onDone?: OnDone;
   /** Of an advance of a clock. */
   readonly plans?: PlansInHand;
-};
+} & Interruptible;
 
 /** What was done so far of a run that goes on, as counts. */
 export type OnDone = (done: DueReport['done']) => void | Promise<void>;
@@ -87,9 +91,9 @@ export function dueKinds(settings: DueSettings): DueKind[] {
       name: 'bill-due-periods',
       next: nextSubscriptionDue,
       plans_in_hand: 'minds',
-      async run(stores, { now, only, onDone, plans }) {
+      async run(stores, { now, only, onDone, mayGoOn, plans }) {
         const onProgress = ({ billed }: { billed: number }) => onDone?.({ billed });
-        const { billed, waiting, failed } = await billDuePeriods(stores, now, { only, onProgress, plans });
+        const { billed, waiting, failed } = await billDuePeriods(stores, now, { only, onProgress, mayGoOn, plans });
         return { done: { billed }, waiting, failed };
       },
     },
@@ -108,9 +112,9 @@ export function dueKinds(settings: DueSettings): DueKind[] {
       next: nextGrantDue,
       // Credits come to an invoice when it is final, from what is in the wallets then.
       plans_in_hand: 'leaves',
-      async run(stores, { now, only, onDone }) {
+      async run(stores, { now, only, onDone, mayGoOn }) {
         const onProgress = ({ granted }: { granted: number }) => onDone?.({ granted });
-        const { granted, failed } = await applyAllDueGrants(stores, { now, only, onProgress });
+        const { granted, failed } = await applyAllDueGrants(stores, { now, only, onProgress, mayGoOn });
         return { done: { granted }, waiting: [], failed };
       },
     },
@@ -119,10 +123,10 @@ export function dueKinds(settings: DueSettings): DueKind[] {
       name: 'finalize-due-invoices',
       next: (database, scope) => nextDraftRested(database, scope, { delay_seconds }),
       plans_in_hand: 'minds',
-      async run(stores, { now, only, onDone, plans }) {
+      async run(stores, { now, only, onDone, mayGoOn, plans }) {
         const onProgress = ({ finalized, skipped }: { finalized: number; skipped: number }) =>
           onDone?.({ finalized, skipped });
-        const due = { now, delay_seconds, only, onProgress, plans };
+        const due = { now, delay_seconds, only, onProgress, mayGoOn, plans };
         const { finalized, skipped, waiting, failed } = await finalizeDueInvoices(stores, due);
         return { done: { finalized, skipped }, waiting, failed };
       },

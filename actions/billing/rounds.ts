@@ -17,10 +17,15 @@ export type Round = {
   readonly workers: number;
   /** How far it is, before more of it is done: a long run is seen to go on. */
   readonly onProgress?: (() => void | Promise<void>) | undefined;
-};
+} & Interruptible;
+
+/** `mayGoOn`: asked before each group; the rest is left, to whoever goes on with it, when it says no. */
+export type Interruptible = { readonly mayGoOn?: (() => Promise<boolean>) | undefined };
 
 /** Gets the report of a run while it runs. */
-export type Watched<Report> = { readonly onProgress?: ((report: Report) => void | Promise<void>) | undefined };
+export type Watched<Report> = Interruptible & {
+  readonly onProgress?: ((report: Report) => void | Promise<void>) | undefined;
+};
 
 export type Ended = { readonly left: readonly string[]; readonly alone: readonly Due[] };
 
@@ -30,6 +35,7 @@ const GROUP_MAX = 100;
 export async function inRounds(round: Round): Promise<void> {
   const left: string[] = [];
   let hasBegun = false;
+  let isInterrupted = false;
   const onGroup = async () => {
     if (hasBegun) await round.onProgress?.();
     hasBegun = true;
@@ -40,12 +46,15 @@ export async function inRounds(round: Round): Promise<void> {
     const rest = groupsOf(due, round.actTogether ? GROUP_MAX : 1).values();
     const work = async (worker: InOrder) => {
       for (const group of rest) {
+        isInterrupted ||= (await round.mayGoOn?.()) === false;
+        if (isInterrupted) break;
         await onGroup();
         left.push(...(await worker.begin(group)));
       }
       left.push(...(await worker.end()));
     };
     await Promise.all(Array.from({ length: round.workers }, () => work(new InOrder(round))));
+    if (isInterrupted) return;
   }
 }
 

@@ -29,9 +29,18 @@ import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
 import { emit } from '../system-events/emit.ts';
-import { type Attempt, addRun, completeRun, holdRun, keepResult, type RunPlace, tryRun } from '../workflows/run.ts';
+import {
+  type Attempt,
+  addRun,
+  completeRun,
+  holdRun,
+  keepResult,
+  type RunPlace,
+  tryRun,
+  waitAnew,
+} from '../workflows/run.ts';
 
-export const SYNC_TASK = 'sync-plan-prices';
+export const SYNC_JOB = { task: 'sync-plan-prices', in_turns: true } as const;
 const SUBSCRIPTIONS_AT_ONCE = 500;
 
 export async function syncPlanLater(
@@ -42,7 +51,7 @@ export async function syncPlanLater(
   return postgres.transaction(async (transaction) => {
     await PlanModel.fetchPublished(scope, plan_id, { database: transaction });
     return addRun(transaction, scope, {
-      job: { task: SYNC_TASK },
+      job: SYNC_JOB,
       workflow_type: 'PriceSyncWorkflow',
       task_queue: 'price',
       entity: 'plan',
@@ -53,7 +62,10 @@ export async function syncPlanLater(
   });
 }
 
-export function trySync(stores: Stores, place: RunPlace, attempt: Attempt): Promise<'completed' | 'failed'> {
+type Outcome = 'completed' | 'failed' | 'overtaken';
+
+/** `overtaken`: others had waited for its place, and another job goes on with it. */
+export function trySync(stores: Stores, place: RunPlace, attempt: Attempt): Promise<Outcome> {
   return tryRun(stores, place, attempt, () => syncAll(stores, place, attempt));
 }
 
@@ -61,13 +73,18 @@ type Counts = { subscriptions_synced: number; line_items_added: number; line_ite
 const NONE: Counts = { subscriptions_synced: 0, line_items_added: 0, line_items_ended: 0 };
 
 /** One subscription that cannot be brought there does not keep the others from it; the run is tried again for it. */
-async function syncAll(stores: Stores, place: RunPlace, { clock, signal }: Attempt): Promise<'completed' | 'failed'> {
+async function syncAll(stores: Stores, place: RunPlace, { clock, signal, mayGoOn }: Attempt): Promise<Outcome> {
   const { postgres } = stores;
   const { run, ended } = await holdRun(postgres, place);
   if (ended) return ended;
   let failure: unknown;
   for await (const { id } of unsyncedSubscriptions(postgres, place, run.entity_id)) {
     signal.throwIfAborted();
+    // Behind one that has failed it goes on to its end: whoever went on would begin with that one.
+    if (failure === undefined && (await mayGoOn?.()) === false) {
+      await postgres.transaction((transaction) => waitAnew(transaction, place, SYNC_JOB));
+      return 'overtaken';
+    }
     try {
       await syncWithin(stores, place, { id, author: { user_id: run.created_by, now: clock() } });
     } catch (error) {

@@ -22,7 +22,7 @@ import { addEnvironment } from './add-environment.ts';
 import { COPIED, type Copyable, ROOTS } from './copied.ts';
 import { copyRoot, type LeftOut, type RootOutcome } from './copy-root.ts';
 
-export const CLONE_TASK = 'clone-environment';
+export const CLONE_JOB = { task: 'clone-environment', in_turns: true } as const;
 
 type Principal = { readonly tenant_id: string; readonly roles: readonly string[] };
 export type CloneTarget =
@@ -77,7 +77,7 @@ async function addClone(
   { scope, source_environment_id, author, result }: NewClone,
 ): Promise<WorkflowRunModel> {
   const run = await addRun(transaction, scope, {
-    job: { task: CLONE_TASK },
+    job: CLONE_JOB,
     workflow_type: 'EnvironmentCloneWorkflow',
     task_queue: 'environment',
     entity: 'environment',

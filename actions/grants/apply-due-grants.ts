@@ -18,7 +18,7 @@ const WORKERS = 2;
 
 export async function applyAllDueGrants(
   stores: Stores,
-  { now, only, onProgress }: { readonly now: Date } & OfWhom & Watched<GrantReport>,
+  { now, only, onProgress, mayGoOn }: { readonly now: Date } & OfWhom & Watched<GrantReport>,
 ): Promise<GrantReport> {
   const report: GrantReport = { granted: 0, failed: [] };
   const act = async ({ id, ...scope }: Due) => {
@@ -38,6 +38,7 @@ export async function applyAllDueGrants(
     // By a clock the same must come of the same: wallets are made, and transactions told, in the order of what is due.
     workers: only ? 1 : WORKERS,
     onProgress: () => onProgress?.(report),
+    mayGoOn,
   });
   return report;
 }

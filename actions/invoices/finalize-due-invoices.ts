@@ -38,7 +38,7 @@ type Finalizing = {
 /** One after the other: numbers are given in the order of what has rested longest. */
 export async function finalizeDueInvoices(
   stores: Stores,
-  { now, delay_seconds, only, onProgress, plans }: Finalizing & OfWhom & Watched<FinalizationReport>,
+  { now, delay_seconds, only, onProgress, mayGoOn, plans }: Finalizing & OfWhom & Watched<FinalizationReport>,
 ): Promise<FinalizationReport> {
   const report: FinalizationReport = { finalized: 0, skipped: 0, waiting: [], failed: [] };
   const last: Last = { families: new Set() };
@@ -50,6 +50,7 @@ export async function finalizeDueInvoices(
       finalizeTogether(stores, due, { now, delay_seconds, report, plans, order: { turn, last } }),
     workers: 1,
     onProgress: () => onProgress?.(report),
+    mayGoOn,
   });
   return report;
 }

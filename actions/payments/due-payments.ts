@@ -4,14 +4,17 @@ import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { duePayments } from '../../storage/due-payments.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { inRounds } from '../billing/rounds.ts';
+import { type Interruptible, inRounds } from '../billing/rounds.ts';
 import { pursuePayment } from './pursue-payment.ts';
 
 export type Pursued = { pursued: number; failed: { id: string; error: unknown }[] };
 
 const AT_ONCE = 4;
 
-export async function pursueDuePayments(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<Pursued> {
+export async function pursueDuePayments(
+  stores: Stores,
+  { now, only, mayGoOn }: { now: Date } & OfWhom & Interruptible,
+): Promise<Pursued> {
   const report: Pursued = { pursued: 0, failed: [] };
   const act = async ({ id, ...scope }: Due) => {
     try {
@@ -25,7 +28,7 @@ export async function pursueDuePayments(stores: Stores, { now, only }: { now: Da
       return false;
     }
   };
-  await inRounds({ next: (left) => duePayments(stores.postgres, { now, left, only }), act, workers: AT_ONCE });
+  await inRounds({ next: (left) => duePayments(stores.postgres, { now, left, only }), act, workers: AT_ONCE, mayGoOn });
   return report;
 }
 

@@ -5,12 +5,15 @@
 import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { isOutOfPatience, outOfPatience } from '../../storage/due-payments.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { inRounds } from '../billing/rounds.ts';
+import { type Interruptible, inRounds } from '../billing/rounds.ts';
 import { endUnpaid } from './follow-last-try.ts';
 
 type Report = { ended: number; failed: { id: string; error: unknown }[] };
 
-export async function endOverdue(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<Report> {
+export async function endOverdue(
+  stores: Stores,
+  { now, only, mayGoOn }: { now: Date } & OfWhom & Interruptible,
+): Promise<Report> {
   const report: Report = { ended: 0, failed: [] };
   const act = async ({ id: invoice_id, ...scope }: Due) => {
     try {
@@ -23,6 +26,6 @@ export async function endOverdue(stores: Stores, { now, only }: { now: Date } & 
       return false;
     }
   };
-  await inRounds({ next: (left) => outOfPatience(stores.postgres, { now, left, only }), act, workers: 1 });
+  await inRounds({ next: (left) => outOfPatience(stores.postgres, { now, left, only }), act, workers: 1, mayGoOn });
   return report;
 }

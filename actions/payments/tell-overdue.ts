@@ -5,12 +5,15 @@ import { markToldOverdue, overdueInvoices } from '../../storage/due-payments.ts'
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type Ended, inRounds } from '../billing/rounds.ts';
+import { type Ended, type Interruptible, inRounds } from '../billing/rounds.ts';
 import { emit } from '../system-events/emit.ts';
 
 type Report = { told: number; failed: { id: string; error: unknown }[] };
 
-export async function tellOverdue(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<Report> {
+export async function tellOverdue(
+  stores: Stores,
+  { now, only, mayGoOn }: { now: Date } & OfWhom & Interruptible,
+): Promise<Report> {
   const report: Report = { told: 0, failed: [] };
   const tell = async (due: readonly Due[]): Promise<Ended> => {
     const told = await tellAll(stores, due, now);
@@ -26,7 +29,7 @@ export async function tellOverdue(stores: Stores, { now, only }: { now: Date } &
     }
   };
   const next = (left: readonly string[]) => overdueInvoices(stores.postgres, { now, left, only });
-  await inRounds({ next, act, actTogether: tell, workers: 1 });
+  await inRounds({ next, act, actTogether: tell, workers: 1, mayGoOn });
   return report;
 }
 

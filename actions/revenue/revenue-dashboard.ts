@@ -21,7 +21,7 @@ import {
 import { firstMissingAt } from '../../storage/revenue/outbox.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { dueKinds } from '../billing/due-kinds.ts';
-import { SYNC_TASK } from '../catalogue/sync-plan.ts';
+import { SYNC_JOB } from '../catalogue/sync-plan.ts';
 import { COMPUTE_TASK } from '../invoices/compute-later.ts';
 import { FINALIZE_TASK } from '../invoices/finalize-later.ts';
 
@@ -83,7 +83,7 @@ const STAMPING_JOBS = [
   COMPUTE_TASK,
   FINALIZE_TASK,
   THRESHOLD_TASK,
-  SYNC_TASK,
+  SYNC_JOB.task,
 ];
 
 /** To be asked before the rows are read: the answer is at least as fresh as it says. */

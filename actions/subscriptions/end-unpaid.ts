@@ -8,13 +8,16 @@ import { type Due, dueUnpaid, type OfWhom } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { billedSubscription } from '../billing/billable-items.ts';
-import { inRounds } from '../billing/rounds.ts';
+import { type Interruptible, inRounds } from '../billing/rounds.ts';
 import { endAt } from './end-trial.ts';
 import { familyFollows } from './follow-parent.ts';
 
 type Ended = { ended: number; failed: { id: string; error: unknown }[] };
 
-export async function endUnpaid(stores: Stores, { now, only }: { readonly now: Date } & OfWhom): Promise<Ended> {
+export async function endUnpaid(
+  stores: Stores,
+  { now, only, mayGoOn }: { readonly now: Date } & OfWhom & Interruptible,
+): Promise<Ended> {
   const report: Ended = { ended: 0, failed: [] };
   const act = async ({ id, ...scope }: Due) => {
     try {
@@ -26,7 +29,7 @@ export async function endUnpaid(stores: Stores, { now, only }: { readonly now: D
       return false;
     }
   };
-  await inRounds({ next: (left) => dueUnpaid(stores.postgres, { now, left, only }), act, workers: 1 });
+  await inRounds({ next: (left) => dueUnpaid(stores.postgres, { now, left, only }), act, workers: 1, mayGoOn });
   return report;
 }
 

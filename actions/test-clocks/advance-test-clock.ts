@@ -53,6 +53,7 @@ class Advance {
   readonly #worker = randomUUID();
   readonly #plans: PlansInHand;
   #idle = 0;
+  #isTurnOver = false;
   /** For so long it has waited for what others do, and nothing else. */
   #elsewhere_ms = 0;
   /** When so much is done the database looks at how it is spread, and then at twice as much. */
@@ -72,18 +73,25 @@ class Advance {
     await beginAdvance(this.#stores.postgres, this.#place, this.#worker);
     if (await isOn()) await waitForLog(this.#stores, this.#place, { signal, isWanted: isOn });
     await this.#endBrokenStep();
+    if (this.#isTurnOver) return this.#giveWay();
     for (let clock = await this.#clock(); clock !== null; clock = await this.#clock()) {
       signal.throwIfAborted();
       const due = await this.#next(clock);
       const at = Math.max(due.at, instantOf(clock.frozen_time));
       if (at > instantOf(clock.target_time!)) return this.#arrive();
       await this.#step(clock, { at, kinds: due.kinds });
-      if (this.#elsewhere_ms > PLACE_MS) return this.#giveWay();
+      if (this.#elsewhere_ms > PLACE_MS || !(await this.#mayGoOn())) return this.#giveWay();
     }
     return this.#stop();
   }
 
-  /** What it waits for is in the database, so whoever goes on waits for the same. */
+  /** Asked between what is done at an instant as well, of which there may be much: whoever goes on ends the instant as if this one had been killed. */
+  async #mayGoOn(): Promise<boolean> {
+    this.#isTurnOver ||= (await this.#attempt.mayGoOn?.()) === false;
+    return !this.#isTurnOver;
+  }
+
+  /** How far it is, and what it waits for, is in the database, so whoever goes on does and waits for the same. */
   async #giveWay(): Promise<'overtaken'> {
     await this.#stores.postgres.transaction(async (transaction) => {
       await leaveAdvance(transaction, this.#place, this.#worker);
@@ -136,12 +144,14 @@ class Advance {
     const { tenant_id, environment_id } = this.#place;
     let { progress } = clock;
     for (const kind of kinds) {
+      if (!(await this.#mayGoOn())) break;
       const before = progress;
       if (!kind.plans_in_hand) this.#plans.forget();
       const report = await kind.run(this.#stores, {
         now: new Date(at),
         only: { tenant_id, environment_id },
         plans: this.#plans,
+        mayGoOn: () => this.#mayGoOn(),
         onDone: (done) => this.#keep(clock.id, withDone(before, done)),
       });
       throwFirst(report, at);
@@ -152,7 +162,7 @@ class Advance {
     if (isDone || isNew) {
       this.#idle = 0;
       this.#elsewhere_ms = 0;
-    } else return this.#waitABit(kinds, at);
+    } else if (!this.#isTurnOver) return this.#waitABit(kinds, at);
     const isFirst = isNew || progress.instants === 0;
     if (isDone) await this.#keep(clock.id, { ...progress, instants: progress.instants + (isFirst ? 1 : 0) });
     await this.#lookAtSpread(countOf(progress));

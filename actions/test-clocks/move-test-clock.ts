@@ -9,7 +9,7 @@ import { TestClockModel } from '../../storage/models/test-clock.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { addRun } from '../workflows/run.ts';
 
-export const ADVANCE_JOB = { task: 'advance-test-clock' } as const;
+export const ADVANCE_JOB = { task: 'advance-test-clock', in_turns: true } as const;
 
 export async function advanceLater(
   { postgres }: Pick<Stores, 'postgres'>,

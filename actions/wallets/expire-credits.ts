@@ -6,13 +6,16 @@ import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { expiredLots, isExpiredLot } from '../../storage/due-wallets.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { inRounds } from '../billing/rounds.ts';
+import { type Interruptible, inRounds } from '../billing/rounds.ts';
 import { holdWallet } from './hold-wallet.ts';
 import { moveCredits } from './move-credits.ts';
 
 type Report = { expired: number; failed: { id: string; error: unknown }[] };
 
-export async function expireCredits(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<Report> {
+export async function expireCredits(
+  stores: Stores,
+  { now, only, mayGoOn }: { now: Date } & OfWhom & Interruptible,
+): Promise<Report> {
   const report: Report = { expired: 0, failed: [] };
   const act = async ({ id, ...scope }: Due) => {
     try {
@@ -24,7 +27,7 @@ export async function expireCredits(stores: Stores, { now, only }: { now: Date }
       return false;
     }
   };
-  await inRounds({ next: (left) => expiredLots(stores.postgres, { now, left, only }), act, workers: 1 });
+  await inRounds({ next: (left) => expiredLots(stores.postgres, { now, left, only }), act, workers: 1, mayGoOn });
   return report;
 }
 

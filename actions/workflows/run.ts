@@ -92,7 +92,13 @@ export async function goOnAs(
   });
 }
 
-export type Attempt = { readonly attempt: number; readonly is_last: boolean; readonly clock: () => Date } & Bound;
+export type Attempt = {
+  readonly attempt: number;
+  readonly is_last: boolean;
+  readonly clock: () => Date;
+  /** False when its turn is over and others wait for its place (docs/decisions/0057-turns-of-long-work.md); absent where nobody can. */
+  readonly mayGoOn?: (() => Promise<boolean>) | undefined;
+} & Bound;
 
 /**
  * One try. `failed`: it has ended and need not be tried again. What may pass is thrown, for the queue to try again later.

@@ -1,6 +1,6 @@
 /**
  * Advances the clock of an environment, as a request has asked for (docs/rules/clock.md): within an hour per try, and a try goes on
- * where the one before stopped.
+ * where the one before stopped, or gave its place to others.
  */
 import { z } from 'zod';
 import type { DueSettings } from '../../actions/billing/due-kinds.ts';
@@ -21,9 +21,9 @@ export function advanceTestClockWork(
   return {
     name: ADVANCE_JOB.task,
     lane: 'long',
-    run(payload, { attempt, is_last, signal: ending }) {
+    run(payload, { attempt, is_last, signal: ending, mayGoOn }) {
       const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);
-      const how = { attempt, is_last, clock, signal, timeout_ms: TIMEOUT_MS, settings };
+      const how = { attempt, is_last, clock, signal, timeout_ms: TIMEOUT_MS, settings, mayGoOn };
       return tryAdvance(stores, Payload.parse(payload), how);
     },
   };

@@ -3,7 +3,7 @@
  * environment"): within an hour per try, and a try goes on where the one before stopped.
  */
 import { z } from 'zod';
-import { CLONE_TASK, tryClone } from '../../actions/environments/clone-environment.ts';
+import { CLONE_JOB, tryClone } from '../../actions/environments/clone-environment.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Work } from '../job.ts';
 
@@ -13,7 +13,7 @@ const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), wo
 
 export function cloneEnvironmentWork(stores: Stores, { clock }: { clock: () => Date }): Work {
   return {
-    name: CLONE_TASK,
+    name: CLONE_JOB.task,
     lane: 'long',
     run(payload, { attempt, is_last, signal: ending }) {
       const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);

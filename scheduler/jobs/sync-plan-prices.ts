@@ -1,10 +1,10 @@
 /**
  * Takes the prices of a plan over to its subscriptions, as a request has asked for
  * (docs/rules/subscriptions.md, "Prices that the plan gets later"): within two hours per try, and a try goes on where the one
- * before stopped.
+ * before stopped, or gave its place to others.
  */
 import { z } from 'zod';
-import { SYNC_TASK, trySync } from '../../actions/catalogue/sync-plan.ts';
+import { SYNC_JOB, trySync } from '../../actions/catalogue/sync-plan.ts';
 import { clockFor } from '../../storage/environment-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Work } from '../job.ts';
@@ -15,13 +15,13 @@ const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), wo
 
 export function syncPlanPricesWork(stores: Stores, { clock }: { clock: () => Date }): Work {
   return {
-    name: SYNC_TASK,
+    name: SYNC_JOB.task,
     lane: 'long',
-    async run(payload, { attempt, is_last, signal: ending }) {
+    async run(payload, { attempt, is_last, signal: ending, mayGoOn }) {
       const place = Payload.parse(payload);
       const at = await clockFor(stores.postgres, place, clock);
       const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);
-      return trySync(stores, place, { attempt, is_last, clock: at, signal, timeout_ms: TIMEOUT_MS });
+      return trySync(stores, place, { attempt, is_last, clock: at, signal, timeout_ms: TIMEOUT_MS, mayGoOn });
     },
   };
 }

@@ -99,6 +99,18 @@ async function disturbed(world: World, day: string): Promise<void> {
   expect(await Promise.all(more)).to.deep.equal(['completed', 'completed']);
 }
 
+/** Others wait for its place all the time: its turn is over each third time that it asks, between two instants or in one. Answers how many turns it had. */
+async function inTurns(world: World, day: string): Promise<number> {
+  const { workflow_id } = await world.askToAdvance(day);
+  let asked = 0;
+  const mayGoOn = async () => ++asked % 3 > 0;
+  for (let turns = 1; ; turns++) {
+    const outcome = await world.work(workflow_id, AbortSignal.timeout(60_000), mayGoOn);
+    if (outcome === 'completed') return turns;
+    expect(outcome).to.equal('overtaken');
+  }
+}
+
 describe('a year by the clock of an environment', () => {
   let world: World;
   before(async () => {
@@ -160,6 +172,25 @@ describe('a year by the clock of an environment', () => {
         await again.on(day, () => Promise.all(deeds(again)));
       }
       await again.on(END);
+      expect(await told(again)).to.deep.equal(await told(world));
+      expect(await numbersOf(again)).to.deep.equal(await numbersOf(world));
+    } finally {
+      await again.stop();
+    }
+  });
+
+  it('is the same when it gives its place to others again and again', async () => {
+    const again = await startWorld({ now: START, test_clock: true });
+    try {
+      await catalogue(again);
+      let turns = 0;
+      for (const [day, deeds] of DAYS) {
+        if (day !== DAYS[0]![0]) turns += await inTurns(again, day);
+        await again.on(day, () => Promise.all(deeds(again)));
+      }
+      turns += await inTurns(again, END);
+      await again.on(END);
+      expect(turns).to.be.greaterThan(30);
       expect(await told(again)).to.deep.equal(await told(world));
       expect(await numbersOf(again)).to.deep.equal(await numbersOf(world));
     } finally {

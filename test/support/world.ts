@@ -149,9 +149,9 @@ export class World {
   }
 
   /** One try of an advance that was asked for. */
-  work(workflow_id: string, signal: AbortSignal): ReturnType<typeof tryAdvance> {
+  work(workflow_id: string, signal: AbortSignal, mayGoOn?: () => Promise<boolean>): ReturnType<typeof tryAdvance> {
     const { services, scope } = this.api;
-    const how = { attempt: 1, is_last: false, clock: services.clock, signal, timeout_ms: 600_000 };
+    const how = { attempt: 1, is_last: false, clock: services.clock, signal, timeout_ms: 600_000, mayGoOn };
     return tryAdvance(services, { ...scope, workflow_id }, { ...how, settings: services.config });
   }
 

@@ -1,0 +1,108 @@
+/**
+ * Places of long work are for one turn where others wait (docs/decisions/0057-turns-of-long-work.md): clocks that go through years keep nobody
+ * else waiting.
+ */
+import { expect } from 'chai';
+import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
+import { turnOf } from '../../scheduler/turn.ts';
+import { noteTurn } from '../../storage/job-turns.ts';
+import { addJob } from '../../storage/jobs.ts';
+import { until } from '../support/until.ts';
+import { fixed, startWorld, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+type Asking = (method: string, path: string, body?: object) => Promise<Answer>;
+
+const BEGINS = '2024-01-01T00:00:00Z';
+
+describe('long work of many tenants', () => {
+  let world: World;
+  let scheduler: Scheduler;
+  before(async () => {
+    world = await startWorld({ now: BEGINS });
+    scheduler = startScheduler(world.api.services, { clock: world.api.services.clock });
+  });
+  after(async () => {
+    await scheduler.stop();
+    await world.stop();
+  });
+
+  /** Of a new tenant, in an environment that may have a clock. */
+  async function tenant(): Promise<Asking> {
+    const asking =
+      (key: string): Asking =>
+      async (method, path, body) => {
+        const answer = await world.api.request(method, path, { key, ...(body ? { body: body as never } : {}) });
+        expect(answer.status, answer.text).to.be.within(200, 202);
+        return answer.body;
+      };
+    const first = asking((await world.api.otherTenant()).key);
+    const { id: environment_id } = await first('POST', '/environments', { name: 'Tests', type: 'development' });
+    const { api_key } = await first('POST', '/secrets/api/keys', { name: 'k', type: 'private_key', environment_id });
+    return asking(api_key);
+  }
+
+  /** A clock, and so many weekly subscriptions. */
+  async function withClock(ask: Asking, subscriptions: number) {
+    const { id } = await ask('POST', '/test-clocks', { frozen_time: BEGINS });
+    const plan = await ask('POST', '/plans', { name: 'Weekly' });
+    const price = { ...fixed('1'), entity_type: 'PLAN', entity_id: plan.id, currency: 'usd' };
+    const each = { billing_cadence: 'RECURRING', billing_period: 'WEEKLY', billing_period_count: 1 };
+    await ask('POST', '/prices', { ...price, ...each });
+    for (let nth = 0; nth < subscriptions; nth++) {
+      const customer = await ask('POST', '/customers', { external_id: `customer ${nth}` });
+      const terms = { customer_id: customer.id, plan_id: plan.id, currency: 'usd', start_date: BEGINS };
+      await ask('POST', '/subscriptions', { ...terms, ...each, billing_cycle: 'anniversary' });
+    }
+    return {
+      advance: (frozen_time: string) => ask('POST', `/test-clocks/${id}/advance`, { frozen_time }),
+      clock: () => ask('GET', `/test-clocks/${id}`),
+      stop: () => ask('POST', `/test-clocks/${id}/stop`, {}),
+    };
+  }
+
+  it('clocks that go through years let that of a fifth tenant have a place within a turn', async () => {
+    const long = [];
+    for (let nth = 0; nth < 4; nth++) long.push(await withClock(await tenant(), 10));
+    const ask = await tenant();
+    const short = await withClock(ask, 1);
+    for (const each of long) await each.advance('2124-01-01T00:00:00Z');
+    await until('all places are taken', async () => {
+      const clocks = await Promise.all(long.map((each) => each.clock()));
+      return clocks.every(({ progress }) => progress.instants > 0);
+    });
+    await short.advance('2024-02-01T00:00:00Z');
+    await until('the fifth has arrived', async () => (await short.clock()).test_clock_status === 'ready', 30_000);
+    expect((await short.clock()).frozen_time).to.equal('2024-02-01T00:00:00Z');
+    const stopped = await Promise.all(long.map((each) => each.stop()));
+    expect(
+      stopped.map(({ frozen_time }) => frozen_time < '2124-01-01'),
+      'they were on their way still',
+    ).to.deep.equal([true, true, true, true]);
+  });
+
+  it('a place is kept while nobody waits for it, or whoever does has another of its line to wait for', async () => {
+    const { postgres } = world.api.services;
+    const lane = ['a task of this test'];
+    const lineOf = (queue: string) => ({ task: lane[0]!, queue });
+    const mine = lineOf('mine');
+    const mayGoOn = turnOf(postgres, { line: mine, lane, turn_ms: 0 });
+    const wait = (key: string, queue: string) =>
+      addJob(postgres, { task: lane[0]!, payload: {}, key, queue, max_attempts: 1 });
+    await noteTurn(postgres, mine);
+    expect(await mayGoOn(), 'nobody waits').to.equal(true);
+    await wait('begun', 'other');
+    expect(await mayGoOn(), 'another waits').to.equal(false);
+    await postgres.raw(
+      `update graphile_worker._private_jobs set locked_at = now(), locked_by = 'x' where key = 'begun'`,
+    );
+    expect(await mayGoOn(), 'it has begun').to.equal(true);
+    await wait('behind it', 'other');
+    expect(await mayGoOn(), 'its next waits for it').to.equal(true);
+    await wait('my next', 'mine');
+    expect(await mayGoOn(), 'my own next waits for me').to.equal(false);
+    const patient = turnOf(postgres, { line: mine, lane, turn_ms: 60_000 });
+    expect([await patient(), await patient()], 'its turn lasts').to.deep.equal([true, true]);
+  });
+});
