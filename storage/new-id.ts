@@ -1,28 +1,45 @@
 /**
  * New ids for the edges: the clock and the randomness that `core/id.ts` must not know. Ids of one kind that are made here for
- * one instant sort in the order in which they were made: the entropy of the next is that of the last plus a random step.
+ * one instant sort in the order in which they were made: the entropy of the next is that of the last plus a random step. That holds for each of the
+ * clocks that stand at instants of their own, whatever others do meanwhile.
  */
 import { randomFillSync, randomInt } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { formatId, type IdKind } from '../core/id.ts';
 import type { Milliseconds } from '../core/time/instant.ts';
 
 const ENTROPY_BYTES = 10;
 const STEP_MAX = 0xffffff;
 
+type Made = { ms: number; entropy: Uint8Array };
 /** By kind, because what happens in between has an instant of its own. */
-const last = new Map<IdKind, { ms: number; entropy: Uint8Array }>();
+const last = new Map<IdKind, Made>();
+/** Of clocks that stand, each at its own instant for as long as nobody moves it: by kind and instant. */
+const standing = new LRUCache<string, Made>({ max: 10_000 });
+/** An instant so far from the machine's is one of such a clock. */
+const AWAY_MS = 60_000;
 
 export function newId(kind: IdKind, nowMs: Milliseconds = Date.now()): string {
-  const before = last.get(kind);
-  const entropy = before?.entropy ?? new Uint8Array(ENTROPY_BYTES);
-  if (before?.ms === nowMs) stepUp(entropy);
+  const made = madeBefore(kind, nowMs);
+  if (made.ms === nowMs) stepUp(made.entropy);
   else {
-    entropy.set(drawn());
+    made.ms = nowMs;
+    made.entropy.set(drawn());
     // Room to count up without running over within an instant.
-    entropy[0] = entropy[0]! & 0x7f;
-    last.set(kind, { ms: nowMs, entropy });
+    made.entropy[0] = made.entropy[0]! & 0x7f;
   }
-  return formatId(kind, nowMs, entropy);
+  return formatId(kind, nowMs, made.entropy);
+}
+
+function madeBefore(kind: IdKind, nowMs: Milliseconds): Made {
+  if (Math.abs(Date.now() - nowMs) < AWAY_MS) return known(last, kind);
+  return known(standing, `${kind} ${nowMs}`);
+}
+
+function known<Key>(all: { get(key: Key): Made | undefined; set(key: Key, made: Made): unknown }, key: Key): Made {
+  let made = all.get(key);
+  if (made === undefined) all.set(key, (made = { ms: Number.NaN, entropy: new Uint8Array(ENTROPY_BYTES) }));
+  return made;
 }
 
 /** Bytes that nobody knows, drawn for many at one time: each request has an id, and to ask for ten bytes costs what a thousand cost. */

@@ -63,6 +63,8 @@ export type BillingTarget = {
   /** The invoice that is computed anew, or the void one that is billed again: its own lines do not count as invoiced elsewhere. */
   readonly before?: InvoiceBefore;
   readonly now: Date;
+  /** Invoices of periods before it that are not made yet: what is late for earlier ones stands on these, and they use coupons up. */
+  readonly behind?: number;
   /** Of a preview: what a change at the end of the period will give back. */
   readonly credits?: readonly PlannedLine<BillableItem>[] | undefined;
   /** All earlier charges were looked at before, and none can have met other usage since (plans-in-hand.ts): they are not read again. */
@@ -169,6 +171,7 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
       subscriptions: [subscription, ...others],
       invoice_id: target.before?.invoice.id,
       // What is a fixed amount came off the invoice of the period itself.
+      behind: target.behind,
       ...(target.reference === 'late' ? { inside: 'usage' as const } : {}),
     });
   const preview = await termsOfPreview(database, target);
@@ -196,7 +199,8 @@ export async function gatherAlone(
   const [subscription, ...others] = await invoicedTogether(database, target);
   if (others.length > 0) return null;
   const { question } = await gatherOne(stores, database, target);
-  return { ...question, coupons: await couponsInForce(database, { subscriptions: [subscription] }) };
+  const { behind } = target;
+  return { ...question, coupons: await couponsInForce(database, { subscriptions: [subscription], behind }) };
 }
 
 /** What comes when an invoice is final: taxes, and what credits would pay of it. */
@@ -269,7 +273,7 @@ async function gatherOne(stores: Stores, database: Database, target: OneOfThem):
   const since = saidSince(all, asked);
   const lines = since.length === 0 ? all : all.filter((one) => !since.includes(one));
   const question = { ...asked, invoiced: invoicedElsewhere(lines) };
-  const isLooking = isClosing && !isSettled;
+  const isLooking = isClosing && !isSettled && !target.behind;
   const corrected = isLooking && (await isCorrected(database, lines));
   // At one time: the stores answer what is asked together as one question.
   const [usage, measured] = await Promise.all([

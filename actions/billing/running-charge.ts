@@ -2,36 +2,56 @@
  * The charge of a running period, made again of what its lines count by now (storage/kept): by the functions that plan the invoice, and
  * from what the preview gathered. It is kept for many subscriptions at once, so of their records only what core goes by is.
  */
+import { recordedBy } from '../../core/billing/committed-lines.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
 import { chargeKey, type InvoiceQuestion, openCharges, planDiscounted } from '../../core/billing/plan-invoice.ts';
 import { usageNet } from '../../core/billing/usage-net.ts';
-import type { Decimal } from '../../core/decimal.ts';
+import type { RecordedUsage } from '../../core/commitment/part.ts';
+import { type Decimal, sumOf } from '../../core/decimal.ts';
 import type { Made, ReadKept } from '../../storage/kept/kept-answer.ts';
 import { sharedValue } from '../../storage/kept/shared-value.ts';
 import { type BillableItem, measuredAtHand } from './billable-items.ts';
 
-export function chargeAgain(gathered: InvoiceQuestion<BillableItem>): Made<Decimal> {
+/** Of several they follow each other: invoices that wait to be made. */
+export function chargeAgain(gathered: readonly InvoiceQuestion<BillableItem>[]): Made<Decimal> {
+  const [first] = gathered;
+  const invoices = gathered.map(questionAgain);
+  return {
+    answer: usageOfAll(gathered),
+    again: (read) => usageOfAll(invoices.map((questionOf) => questionOf(read))),
+    // What comes late for what is invoiced already is a correction, which is gathered anew.
+    ...(first!.reference === 'period_start' ? {} : { late_before_ms: first!.period.start }),
+  };
+}
+
+function questionAgain(gathered: InvoiceQuestion<BillableItem>): (read: ReadKept) => InvoiceQuestion<PricedItem> {
   const question = slim(gathered);
-  const isClosing = gathered.reference !== 'period_start';
   // Which charges there are, and what is free of them, is the same whatever arrives, and takes longer to find than what they come to.
   const open = openCharges(question);
   const measures = open.map(({ item, usage_window }) =>
     usage_window === null ? null : measuredAtHand(question.subscription, item, usage_window),
   );
-  const again = (read: ReadKept): Decimal => {
+  return (read) => {
     const usage = new Map<string, MeasuredUsage>();
     for (const [index, { item, service }] of open.entries()) {
       const measured = measures[index]?.((window) => read(item.meter_id!, window));
       if (measured) usage.set(chargeKey(item.id, service), measured);
     }
-    return usageNet(planDiscounted({ ...question, open, usage }));
+    return { ...question, open, usage };
   };
-  return {
-    answer: usageNet(planDiscounted(gathered)),
-    again,
-    // What comes late for what is invoiced already is a correction, which is gathered anew.
-    ...(isClosing ? { late_before_ms: gathered.period.start } : {}),
-  };
+}
+
+/** What one of them draws from a commitment the next finds drawn. */
+function usageOfAll(questions: readonly InvoiceQuestion<PricedItem>[]): Decimal {
+  const [only, ...others] = questions;
+  if (others.length === 0) return usageNet(planDiscounted(only!));
+  const drawn: RecordedUsage[] = [];
+  const nets = questions.map((question) => {
+    const planned = planDiscounted({ ...question, recorded: [...(question.recorded ?? []), ...drawn] });
+    drawn.push(...recordedBy(planned.lines));
+    return usageNet(planned);
+  });
+  return sumOf(nets);
 }
 
 function slim(gathered: InvoiceQuestion<BillableItem>): InvoiceQuestion<PricedItem> {

@@ -23,6 +23,8 @@ export type OfWhichInvoice = {
   readonly subscriptions: readonly [SubscriptionModel, ...SubscriptionModel[]];
   /** The invoice that is computed anew: what its own coupons took off it is not counted. */
   readonly invoice_id?: string | undefined;
+  /** So many invoices before it are not made yet, and each is a use. */
+  readonly behind?: number | undefined;
   /** Of an invoice inside of a period: of usage so far, or of a change of the running period. */
   readonly inside?: 'usage' | Period;
   /** Lines that it charges and that are not written yet. */
@@ -38,7 +40,7 @@ export async function couponsInForce(database: Database, of: OfWhichInvoice): Pr
   const uses = await usesOf(database, attached, of);
   const followers = await followersOf(database, attached, of);
   return attached.flatMap(({ association, coupon }) => {
-    const works = worksOn({ coupon, uses: uses.get(association.id) ?? [] }, of.inside);
+    const works = worksOn({ coupon, uses: uses.get(association.id) ?? [] }, of);
     if (!works) return [];
     const named = followers.get(association.subscription_line_item_id ?? '');
     return [
@@ -168,8 +170,11 @@ function usesAmong(invoices: readonly InvoiceModel[], begun: ReadonlySet<Millise
 
 type Subject = { readonly coupon: CouponModel; readonly uses: readonly InvoiceModel[] };
 
-function worksOn({ coupon, uses }: Subject, inside: OfWhichInvoice['inside']): boolean {
-  if (inside === undefined) return worksAgain(coupon, uses.length);
+function worksOn(
+  { coupon, uses }: Subject,
+  { inside, behind = 0 }: Pick<OfWhichInvoice, 'inside' | 'behind'>,
+): boolean {
+  if (inside === undefined) return worksAgain(coupon, uses.length + behind);
   // Its amount is for the period, and comes off the invoice of that.
   if (inside === 'usage') return coupon.type === 'percentage' && worksAgain(coupon, uses.length);
   return coupon.cadence === 'forever' || uses.some((invoice) => charges(invoice, inside));

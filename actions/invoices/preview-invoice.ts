@@ -4,17 +4,21 @@
  * the draft, without the writing; ids are empty.
  */
 import { nextPeriod } from '../../core/billing/charges.ts';
+import { begunPeriods } from '../../core/billing/due.ts';
+import type { InvoiceQuestion } from '../../core/billing/plan-invoice.ts';
 import { usageNet } from '../../core/billing/usage-net.ts';
-import { Decimal } from '../../core/decimal.ts';
+import { Decimal, sumOf } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, givenInstant, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
 import type { Made } from '../../storage/kept/kept-answer.ts';
+import { currentNotes } from '../../storage/kept/noting.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
-import { billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
+import { type BillableItem, billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
 import { type BillingTarget, gatherAlone, planFromStores } from '../billing/gather-billing.ts';
 import { addresseeOf, invoiceParts, invoiceRecord } from '../billing/invoice-records.ts';
 import { chargeAgain } from '../billing/running-charge.ts';
@@ -43,11 +47,11 @@ export async function previewInvoice(
     throw notAllowed('a cancelled subscription has no next invoice', { id: subscription.id });
   const next = nextInvoice(subscription, request);
   const { period, reason } = next;
-  const plan = await plannedNext(stores, next, { subscription, now });
+  const [plan] = await planned(stores, next, { subscription, now });
 
-  const record = invoiceRecord({ subscription, period, reason, plan }, '', now);
+  const record = invoiceRecord({ subscription, period, reason, plan: plan! }, '', now);
   const invoice = { ...record, invoice_status: 'DRAFT' as const, idempotency_key: null };
-  const { lines, ...parts } = invoiceParts(plan, invoice, now);
+  const { lines, ...parts } = invoiceParts(plan!, invoice, now);
   const line_items = lines.filter(
     (line) => !request.hide_zero_charges_line_items || !new Decimal(line.amount).isZero(),
   );
@@ -61,45 +65,106 @@ async function isChangingThen(database: Database, subscription: SubscriptionMode
   return pending?.schedule_type === 'plan_change' && instantOf(pending.scheduled_at) === period.end;
 }
 
-/** The usage that the preview would charge, after coupons, and how it is made of other usage than now. */
+/**
+ * The usage that the preview would charge, after coupons, and how it is made of other usage than now. Where the next invoice is due and not made
+ * yet, that of the periods which have begun behind it is with it: what was used is used, whenever the scheduler comes.
+ */
 export async function runningCharge(
   stores: Stores,
   subscription: SubscriptionModel,
   { database, now }: { database: Database; now: Date },
 ): Promise<Made<Decimal>> {
-  const next = nextInvoice(subscription, { subscription_id: subscription.id });
-  const target = { subscription, now, period: next.period, reference: next.reference };
+  const invoices = invoicesToCome(subscription, now);
+  const [next] = invoices;
+  // When the next period begins is in no record.
+  currentNotes()?.row({ ends: formatMs(invoices.at(-1)!.period.end) });
   const alone = (await isChangingThen(database, subscription, next))
     ? null
-    : await gatherAlone(stores, database, target);
-  if (alone === null) return { answer: usageNet(await plannedNext(stores, next, { subscription, now })) };
-  return chargeAgain(alone);
+    : await gatherEachAlone(stores, database, { subscription, now, invoices });
+  if (alone !== null) return chargeAgain(alone);
+  const behindIt = (as: SubscriptionModel) => invoicesToCome(as, now).slice(1);
+  const plans = await planned(stores, next, { subscription, now }, behindIt);
+  return { answer: sumOf(plans.map(usageNet)) };
 }
 
-/** A plan change that is to be done at the end of the period is done first, as it will be, in a transaction that is undone. */
-async function plannedNext(stores: Stores, next: NextInvoice, { subscription, now }: Subject) {
-  const { period, reference, reason } = next;
-  const database = stores.postgres;
-  const isChanging = await isChangingThen(database, subscription, next);
+type ToCome = Subject & { readonly invoices: readonly NextInvoice[] };
+
+async function gatherEachAlone(stores: Stores, database: Database, { subscription, now, invoices }: ToCome) {
+  const alone: InvoiceQuestion<BillableItem>[] = [];
+  for (const [behind, { period, reference }] of invoices.entries()) {
+    const question = await gatherAlone(stores, database, { subscription, now, period, reference, behind });
+    if (question === null) return null;
+    alone.push(question);
+  }
+  return alone;
+}
+
+/** The next one, and those of the periods that have begun behind it: its opening, the end of its trial or that of its period waits to be done. */
+function invoicesToCome(subscription: SubscriptionModel, now: Date): [NextInvoice, ...NextInvoice[]] {
+  const next = nextInvoice(subscription, { subscription_id: subscription.id });
+  const { subscription_status: status, opens_at } = subscription;
+  if (status !== 'active' && status !== 'trialing') return [next];
+  // What opens a period charges no usage of it, and that is on the invoice behind it, as is what is free until a trial has ended.
+  const isOpened = opens_at ? instantOf(opens_at) <= now.getTime() : status === 'active';
+  const [first, ...behind] = begunPeriods(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
+  const charged = isOpened && status === 'active' ? [first!, ...behind] : behind;
+  const [running, ...later] = charged.map((period) => cutAtEnd(subscription, period));
+  if (running === undefined) return [next];
+  return [cycleOf(running), ...later.map(cycleOf)];
+}
+
+function cycleOf(period: Period): NextInvoice {
+  return { period, reference: 'preview', reason: 'SUBSCRIPTION_CYCLE' };
+}
+
+function cutAtEnd(subscription: SubscriptionModel, { start, end }: Period): Period {
+  return { start, end: Math.min(end, billedSubscription(subscription).end_ms ?? end) };
+}
+
+/** An invoice that is planned, of a subscription as it is then. */
+type Planning = { readonly next: NextInvoice; readonly as: SubscriptionModel; readonly now: Date };
+
+/**
+ * The next invoice, and those that come `behind` it. A plan change that is to be done at the end of the period is done first, as it will be, in a
+ * transaction that is undone.
+ */
+async function planned(
+  stores: Stores,
+  next: NextInvoice,
+  { subscription, now }: Subject,
+  behindIt: (as: SubscriptionModel) => readonly NextInvoice[] = () => [],
+) {
+  const planAll = async (on: Database, as: SubscriptionModel, settled: Settling = {}) => {
+    const plans = [await planOf(stores, on, { next, as, now }, settled)];
+    for (const later of behindIt(as))
+      plans.push(await planOf(stores, on, { next: later, as, now }, { behind: plans.length }));
+    return plans;
+  };
+  if (!(await isChangingThen(stores.postgres, subscription, next))) return planAll(stores.postgres, subscription);
+  const changed = async (transaction: Transaction) => {
+    const { id } = subscription;
+    const held = await SubscriptionModel.fetch(scopeOf(subscription), id, { database: transaction, lock: true });
+    const due = { subscription: held, at: next.period.end, now };
+    const { subscription: as, settled: of } = await changePlanIfDue(stores, transaction, due);
+    return planAll(transaction, as, of ? settling(of) : {});
+  };
+  return billingTransaction(stores, changed, () => false);
+}
+
+async function planOf(
+  stores: Stores,
+  database: Database,
+  { next: { period, reference, reason }, as, now }: Planning,
+  more: Settling & Pick<BillingTarget, 'behind'>,
+) {
   const dates = { billing_reason: reason, period_start: formatMs(period.start), period_end: formatMs(period.end) };
-  const taxedAs = (as: SubscriptionModel) => ({
+  const taxed = {
     customer_id: addresseeOf(as),
     subscription_id: as.id,
     invoice_type: 'SUBSCRIPTION' as const,
     at: taxedAt(dates, now),
-  });
-  const planOf = async (on: Database, as: SubscriptionModel, settled: Settling = {}) =>
-    (await planFromStores(stores, on, { subscription: as, period, reference, now, taxed: taxedAs(as), ...settled }))
-      .plan;
-  if (!isChanging) return planOf(database, subscription);
-  const changed = async (transaction: Transaction) => {
-    const { id } = subscription;
-    const held = await SubscriptionModel.fetch(scopeOf(subscription), id, { database: transaction, lock: true });
-    const due = { subscription: held, at: period.end, now };
-    const { subscription: as, settled: of } = await changePlanIfDue(stores, transaction, due);
-    return planOf(transaction, as, of ? settling(of) : {});
   };
-  return billingTransaction(stores, changed, () => false);
+  return (await planFromStores(stores, database, { subscription: as, period, reference, now, taxed, ...more })).plan;
 }
 
 type Settling = Pick<BillingTarget, 'before' | 'credits'>;
@@ -120,7 +185,7 @@ function nextInvoice(subscription: SubscriptionModel, request: PreviewRequest): 
   const end = instantAsked('period_end', request.period_end) ?? Math.min(expected.end, lastEnd);
   if (end <= start) throw invalid('period_end', 'must be after period_start');
   const period = { start, end };
-  return opening ? { ...opening, period } : { period, reference: 'preview', reason: 'SUBSCRIPTION_CYCLE' };
+  return opening ? { ...opening, period } : cycleOf(period);
 }
 
 /** What has not begun to be paid for, a draft, a trial or what starts later, is opened with its advance charges. */

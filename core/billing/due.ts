@@ -35,6 +35,11 @@ export function duePeriods(subscription: BilledSubscription, current: Period, no
   return due;
 }
 
+/** The current period, and those that have begun behind it by now and wait for their turn, oldest first. */
+export function begunPeriods(subscription: BilledSubscription, current: Period, nowMs: Milliseconds): Period[] {
+  return [current, ...duePeriods(subscription, current, nowMs).flatMap(({ next }) => next ?? [])];
+}
+
 const DAY_MS = 86_400_000;
 
 /** `terms` such as `30 NET` win over the number of days. */

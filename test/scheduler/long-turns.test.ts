@@ -63,7 +63,7 @@ describe('long work of many tenants', () => {
   }
 
   it('clocks that go through years let that of a fifth tenant have a place within a turn', async () => {
-    const long = [];
+    const long: Awaited<ReturnType<typeof withClock>>[] = [];
     for (let nth = 0; nth < 4; nth++) long.push(await withClock(await tenant(), 10));
     const ask = await tenant();
     const short = await withClock(ask, 1);

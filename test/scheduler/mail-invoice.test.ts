@@ -64,7 +64,8 @@ describe('invoices by e-mail', () => {
     );
     const mailer = mailerOf({ SMTP_URL: url, MAIL_FROM: 'Acme <billing@example.com>' });
     const work = mailInvoiceWork(api.services, { clock: () => NOW, mailer, fonts: null });
-    const attempt = { attempt: 1, is_last: false, signal: new AbortController().signal };
+    const { signal } = new AbortController();
+    const attempt = { attempt: 1, is_last: false, signal, mayGoOn: async () => true };
     const outcomes: Answer[] = [];
     for (const { payload } of rows) outcomes.push(await work.run(payload, attempt).catch((error: Error) => error));
     return outcomes;

@@ -675,7 +675,7 @@ describe('the examples of the documentation', () => {
   const syncPrices = (asked: Run) => work(trySync, asked);
 
   /** What the scheduler does with the job that was asked for. */
-  async function work(perform: typeof tryComputation, asked: Run) {
+  async function work(perform: typeof tryComputation | typeof trySync, asked: Run) {
     secondLater();
     const run = { ...world.api.scope, ...ids.asMade(asked) };
     const attempt = {
