@@ -7,9 +7,15 @@ const { transformSync } = createRequire(import.meta.url)('@swc/wasm-typescript')
 
 /** The `load` of Node's module hooks: a module of TypeScript as the JavaScript that is left without its types. */
 export function load(url, context, nextLoad) {
-  if (!url.startsWith('file:') || !new URL(url).pathname.endsWith('.ts')) return nextLoad(url, context);
+  if (!isOurs(url)) return nextLoad(url, context);
   const filename = fileURLToPath(url);
   return { format: 'module', source: strip(readFileSync(filename, 'utf8'), filename), shortCircuit: true };
+}
+
+function isOurs(url) {
+  if (!url.startsWith('file:')) return false;
+  const { pathname } = new URL(url);
+  return pathname.endsWith('.ts') && !pathname.includes('/node_modules/');
 }
 
 function strip(source, filename) {
@@ -17,6 +23,7 @@ function strip(source, filename) {
     return transformSync(source, { mode: 'strip-only', filename }).code;
   } catch (error) {
     // The compiler throws a record.
-    throw new SyntaxError(`${filename}: ${error?.snippet ?? error?.message ?? error}`, { cause: error });
+    const { startLine = 0, startColumn = 0, message = String(error), snippet = '' } = error ?? {};
+    throw new SyntaxError(`${filename}:${startLine}:${startColumn + 1} ${message}\n${snippet}`, { cause: error });
   }
 }

@@ -15,7 +15,7 @@ type Made = { ms: number; entropy: Uint8Array };
 /** By kind, because what happens in between has an instant of its own. */
 const last = new Map<IdKind, Made>();
 /** Of clocks that stand, each at its own instant for as long as nobody moves it: by kind and instant. */
-const standing = new LRUCache<string, Made>({ max: 10_000 });
+const standing = new LRUCache<string, Made>({ max: 50_000 });
 /** An instant so far from the machine's is one of such a clock. */
 const AWAY_MS = 60_000;
 

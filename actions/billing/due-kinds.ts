@@ -50,16 +50,15 @@ export type DueKind = {
   next(database: Database, scope: Scope, from: Date): Instant;
   /** Of what has no instant of its own, where `next` says that there is any: when to look for it, after `from`. */
   look?(stores: Stores, scope: Scope, from: Date): Promise<Date | null>;
-  /**
-   * Does all that is due by `now`: of the environment that is named, or of all that have no clock. May run twice at once. What is looked at once in a
-   * run is not interrupted: whoever went on with it would begin at the first again.
-   */
+  /** Does all that is due by `now`: of the environment that is named, or of all that have no clock. May run twice at once. */
   run(stores: Stores, due: DueRun): Promise<DueReport>;
   /**
    * It says itself what becomes of the plans in hand (`minds`), or writes nothing that a plan is made from (`leaves`); any other kind may
    * change what they were made from, so that they are forgotten.
    */
   readonly plans_in_hand?: 'minds' | 'leaves';
+  /** It asks whether it may go on, and who goes on with it does the rest. What looks at each once in a run does not: it would begin at the first again. */
+  readonly is_interruptible?: true;
   /** Others do it, who may take long: the advance of a clock waits for them, and lets other clocks have its place meanwhile. */
   readonly is_done_elsewhere?: true;
 };
@@ -89,6 +88,7 @@ export function dueKinds(settings: DueSettings): DueKind[] {
   return [
     {
       name: 'bill-due-periods',
+      is_interruptible: true,
       next: nextSubscriptionDue,
       plans_in_hand: 'minds',
       async run(stores, { now, only, onDone, mayGoOn, plans }) {
@@ -100,6 +100,7 @@ export function dueKinds(settings: DueSettings): DueKind[] {
     {
       // Subscriptions that were never paid for (docs/rules/subscriptions.md, "States").
       name: 'end-unpaid-subscriptions',
+      is_interruptible: true,
       next: nextUnpaidEnd,
       async run(stores, due) {
         const { ended, failed } = await endUnpaid(stores, due);
@@ -109,6 +110,7 @@ export function dueKinds(settings: DueSettings): DueKind[] {
     {
       // Credits that plans, add-ons and subscriptions give (docs/rules/credits.md, "Applications"): behind what ends then.
       name: 'apply-credit-grants',
+      is_interruptible: true,
       next: nextGrantDue,
       // Credits come to an invoice when it is final, from what is in the wallets then.
       plans_in_hand: 'leaves',
@@ -121,6 +123,7 @@ export function dueKinds(settings: DueSettings): DueKind[] {
     {
       // Drafts that have rested since they were computed (docs/rules/invoices.md, "From draft to final").
       name: 'finalize-due-invoices',
+      is_interruptible: true,
       next: (database, scope) => nextDraftRested(database, scope, { delay_seconds }),
       plans_in_hand: 'minds',
       async run(stores, { now, only, onDone, mayGoOn, plans }) {
@@ -144,6 +147,7 @@ export function dueKinds(settings: DueSettings): DueKind[] {
     {
       // Payments to be tried, or to be asked after (docs/rules/payments.md, "Tried again").
       name: 'pursue-payments',
+      is_interruptible: true,
       next: nextPaymentDue,
       async run(stores, due) {
         const { pursued, failed } = await pursueDuePayments(stores, due);
@@ -153,6 +157,7 @@ export function dueKinds(settings: DueSettings): DueKind[] {
     {
       // Invoices whose due date has passed (docs/rules/payments.md, "Overdue").
       name: 'tell-overdue-invoices',
+      is_interruptible: true,
       next: nextOverdue,
       // That it was told is all that is written.
       plans_in_hand: 'leaves',
@@ -164,6 +169,7 @@ export function dueKinds(settings: DueSettings): DueKind[] {
     {
       // Subscriptions whose invoices were not paid for too long (docs/rules/payments.md, "After the grace period").
       name: 'end-overdue-subscriptions',
+      is_interruptible: true,
       next: nextOutOfPatience,
       async run(stores, due) {
         const { ended, failed } = await endOverdue(stores, due);
@@ -185,6 +191,7 @@ export function dueKinds(settings: DueSettings): DueKind[] {
     {
       // Credits that nobody can use any more (docs/rules/wallets.md, "Expiry"); behind the invoices that may use them.
       name: 'expire-credits',
+      is_interruptible: true,
       next: nextExpiry,
       plans_in_hand: 'leaves',
       async run(stores, due) {

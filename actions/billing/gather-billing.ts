@@ -10,6 +10,8 @@ import {
   chargesDue,
   type ReferencePoint,
 } from '../../core/billing/charges.ts';
+import { recordedBy } from '../../core/billing/committed-lines.ts';
+import type { CouponUses } from '../../core/billing/invoices-to-come.ts';
 import type { MeasuredUsage, PlannedLine, PricedItem } from '../../core/billing/line-amount.ts';
 import {
   chargeKey,
@@ -22,6 +24,7 @@ import {
   settled,
   thresholdCharges,
 } from '../../core/billing/plan-invoice.ts';
+import type { RecordedUsage } from '../../core/commitment/part.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { currentNotes } from '../../storage/kept/noting.ts';
@@ -63,14 +66,23 @@ export type BillingTarget = {
   /** The invoice that is computed anew, or the void one that is billed again: its own lines do not count as invoiced elsewhere. */
   readonly before?: InvoiceBefore;
   readonly now: Date;
-  /** Invoices of periods before it that are not made yet: what is late for earlier ones stands on these, and they use coupons up. */
-  readonly behind?: number;
+  /** What stands on invoices before it that are not made yet, what is late for earlier ones among it. */
+  readonly behind?: Behind | undefined;
+  /** Another is planned behind it. */
+  readonly is_followed?: boolean;
   /** Of a preview: what a change at the end of the period will give back. */
   readonly credits?: readonly PlannedLine<BillableItem>[] | undefined;
   /** All earlier charges were looked at before, and none can have met other usage since (plans-in-hand.ts): they are not read again. */
   readonly is_settled?: boolean;
   /** Of a preview, which says what becomes of the draft when it is final: whom it is for, and when. */
   readonly taxed?: Pick<Taxed, 'customer_id' | 'subscription_id' | 'invoice_type' | 'at'>;
+};
+
+export type Behind = {
+  readonly invoiced: ReadonlySet<string>;
+  /** Where they are planned already; else nothing is known to be drawn or used. */
+  readonly lines: readonly PlannedLine<BillableItem>[];
+  readonly coupon_uses: CouponUses;
 };
 
 export type Planned = {
@@ -171,7 +183,7 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
       subscriptions: [subscription, ...others],
       invoice_id: target.before?.invoice.id,
       // What is a fixed amount came off the invoice of the period itself.
-      behind: target.behind,
+      since: target.behind?.coupon_uses,
       ...(target.reference === 'late' ? { inside: 'usage' as const } : {}),
     });
   const preview = await termsOfPreview(database, target);
@@ -199,8 +211,7 @@ export async function gatherAlone(
   const [subscription, ...others] = await invoicedTogether(database, target);
   if (others.length > 0) return null;
   const { question } = await gatherOne(stores, database, target);
-  const { behind } = target;
-  return { ...question, coupons: await couponsInForce(database, { subscriptions: [subscription], behind }) };
+  return { ...question, coupons: await couponsInForce(database, { subscriptions: [subscription] }) };
 }
 
 /** What comes when an invoice is final: taxes, and what credits would pay of it. */
@@ -255,7 +266,7 @@ function planOne(
 }
 
 async function gatherOne(stores: Stores, database: Database, target: OneOfThem): Promise<Gathered> {
-  const { subscription, period, reference } = target;
+  const { subscription, period, reference, behind, is_followed } = target;
   // What was granted at the end of a period that is over.
   const at = new Date(Math.min(target.now.getTime(), period.end - 1));
   const [items, { measure, asOf }] = await allOf(database, [
@@ -272,8 +283,10 @@ async function gatherOne(stores: Stores, database: Database, target: OneOfThem):
   });
   const since = saidSince(all, asked);
   const lines = since.length === 0 ? all : all.filter((one) => !since.includes(one));
-  const question = { ...asked, invoiced: invoicedElsewhere(lines) };
-  const isLooking = isClosing && !isSettled && !target.behind;
+  const invoiced = invoicedElsewhere(lines);
+  for (const key of behind?.invoiced ?? []) invoiced.add(key);
+  const question = { ...asked, invoiced, ...(is_followed ? { is_followed } : {}) };
+  const isLooking = isClosing && !isSettled && !behind;
   const corrected = isLooking && (await isCorrected(database, lines));
   // At one time: the stores answer what is asked together as one question.
   const [usage, measured] = await Promise.all([
@@ -296,6 +309,11 @@ function noteMadeOf({ id }: SubscriptionModel, items: readonly BillableItem[]): 
   ]);
 }
 
+/** Others may stand on the same invoices. */
+function drawnBefore({ id }: SubscriptionModel, behind: Behind | undefined): RecordedUsage[] {
+  return recordedBy(behind?.lines.filter(({ item }) => item.record.subscription_id === id) ?? []);
+}
+
 /** Whether it was looked at with the invoice of this period, where it is of usage. */
 function isClosed({ invoice_status, is_partial, line, service }: InvoicedLine, period: Period): boolean {
   return invoice_status !== 'DRAFT' && !is_partial && (line.price_type !== 'USAGE' || service.end <= period.end);
@@ -316,7 +334,7 @@ function firstDue(asked: ChargeQuestion<BillableItem>): Milliseconds {
 
 async function gatherCommitments(
   database: Database,
-  { subscription, before }: BillingTarget,
+  { subscription, before, behind }: BillingTarget,
   {
     items,
     lines,
@@ -328,7 +346,7 @@ async function gatherCommitments(
   return {
     commitment,
     true_ups,
-    recorded: isCommitted(subscription, items) ? recordedUsage(lines) : [],
+    recorded: isCommitted(subscription, items) ? [...recordedUsage(lines), ...drawnBefore(subscription, behind)] : [],
     partial: [...(await partialChargesLeft(database, subscription, lines)), ...since.map(laterCharge)],
   };
 }

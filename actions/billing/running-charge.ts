@@ -2,25 +2,24 @@
  * The charge of a running period, made again of what its lines count by now (storage/kept): by the functions that plan the invoice, and
  * from what the preview gathered. It is kept for many subscriptions at once, so of their records only what core goes by is.
  */
-import { recordedBy } from '../../core/billing/committed-lines.ts';
+import { planFollowing } from '../../core/billing/invoices-to-come.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
 import { chargeKey, type InvoiceQuestion, openCharges, planDiscounted } from '../../core/billing/plan-invoice.ts';
-import { usageNet } from '../../core/billing/usage-net.ts';
-import type { RecordedUsage } from '../../core/commitment/part.ts';
-import { type Decimal, sumOf } from '../../core/decimal.ts';
+import { usageNet, usageNetOfAll } from '../../core/billing/usage-net.ts';
+import type { Decimal } from '../../core/decimal.ts';
 import type { Made, ReadKept } from '../../storage/kept/kept-answer.ts';
 import { sharedValue } from '../../storage/kept/shared-value.ts';
 import { type BillableItem, measuredAtHand } from './billable-items.ts';
 
 /** Of several they follow each other: invoices that wait to be made. */
 export function chargeAgain(gathered: readonly InvoiceQuestion<BillableItem>[]): Made<Decimal> {
-  const [first] = gathered;
+  const closing = gathered.find(({ reference }) => reference !== 'period_start');
   const invoices = gathered.map(questionAgain);
   return {
     answer: usageOfAll(gathered),
     again: (read) => usageOfAll(invoices.map((questionOf) => questionOf(read))),
     // What comes late for what is invoiced already is a correction, which is gathered anew.
-    ...(first!.reference === 'period_start' ? {} : { late_before_ms: first!.period.start }),
+    ...(closing ? { late_before_ms: closing.period.start } : {}),
   };
 }
 
@@ -41,17 +40,9 @@ function questionAgain(gathered: InvoiceQuestion<BillableItem>): (read: ReadKept
   };
 }
 
-/** What one of them draws from a commitment the next finds drawn. */
 function usageOfAll(questions: readonly InvoiceQuestion<PricedItem>[]): Decimal {
   const [only, ...others] = questions;
-  if (others.length === 0) return usageNet(planDiscounted(only!));
-  const drawn: RecordedUsage[] = [];
-  const nets = questions.map((question) => {
-    const planned = planDiscounted({ ...question, recorded: [...(question.recorded ?? []), ...drawn] });
-    drawn.push(...recordedBy(planned.lines));
-    return usageNet(planned);
-  });
-  return sumOf(nets);
+  return others.length === 0 ? usageNet(planDiscounted(only!)) : usageNetOfAll(planFollowing(questions));
 }
 
 function slim(gathered: InvoiceQuestion<BillableItem>): InvoiceQuestion<PricedItem> {

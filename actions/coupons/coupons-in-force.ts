@@ -4,6 +4,7 @@
  * at once, so that `once` is once.
  */
 
+import type { CouponUses } from '../../core/billing/invoices-to-come.ts';
 import { type CouponInForce, worksAgain } from '../../core/coupon/discounts.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';
@@ -23,8 +24,8 @@ export type OfWhichInvoice = {
   readonly subscriptions: readonly [SubscriptionModel, ...SubscriptionModel[]];
   /** The invoice that is computed anew: what its own coupons took off it is not counted. */
   readonly invoice_id?: string | undefined;
-  /** So many invoices before it are not made yet, and each is a use. */
-  readonly behind?: number | undefined;
+  /** What they take off invoices before it that are not made yet. */
+  readonly since?: CouponUses | undefined;
   /** Of an invoice inside of a period: of usage so far, or of a change of the running period. */
   readonly inside?: 'usage' | Period;
   /** Lines that it charges and that are not written yet. */
@@ -40,12 +41,14 @@ export async function couponsInForce(database: Database, of: OfWhichInvoice): Pr
   const uses = await usesOf(database, attached, of);
   const followers = await followersOf(database, attached, of);
   return attached.flatMap(({ association, coupon }) => {
-    const works = worksOn({ coupon, uses: uses.get(association.id) ?? [] }, of);
+    const used = uses.get(association.id) ?? [];
+    const works = worksOn({ coupon, uses: used }, { inside: of.inside, since: of.since?.get(association.id) });
     if (!works) return [];
     const named = followers.get(association.subscription_line_item_id ?? '');
     return [
       {
         ...inForce(association, coupon),
+        uses: used.length,
         ...(named ? { followers: named } : {}),
         is_returning: isReturning(coupon, of.inside),
       },
@@ -172,9 +175,9 @@ type Subject = { readonly coupon: CouponModel; readonly uses: readonly InvoiceMo
 
 function worksOn(
   { coupon, uses }: Subject,
-  { inside, behind = 0 }: Pick<OfWhichInvoice, 'inside' | 'behind'>,
+  { inside, since = 0 }: { readonly inside: OfWhichInvoice['inside']; readonly since?: number | undefined },
 ): boolean {
-  if (inside === undefined) return worksAgain(coupon, uses.length + behind);
+  if (inside === undefined) return worksAgain(coupon, uses.length + since);
   // Its amount is for the period, and comes off the invoice of that.
   if (inside === 'usage') return coupon.type === 'percentage' && worksAgain(coupon, uses.length);
   return coupon.cadence === 'forever' || uses.some((invoice) => charges(invoice, inside));

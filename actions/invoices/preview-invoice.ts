@@ -5,9 +5,10 @@
  */
 import { nextPeriod } from '../../core/billing/charges.ts';
 import { begunPeriods } from '../../core/billing/due.ts';
-import type { InvoiceQuestion } from '../../core/billing/plan-invoice.ts';
-import { usageNet } from '../../core/billing/usage-net.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { countUses, keysOf } from '../../core/billing/invoices-to-come.ts';
+import { type InvoicePlan, type InvoiceQuestion, invoicedKeys } from '../../core/billing/plan-invoice.ts';
+import { usageNetOfAll } from '../../core/billing/usage-net.ts';
+import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -19,7 +20,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { type BillableItem, billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
-import { type BillingTarget, gatherAlone, planFromStores } from '../billing/gather-billing.ts';
+import { type Behind, type BillingTarget, gatherAlone, planFromStores } from '../billing/gather-billing.ts';
 import { addresseeOf, invoiceParts, invoiceRecord } from '../billing/invoice-records.ts';
 import { chargeAgain } from '../billing/running-charge.ts';
 import { billingTransaction } from '../billing/transaction.ts';
@@ -84,33 +85,40 @@ export async function runningCharge(
   if (alone !== null) return chargeAgain(alone);
   const behindIt = (as: SubscriptionModel) => invoicesToCome(as, now).slice(1);
   const plans = await planned(stores, next, { subscription, now }, behindIt);
-  return { answer: sumOf(plans.map(usageNet)) };
+  return { answer: usageNetOfAll(plans) };
 }
 
 type ToCome = Subject & { readonly invoices: readonly NextInvoice[] };
 
 async function gatherEachAlone(stores: Stores, database: Database, { subscription, now, invoices }: ToCome) {
   const alone: InvoiceQuestion<BillableItem>[] = [];
-  for (const [behind, { period, reference }] of invoices.entries()) {
+  const invoiced = new Set<string>();
+  for (const { period, reference } of invoices) {
+    // What they draw and use is known when they are planned.
+    const behind = alone.length === 0 ? undefined : { invoiced: new Set(invoiced), lines: [], coupon_uses: new Map() };
     const question = await gatherAlone(stores, database, { subscription, now, period, reference, behind });
     if (question === null) return null;
     alone.push(question);
+    for (const key of keysOf(question)) invoiced.add(key);
   }
   return alone;
 }
+
+/** Of who was begun years back, or could not be billed for long, so many: each costs a gathering, and the scheduler is about to come to them. */
+const MOST_TO_COME = 32;
 
 /** The next one, and those of the periods that have begun behind it: its opening, the end of its trial or that of its period waits to be done. */
 function invoicesToCome(subscription: SubscriptionModel, now: Date): [NextInvoice, ...NextInvoice[]] {
   const next = nextInvoice(subscription, { subscription_id: subscription.id });
   const { subscription_status: status, opens_at } = subscription;
   if (status !== 'active' && status !== 'trialing') return [next];
-  // What opens a period charges no usage of it, and that is on the invoice behind it, as is what is free until a trial has ended.
-  const isOpened = opens_at ? instantOf(opens_at) <= now.getTime() : status === 'active';
   const [first, ...behind] = begunPeriods(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
-  const charged = isOpened && status === 'active' ? [first!, ...behind] : behind;
-  const [running, ...later] = charged.map((period) => cutAtEnd(subscription, period));
-  if (running === undefined) return [next];
-  return [cycleOf(running), ...later.map(cycleOf)];
+  const cycles = (periods: readonly Period[]) =>
+    periods.slice(0, MOST_TO_COME).map((period) => cycleOf(cutAtEnd(subscription, period)));
+  // What opens a period charges no usage of it: that is on the invoice behind it.
+  if (opens_at) return instantOf(opens_at) <= now.getTime() ? [next, ...cycles([first!, ...behind])] : [next];
+  // What is used in a trial is free.
+  return [next, ...cycles(behind)];
 }
 
 function cycleOf(period: Period): NextInvoice {
@@ -135,9 +143,12 @@ async function planned(
   behindIt: (as: SubscriptionModel) => readonly NextInvoice[] = () => [],
 ) {
   const planAll = async (on: Database, as: SubscriptionModel, settled: Settling = {}) => {
-    const plans = [await planOf(stores, on, { next, as, now }, settled)];
-    for (const later of behindIt(as))
-      plans.push(await planOf(stores, on, { next: later, as, now }, { behind: plans.length }));
+    const later = behindIt(as);
+    const plans = [await planOf(stores, on, { next, as, now }, { ...settled, is_followed: later.length > 0 })];
+    for (const [index, one] of later.entries()) {
+      const about = { behind: madeBefore(plans), is_followed: index < later.length - 1 };
+      plans.push(await planOf(stores, on, { next: one, as, now }, about));
+    }
     return plans;
   };
   if (!(await isChangingThen(stores.postgres, subscription, next))) return planAll(stores.postgres, subscription);
@@ -155,7 +166,7 @@ async function planOf(
   stores: Stores,
   database: Database,
   { next: { period, reference, reason }, as, now }: Planning,
-  more: Settling & Pick<BillingTarget, 'behind'>,
+  more: Settling & Pick<BillingTarget, 'behind' | 'is_followed'>,
 ) {
   const dates = { billing_reason: reason, period_start: formatMs(period.start), period_end: formatMs(period.end) };
   const taxed = {
@@ -165,6 +176,17 @@ async function planOf(
     at: taxedAt(dates, now),
   };
   return (await planFromStores(stores, database, { subscription: as, period, reference, now, taxed, ...more })).plan;
+}
+
+function madeBefore(plans: readonly InvoicePlan<BillableItem>[]): Behind {
+  const lines = plans.flatMap((plan) => plan.lines);
+  const coupon_uses = new Map<string, number>();
+  for (const plan of plans) countUses(plan, coupon_uses);
+  return {
+    lines,
+    coupon_uses,
+    invoiced: new Set(lines.flatMap(({ item, service }) => invoicedKeys(item.id, service))),
+  };
 }
 
 type Settling = Pick<BillingTarget, 'before' | 'credits'>;

@@ -69,10 +69,10 @@ class Advance {
 
   async toItsEnd(): Promise<Outcome> {
     const { signal } = this.#attempt;
-    const isOn = async () => (await this.#clock()) !== null;
+    const isWanted = async () => (await this.#clock()) !== null && (await this.#mayGoOn());
     await beginAdvance(this.#stores.postgres, this.#place, this.#worker);
-    if (await isOn()) await waitForLog(this.#stores, this.#place, { signal, isWanted: isOn });
-    await this.#endBrokenStep();
+    if (await this.#waitsForLog()) await waitForLog(this.#stores, this.#place, { signal, isWanted });
+    if (!this.#isTurnOver) await this.#endBrokenStep();
     if (this.#isTurnOver) return this.#giveWay();
     for (let clock = await this.#clock(); clock !== null; clock = await this.#clock()) {
       signal.throwIfAborted();
@@ -80,9 +80,17 @@ class Advance {
       const at = Math.max(due.at, instantOf(clock.frozen_time));
       if (at > instantOf(clock.target_time!)) return this.#arrive();
       await this.#step(clock, { at, kinds: due.kinds });
-      if (this.#elsewhere_ms > PLACE_MS || !(await this.#mayGoOn())) return this.#giveWay();
+      // What cannot be done now fails soon, which whoever went on would begin to wait for anew.
+      const isOver = this.#idle === 0 && !(await this.#mayGoOn());
+      if (isOver || this.#elsewhere_ms > PLACE_MS) return this.#giveWay();
     }
     return this.#stop();
+  }
+
+  /** Nothing is written while it advances: what was accepted before has come through when it has moved. */
+  async #waitsForLog(): Promise<boolean> {
+    const clock = await this.#clock();
+    return clock !== null && instantOf(clock.frozen_time) === instantOf(clock.advanced_from);
   }
 
   /** Asked between what is done at an instant as well, of which there may be much: whoever goes on ends the instant as if this one had been killed. */
@@ -143,19 +151,22 @@ class Advance {
     if (!(await this.#move(clock, at))) return;
     const { tenant_id, environment_id } = this.#place;
     let { progress } = clock;
+    // Behind what begins anew with whoever goes on the step is ended, or it might never be.
+    let mayEnd = this.#idle === 0;
     for (const kind of kinds) {
-      if (!(await this.#mayGoOn())) break;
+      mayEnd &&= kind.is_interruptible === true;
       const before = progress;
       if (!kind.plans_in_hand) this.#plans.forget();
       const report = await kind.run(this.#stores, {
         now: new Date(at),
         only: { tenant_id, environment_id },
         plans: this.#plans,
-        mayGoOn: () => this.#mayGoOn(),
+        mayGoOn: mayEnd ? () => this.#mayGoOn() : undefined,
         onDone: (done) => this.#keep(clock.id, withDone(before, done)),
       });
       throwFirst(report, at);
       progress = withDone(progress, report.done);
+      if (mayEnd && this.#isTurnOver) break;
     }
     const isDone = countOf(progress) > countOf(clock.progress);
     const isNew = instantOf(clock.frozen_time) < at;
@@ -164,7 +175,9 @@ class Advance {
       this.#elsewhere_ms = 0;
     } else if (!this.#isTurnOver) return this.#waitABit(kinds, at);
     const isFirst = isNew || progress.instants === 0;
-    if (isDone) await this.#keep(clock.id, { ...progress, instants: progress.instants + (isFirst ? 1 : 0) });
+    // Whoever goes on with it finds the clock there already.
+    const isBegun = isNew && this.#isTurnOver;
+    if (isDone || isBegun) await this.#keep(clock.id, { ...progress, instants: progress.instants + (isFirst ? 1 : 0) });
     await this.#lookAtSpread(countOf(progress));
   }
 

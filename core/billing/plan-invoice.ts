@@ -43,6 +43,8 @@ export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
   readonly commitment?: SubscriptionCommitment | null;
   /** Services whose lacking amount stands on another invoice. */
   readonly true_ups?: readonly Period[];
+  /** It is planned for what comes behind it (invoices-to-come.ts): what it cannot give back comes off the next one, and is said in full. */
+  readonly is_followed?: boolean;
   readonly coupons?: Terms['coupons'];
   readonly rates?: Terms['rates'];
   readonly prepaid?: Terms['prepaid'];
@@ -173,9 +175,11 @@ function linesSetOff<Item extends PricedItem>(
   return linesOfSurplus(before, { is_last: isLast(question), carries: true, currency: question.currency });
 }
 
-/** No invoice comes behind it. */
-function isLast<Item extends PricedItem>({ reference, subscription, period }: InvoiceQuestion<Item>): boolean {
+/** No invoice comes behind it, or one that is told what is left. */
+function isLast<Item extends PricedItem>(question: InvoiceQuestion<Item>): boolean {
+  const { reference, subscription, period, is_followed } = question;
   if (reference === 'period_start') return false;
+  if (is_followed) return true;
   if (reference === 'cancel' || reference === 'late') return true;
   return subscription.end_ms !== null && subscription.end_ms <= period.end;
 }

@@ -22,6 +22,8 @@ export type CouponInForce = {
   /** From when on and until when it works; open where null. */
   readonly start_ms: Milliseconds | null;
   readonly end_ms: Milliseconds | null;
+  /** On how many other invoices it has taken something off; not counted where it works for ever. */
+  readonly uses?: number;
   /** It takes off again what this invoice gives back of it, and no more. */
   readonly is_returning?: boolean;
 };
