@@ -17,10 +17,9 @@ const BEGUN_FOR_MS = 1_000;
 /** While some are on their way it is looked for others so often. */
 const LOOK_AGAIN_MS = 250;
 
-type Begun = { readonly delivery: DueDelivery; readonly at: number };
-
 export class InHand {
-  readonly #begun = new Map<Promise<void>, Begun>();
+  readonly #begun = new Map<Promise<void>, DueDelivery>();
+  readonly #lately = new Set<Promise<void>>();
   #report = emptyReport();
   #failure: unknown;
   #isEnding = false;
@@ -43,20 +42,24 @@ export class InHand {
         // What could not be written down is not lost: its lease ends, and it is sent again.
         this.#failure ??= error;
       })
-      .finally(() => this.#begun.delete(ending));
-    this.#begun.set(ending, { delivery, at: performance.now() });
+      .finally(() => {
+        clearTimeout(timer);
+        this.#begun.delete(ending);
+        this.#lately.delete(ending);
+      });
+    const timer = setTimeout(() => this.#lately.delete(ending), BEGUN_FOR_MS);
+    this.#begun.set(ending, delivery);
+    this.#lately.add(ending);
   }
 
   /** How many more may be begun now. */
   room(): number {
-    const since = performance.now() - BEGUN_FOR_MS;
-    const lately = [...this.#begun.values()].filter(({ at }) => at > since).length;
-    return Math.min(AT_ONCE - this.#begun.size, BEGUN_AT_ONCE - lately);
+    return Math.min(AT_ONCE - this.#begun.size, BEGUN_AT_ONCE - this.#lately.size);
   }
 
   counts(): Counts {
     const counts: Record<string, number> = {};
-    for (const { delivery } of this.#begun.values())
+    for (const delivery of this.#begun.values())
       for (const key of keysOf(delivery)) counts[key] = (counts[key] ?? 0) + 1;
     return counts;
   }
