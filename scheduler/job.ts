@@ -7,6 +7,8 @@ export type Job = {
   readonly every_seconds: number;
   /** `onDone` gets what was done so far, as counts, while a long run goes on. */
   run(now: Date, onDone?: (done: JobReport['done']) => void): Promise<JobReport>;
+  /** Where runs leave something on its way to the next: nothing more is begun, and resolves when all that is has ended. */
+  end?(): Promise<void>;
 };
 
 export type JobReport = {

@@ -193,7 +193,10 @@ export function startScheduler(
   return {
     async stop() {
       await ticks.stop();
-      await Promise.all(workers.map((worker) => worker.stop()));
+      // A run that goes on ends with what it has on its way, and one that is over has left it here.
+      const end = () => jobs.flatMap((job) => job.end?.() ?? []);
+      await Promise.all([...end(), ...workers.map((worker) => worker.stop())]);
+      await Promise.all(end());
     },
     async runOnce(now) {
       const reports: Record<string, JobReport> = {};

@@ -1,45 +1,70 @@
-/** Makes of each system event the deliveries that it needs: one for each endpoint that wants it. Each event once. */
-
+/**
+ * Makes of each system event the deliveries that it needs: one for each endpoint that wants it. Each event once. A round is a part of what
+ * waits, some of each environment, so that nobody's first event waits for all that somebody else has
+ * (docs/decisions/0058-turns-of-webhooks.md).
+ */
+import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
+import { environmentKey } from '../../storage/webhooks/due-deliveries.ts';
 import {
   type ListeningEndpoint,
   listeningEndpoints,
   markDispatched,
   takeUndispatched,
   type UndispatchedEvent,
+  waitingEnvironments,
 } from '../../storage/webhooks/undispatched.ts';
 import { mailLater } from '../invoices/mail-invoice.ts';
 
-const EVENTS_AT_ONCE = 500;
+/** Of a round, in equal parts; each environment has one event at least, whatever its endpoints. */
+const DELIVERIES_A_ROUND = 1_000;
+const ENVIRONMENTS_A_ROUND = 100;
 
 /** `has_targets`: the endpoints are ours; else each event goes out once. `mails`: invoices are sent by e-mail, too. */
-type Dispatching = { readonly has_targets: boolean; readonly now: Date; readonly mails?: boolean };
+export type Dispatching = { readonly has_targets: boolean; readonly now: Date; readonly mails?: boolean };
 
-/** Answers how many events were dispatched. */
-export async function dispatchEvents({ postgres }: Pick<Stores, 'postgres'>, how: Dispatching): Promise<number> {
-  for (let dispatched = 0; ; ) {
-    const count = await postgres.transaction((transaction) => dispatchSome(transaction, how));
-    dispatched += count;
-    if (count < EVENTS_AT_ONCE) return dispatched;
-  }
+/** `after`: the environment with which the next round goes on; null when all had their turn. */
+export type Round = { readonly dispatched: number; readonly after: Scope | null };
+
+export async function dispatchRound(
+  { postgres }: Pick<Stores, 'postgres'>,
+  { after = null, ...how }: Dispatching & { readonly after?: Scope | null },
+): Promise<Round> {
+  return postgres.transaction(async (transaction) => {
+    const waiting = await waitingEnvironments(transaction, { after, limit: ENVIRONMENTS_A_ROUND });
+    const dispatched = waiting.length === 0 ? 0 : await dispatchOf(transaction, waiting, how);
+    return { dispatched, after: waiting.length < ENVIRONMENTS_A_ROUND ? null : waiting.at(-1)! };
+  });
 }
 
-async function dispatchSome(
+async function dispatchOf(
   transaction: Transaction,
+  environments: readonly Scope[],
   { has_targets, now, mails = false }: Dispatching,
 ): Promise<number> {
-  const events = await takeUndispatched(transaction, EVENTS_AT_ONCE);
-  if (events.length === 0) return 0;
-  const endpoints = has_targets ? await listeningEndpoints(transaction, events) : [];
-  for (const event of events) {
-    const wanting = has_targets ? endpoints.filter((endpoint) => wants(endpoint, event)).map(({ id }) => id) : [null];
-    await addDeliveries(transaction, { event, endpoint_ids: wanting, now });
-    if (mails) await mailLater(transaction, event);
+  const endpoints = groupBy(has_targets ? await listeningEndpoints(transaction, environments) : [], environmentKey);
+  const listening = (scope: Scope) => endpoints.get(environmentKey(scope)) ?? [];
+  const shares = environments.map(({ tenant_id, environment_id }) => {
+    const each = Math.max(1, listening({ tenant_id, environment_id }).length);
+    return {
+      tenant_id,
+      environment_id,
+      limit: Math.max(1, Math.floor(DELIVERIES_A_ROUND / environments.length / each)),
+    };
+  });
+  const events = await takeUndispatched(transaction, shares);
+  for (const [first, ...others] of groupBy(events, environmentKey).values()) {
+    const wanted = [first, ...others].map((event) => {
+      const wanting = listening(event).filter((endpoint) => wants(endpoint, event));
+      return { event, endpoint_ids: has_targets ? wanting.map(({ id }) => id) : [null] };
+    });
+    await addDeliveries(transaction, first, { wanted, now });
   }
+  if (mails) for (const event of events) await mailLater(transaction, event);
   const ids = events.map(({ id }) => id);
   await markDispatched(transaction, ids, now);
   return events.length;
@@ -55,19 +80,25 @@ export function wants(
   return isIn && (event_names.length === 0 || event_names.includes(event.event_name));
 }
 
-export type NewDeliveries = {
+export type WantedEvent = {
   readonly event: UndispatchedEvent;
   /** Null is the managed service. */
   readonly endpoint_ids: readonly (string | null)[];
-  readonly now: Date;
 };
 
+/** Of events of one environment, in one statement for some hundreds. */
 export async function addDeliveries(
   transaction: Transaction,
-  { event, endpoint_ids, now }: NewDeliveries,
+  { tenant_id, environment_id }: Scope,
+  { wanted, now }: { wanted: readonly WantedEvent[]; now: Date },
 ): Promise<WebhookDeliveryModel[]> {
+  const records = wanted.flatMap((one) => deliveriesOf(one, now));
+  return WebhookDeliveryModel.addAll({ tenant_id, environment_id }, records, { database: transaction });
+}
+
+function deliveriesOf({ event, endpoint_ids }: WantedEvent, now: Date) {
   const { id, sequence, event_name, entity_type, entity_id, created_at, has_clock } = event;
-  const records = endpoint_ids.map((endpoint_id) => ({
+  return endpoint_ids.map((endpoint_id) => ({
     id: newId('webhook_delivery', now.getTime()),
     endpoint_id,
     system_event_id: id,
@@ -81,6 +112,4 @@ export async function addDeliveries(
     next_attempt_at: now.toISOString(),
     ...createdBy({ user_id: '', now }),
   }));
-  const { tenant_id, environment_id } = event;
-  return WebhookDeliveryModel.addAll({ tenant_id, environment_id }, records, { database: transaction });
 }

@@ -37,7 +37,7 @@ export async function retryEvent(
     const missing = endpoint_ids.filter((each) => !known.some(({ endpoint_id }) => endpoint_id === each));
     if (again.length + missing.length === 0) throw nothingToRetry(known);
     await askAgain(transaction, again, author);
-    await addDeliveries(transaction, { event, endpoint_ids: missing, now: author.now });
+    await addDeliveries(transaction, scope, { wanted: [{ event, endpoint_ids: missing }], now: author.now });
     return again.length + missing.length;
   });
 }

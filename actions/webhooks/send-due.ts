@@ -3,17 +3,19 @@
  * itself (docs/rules/webhooks.md, "Deliveries"). Safe to run twice at once: a delivery is leased by one.
  */
 import { randomUUID } from 'node:crypto';
-import { setTimeout as wait } from 'node:timers/promises';
-import { groupBy } from '../../core/group-by.ts';
+import type { Scope } from '../../core/scope.ts';
 import { attemptsOf, type RetryRules } from '../../core/webhook/schedule.ts';
 import { isAway } from '../../storage/failure.ts';
-import { type DueDelivery, environmentKey, takeDue, type Wanted } from '../../storage/webhooks/due-deliveries.ts';
-import { dispatchEvents } from './dispatch-events.ts';
+import { type DueDelivery, keysOf, takeDue, type Wanted } from '../../storage/webhooks/due-deliveries.ts';
+import { dispatchRound } from './dispatch-events.ts';
+import type { InHand, SendReport } from './in-hand.ts';
 import { type Sent, sendDelivery, type WebhookServices } from './send-delivery.ts';
 
 export type Sending = RetryRules & {
   readonly which: Wanted['which'];
   readonly now: Date;
+  /** What runs before this one have left on its way, and what this one leaves to the next. */
+  readonly in_hand: InHand;
   /** Resolves when one more may be sent. */
   readonly permit?: () => Promise<unknown>;
   /** False when it is time to leave the rest to the next run. */
@@ -21,63 +23,69 @@ export type Sending = RetryRules & {
   readonly onSent?: (sent: Sent) => void;
 };
 
-export type SendReport = { dispatched: number; delivered: number; failed: number; given_up: number };
-
-const AT_ONCE = 64;
 const AT_ONCE_EACH = 8;
 /** Of one environment, however many endpoints it has. */
 const AT_ONCE_ENVIRONMENT = 16;
-/** While some are on their way it is looked for others so often. */
-const LOOK_AGAIN_MS = 250;
+/** Of one tenant, however many environments it has. */
+const AT_ONCE_TENANT = 32;
 
+/** Ends when nothing is due nor on its way; or at once, when it may not go on. */
 export async function sendDue(services: WebhookServices, sending: Sending): Promise<SendReport> {
-  return new Run(services, sending).toItsEnd();
+  await new Run(services, sending).toItsEnd();
+  return sending.in_hand.takeReport();
 }
 
 class Run {
   readonly #services: WebhookServices;
   readonly #sending: Sending;
   readonly #lease = randomUUID();
-  readonly #inHand = new Map<Promise<void>, DueDelivery>();
-  readonly #report: SendReport = { dispatched: 0, delivered: 0, failed: 0, given_up: 0 };
-  /** How many of each environment were begun. */
+  readonly #inHand: InHand;
+  /** How many were begun of each tenant and environment. */
   readonly #served = new Map<string, number>();
-  #failure: unknown;
+  /** The environment whose events were dispatched last, in a line that was not gone through to its end. */
+  #after: Scope | null = null;
   #isOver = false;
 
   constructor(services: WebhookServices, sending: Sending) {
     this.#services = services;
     this.#sending = sending;
+    this.#inHand = sending.in_hand;
   }
 
-  async toItsEnd(): Promise<SendReport> {
-    for (;;) {
+  async toItsEnd(): Promise<void> {
+    while (!this.#isOver && !this.#inHand.isEnding && this.#sending.mayGoOn()) {
       // What is delivered while it is looked may have been what the next of its record waits for: then it is looked once more.
       const wereInHand = this.#inHand.size;
-      const taken = await this.#takeMore();
+      const room = this.#inHand.room();
+      const isMore = room > 0 && this.#sending.which === 'first' && (await this.#dispatch());
+      const taken = room > 0 ? await this.#take(room) : [];
       for (const delivery of taken) await this.#begin(delivery);
-      if (taken.length > 0) continue;
-      if (wereInHand === 0) break;
-      if (this.#inHand.size > 0) await Promise.race([...this.#inHand.keys(), wait(LOOK_AGAIN_MS)]);
+      if (taken.length > 0 || isMore) continue;
+      if (wereInHand === 0) return;
+      await this.#inHand.someEnded();
     }
-    // What could not be written down is not lost: its lease ends, and it is sent again.
-    if (this.#failure !== undefined) throw this.#failure;
-    return this.#report;
   }
 
-  async #takeMore(): Promise<DueDelivery[]> {
-    const room = AT_ONCE - this.#inHand.size;
-    const { now, which, mayGoOn } = this.#sending;
-    if (room <= 0 || this.#isOver || !mayGoOn()) return [];
+  /** A part of what waits, so that what is made of it is sent before the rest; whether there may be more. */
+  async #dispatch(): Promise<boolean> {
     const { postgres, backend, mails = false } = this.#services;
-    const dispatching = { has_targets: backend.has_targets, now, mails };
-    this.#report.dispatched += await dispatchEvents({ postgres }, dispatching);
+    const dispatching = { has_targets: backend.has_targets, now: this.#sending.now, mails, after: this.#after };
+    const { dispatched, after } = await dispatchRound({ postgres }, dispatching);
+    this.#inHand.dispatched(dispatched);
+    this.#after = after;
+    return dispatched > 0 || after !== null;
+  }
+
+  async #take(room: number): Promise<DueDelivery[]> {
+    const { postgres, backend } = this.#services;
+    const { now, which, permit } = this.#sending;
     // With a permit each of them waits for its turn, and a lease does not last for ever.
-    const limit_each = this.#sending.permit ? 1 : AT_ONCE_EACH;
+    const limit = permit ? 1 : room;
     const { excluded_tenants = [], allowed_event_types = [] } = which === 'again' ? this.#sending : {};
     const filters = { excluded_tenants, allowed_event_types, has_targets: backend.has_targets };
-    const limits = { limit: this.#sending.permit ? 1 : room, limit_each, limit_environment: AT_ONCE_ENVIRONMENT };
-    const counts = { busy: this.#busy(), in_hand: this.#ofEnvironments(), served: Object.fromEntries(this.#served) };
+    const limit_each = AT_ONCE_EACH;
+    const limits = { limit, limit_each, limit_environment: AT_ONCE_ENVIRONMENT, limit_tenant: AT_ONCE_TENANT };
+    const counts = { in_hand: this.#inHand.counts(), served: Object.fromEntries(this.#served) };
     return takeDue(postgres, { now, which, lease: this.#lease, ...limits, ...counts, ...filters });
   }
 
@@ -85,29 +93,19 @@ class Run {
     await this.#sending.permit?.();
     const { now } = this.#sending;
     const max_attempts = attemptsOf(delivery, this.#sending);
-    const key = environmentKey(delivery);
-    this.#served.set(key, (this.#served.get(key) ?? 0) + 1);
-    const sending = sendDelivery(this.#services, { delivery, lease: this.#lease, now, max_attempts })
-      .then((sent) => {
-        this.#report[sent.how] += 1;
-        this.#sending.onSent?.(sent);
-      })
-      .catch((error: unknown) => {
-        this.#failure ??= error;
-        // What is wrong with one delivery is said at the end; without the database none can be written down.
-        this.#isOver ||= isAway(error);
-      })
-      .finally(() => this.#inHand.delete(sending));
-    this.#inHand.set(sending, delivery);
+    for (const key of keysOf(delivery)) this.#served.set(key, (this.#served.get(key) ?? 0) + 1);
+    this.#inHand.add(delivery, this.#send({ delivery, lease: this.#lease, now, max_attempts }));
   }
 
-  #busy(): string[] {
-    const groups = groupBy(this.#inHand.values(), ({ endpoint_id }) => endpoint_id);
-    return [...groups].flatMap(([id, { length }]) => (length >= AT_ONCE_EACH && id !== null ? [id] : []));
-  }
-
-  #ofEnvironments(): Record<string, number> {
-    const groups = groupBy(this.#inHand.values(), environmentKey);
-    return Object.fromEntries([...groups].map(([key, { length }]) => [key, length]));
+  async #send(attempt: Parameters<typeof sendDelivery>[1]): Promise<Sent> {
+    try {
+      const sent = await sendDelivery(this.#services, attempt);
+      this.#sending.onSent?.(sent);
+      return sent;
+    } catch (error) {
+      // What is wrong with one delivery is said at the end; without the database none can be written down.
+      this.#isOver ||= isAway(error);
+      throw error;
+    }
   }
 }

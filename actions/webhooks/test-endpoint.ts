@@ -22,7 +22,10 @@ export async function testEndpoint(
     // No other endpoint is told.
     const dispatched_at = author.now.toISOString();
     await SystemEventModel.change(event, { dispatched_at }, { by: author, database: transaction });
-    const [delivery] = await addDeliveries(transaction, { event, endpoint_ids: [id], now: author.now });
+    const [delivery] = await addDeliveries(transaction, scope, {
+      wanted: [{ event, endpoint_ids: [id] }],
+      now: author.now,
+    });
     return delivery!;
   });
 }

@@ -3,6 +3,7 @@
  * (docs/rules/webhooks.md, "Tried again"). What is too old, or has failed too often, is given up.
  */
 import { TokenBucket } from 'limiter';
+import { InHand } from '../../actions/webhooks/in-hand.ts';
 import type { WebhookServices } from '../../actions/webhooks/send-delivery.ts';
 import { sendDue } from '../../actions/webhooks/send-due.ts';
 import { TOLD_AGAIN_WITHIN_MS } from '../../core/webhook/schedule.ts';
@@ -18,6 +19,7 @@ const RUN_MS_MAX = 45_000;
 
 export function retryWebhooksJob(services: WebhookServices, options: RetryOptions): Job {
   const { every_seconds, rate_limit, onSent, ...rules } = options;
+  const in_hand = new InHand();
   return {
     name: 'retry-webhooks',
     every_seconds,
@@ -31,6 +33,7 @@ export function retryWebhooksJob(services: WebhookServices, options: RetryOption
         await sendDue(services, {
           now,
           which: 'again',
+          in_hand,
           ...rules,
           permit: permitsOf(rate_limit),
           mayGoOn: () => performance.now() < until,
@@ -39,6 +42,7 @@ export function retryWebhooksJob(services: WebhookServices, options: RetryOption
       );
       return { ...report, done: { ...report.done, expired } };
     },
+    end: () => in_hand.end(),
   };
 }
 

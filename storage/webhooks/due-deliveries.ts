@@ -24,15 +24,13 @@ export type Wanted = {
   readonly now: Date;
   readonly lease: string;
   readonly limit: number;
-  /** Of one endpoint, which may be slow, so many at a time. */
+  /** Of one endpoint, which may be slow, so many are in hand at most; of one environment; and of one tenant. */
   readonly limit_each: number;
-  /** Endpoints that have enough in hand. */
-  readonly busy: readonly string[];
-  /** Of one environment so many are in hand at most. */
   readonly limit_environment: number;
-  readonly in_hand: EnvironmentCounts;
+  readonly limit_tenant: number;
+  readonly in_hand: Counts;
   /** Who had fewer in this run comes first. */
-  readonly served: EnvironmentCounts;
+  readonly served: Counts;
   /** Without endpoints of ours deliveries are for the managed service, and with them none is. */
   readonly has_targets: boolean;
   /** Those that have not failed, in the order of the events; or those that have, the newest first. */
@@ -41,79 +39,109 @@ export type Wanted = {
   readonly allowed_event_types?: readonly string[];
 };
 
-/** By `environmentKey`. */
-export type EnvironmentCounts = Readonly<Record<string, number>>;
+/** By the keys of a delivery. */
+export type Counts = Readonly<Record<string, number>>;
 
 export function environmentKey({ tenant_id, environment_id }: Scope): string {
   return `${tenant_id} ${environment_id}`;
 }
 
+/** Under which it is counted: its tenant, its environment, and its endpoint. */
+export function keysOf({ tenant_id, environment_id, endpoint_id }: DueDelivery): string[] {
+  const endpoint = endpoint_id === null ? [] : [endpoint_id];
+  return [tenant_id, environmentKey({ tenant_id, environment_id }), ...endpoint];
+}
+
 /**
- * Environments take turns, so that nobody waits behind all that somebody else has. One that stands behind another of its
- * record and endpoint waits for it, so that they arrive in order; not for one that fails again and again
+ * Tenants take turns, and of each its environments, so that nobody waits behind all that somebody else has. One that stands behind another
+ * of its record and endpoint waits for it, so that they arrive in order; not for one that fails again and again
  * (docs/rules/webhooks.md, "Order").
+ *
+ * Who has something is found by going through an index from one endpoint to the next, and of each are read as many as it may have: how many wait
+ * does not matter. A first try is due as soon as it is there, whatever the instant of the run.
  */
 export async function takeDue(database: Database, wanted: Wanted): Promise<DueDelivery[]> {
   const { which, allowed_event_types = [], excluded_tenants = [] } = wanted;
   const direction = which === 'first' ? 'asc' : 'desc';
+  // As the indexes have it, which are of these alone.
+  const isOne = `delivery_status = 'pending' and ${which === 'first' ? 'failure_count = 0' : 'failure_count > 0'}`;
+  const isDue = which === 'first' ? isOne : `${isOne} and next_attempt_at <= :now`;
+  const nextAfter = (place: string) =>
+    `select tenant_id, environment_id, coalesce(endpoint_id, '') as endpoint from webhook_deliveries
+      where ${isOne} and (tenant_id, environment_id, coalesce(endpoint_id, '')) > (${place})
+      order by tenant_id, environment_id, coalesce(endpoint_id, '') limit 1`;
   const { rows } = await database.raw(
-    `with asked as (
-       select due.*, coalesce((:in_hand::jsonb ->> due.key)::integer, 0) as in_hand,
-              coalesce((:served::jsonb ->> due.key)::integer, 0) as served
-         from (
-           select distinct tenant_id, environment_id, endpoint_id, tenant_id || ' ' || environment_id as key
-             from webhook_deliveries where delivery_status = 'pending' and next_attempt_at <= :now
-         ) as due
-         left join webhook_endpoints as endpoint on endpoint.id = due.endpoint_id
-        where coalesce(due.endpoint_id, '') <> all(:busy)
-          and case when due.endpoint_id is null then not :has_targets
-                   else endpoint.endpoint_status = 'enabled' and endpoint.status = 'published' end
+    `with recursive line as (
+       (${nextAfter(`'', '', ''`)})
+       union all
+       select next.* from line
+        cross join lateral (${nextAfter('line.tenant_id, line.environment_id, line.endpoint')}) as next
+     ), counted as (
+       select line.*, coalesce((:in_hand::jsonb ->> line.endpoint)::integer, 0) as of_endpoint,
+              coalesce((:in_hand::jsonb ->> (line.tenant_id || ' ' || line.environment_id))::integer, 0) as of_environment,
+              coalesce((:in_hand::jsonb ->> line.tenant_id)::integer, 0) as of_tenant
+         from line left join webhook_endpoints as target on target.id = line.endpoint
+        where line.tenant_id <> all(:excluded_tenants)
+          and case when line.endpoint = '' then not :has_targets
+                   else target.endpoint_status = 'enabled' and target.status = 'published' end
+     ), asked as (
+       select *, least(:limit_each - of_endpoint, :limit_environment - of_environment) as room from counted
+        where of_endpoint < :limit_each and of_environment < :limit_environment and of_tenant < :limit_tenant
      ), chosen as (
-       select chosen.id, chosen.sequence, asked.in_hand, asked.served,
-              row_number() over (partition by asked.key order by chosen.sequence ${direction}) as turn
+       select chosen.id, chosen.sequence, asked.tenant_id, asked.environment_id, asked.of_environment, asked.of_tenant,
+              row_number() over (partition by asked.tenant_id, asked.environment_id order by chosen.sequence ${direction}) as turn
          from asked
         cross join lateral (
          select delivery.id, delivery.sequence from webhook_deliveries as delivery
-          where delivery.delivery_status = 'pending' and delivery.next_attempt_at <= :now
+          where ${isDue}
             and delivery.tenant_id = asked.tenant_id and delivery.environment_id = asked.environment_id
-            and delivery.endpoint_id is not distinct from asked.endpoint_id
-            and (delivery.failure_count = 0) = :is_first
+            and coalesce(delivery.endpoint_id, '') = asked.endpoint
             and (delivery.leased_until is null or delivery.leased_until < now())
-            and delivery.tenant_id <> all(:excluded_tenants)
             and (cardinality(:allowed_event_types::text[]) = 0 or delivery.event_name = any(:allowed_event_types))
             and not exists (
               select from webhook_deliveries as earlier
                where earlier.delivery_status = 'pending'
-                 and earlier.endpoint_id is not distinct from delivery.endpoint_id
+                 and coalesce(earlier.endpoint_id, '') = coalesce(delivery.endpoint_id, '')
                  and earlier.entity_id = delivery.entity_id and earlier.sequence < delivery.sequence
                  and earlier.failure_count < :order_kept)
           order by delivery.sequence ${direction}
-          limit :limit_each
-            for update of delivery skip locked
+          limit asked.room
        ) as chosen
+     ), in_turn as (
+       select id, sequence, tenant_id, of_tenant,
+              row_number() over (
+                partition by tenant_id
+                order by turn + coalesce((:served::jsonb ->> (tenant_id || ' ' || environment_id))::integer, 0),
+                         sequence ${direction}) as turn
+         from chosen where turn + of_environment <= :limit_environment
      ), due as (
-       select id from chosen where turn + in_hand <= :limit_environment
-        order by turn + served, sequence ${direction} limit :limit
+       select id from in_turn where turn + of_tenant <= :limit_tenant
+        order by turn + coalesce((:served::jsonb ->> tenant_id)::integer, 0), sequence ${direction} limit :limit
+     ), free as (
+       -- Whoever looks at the same moment has found the same ones: the row decides who has it.
+       select id from webhook_deliveries as delivery
+        where id = any(array(select id from due)) and delivery_status = 'pending'
+          and (delivery.leased_until is null or delivery.leased_until < now())
+          for update skip locked
      ), taken as (
        update webhook_deliveries as delivery
           set lease = :lease, leased_until = now() + :lease_seconds * interval '1 second'
-         from due where delivery.id = due.id
+         from free where delivery.id = free.id
        returning delivery.*
      )
      select id, tenant_id, environment_id, endpoint_id, system_event_id, event_name, entity_id, told_at, attempt_count,
             failure_count
        from taken order by sequence ${direction}`,
     {
-      now: wanted.now,
+      ...(which === 'again' ? { now: wanted.now } : {}),
       lease: wanted.lease,
       limit: wanted.limit,
       limit_each: wanted.limit_each,
-      busy: [...wanted.busy],
       limit_environment: wanted.limit_environment,
+      limit_tenant: wanted.limit_tenant,
       in_hand: JSON.stringify(wanted.in_hand),
       served: JSON.stringify(wanted.served),
       has_targets: wanted.has_targets,
-      is_first: which === 'first',
       excluded_tenants: [...excluded_tenants],
       allowed_event_types: [...allowed_event_types],
       order_kept: ORDER_KEPT_FAILURES,

@@ -13,21 +13,69 @@ export type UndispatchedEvent = Scope &
     has_clock?: boolean;
   };
 
-/** In the order in which they happened. */
-export async function takeUndispatched(transaction: Transaction, limit: number): Promise<UndispatchedEvent[]> {
-  return transaction('system_events')
-    .whereNull('dispatched_at')
-    .orderBy('sequence')
-    .limit(limit)
-    .forUpdate()
-    .skipLocked()
-    .select('id', 'sequence', 'tenant_id', 'environment_id', 'event_name', 'entity_type', 'entity_id', 'created_at')
-    .select(
-      transaction.raw(
-        `exists (select from test_clocks as clock where clock.tenant_id = system_events.tenant_id
-           and clock.environment_id = system_events.environment_id) as has_clock`,
-      ),
-    );
+/**
+ * The next environments with such events, in the order of their ids. The index is gone through from one to the next: however many events
+ * one has, it costs one step.
+ */
+export async function waitingEnvironments(
+  transaction: Transaction,
+  { after, limit }: { after: Scope | null; limit: number },
+): Promise<Scope[]> {
+  const nextAfter = (scope: string) =>
+    `select tenant_id, environment_id from system_events
+      where dispatched_at is null and (tenant_id, environment_id) > (${scope})
+      order by tenant_id, environment_id limit 1`;
+  const { rows } = await transaction.raw(
+    `with recursive line as (
+       (${nextAfter(':tenant_id, :environment_id')})
+       union all
+       select next.* from line cross join lateral (${nextAfter('line.tenant_id, line.environment_id')}) as next
+     )
+     select * from line limit :limit`,
+    { tenant_id: after?.tenant_id ?? '', environment_id: after?.environment_id ?? '', limit },
+  );
+  return rows;
+}
+
+/** Of one environment so many at most. */
+export type Share = Scope & { readonly limit: number };
+
+/**
+ * Locked, in the order in which they happened. One that somebody else has locked is left for later, and with it what happened to its record
+ * after that: whoever looks at the same time looks at the same first ones, so nobody makes a delivery before one of an earlier event is there.
+ */
+export async function takeUndispatched(
+  transaction: Transaction,
+  shares: readonly Share[],
+): Promise<UndispatchedEvent[]> {
+  const { rows } = await transaction.raw(
+    `with share as (
+       select * from jsonb_to_recordset(:shares) as share(tenant_id text, environment_id text, "limit" integer)
+     ), oldest as materialized (
+       select event.* from share cross join lateral (
+         select id, sequence, tenant_id, environment_id, event_name, entity_type, entity_id, created_at from system_events
+          where tenant_id = share.tenant_id and environment_id = share.environment_id and dispatched_at is null
+          order by sequence limit share.limit
+       ) as event
+     ), taken as (
+       select id from system_events where id in (select id from oldest) and dispatched_at is null for update skip locked
+     )
+     select oldest.*, taken.id is not null as is_taken,
+            exists (select from test_clocks as clock where clock.tenant_id = oldest.tenant_id
+                       and clock.environment_id = oldest.environment_id) as has_clock
+       from oldest left join taken on taken.id = oldest.id order by sequence`,
+    { shares: JSON.stringify(shares) },
+  );
+  return takenInOrder(rows);
+}
+
+function takenInOrder(events: readonly (UndispatchedEvent & { is_taken: boolean })[]): UndispatchedEvent[] {
+  const left = new Set<string>();
+  return events.filter(({ is_taken, tenant_id, environment_id, entity_id }) => {
+    const record = `${tenant_id} ${environment_id} ${entity_id}`;
+    if (!is_taken) left.add(record);
+    return !left.has(record);
+  });
 }
 
 export async function markDispatched(transaction: Transaction, ids: readonly string[], now: Date): Promise<void> {

@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { expect } from 'chai';
 import { nextThresholdLook } from '../../actions/billing/next-threshold-look.ts';
-import { dispatchEvents } from '../../actions/webhooks/dispatch-events.ts';
+import { dispatchRound } from '../../actions/webhooks/dispatch-events.ts';
 import { startScheduler } from '../../scheduler/main.ts';
 import { purgeToldBefore } from '../../storage/system-events/unstreamed.ts';
 import { QUICK, startSchedulerProcess } from '../support/scheduler-process.ts';
@@ -150,7 +150,7 @@ describe('a year by the clock of an environment', () => {
     const target = { url: 'https://example.com/hook', event_names: ['invoice.finalized'] };
     await world.post('/webhooks/endpoints', target);
     const now = services.clock();
-    await dispatchEvents(services, { has_targets: true, now });
+    await dispatchRound(services, { has_targets: true, now });
     const deliveries: Answer[] = await services.postgres('webhook_deliveries').where(scope);
     expect(deliveries).to.have.length(events.filter(({ event_name }) => event_name === 'invoice.finalized').length);
     for (const { told_at, next_attempt_at } of deliveries)
