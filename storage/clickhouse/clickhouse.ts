@@ -141,11 +141,21 @@ export async function* streamedRows<Row>(
     format: 'CustomSeparated',
     clickhouse_settings: { ...LINES, ...settings },
   });
+  const lines = answer.stream<Row>();
+  // The client hears of the signal until the answer begins.
+  const { abort_signal: signal } = asked;
+  const onAbort = () => void lines.destroy(signal!.reason as Error);
+  if (signal?.aborted) onAbort();
+  signal?.addEventListener('abort', onAbort, { once: true });
   let isWhole = false;
-  for await (const lines of answer.stream<Row>() as AsyncIterable<{ text: string }[]>) {
-    const last = lines.at(-1)?.text === END_LINE ? lines.length - 1 : lines.length;
-    isWhole = last < lines.length;
-    yield lines.slice(0, last).map(({ text }) => JSON.parse(text) as Row);
+  try {
+    for await (const some of lines as AsyncIterable<{ text: string }[]>) {
+      const last = some.at(-1)?.text === END_LINE ? some.length - 1 : some.length;
+      isWhole = last < some.length;
+      yield some.slice(0, last).map(({ text }) => JSON.parse(text) as Row);
+    }
+  } finally {
+    signal?.removeEventListener('abort', onAbort);
   }
   if (!isWhole) throw unavailable('the usage store (an answer ended before its last row)');
 }

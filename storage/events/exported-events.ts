@@ -1,11 +1,13 @@
 /**
- * All events of a time as they count now, for an export: in one statement, so that an event which is corrected meanwhile is there
- * once, as it was or as it is. As sent they come in the order of the table (by customer, name and time), which needs no memory.
+ * All events of a time as they count now, for an export: as they stood when the log had been counted up to some marks, so that an event which
+ * is corrected meanwhile is there once, as it was or as it is, however often it is asked for the rest. As sent they come in the order of the
+ * table (by customer, name and time), which needs no memory; behind them come those that took the place of others.
  */
 import type { ExportedEvent } from '../../core/export/events.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
+import { resumedRows } from '../clickhouse/resumed-rows.ts';
 import type { CutParts } from '../exports/cuts.ts';
 
 export type EventsOfTime = Scope & {
@@ -14,6 +16,9 @@ export type EventsOfTime = Scope & {
   readonly signal?: AbortSignal | undefined;
   /** Of a file of a schedule: what it has. */
   readonly cut?: CutParts | null | undefined;
+  /** By partition the first offset that is not counted any more; where absent all that is there is. */
+  readonly marks?: Readonly<Record<string, string>> | undefined;
+  readonly patience_ms?: number;
 };
 
 const SCOPE = 'tenant_id = {tenant_id:String} and environment_id = {environment_id:String}';
@@ -22,35 +27,45 @@ const between = (start: string, end: string) =>
 const WANTED = `${SCOPE} and ${between('start_us', 'end_us')}`;
 const COLUMNS = `event_id, event_name, external_customer_id, customer_id, toUnixTimestamp64Micro(timestamp) as at_us,
   toUnixTimestamp64Micro(received_at) as got_us, source, properties`;
-const CORRECTED = `select event_id from event_corrections where ${SCOPE}`;
-const LATEST = `action = 'replace'
-       and (event_id, sequence) in (select event_id, max(sequence) from event_corrections where ${SCOPE} group by event_id)
-     limit 1 by event_id`;
+/** The place in the log, against marks. */
+const below = (partitions: string, offsets: string) =>
+  `transform(partition, {${partitions}:Array(UInt16)}, {${offsets}:Array(UInt64)}, toUInt64(0))`;
+const COUNTED = `({has_marks:Bool} = false or offset < ${below('mark_partitions', 'marks')})`;
+const CORRECTED = `select event_id from event_corrections where ${SCOPE} and ${COUNTED}`;
+const LATEST = `action = 'replace' and ${COUNTED}
+       and (event_id, sequence) in (
+         select event_id, max(sequence) from event_corrections where ${SCOPE} and ${COUNTED} group by event_id)`;
+
+/** Behind the last row that was read. */
+const AFTER = `({has_last:Bool} = false or (external_customer_id >= {last_customer:String}
+       and (external_customer_id, event_name, timestamp, event_id)
+         > ({last_customer:String}, {last_name:String}, fromUnixTimestamp64Micro({last_us:Int64}, 'UTC'), {last_id:String})))`;
+const AFTER_ID = '({has_last:Bool} = false or event_id > {last_id:String})';
 
 const asSent = (wanted: string) => `
-  select * from (
-    select ${COLUMNS} from events where ${wanted} and event_id not in (${CORRECTED})
-     order by tenant_id, environment_id, external_customer_id, event_name, timestamp, event_id)`;
+  select ${COLUMNS} from events where ${wanted} and ${COUNTED} and event_id not in (${CORRECTED}) and ${AFTER}
+   order by tenant_id, environment_id, external_customer_id, event_name, timestamp, event_id`;
 
-const QUERY = `${asSent(WANTED)}
-  union all
-  select * from (select ${COLUMNS} from event_corrections where ${WANTED} and ${LATEST})`;
+const corrected = (wanted: string) => `
+  select * from (select ${COLUMNS} from event_corrections where ${wanted} and ${LATEST} and ${AFTER_ID} limit 1 by event_id)
+   order by event_id`;
+
+/** One behind the other. */
+const PARTS = [asSent(WANTED), corrected(WANTED)];
 
 /** The place of an event in the log, against those of a cut. */
-const before = (offsets: string) =>
-  `transform(partition, {partitions:Array(UInt16)}, {${offsets}:Array(UInt64)}, toUInt64(0))`;
+const before = (offsets: string) => below('partitions', offsets);
 const THERE = `offset < ${before('until')}`;
 const LATE = `${SCOPE} and ${between('first_us', 'start_us')} and offset >= {least:UInt64} and offset >= ${before('known')} and ${THERE}`;
 const IN_TIME = `${WANTED} and ${THERE}`;
 const replacedOf = (wanted: string) => `select event_id from events where ${wanted} and event_id in (${CORRECTED})`;
 
 /** What was corrected is in the file of the event that was sent, with what it says now: so each is in one. */
-const FILE_QUERY = `${asSent(LATE)}
-  union all ${asSent(IN_TIME)}
-  union all
-  select * from (
-    select ${COLUMNS} from event_corrections
-     where ${SCOPE} and (event_id in (${replacedOf(LATE)}) or event_id in (${replacedOf(IN_TIME)})) and ${LATEST})`;
+const FILE_PARTS = [
+  asSent(LATE),
+  asSent(IN_TIME),
+  corrected(`${SCOPE} and (event_id in (${replacedOf(LATE)}) or event_id in (${replacedOf(IN_TIME)}))`),
+];
 
 function cutParams({ first_us, before: known, until }: CutParts) {
   const partitions = Object.keys(until.offsets);
@@ -73,20 +88,37 @@ const LONGEST_OF_FILE = longestOf(`${SCOPE} and ((${LATE}) or (${IN_TIME}))`);
 /** Some rows at a time, as they come. */
 export async function* eventsOfTime(
   clickhouse: ClickHouseClient,
-  { tenant_id, environment_id, start_us, end_us, signal, cut }: EventsOfTime,
+  { tenant_id, environment_id, start_us, end_us, signal, cut, marks, patience_ms }: EventsOfTime,
 ): AsyncGenerator<readonly ExportedEvent[]> {
-  const query_params = { tenant_id, environment_id, start_us, end_us, ...(cut ? cutParams(cut) : {}) };
-  const asked = { query_params, settings: FEW_STREAMS, ...(signal ? { abort_signal: signal } : {}) };
+  const range = { tenant_id, environment_id, start_us, end_us, ...(cut ? cutParams(cut) : {}), ...marksParams(marks) };
+  const asked = { query_params: range, settings: FEW_STREAMS, ...(signal ? { abort_signal: signal } : {}) };
   try {
     let longest = 0;
     for await (const rows of streamedRows<[number]>(clickhouse, { ...asked, query: cut ? LONGEST_OF_FILE : LONGEST }))
       for (const [bytes] of rows) longest = bytes;
     const settings = { ...FEW_STREAMS, max_block_size: String(rowsPerBlock(longest)) };
-    yield* streamedRows<ExportedEvent>(clickhouse, { ...asked, query: cut ? FILE_QUERY : QUERY, settings });
+    for (const query of cut ? FILE_PARTS : PARTS) {
+      const questionAfter = (last: ExportedEvent | null) => ({
+        query,
+        query_params: { ...range, ...lastParams(last) },
+        settings,
+      });
+      yield* resumedRows<ExportedEvent>(clickhouse, questionAfter, { signal, patience_ms });
+    }
   } catch (error) {
     signal?.throwIfAborted();
     throw clickhouseFailure('exported events', error);
   }
+}
+
+function marksParams(marks: EventsOfTime['marks']) {
+  const [partitions, offsets] = [Object.keys(marks ?? {}), Object.values(marks ?? {})];
+  return { has_marks: marks !== undefined, mark_partitions: partitions.map(Number), marks: offsets.map(BigInt) };
+}
+
+function lastParams(last: ExportedEvent | null) {
+  const [last_id = '', last_name = '', last_customer = '', , last_us = 0] = last ?? [];
+  return { has_last: last !== null, last_id, last_name, last_customer, last_us };
 }
 
 /** Blocks that are read beside each other are in memory beside each other; others want the cores, too. */

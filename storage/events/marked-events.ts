@@ -7,7 +7,8 @@ import { compareIds } from '../../core/metering/bucket.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
-import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+import { resumedRows } from '../clickhouse/resumed-rows.ts';
 import type { RawEvent } from './raw-events.ts';
 
 export type MarkedEventsWanted = Scope & {
@@ -58,6 +59,10 @@ const REPLACED: Source = {
   only: `action = 'replace' and (event_id, sequence) in (select event_id, max(sequence) ${CORRECTED} group by event_id)`,
 };
 
+/** Behind the last row that was read. */
+const AFTER =
+  "({has_last:Bool} = false or (timestamp, event_id) > (fromUnixTimestamp64Micro({last_us:Int64}, 'UTC'), {last_id:String}))";
+
 type Row = [customer: string, event_id: string, timestamp_us: Microseconds, source: string, properties: string];
 
 async function* asked(
@@ -75,7 +80,7 @@ async function* asked(
     select external_customer_id, event_id, toUnixTimestamp64Micro(timestamp), source, properties from ${from}
      where ${SCOPE} and ${ofWhom} and event_name = {event_name:String}
        and timestamp >= fromUnixTimestamp64Micro({start_us:Int64}, 'UTC') and timestamp < fromUnixTimestamp64Micro({end_us:Int64}, 'UTC')
-       and ${only}
+       and ${only} and ${AFTER}
      order by timestamp, event_id`;
   const query_params = {
     tenant_id: scope.tenant_id,
@@ -88,8 +93,11 @@ async function* asked(
     before: Object.values(marks).map(BigInt),
   };
   try {
-    const question = { query, query_params, ...(signal ? { abort_signal: signal } : {}) };
-    for await (const rows of streamedRows<Row>(clickhouse, question)) {
+    const questionAfter = (last: Row | null) => {
+      const [, last_id = '', last_us = 0] = last ?? [];
+      return { query, query_params: { ...query_params, has_last: last !== null, last_id, last_us } };
+    };
+    for await (const rows of resumedRows<Row>(clickhouse, questionAfter, { signal })) {
       for (const [external_customer_id, event_id, timestamp_us, source, text] of rows) {
         const properties = propertiesIn(text);
         const { length } = text;

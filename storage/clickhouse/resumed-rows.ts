@@ -1,0 +1,66 @@
+/**
+ * Rows of a long answer for whoever may be slow to take them: a client that reads a file, or a store that it is written to. A statement works on
+ * few at a time, so none of them is held for somebody who does not read (docs/decisions/0059-no-statement-waits-for-a-reader.md).
+ */
+import { type ClickHouseClient, type LongQuestion, streamedRows } from './clickhouse.ts';
+
+/** So much longer than at this pace a reader is waited for in all while a statement stands; who keeps it has the whole answer from one. */
+const PATIENCE_MS = 1_000;
+const PACE_BYTES_PER_MS = 4_194;
+/** Then so much is read at a time, and the statement ended. */
+const PAGE_BYTES = 4 * 1_048_576;
+
+export type Resumed = { readonly signal?: AbortSignal | undefined; readonly patience_ms?: number };
+
+/**
+ * Some rows at a time. `questionAfter` asks for the rows behind this one, or for all of them, in one order; what it answers must stay the same
+ * however often it is asked.
+ */
+export async function* resumedRows<Row extends readonly unknown[]>(
+  client: ClickHouseClient,
+  questionAfter: (last: Row | null) => LongQuestion,
+  { signal, patience_ms = PATIENCE_MS }: Resumed = {},
+): AsyncGenerator<readonly Row[]> {
+  let last: Row | null = null;
+  let left_ms = patience_ms;
+  for (;;) {
+    const ended = new AbortController();
+    const abort_signal = signal ? AbortSignal.any([signal, ended.signal]) : ended.signal;
+    const page: Row[] = [];
+    let bytes = 0;
+    let isBroken = false;
+    for await (const rows of streamedRows<Row>(client, { ...questionAfter(last), abort_signal })) {
+      if (rows.length === 0) continue;
+      if (left_ms > 0) {
+        const since = performance.now();
+        left_ms += bytesOf(rows) / PACE_BYTES_PER_MS;
+        const timer = setTimeout(() => ended.abort(), left_ms);
+        try {
+          yield rows;
+        } finally {
+          clearTimeout(timer);
+        }
+        last = rows.at(-1)!;
+        left_ms = Math.min(left_ms - (performance.now() - since), patience_ms);
+        isBroken = left_ms <= 0;
+      } else {
+        page.push(...rows);
+        bytes += bytesOf(rows);
+        isBroken = bytes >= PAGE_BYTES;
+      }
+      if (isBroken) break;
+    }
+    if (page.length > 0) {
+      last = page.at(-1)!;
+      yield page;
+    }
+    if (!isBroken) return;
+  }
+}
+
+/** Of its texts, which are what takes room. */
+function bytesOf(rows: readonly (readonly unknown[])[]): number {
+  let bytes = 0;
+  for (const row of rows) for (const cell of row) if (typeof cell === 'string') bytes += cell.length;
+  return bytes;
+}

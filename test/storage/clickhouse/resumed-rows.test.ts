@@ -1,0 +1,94 @@
+/** No statement waits for a reader: docs/decisions/0059-no-statement-waits-for-a-reader.md. */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import type { LongQuestion } from '../../../storage/clickhouse/clickhouse.ts';
+import { resumedRows } from '../../../storage/clickhouse/resumed-rows.ts';
+import { samples } from '../../support/samples.ts';
+import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
+import { until } from '../../support/until.ts';
+
+type Row = [n: number, text: string];
+
+const NUMBERS = `select number, hex(randomString({bytes:UInt32})) from numbers({count:UInt32})
+  where toInt64(number) > {after:Int64} order by number`;
+
+describe('rows for a reader that may be slow', () => {
+  let database: FreshDatabase;
+  before(async () => {
+    database = await freshDatabase();
+  });
+  after(() => database.close());
+
+  let asked: (number | null)[];
+  beforeEach(() => {
+    asked = [];
+  });
+  const numbers =
+    (count: number, bytes: number) =>
+    (last: Row | null): LongQuestion => {
+      asked.push(last?.[0] ?? null);
+      const query_params = { count, bytes, after: last === null ? -1 : last[0] };
+      return { query: NUMBERS, query_params, settings: { max_block_size: '500' } };
+    };
+  const running = async () => {
+    const answer = await database.clickhouse.query({
+      query: `select count() as n from system.processes where query ilike '%from numbers(%' and query not ilike '%system.processes%'`,
+      format: 'JSONEachRow',
+    });
+    return Number((await answer.json<{ n: string }>())[0]!.n);
+  };
+  const upTo = (count: number) => Array.from({ length: count }, (_, n) => n);
+
+  it('one that keeps the pace has all of them from one statement', async () => {
+    let count = 0;
+    for await (const rows of resumedRows<Row>(database.clickhouse, numbers(20_000, 100))) count += rows.length;
+    expect([count, asked]).to.deep.equal([20_000, [null]]);
+  });
+
+  it('while one does not read no statement stands, and the rest is there when it goes on', async () => {
+    const reading = resumedRows<Row>(database.clickhouse, numbers(60_000, 200), { patience_ms: 50 });
+    const all = ((await reading.next()).value as Row[]).map(([n]) => n);
+    await until('its statement has ended', async () => (await running()) === 0);
+    for (;;) {
+      const { done, value } = await reading.next();
+      if (done) break;
+      all.push(...(value as Row[]).map(([n]) => n));
+      await until('the next has ended', async () => (await running()) === 0);
+    }
+    expect(all).to.deep.equal(upTo(60_000));
+    expect(asked.length, 'some MiB from each').to.be.within(4, 12);
+  });
+
+  it('whatever the pace, each row is there once, in order', async () => {
+    const paces = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 30 });
+    await fc.assert(
+      fc.asyncProperty(paces, fc.integer({ min: 0, max: 3_000 }), async (waits, count) => {
+        const all: number[] = [];
+        for await (const rows of resumedRows<Row>(database.clickhouse, numbers(count, 2_000), { patience_ms: 1 })) {
+          all.push(...rows.map(([n]) => n));
+          // As who works on them, and lets nothing else come.
+          const end = performance.now() + (waits.shift() ?? 0);
+          while (performance.now() < end);
+        }
+        expect(all).to.deep.equal(upTo(count));
+      }),
+      { numRuns: samples(20) },
+    );
+  });
+
+  it('who leaves, and a signal, end the statement', async () => {
+    const leaving = resumedRows<Row>(database.clickhouse, numbers(60_000, 200));
+    await leaving.next();
+    await leaving.return(undefined);
+    await until('it has ended', async () => (await running()) === 0);
+    const controller = new AbortController();
+    const reading = resumedRows<Row>(database.clickhouse, numbers(60_000, 200), { signal: controller.signal });
+    await reading.next();
+    controller.abort();
+    const read = async () => {
+      while (!(await reading.next()).done);
+    };
+    expect(await read().catch((error: unknown) => error)).to.be.instanceOf(Error);
+    await until('it has ended', async () => (await running()) === 0);
+  });
+});
