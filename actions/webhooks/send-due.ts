@@ -13,7 +13,8 @@ import { type Sent, sendDelivery, type WebhookServices } from './send-delivery.t
 
 export type Sending = RetryRules & {
   readonly which: Wanted['which'];
-  readonly now: Date;
+  /** A run takes half a minute, and what it begins at its end is not of its beginning. */
+  readonly clock: () => Date;
   /** What runs before this one have left on its way, and what this one leaves to the next. */
   readonly in_hand: InHand;
   /** Resolves when one more may be sent. */
@@ -69,7 +70,7 @@ class Run {
   /** A part of what waits, so that what is made of it is sent before the rest; whether there may be more. */
   async #dispatch(): Promise<boolean> {
     const { postgres, backend, mails = false } = this.#services;
-    const dispatching = { has_targets: backend.has_targets, now: this.#sending.now, mails, after: this.#after };
+    const dispatching = { has_targets: backend.has_targets, now: this.#sending.clock(), mails, after: this.#after };
     const { dispatched, after } = await dispatchRound({ postgres }, dispatching);
     this.#inHand.dispatched(dispatched);
     this.#after = after;
@@ -78,7 +79,7 @@ class Run {
 
   async #take(room: number): Promise<DueDelivery[]> {
     const { postgres, backend } = this.#services;
-    const { now, which, permit } = this.#sending;
+    const { which, permit } = this.#sending;
     // With a permit each of them waits for its turn, and a lease does not last for ever.
     const limit = permit ? 1 : room;
     const { excluded_tenants = [], allowed_event_types = [] } = which === 'again' ? this.#sending : {};
@@ -86,12 +87,19 @@ class Run {
     const limit_each = AT_ONCE_EACH;
     const limits = { limit, limit_each, limit_environment: AT_ONCE_ENVIRONMENT, limit_tenant: AT_ONCE_TENANT };
     const counts = { in_hand: this.#inHand.counts(), served: Object.fromEntries(this.#served) };
-    return takeDue(postgres, { now, which, lease: this.#lease, ...limits, ...counts, ...filters });
+    return takeDue(postgres, {
+      now: this.#sending.clock(),
+      which,
+      lease: this.#lease,
+      ...limits,
+      ...counts,
+      ...filters,
+    });
   }
 
   async #begin(delivery: DueDelivery): Promise<void> {
     await this.#sending.permit?.();
-    const { now } = this.#sending;
+    const now = this.#sending.clock();
     const max_attempts = attemptsOf(delivery, this.#sending);
     for (const key of keysOf(delivery)) this.#served.set(key, (this.#served.get(key) ?? 0) + 1);
     this.#inHand.add(delivery, this.#send({ delivery, lease: this.#lease, now, max_attempts }));

@@ -9,7 +9,7 @@ import { sendDue } from '../../actions/webhooks/send-due.ts';
 import { TOLD_AGAIN_WITHIN_MS } from '../../core/webhook/schedule.ts';
 import { giveUpOld } from '../../storage/webhooks/due-deliveries.ts';
 import type { Job } from '../job.ts';
-import { reportOf, type SendOptions } from './send-webhooks.ts';
+import { clockFrom, reportOf, type SendOptions } from './send-webhooks.ts';
 
 export type RetryOptions = SendOptions & {
   readonly rate_limit: number;
@@ -31,7 +31,7 @@ export function retryWebhooksJob(services: WebhookServices, options: RetryOption
       const until = performance.now() + RUN_MS_MAX;
       const report = reportOf(
         await sendDue(services, {
-          now,
+          clock: clockFrom(now),
           which: 'again',
           in_hand,
           ...rules,

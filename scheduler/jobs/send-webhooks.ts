@@ -22,11 +22,24 @@ export function sendWebhooksJob(services: WebhookServices, { every_seconds, onSe
     async run(now) {
       const until = performance.now() + RUN_MS_MAX;
       const mayGoOn = () => performance.now() < until;
-      const sending = { now, which: 'first' as const, in_hand, ...rules, mayGoOn, ...(onSent ? { onSent } : {}) };
+      const sending = {
+        clock: clockFrom(now),
+        which: 'first' as const,
+        in_hand,
+        ...rules,
+        mayGoOn,
+        ...(onSent ? { onSent } : {}),
+      };
       return reportOf(await sendDue(services, sending));
     },
     end: () => in_hand.end(),
   };
+}
+
+/** To the second. */
+export function clockFrom(now: Date): () => Date {
+  const began = performance.now();
+  return () => new Date(now.getTime() + Math.floor((performance.now() - began) / 1_000) * 1_000);
 }
 
 /** A receiver that does not take something is no failure of the job. */

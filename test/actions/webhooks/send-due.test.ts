@@ -265,7 +265,7 @@ describe('webhooks', () => {
     const patient = { ...services, backend: httpBackend({ allow_private_addresses: true, timeout_ms: 1_500 }) };
     const order: string[] = [];
     const sending: Sending = {
-      now,
+      clock: () => now,
       which: 'first',
       in_hand: new InHand(),
       max_attempts: 5,
@@ -309,7 +309,14 @@ describe('webhooks', () => {
     let looks = 0;
     const mayGoOn = () => looks++ < 2;
     const in_hand = new InHand();
-    await sendDue(services, { now, which: 'again', in_hand, max_attempts: 5, permit: async () => {}, mayGoOn });
+    await sendDue(services, {
+      clock: () => now,
+      which: 'again',
+      in_hand,
+      max_attempts: 5,
+      permit: async () => {},
+      mayGoOn,
+    });
     await in_hand.end();
     const paths = receiver.received.slice(seen).map(({ path }) => path);
     expect(paths.sort(), 'one of each in the first two').to.deep.equal(['/mine', '/other']);

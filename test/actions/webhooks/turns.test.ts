@@ -57,7 +57,7 @@ describe('turns of webhooks', () => {
     );
   }
   const sending = (in_hand: InHand, mayGoOn: () => boolean = () => true): Sending => ({
-    now: NOW,
+    clock: () => NOW,
     which: 'first',
     in_hand,
     max_attempts: 5,
