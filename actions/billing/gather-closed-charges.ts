@@ -28,6 +28,8 @@ export type InvoicedLine = {
   readonly service: Period;
   readonly line: LineOnInvoice['line'];
   readonly invoice_status: InvoiceStatus;
+  /** Where the period of its invoice ends. */
+  readonly invoiced_until: Milliseconds | null;
   /** The customer to whom its invoice went. */
   readonly billed_to: string;
   /** Of usage that was invoiced before its period was over: no charge of its own. */
@@ -53,11 +55,12 @@ export async function gatherInvoicedLines(
   // Those of a parent with which it was invoiced, too.
   currentNotes()?.madeOf?.(found.flatMap(({ invoice }) => invoice.subscription_id ?? []));
   const lines = found.filter(({ line }) => line.invoice_id !== except);
-  return lines.map(({ line, invoice: { invoice_status, billing_reason, customer_id } }) => {
+  return lines.map(({ line, invoice: { invoice_status, billing_reason, customer_id, period_end } }) => {
     const service = { start: instantOf(line.period_start ?? ''), end: instantOf(line.period_end ?? '') };
     const key = chargeKey(line.subscription_line_item_id ?? '', service);
     const is_partial = billing_reason === 'THRESHOLD_BILLING';
-    return { key, service, line, invoice_status, billed_to: customer_id, is_partial };
+    const invoiced_until = period_end ? instantOf(period_end) : null;
+    return { key, service, line, invoice_status, invoiced_until, billed_to: customer_id, is_partial };
   });
 }
 
@@ -84,7 +87,7 @@ export async function gatherClosedCharges(
 ): Promise<ClosedCharge<BillableItem>[]> {
   const closed: ClosedCharge<BillableItem>[] = [];
   const byItem = groupBy(
-    lines.filter(({ is_partial }) => !is_partial),
+    lines.filter((one) => !one.is_partial && !isSaidLater(one, before)),
     ({ line }) => line.subscription_line_item_id,
   );
   for (const item of items) {
@@ -101,6 +104,11 @@ export async function gatherClosedCharges(
     }
   }
   return closed;
+}
+
+/** What the draft of a later period says of an earlier charge is computed anew, behind this one, before it is final. */
+function isSaidLater(one: InvoicedLine, before: Milliseconds): boolean {
+  return isCorrection(one) && one.invoice_status === 'DRAFT' && (one.invoiced_until ?? before) > before;
 }
 
 /** What credit notes and refunds gave back of a charge is not given back again by what corrects it. */

@@ -60,7 +60,10 @@ export type LineOnInvoice = {
   readonly line: Pick<InvoiceLineItemModel, (typeof CHARGED)[number]> & {
     readonly computed_from?: Omit<ComputedFrom, 'price' | 'breakdown' | 'high_water' | 'buckets'> | null | undefined;
   };
-  readonly invoice: Pick<Invoice, 'invoice_status' | 'billing_reason' | 'customer_id' | 'subscription_id'>;
+  readonly invoice: Pick<
+    Invoice,
+    'invoice_status' | 'billing_reason' | 'customer_id' | 'subscription_id' | 'period_end'
+  >;
 };
 
 /**
@@ -87,7 +90,7 @@ export function linesOnInvoices(scope: Scope, of: LinesAsked, database: Database
     const found: On[] = await database('invoices')
       .where({ tenant_id, environment_id, status: 'published' })
       .whereRaw('id = any(?)', [[...new Set(lines.map(({ invoice_id }) => invoice_id))]])
-      .select('id', 'invoice_status', 'billing_reason', 'customer_id', 'subscription_id');
+      .select('id', 'invoice_status', 'billing_reason', 'customer_id', 'subscription_id', 'period_end');
     const invoices = byId(found.filter(({ invoice_status }) => invoice_status !== 'VOIDED'));
     const subscriptionOf = new Map(items.map((item) => [item.id, item.subscription_id]));
     const bySubscription = groupBy(lines, (line) => subscriptionOf.get(line.subscription_line_item_id!));
