@@ -105,12 +105,30 @@ type Checked = { rows: number; daily_rollups: number; difference: string | undef
 
 async function check(stage: Stage, traffic: Traffic, billing: Billing): Promise<Checked> {
   const answers = traffic.firstDifference();
-  const invoices = billing.firstDifference(traffic.accepted);
+  const invoices = billing.firstDifference(traffic.accepted).catch(async (error: Error) => {
+    throw new Error(`${error.message}; ${await jobsOf(stage)}`, { cause: error });
+  });
   const stored = stage.withStores((stores) => checkStores(stores, traffic));
   const [answer, invoice, { difference, ...counts }] = await Promise.all([answers, invoices, stored]);
   const own = answer ?? invoice ?? difference ?? (await stage.withStores(numberDifference));
   const [told] = withAudit(own === undefined ? [] : [own], await stage.audit(RECORD_CHECKS)).slice(-1);
   return { ...counts, difference: own === undefined ? told : `${own}; ${told}` };
+}
+
+/** What waits in the queue, and who has it: why something was not done in time. */
+async function jobsOf(stage: Stage): Promise<string> {
+  const jobs = await stage.withStores(({ postgres }) =>
+    postgres('graphile_worker.jobs').select(
+      'task_identifier',
+      'attempts',
+      'run_at',
+      'locked_at',
+      'locked_by',
+      'last_error',
+    ),
+  );
+  const now = await stage.withStores(({ postgres }) => postgres.raw('select now()::text as now'));
+  return `at ${now.rows[0].now} in the queue: ${JSON.stringify(jobs)}`;
 }
 
 type LookedAt = Parameters<Parameters<Stage['withStores']>[0]>[0];
