@@ -4,7 +4,7 @@
 // A compiler that rewrites (tsx, which we had) gives each function its name by a call, which a balance in memory pays for
 // several times: 6 % of it (docs/decisions/0056-types-are-blanks.md).
 import * as module from 'node:module';
-import { load } from './strip-types.mjs';
 
-if (module.registerHooks) module.registerHooks({ load });
+// The compiler is loaded where it works: in this thread, or in that of the loader.
+if (module.registerHooks) module.registerHooks({ load: (await import('./strip-types.mjs')).load });
 else module.register('./strip-types.mjs', import.meta.url);

@@ -13,7 +13,7 @@ import type { Sent } from '../actions/webhooks/send-delivery.ts';
 import type { Config } from '../config.ts';
 import { runProcess } from '../process/process.ts';
 import { measureLedger } from '../storage/audit/ledger-metrics.ts';
-import { noteTurn } from '../storage/job-turns.ts';
+import { type Line, noteTurn } from '../storage/job-turns.ts';
 import { isOvertaken } from '../storage/jobs.ts';
 import { sealingWith } from '../storage/sealing.ts';
 import type { Stores } from '../storage/stores.ts';
@@ -259,7 +259,7 @@ function workTask(work: Work, services: SchedulerServices, lane: readonly string
     const attempt = { attempt: job.attempts, is_last: job.attempts >= job.max_attempts, signal, mayGoOn };
     try {
       const outcome = await inTrace(`job ${work.name}`, { kind: 'consumer', parent: traceparentIn(payload) }, () =>
-        inItsTurn(payload, services, () => jobMetrics.measure(work.name, () => work.run(payload, attempt))),
+        inItsTurn(line, services, () => jobMetrics.measure(work.name, () => work.run(payload, attempt))),
       );
       if (outcome === 'failed') logger.warn({ job: work.name, payload }, 'a job has failed and is not tried again');
     } catch (error) {
@@ -274,11 +274,10 @@ function workTask(work: Work, services: SchedulerServices, lane: readonly string
 const InLine = z.object({ line: z.object({ task: z.string(), queue: z.string() }).optional() });
 
 async function inItsTurn<Done>(
-  payload: unknown,
+  line: Line | undefined,
   { postgres, logger }: SchedulerServices,
   work: () => Promise<Done>,
 ): Promise<Done> {
-  const { line } = InLine.parse(payload);
   if (!line) return work();
   await noteTurn(postgres, line);
   try {

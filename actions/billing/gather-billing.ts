@@ -81,8 +81,8 @@ export type BillingTarget = {
 export type Behind = {
   readonly invoiced: ReadonlySet<string>;
   /** Where they are planned already; else nothing is known to be drawn or used. */
-  readonly lines: readonly PlannedLine<BillableItem>[];
-  readonly coupon_uses: CouponUses;
+  readonly lines?: readonly PlannedLine<BillableItem>[];
+  readonly coupon_uses?: CouponUses;
 };
 
 export type Planned = {
@@ -182,8 +182,8 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
     couponsInForce(database, {
       subscriptions: [subscription, ...others],
       invoice_id: target.before?.invoice.id,
-      // What is a fixed amount came off the invoice of the period itself.
       since: target.behind?.coupon_uses,
+      // What is a fixed amount came off the invoice of the period itself.
       ...(target.reference === 'late' ? { inside: 'usage' as const } : {}),
     });
   const preview = await termsOfPreview(database, target);
@@ -285,7 +285,7 @@ async function gatherOne(stores: Stores, database: Database, target: OneOfThem):
   const lines = since.length === 0 ? all : all.filter((one) => !since.includes(one));
   const invoiced = invoicedElsewhere(lines);
   for (const key of behind?.invoiced ?? []) invoiced.add(key);
-  const question = { ...asked, invoiced, ...(is_followed ? { is_followed } : {}) };
+  const question = { ...asked, invoiced, is_followed };
   const isLooking = isClosing && !isSettled && !behind;
   const corrected = isLooking && (await isCorrected(database, lines));
   // At one time: the stores answer what is asked together as one question.
@@ -311,7 +311,7 @@ function noteMadeOf({ id }: SubscriptionModel, items: readonly BillableItem[]): 
 
 /** Others may stand on the same invoices. */
 function drawnBefore({ id }: SubscriptionModel, behind: Behind | undefined): RecordedUsage[] {
-  return recordedBy(behind?.lines.filter(({ item }) => item.record.subscription_id === id) ?? []);
+  return recordedBy(behind?.lines?.filter(({ item }) => item.record.subscription_id === id) ?? []);
 }
 
 /** Whether it was looked at with the invoice of this period, where it is of usage. */

@@ -4,7 +4,7 @@
  * the draft, without the writing; ids are empty.
  */
 import { nextPeriod } from '../../core/billing/charges.ts';
-import { begunPeriods } from '../../core/billing/due.ts';
+import { periodsBehind } from '../../core/billing/due.ts';
 import { countUses, keysOf } from '../../core/billing/invoices-to-come.ts';
 import { type InvoicePlan, type InvoiceQuestion, invoicedKeys } from '../../core/billing/plan-invoice.ts';
 import { usageNetOfAll } from '../../core/billing/usage-net.ts';
@@ -19,7 +19,13 @@ import { currentNotes } from '../../storage/kept/noting.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
-import { type BillableItem, billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
+import {
+  type BillableItem,
+  billedSubscription,
+  currentPeriod,
+  runningUntilEnd,
+  scopeOf,
+} from '../billing/billable-items.ts';
 import { type Behind, type BillingTarget, gatherAlone, planFromStores } from '../billing/gather-billing.ts';
 import { addresseeOf, invoiceParts, invoiceRecord } from '../billing/invoice-records.ts';
 import { chargeAgain } from '../billing/running-charge.ts';
@@ -50,9 +56,9 @@ export async function previewInvoice(
   const { period, reason } = next;
   const [plan] = await planned(stores, next, { subscription, now });
 
-  const record = invoiceRecord({ subscription, period, reason, plan: plan! }, '', now);
+  const record = invoiceRecord({ subscription, period, reason, plan }, '', now);
   const invoice = { ...record, invoice_status: 'DRAFT' as const, idempotency_key: null };
-  const { lines, ...parts } = invoiceParts(plan!, invoice, now);
+  const { lines, ...parts } = invoiceParts(plan, invoice, now);
   const line_items = lines.filter(
     (line) => !request.hide_zero_charges_line_items || !new Decimal(line.amount).isZero(),
   );
@@ -94,12 +100,13 @@ async function gatherEachAlone(stores: Stores, database: Database, { subscriptio
   const alone: InvoiceQuestion<BillableItem>[] = [];
   const invoiced = new Set<string>();
   for (const { period, reference } of invoices) {
+    const last = alone.at(-1);
+    for (const key of last ? keysOf(last) : []) invoiced.add(key);
     // What they draw and use is known when they are planned.
-    const behind = alone.length === 0 ? undefined : { invoiced: new Set(invoiced), lines: [], coupon_uses: new Map() };
+    const behind = last && { invoiced };
     const question = await gatherAlone(stores, database, { subscription, now, period, reference, behind });
     if (question === null) return null;
     alone.push(question);
-    for (const key of keysOf(question)) invoiced.add(key);
   }
   return alone;
 }
@@ -112,21 +119,15 @@ function invoicesToCome(subscription: SubscriptionModel, now: Date): [NextInvoic
   const next = nextInvoice(subscription, { subscription_id: subscription.id });
   const { subscription_status: status, opens_at } = subscription;
   if (status !== 'active' && status !== 'trialing') return [next];
-  const [first, ...behind] = begunPeriods(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
-  const cycles = (periods: readonly Period[]) =>
-    periods.slice(0, MOST_TO_COME).map((period) => cycleOf(cutAtEnd(subscription, period)));
-  // What opens a period charges no usage of it: that is on the invoice behind it.
-  if (opens_at) return instantOf(opens_at) <= now.getTime() ? [next, ...cycles([first!, ...behind])] : [next];
-  // What is used in a trial is free.
-  return [next, ...cycles(behind)];
+  if (opens_at && instantOf(opens_at) > now.getTime()) return [next];
+  const begun = periodsBehind(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
+  // What opens a period charges no usage of it: that is on the invoice behind it. What is used in a trial is free.
+  const behind = opens_at ? [runningUntilEnd(subscription), ...begun] : begun;
+  return [next, ...behind.slice(0, MOST_TO_COME).map(cycleOf)];
 }
 
 function cycleOf(period: Period): NextInvoice {
   return { period, reference: 'preview', reason: 'SUBSCRIPTION_CYCLE' };
-}
-
-function cutAtEnd(subscription: SubscriptionModel, { start, end }: Period): Period {
-  return { start, end: Math.min(end, billedSubscription(subscription).end_ms ?? end) };
 }
 
 /** An invoice that is planned, of a subscription as it is then. */
@@ -144,7 +145,9 @@ async function planned(
 ) {
   const planAll = async (on: Database, as: SubscriptionModel, settled: Settling = {}) => {
     const later = behindIt(as);
-    const plans = [await planOf(stores, on, { next, as, now }, { ...settled, is_followed: later.length > 0 })];
+    const plans: [Plan, ...Plan[]] = [
+      await planOf(stores, on, { next, as, now }, { ...settled, is_followed: later.length > 0 }),
+    ];
     for (const [index, one] of later.entries()) {
       const about = { behind: madeBefore(plans), is_followed: index < later.length - 1 };
       plans.push(await planOf(stores, on, { next: one, as, now }, about));
@@ -178,7 +181,7 @@ async function planOf(
   return (await planFromStores(stores, database, { subscription: as, period, reference, now, taxed, ...more })).plan;
 }
 
-function madeBefore(plans: readonly InvoicePlan<BillableItem>[]): Behind {
+function madeBefore(plans: readonly Plan[]): Behind {
   const lines = plans.flatMap((plan) => plan.lines);
   const coupon_uses = new Map<string, number>();
   for (const plan of plans) countUses(plan, coupon_uses);
@@ -189,6 +192,7 @@ function madeBefore(plans: readonly InvoicePlan<BillableItem>[]): Behind {
   };
 }
 
+type Plan = InvoicePlan<BillableItem>;
 type Settling = Pick<BillingTarget, 'before' | 'credits'>;
 
 /** What the change nets on an invoice of its own is said with that of the period: as if it were all on one. */

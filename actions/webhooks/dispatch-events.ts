@@ -57,12 +57,12 @@ async function dispatchOf(
     };
   });
   const events = await takeUndispatched(transaction, shares);
-  for (const [first, ...others] of groupBy(events, environmentKey).values()) {
-    const wanted = [first, ...others].map((event) => {
+  for (const some of groupBy(events, environmentKey).values()) {
+    const wanted = some.map((event) => {
       const wanting = listening(event).filter((endpoint) => wants(endpoint, event));
       return { event, endpoint_ids: has_targets ? wanting.map(({ id }) => id) : [null] };
     });
-    await addDeliveries(transaction, first, { wanted, now });
+    await addDeliveries(transaction, some[0], { wanted, now });
   }
   if (mails) for (const event of events) await mailLater(transaction, event);
   const ids = events.map(({ id }) => id);

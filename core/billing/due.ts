@@ -35,9 +35,9 @@ export function duePeriods(subscription: BilledSubscription, current: Period, no
   return due;
 }
 
-/** The current period, and those that have begun behind it by now and wait for their turn, oldest first. */
-export function begunPeriods(subscription: BilledSubscription, current: Period, nowMs: Milliseconds): Period[] {
-  return [current, ...duePeriods(subscription, current, nowMs).flatMap(({ next }) => next ?? [])];
+/** Those that have begun behind the current one by now, oldest first. */
+export function periodsBehind(subscription: BilledSubscription, current: Period, nowMs: Milliseconds): Period[] {
+  return duePeriods(subscription, current, nowMs).flatMap(({ next }) => next ?? []);
 }
 
 const DAY_MS = 86_400_000;

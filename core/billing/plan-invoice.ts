@@ -44,7 +44,7 @@ export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
   /** Services whose lacking amount stands on another invoice. */
   readonly true_ups?: readonly Period[];
   /** It is planned for what comes behind it (invoices-to-come.ts): what it cannot give back comes off the next one, and is said in full. */
-  readonly is_followed?: boolean;
+  readonly is_followed?: boolean | undefined;
   readonly coupons?: Terms['coupons'];
   readonly rates?: Terms['rates'];
   readonly prepaid?: Terms['prepaid'];

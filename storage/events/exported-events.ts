@@ -18,7 +18,6 @@ export type EventsOfTime = Scope & {
   readonly cut?: CutParts | null | undefined;
   /** By partition the first offset that is not counted any more; where absent all that is there is. */
   readonly marks?: Readonly<Record<string, string>> | undefined;
-  readonly patience_ms?: number;
 };
 
 const SCOPE = 'tenant_id = {tenant_id:String} and environment_id = {environment_id:String}';
@@ -88,7 +87,7 @@ const LONGEST_OF_FILE = longestOf(`${SCOPE} and ((${LATE}) or (${IN_TIME}))`);
 /** Some rows at a time, as they come. */
 export async function* eventsOfTime(
   clickhouse: ClickHouseClient,
-  { tenant_id, environment_id, start_us, end_us, signal, cut, marks, patience_ms }: EventsOfTime,
+  { tenant_id, environment_id, start_us, end_us, signal, cut, marks }: EventsOfTime,
 ): AsyncGenerator<readonly ExportedEvent[]> {
   const range = { tenant_id, environment_id, start_us, end_us, ...(cut ? cutParams(cut) : {}), ...marksParams(marks) };
   const asked = { query_params: range, settings: FEW_STREAMS, ...(signal ? { abort_signal: signal } : {}) };
@@ -103,7 +102,7 @@ export async function* eventsOfTime(
         query_params: { ...range, ...lastParams(last) },
         settings,
       });
-      yield* resumedRows<ExportedEvent>(clickhouse, questionAfter, { signal, patience_ms });
+      yield* resumedRows<ExportedEvent>(clickhouse, questionAfter, { signal });
     }
   } catch (error) {
     signal?.throwIfAborted();

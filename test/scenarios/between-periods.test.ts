@@ -142,6 +142,12 @@ const CASES: readonly Case[] = [
   },
 ];
 
+/** A thousand credits that pay for usage. */
+async function walletOf(world: World, customer: string): Promise<string> {
+  const terms = { config: { allowed_price_types: ['USAGE'] }, initial_credits_to_load: '1000', currency: 'usd' };
+  return (await world.post('/wallets', { customer_id: world.id(`customer ${customer}`), ...terms })).id;
+}
+
 type Owing = { kept: string; anew: string };
 async function owed(world: World, wallet: string): Promise<Owing> {
   const { services, scope } = world.api;
@@ -186,8 +192,7 @@ describe('scenario: usage between the end of a period and its invoice', () => {
       const { customer, plan, subscribed, begun, used } = one;
       await world.subscribe(customer, plan, { ...subscribed });
       await begun?.(world, customer);
-      const terms = { config: { allowed_price_types: ['USAGE'] }, initial_credits_to_load: '1000', currency: 'usd' };
-      one.wallet = (await world.post('/wallets', { customer_id: world.id(`customer ${customer}`), ...terms })).id;
+      one.wallet = await walletOf(world, customer);
       if (used[0] > 0) await world.use(customer, 'calls', used[0]);
     }
     await world.settle();
@@ -226,8 +231,7 @@ describe('scenario: corrections between the end of a period and its invoice', ()
     await world.meter('calls');
     await world.plan('Plain', [usage('calls', '1')]);
     await world.subscribe('corrected', 'Plain');
-    const terms = { config: { allowed_price_types: ['USAGE'] }, initial_credits_to_load: '1000', currency: 'usd' };
-    const { id: wallet } = await world.post('/wallets', { customer_id: world.id('customer corrected'), ...terms });
+    const wallet = await walletOf(world, 'corrected');
     const event = world.event('corrected', 'calls', { n: 100, event_id: 'to be corrected' });
     await world.send([event]);
     await world.on('2026-04-02T01:00:00Z');
