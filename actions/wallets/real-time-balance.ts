@@ -19,6 +19,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { invoicedAlone } from '../billing/invoiced-alone.ts';
 import { addresseeOf } from '../billing/invoice-records.ts';
 import { runningCharge } from '../invoices/preview-invoice.ts';
 
@@ -127,7 +128,7 @@ async function currentUsage(stores: Stores, of: OfCustomer, { database, now }: G
   const found = await SubscriptionModel.chargedTo(of, of, database);
   const charged = found.filter((one) => addresseeOf(one) === customer_id);
   const running: Made<Decimal>[] = [];
-  for (const subscription of charged.filter(isInvoiced))
+  for (const subscription of await invoicedOf(of, charged, { database, now }))
     running.push(await runningCharge(stores, subscription, { database, now }));
   await noteStartsToCome(database, of, { customer_id, subscription_ids: charged.map(({ id }) => id), now });
   return running;
@@ -151,8 +152,17 @@ async function unpaidOfAll(
     .whereNotIn('id', purchases);
 }
 
-function isInvoiced({ subscription_type }: SubscriptionModel): boolean {
-  return subscription_type !== 'grouped_invoicing';
+/** Those that have invoices of their own; of a group also who is beside it once its parent has ended. */
+async function invoicedOf(scope: Scope, charged: readonly SubscriptionModel[], { database, now }: Gathering) {
+  const grouped = charged.filter(({ subscription_type }) => subscription_type === 'grouped_invoicing');
+  if (grouped.length === 0) return charged;
+  const ids = grouped.flatMap(({ parent_subscription_id }) => parent_subscription_id ?? []);
+  const parents = await SubscriptionModel.byId(scope, ids, database);
+  return charged.flatMap((one) => {
+    if (one.subscription_type !== 'grouped_invoicing') return one;
+    const parent = parents.get(one.parent_subscription_id!);
+    return (parent && invoicedAlone(one, { parent, now })) ?? [];
+  });
 }
 
 /** Drafts too: their period is over, and they will be paid. What buys credits is no charge on them. */

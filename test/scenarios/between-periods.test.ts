@@ -220,6 +220,97 @@ describe('scenario: usage between the end of a period and its invoice', () => {
   });
 });
 
+type Ending = {
+  readonly what: string;
+  /** Of the parent. */
+  readonly cancelled: object;
+  readonly child?: object;
+  /** Of the child, and when it is asked. */
+  readonly used: readonly { n: number; at: string }[];
+  readonly asked: string;
+  readonly owed: { readonly parent: string; readonly child: string };
+};
+
+const IN_MARCH = { n: 10, at: '2026-03-05T00:00:00Z' };
+const IN_APRIL = { n: 100, at: '2026-04-01T06:00:00Z' };
+const MID_MARCH = { cancellation_type: 'scheduled_date', cancel_at: '2026-03-15T00:00:00Z' };
+const END_OF_MARCH = { cancellation_type: 'end_of_period' };
+
+const ENDINGS: readonly Ending[] = [
+  {
+    what: 'within the period, before',
+    cancelled: MID_MARCH,
+    used: [IN_MARCH],
+    asked: '2026-03-10T00:00:00Z',
+    owed: { parent: '0', child: '10' },
+  },
+  {
+    what: 'within the period, behind it',
+    cancelled: MID_MARCH,
+    used: [IN_MARCH, { n: 5, at: '2026-03-16T00:00:00Z' }],
+    asked: '2026-03-20T00:00:00Z',
+    owed: { parent: '0', child: '15' },
+  },
+  {
+    what: 'with the period, before',
+    cancelled: END_OF_MARCH,
+    used: [IN_MARCH],
+    asked: '2026-03-31T00:00:00Z',
+    owed: { parent: '10', child: '0' },
+  },
+  {
+    what: 'with the period, behind it',
+    cancelled: END_OF_MARCH,
+    used: [IN_MARCH, IN_APRIL],
+    asked: DURING_APRIL,
+    owed: { parent: '10', child: '100' },
+  },
+  {
+    what: 'with the period, as the child does',
+    cancelled: END_OF_MARCH,
+    child: { end_date: '2026-04-01T00:00:00Z' },
+    used: [IN_MARCH, IN_APRIL],
+    asked: DURING_APRIL,
+    owed: { parent: '10', child: '0' },
+  },
+];
+
+describe('scenario: usage of the child of a group whose parent ends', () => {
+  for (const { what, cancelled, child: terms, used, asked, owed: wanted } of ENDINGS)
+    it(`${what}: is owed by who is to pay for it, before the scheduler has come and behind`, async () => {
+      const world = await startWorld({ now: MARCH, usage_memory: new UsageMemory({ isFed: false }) });
+      try {
+        await world.meter('calls');
+        await world.plan('Plain', [usage('calls', '1')]);
+        const wallets: Record<string, string> = {};
+        for (const name of ['parent', 'child'] as const) {
+          await world.subscribe(name, 'Plain', name === 'child' ? terms : {});
+          wallets[name] = await walletOf(world, name);
+        }
+        const grouped_invoicing_params = { action: 'add', child_subscription_ids: [world.id('subscription child')] };
+        const path = `/subscriptions/${world.id('subscription parent')}/modify/execute`;
+        await world.post(path, { type: 'grouped_invoicing', grouped_invoicing_params });
+        await world.cancel('parent', { proration_behavior: 'none', ...cancelled });
+        const both = async () => ({
+          parent: await owed(world, wallets.parent!),
+          child: await owed(world, wallets.child!),
+        });
+        // Kept before the end, to hold only until then.
+        await both();
+        world.at(asked);
+        for (const { n, at } of used) await world.use('child', 'calls', n, { at });
+        await world.settle();
+        const before = await both();
+        await world.bill();
+        const said = (amount: string) => ({ kept: amount, anew: amount });
+        const all = { parent: said(wanted.parent), child: said(wanted.child) };
+        expect({ before, behind: await both() }).to.deep.equal({ before: all, behind: all });
+      } finally {
+        await world.stop();
+      }
+    });
+});
+
 describe('scenario: corrections between the end of a period and its invoice', () => {
   let world: World;
   before(async () => {
