@@ -10,12 +10,12 @@ import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import type { Permission } from '../../core/access/role.ts';
 import { errorRecord, type FarthingError } from '../../core/error.ts';
-import { viewKept } from '../../storage/kept/kept-answers.ts';
+import { keptLast, viewKept } from '../../storage/kept/kept-answers.ts';
 import type { HttpMetrics } from '../metrics.ts';
 import type { Services } from '../services.ts';
 import { type Caller, knownCaller, rateLimitsOf } from './auth.ts';
 import { asFarthingError, setErrorHeaders } from './errors.ts';
-import { type KeptRead, keptText } from './kept-text.ts';
+import { type KeptRead, keptText, prepareText } from './kept-text.ts';
 import { parseQuery } from './query-string.ts';
 import { lineOfAnswer, REQUEST_ID, requestIdOf } from './request-log.ts';
 import type { KeptContext, Route } from './route.ts';
@@ -49,14 +49,17 @@ type Answering = {
   readonly began: number;
 };
 
-/** Whatever is not there, or fails, is left to the framework, which says why. */
+/** Whatever is not there, or fails, is left to the framework, which says why; what it has gathered is prepared for who asks next. */
 function answerKept(request: IncomingMessage, response: ServerResponse, answering: Answering): void {
   const { services, mounted, asked, caller } = answering;
   const now = services.clock();
   const { tenant_id, environment_id } = caller;
   viewKept(services, { tenant_id, environment_id, now }, (kept) => {
     const read = kept === null ? undefined : readOf(asked, { kept, now });
-    if (read === undefined) return mounted.otherwise(request, response);
+    if (read === undefined) {
+      response.once('finish', () => prepare(response, answering));
+      return mounted.otherwise(request, response);
+    }
     try {
       answer(request, response, { answering, read });
     } catch (error) {
@@ -65,6 +68,21 @@ function answerKept(request: IncomingMessage, response: ServerResponse, answerin
       response.destroy();
     }
   });
+}
+
+/** To gather it takes milliseconds, and its text microseconds, which are then none of those of a read. */
+function prepare({ statusCode }: ServerResponse, { services, asked, caller }: Answering): void {
+  if (statusCode !== asked.route.route.success) return;
+  const { tenant_id, environment_id } = caller;
+  const now = services.clock();
+  const kept = keptLast(services, { tenant_id, environment_id, now });
+  const read = kept && readOf(asked, { kept, now });
+  if (!read) return;
+  try {
+    prepareText(asked.route.route.answer!, read);
+  } catch (error) {
+    services.logger.error({ err: error }, 'an answer that was given cannot be prepared for who asks next');
+  }
 }
 
 function readOf({ route, input }: Asked, context: KeptContext): KeptRead | undefined {

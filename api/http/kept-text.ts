@@ -23,25 +23,33 @@ type Text = {
   readonly names: readonly string[];
 };
 
-/** What was said last, and its text once it was asked for again. */
-type Said = Pick<KeptRead, 'of' | 'show'> & { readonly shape: z.core.$ZodType; text?: Text };
+/** What was said last, and its text. */
+type Said = Pick<KeptRead, 'of' | 'show'> & { readonly shape: z.core.$ZodType; readonly text: Text };
 
 /** On what is kept itself: a map of hundreds of thousands would be made anew as a whole each time that its places are used up. */
 const TEXT = Symbol('text');
 type WithText = { [TEXT]?: Said };
 
 export function keptText(shape: z.core.$ZodType, read: KeptRead): string {
-  const holder = read.of[0] as WithText;
-  const known = holder[TEXT];
-  if (known === undefined || known.shape !== shape || !isOf(known, read)) {
-    // What is asked for once is not worth its pieces.
-    holder[TEXT] = { shape, of: read.of, show: read.show };
-    return JSON.stringify(completeKeys(shape, read.show(read.of[0], read.moment ?? {})));
-  }
-  const { pieces, names } = (known.text ??= made(shape, read));
+  const { pieces, names } = textOf(shape, read);
   let said = pieces[0]!;
   for (let at = 0; at < names.length; at++) said += valueText(read.moment![names[at]!]) + pieces[at + 1]!;
   return said;
+}
+
+/** Makes it, where it is not made already, before it is asked for. */
+export function prepareText(shape: z.core.$ZodType, read: KeptRead): void {
+  textOf(shape, read);
+}
+
+function textOf(shape: z.core.$ZodType, read: KeptRead): Text {
+  const holder = read.of[0] as WithText;
+  const known = holder[TEXT];
+  if (known !== undefined && known.shape === shape && isOf(known, read)) return known.text;
+  const { of, show } = read;
+  const text = made(shape, read);
+  holder[TEXT] = { shape, of, show, text };
+  return text;
 }
 
 function isOf({ of, show }: Said, read: KeptRead): boolean {
@@ -58,5 +66,15 @@ function made(shape: z.core.$ZodType, read: KeptRead): Text {
   const body = JSON.stringify(completeKeys(shape, read.show(read.of[0], marks)));
   const parts = body.split(/"\\u0000([\w.]+)\\u0000"/);
   const names = parts.filter((_, index) => index % 2 === 1);
-  return { pieces: parts.filter((_, index) => index % 2 === 0), names };
+  return { pieces: parts.filter((_, index) => index % 2 === 0), names: sharedNames(shape, names) };
 }
+
+/** Hundreds of thousands say the same names: the last that were made of the shape are theirs, too, where they are the same. */
+function sharedNames(shape: z.core.$ZodType, names: readonly string[]): readonly string[] {
+  const last = lastNames.get(shape);
+  if (last?.length === names.length && names.every((name, index) => name === last[index])) return last;
+  lastNames.set(shape, names);
+  return names;
+}
+
+const lastNames = new WeakMap<z.core.$ZodType, readonly string[]>();

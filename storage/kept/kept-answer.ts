@@ -185,6 +185,10 @@ export class KeptAnswer implements Notes, Watcher {
     return !this.#reads.some(({ line }) => line?.is_lost);
   }
 
+  get last(): unknown {
+    return this.#answer;
+  }
+
   /** Throws `NotKept`. */
   current(): unknown {
     const changes = this.#changesOfLines();

@@ -100,6 +100,13 @@ class ViewAtLook implements KeptView {
   }
 }
 
+/** What was answered last, whether or not it still holds: not to be told to anybody. */
+export function keptLast({ usage_memory }: Stores, asked: View): KeptView | undefined {
+  if (usage_memory === undefined) return undefined;
+  const kept = keptIn(usage_memory);
+  return { as_of: '', find: <Answer>(key: string) => kept.last<Answer>(asked, key) };
+}
+
 async function lookAt({ postgres }: Stores, kept: KeptAnswers): Promise<Look> {
   const look = await nextLook(postgres);
   kept.follow(look);
@@ -178,6 +185,10 @@ export class KeptAnswers {
     }
     this.drop(known);
     return undefined;
+  }
+
+  last<Answer>({ tenant_id, environment_id }: View, key: string): Answer | undefined {
+    return this.#tenants.get(tenant_id)?.peek(`${environment_id} ${key}`)?.last as Answer | undefined;
   }
 
   /** Whoever asks before it has begun to be gathered, or while it is since a look that is no older than his own, is answered by that. */
