@@ -224,7 +224,7 @@ type Ending = {
   readonly what: string;
   /** Of the parent. */
   readonly cancelled: object;
-  readonly child?: object;
+  readonly child?: Record<string, unknown>;
   /** Of the child, and when it is asked. */
   readonly used: readonly { n: number; at: string }[];
   readonly asked: string;
