@@ -139,12 +139,13 @@ function asked(url: URL, options: Paced): Promise<http.IncomingMessage> {
 
 const SILENT = 'nothing came for too long';
 
-/** Who named the URL learns nothing of what is behind private addresses: each of them is refused in the same words. */
+const NOT_PUBLIC = 'names a host that is not there, or that is at an address that is not public';
+
+/** Who named the URL learns nothing of what is behind private addresses, nor which names lead there: each of them is refused in the same words. */
 function asFault(error: unknown): unknown {
   if (error instanceof FarthingError || !(error instanceof Error)) return error;
   if (error.name === 'AbortError' || error.name === 'TimeoutError') return error;
-  if (isRefusal(error)) return invalid(FIELD, 'leads to an address that is not public');
-  if (['ENOTFOUND', 'ENODATA'].includes((error as NodeJS.ErrnoException).code ?? ''))
-    return invalid(FIELD, 'names a host that is not there');
+  const isNowhere = ['ENOTFOUND', 'ENODATA'].includes((error as NodeJS.ErrnoException).code ?? '');
+  if (isNowhere || isRefusal(error)) return invalid(FIELD, NOT_PUBLIC);
   return unavailable('the file', error);
 }

@@ -488,7 +488,7 @@ describe('imports', () => {
       for (const [path, why] of [
         ['/none.csv', 'file_url: 404 was answered'],
         ['/long.csv', 'file_url: the file is longer than 1048576 bytes'],
-        ['/inward.csv', 'file_url: leads to an address that is not public'],
+        ['/inward.csv', 'file_url: names a host that is not there, or that is at an address that is not public'],
       ] as const) {
         const asked = await ask(path);
         expect(await run(asked)).to.equal('failed');

@@ -10,6 +10,7 @@ export type NamesServer = {
   readonly address: string;
   /** The first parts of the names that it was asked for. */
   readonly asked: ReadonlySet<string>;
+  /** `NXDOMAIN`: that the name is nowhere. */
   answer(address: string | undefined): void;
   stop(): void;
 };
@@ -39,8 +40,22 @@ function answerTo(query: Buffer, address: string): Buffer {
   let end = HEADER_BYTES;
   while (query[end] !== 0) end += query[end]! + 1;
   const question = query.subarray(HEADER_BYTES, end + 5);
-  const isAsked = query.readUInt16BE(end + 1) === TYPE_A;
-  const header = Buffer.from([query[0]!, query[1]!, 0x81, 0x80, 0, 1, 0, isAsked ? 1 : 0, 0, 0, 0, 0]);
+  const isNowhere = address === 'NXDOMAIN';
+  const isAsked = query.readUInt16BE(end + 1) === TYPE_A && !isNowhere;
+  const header = Buffer.from([
+    query[0]!,
+    query[1]!,
+    0x81,
+    isNowhere ? 0x83 : 0x80,
+    0,
+    1,
+    0,
+    isAsked ? 1 : 0,
+    0,
+    0,
+    0,
+    0,
+  ]);
   const bytes = address.split('.').map(Number);
   const record = Buffer.from([0xc0, HEADER_BYTES, 0, TYPE_A, 0, 1, 0, 0, 0, 1, 0, 4, ...bytes]);
   return Buffer.concat([header, question, ...(isAsked ? [record] : [])]);

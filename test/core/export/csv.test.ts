@@ -4,6 +4,7 @@ import { stringify } from 'csv-stringify/sync';
 import fc from 'fast-check';
 import type { Cell, ColumnHead } from '../../../core/export/column.ts';
 import { csvHead, csvLine, defused, undefused } from '../../../core/export/csv.ts';
+import { samples } from '../../support/samples.ts';
 
 const text: ColumnHead = { name: 'text', kind: 'text' };
 const lineOf = (...cells: string[]) =>
@@ -25,7 +26,7 @@ describe('a line of CSV', () => {
         const options = { record_delimiter: '\r\n', quoted_match: OTHER_DELIMITERS };
         expect(lineOf(...cells)).to.equal(stringify([cells.map(defused)], options));
       }),
-      { numRuns: 2_000 },
+      { numRuns: samples(2_000) },
     );
   });
 
@@ -35,7 +36,7 @@ describe('a line of CSV', () => {
       fc.property(fc.oneof(apostrophes, cell), (given) => {
         expect(undefused(defused(given))).to.equal(given);
       }),
-      { numRuns: 5_000 },
+      { numRuns: samples(5_000) },
     );
   });
 
@@ -46,7 +47,7 @@ describe('a line of CSV', () => {
         for (const part of [defused(given), ...defused(given).split(OTHER_DELIMITERS)])
           expect(part).not.to.match(begins);
       }),
-      { numRuns: 5_000 },
+      { numRuns: samples(5_000) },
     );
   });
 

@@ -4,6 +4,7 @@ import { Decimal, sumOf } from '../../../core/decimal.ts';
 import { minorUnits } from '../../../core/money.ts';
 import { spread } from '../../../core/spread.ts';
 import { type RateInForce, taxesOf } from '../../../core/tax/taxes.ts';
+import { samples } from '../../support/samples.ts';
 
 const money = (units: number, currency: string) =>
   new Decimal(units).dividedBy(new Decimal(10).pow(minorUnits(currency)));
@@ -45,7 +46,7 @@ describe('tax that is in the amounts', () => {
           expect(sumOf(own.map((share) => share.tax_amount)).toFixed()).to.equal(tax_amount.toFixed());
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: samples(2_000) },
     );
   });
 

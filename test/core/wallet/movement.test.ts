@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
 import { FarthingError } from '../../../core/error.ts';
 import { type Holding, type Movement, move } from '../../../core/wallet/movement.ts';
+import { samples } from '../../support/samples.ts';
 
 type PlainLot = {
   id: string;
@@ -148,7 +149,7 @@ describe('movements of credits', () => {
           );
         }
       }),
-      { numRuns: 500 },
+      { numRuns: samples(500) },
     );
   });
 

@@ -52,7 +52,7 @@ describe('a file behind a URL', () => {
       (error) => error,
     );
   const guarded = () => ({ allowed_addresses: [], name_servers: { servers: [names.address], timeout_ms: 500 } });
-  const NOT_PUBLIC = 'file_url: leads to an address that is not public';
+  const NOT_PUBLIC = 'file_url: names a host that is not there, or that is at an address that is not public';
 
   const PRIVATE = [
     '127.0.0.1',
@@ -92,6 +92,11 @@ describe('a file behind a URL', () => {
       expect((await fault(`https://inner.example.com:${port}/a.csv`, guarded())).message).to.equal(NOT_PUBLIC);
       expect(files.asked).to.deep.equal([]);
     });
+
+  it('of a name that is nowhere is refused in the same words, so that nobody learns which names lead inside', async () => {
+    names.answer('NXDOMAIN');
+    expect((await fault('https://nowhere.example.com/a.csv', guarded())).message).to.equal(NOT_PUBLIC);
+  });
 
   it('is given, and so is one behind redirects', async () => {
     files.serve('/a.csv', 'a,b\n');

@@ -1,5 +1,5 @@
 /**
- * Ten years of daily billing, invoice by invoice, come to what a line of arithmetic says: as many days as the calendar has, each charged
+ * Years of daily billing, invoice by invoice, come to what a line of arithmetic says: as many days as the calendar has, each charged
  * once, and of a line with longer periods of its own as many of those (docs/rules/periods.md).
  */
 import { expect } from 'chai';
@@ -12,7 +12,8 @@ import { Decimal, ZERO } from '../../../core/decimal.ts';
 import { type Period, periodsFrom } from '../../../core/time/period.ts';
 import { samples } from '../../support/samples.ts';
 
-const YEARS = 10;
+/** While one works, fewer. */
+const YEARS = Math.max(4, samples(10));
 
 const zones = fc.constantFrom(
   'UTC',
@@ -30,7 +31,7 @@ const money = fc.integer({ min: 1, max: 100_000 }).map((n) => new Decimal(n).div
 /** Where the last day is cut: so many of its milliseconds are served. */
 const parts = fc.integer({ min: 1, max: 1_000_000 });
 
-describe('ten years of daily billing', () => {
+describe('years of daily billing', () => {
   it('are the days of the calendar, times the price of a day, in advance and in arrears, and the part of the day that is cut', () =>
     fc.assert(
       fc.property(starts, zones, money, money, money, parts, (start, timezone, advance, arrear, quarter, part) => {
