@@ -19,8 +19,8 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { invoicedAlone } from '../billing/invoiced-alone.ts';
 import { addresseeOf } from '../billing/invoice-records.ts';
+import { invoicedAlone } from '../billing/invoiced-alone.ts';
 import { runningCharge } from '../invoices/preview-invoice.ts';
 
 /** `as_of`: all usage that was accepted before this instant is in it. */

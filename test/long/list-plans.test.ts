@@ -6,11 +6,11 @@
  */
 import { expect } from 'chai';
 import { z } from 'zod';
-import type { Route } from '../../../api/http/route.ts';
-import { routes } from '../../../api/resources.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { MANY, SEEDED, seedMany } from '../../support/many-records.ts';
-import { type Statement, StatementsOf } from '../../support/read-rows.ts';
+import type { Route } from '../../api/http/route.ts';
+import { routes } from '../../api/resources.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
+import { MANY, SEEDED, seedMany } from '../support/many-records.ts';
+import { type Statement, StatementsOf } from '../support/read-rows.ts';
 
 /** Conditions that read an environment's records, and why no index is for them. */
 const WALKS: Record<string, string> = {
