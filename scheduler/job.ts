@@ -27,15 +27,19 @@ export type Work = {
   readonly name: string;
   /** Among what it has its places; `soon` when absent. */
   readonly lane?: Lane;
+  /** Those of a tenant are done in the order in which they were asked for, each to its end: none gives its place to its own next. */
+  readonly in_order?: true;
+  /** Whoever goes on first reads again what is done: its turn is no shorter than that took. */
+  readonly reads_anew?: true;
   run(payload: unknown, attempt: WorkAttempt): Promise<TaskOutcome>;
 };
 
 /**
  * Each has places of its own, so that nothing waits for what takes longer by its nature: what the clock asks for, and what is done in minutes;
- * what goes through all that an environment has; imports of files that are here; of such as are fetched, and files of exports, which are as slow as
+ * what goes through all that an environment has; copies of environments, which give no place up before they end; imports of files that are here; of such as are fetched, and files of exports, which are as slow as
  * whoever sends or takes them; and of these such as have had their turn and are not done.
  */
-export const LANES = ['soon', 'long', 'imports', 'fetched-imports', 'files', 'slow-files'] as const;
+export const LANES = ['soon', 'long', 'copies', 'imports', 'fetched-imports', 'files', 'slow-files'] as const;
 export type Lane = (typeof LANES)[number];
 
 export type WorkAttempt = {

@@ -255,7 +255,7 @@ function workTask(work: Work, services: SchedulerServices, lane: readonly string
   const { logger, postgres } = services;
   return async (payload, { job, abortSignal: signal }) => {
     const { line } = InLine.parse(payload);
-    const mayGoOn = line ? turnOf(postgres, { line, lane }) : async () => true;
+    const mayGoOn = line ? turnOf(postgres, { ...work, line, lane }) : async () => true;
     const attempt = { attempt: job.attempts, is_last: job.attempts >= job.max_attempts, signal, mayGoOn };
     try {
       const outcome = await inTrace(`job ${work.name}`, { kind: 'consumer', parent: traceparentIn(payload) }, () =>

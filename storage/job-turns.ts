@@ -40,16 +40,42 @@ export async function addJobInTurn(transaction: Database, job: NewJob): Promise<
   await addJob(transaction, { ...job, payload: { ...job.payload, line } }, place);
 }
 
-/** Whether a job of these waits for a place, and not for another of its own line, of which one is done at a time; unless that is the line of who asks. */
-export async function isWaitedFor(database: Database, tasks: readonly string[], { queue }: Line): Promise<boolean> {
+/**
+ * Adds what has had its turn and goes on, in the transaction that says how far it is: before all of its line, which are done in order. Where it is among
+ * those of other tenants, the end of its turn says (`noteTurn`).
+ */
+export async function addJobBeforeItsNext(transaction: Database, job: NewJob): Promise<void> {
+  const { task, queue } = job;
+  const { rows } = await transaction.raw(
+    `select least(min(run_at), clock_timestamp()) - interval '1 millisecond' as run_at from graphile_worker.jobs where ${WAITS}`,
+    [task, queue],
+  );
+  const line: Line = { task, queue };
+  await addJob(
+    transaction,
+    { ...job, payload: { ...job.payload, line } },
+    { priority: IN_FRONT, run_at: rows[0].run_at },
+  );
+}
+
+/**
+ * Whether a job of these waits for a place, and not for another of its own line, of which one is done at a time; unless that is the line of who asks,
+ * and not one whose jobs go in order.
+ */
+export async function isWaitedFor(
+  database: Database,
+  tasks: readonly string[],
+  { queue }: Line,
+  { in_order }: { in_order: boolean },
+): Promise<boolean> {
   const { rows } = await database.raw(
     `select exists (
        select from graphile_worker.jobs as waiting
         where task_identifier = any(?) and locked_at is null and attempts < max_attempts and run_at <= now()
-          and (queue_name = ? or not exists (
+          and case when queue_name = ? then not ?::boolean else not exists (
             select from graphile_worker.jobs as begun
-             where begun.queue_name = waiting.queue_name and begun.locked_at is not null))) as is_waited_for`,
-    [[...tasks], queue],
+             where begun.queue_name = waiting.queue_name and begun.locked_at is not null) end) as is_waited_for`,
+    [[...tasks], queue, in_order],
   );
   return rows[0].is_waited_for;
 }

@@ -15,7 +15,7 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { addRun } from '../workflows/run.ts';
 
 /** Of a file that came with its request: its rows are taken as fast as we are. */
-export const IMPORT_JOB = { task: 'import-records', in_turns: true } as const;
+export const IMPORT_JOB = { task: 'import-records', in_turns: true, in_order: true } as const;
 /** Of one that is fetched first, as fast as its sender is. Imports of a tenant go one after the other, both kinds of them. */
 export const FETCHED_IMPORT_JOB = { task: 'import-fetched', queue: IMPORT_JOB.task, in_turns: true } as const;
 

@@ -26,8 +26,8 @@ import { TaskModel } from '../../storage/models/task.ts';
 import { UserModel } from '../../storage/models/user.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { type Attempt, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
-import { IMPORTED, type Imported, importedOf } from './import-later.ts';
+import { type Attempt, completeRun, holdRun, type RunPlace, tryRun, waitAnew } from '../workflows/run.ts';
+import { IMPORT_JOB, IMPORTED, type Imported, importedOf } from './import-later.ts';
 import { type FileRow, lengthOf, rowsOf } from './rows.ts';
 import { readEvents, takeEvents } from './take-events.ts';
 import { makeRecord, RECORDS } from './take-records.ts';
@@ -47,40 +47,45 @@ type Importing = {
   /** By the machine. */
   readonly clock: () => Date;
   readonly signal: AbortSignal;
+  /** Absent where its file was fetched: those have places of their own, to their end. */
+  readonly mayGoOn: Attempt['mayGoOn'];
 };
 
+/** `overtaken`: others had waited for its place, and another job goes on with it. */
 export function tryImport(
   stores: Stores,
   place: RunPlace,
   { settings, ...attempt }: Attempt & { settings: ImportSettings },
-): Promise<'completed' | 'failed'> {
+): Promise<'completed' | 'failed' | 'overtaken'> {
   return tryRun(stores, place, attempt, async () => {
     const { run, ended } = await stores.postgres.transaction((transaction) => holdRun(transaction, place));
     if (ended) return ended;
-    const { clock, signal } = attempt;
+    const { clock, signal, mayGoOn } = attempt;
     const asked_by = run.created_by;
-    const importing = { stores, place, task_id: run.entity_id, asked_by, settings, clock, signal };
+    const importing = { stores, place, task_id: run.entity_id, asked_by, settings, clock, signal, mayGoOn };
     const caller = { scope: place, user_id: run.created_by, secret_id: null, request_id: null };
     return onBehalfOf(caller, () => importFile(importing));
   });
 }
 
-async function importFile(importing: Importing): Promise<'completed'> {
-  const { stores, place, task_id, signal } = importing;
+async function importFile(importing: Importing): Promise<'completed' | 'overtaken'> {
+  const { stores, place, task_id, signal, mayGoOn } = importing;
   const task = await begin(importing);
   const file = (await keptFile(place, task_id, stores.postgres)) ?? (await fetchFile(task, importing));
   const pieces = readChunks(file, stores.postgres);
   const entity_type = importedOf(task);
   const known = entity_type === 'EVENTS' ? EVENT_COLUMNS : Object.keys(RECORDS[entity_type].shape.shape);
   const file_type = task.file_type === 'CSV' ? 'CSV' : 'JSON';
+  const rows_max = entity_type === 'EVENTS' ? BATCH_ROWS : RECORDS_HELD;
   let done = task.processed_records;
-  for await (const rows of batches(rowsOf({ file_type, known, pieces }), done)) {
+  for await (const rows of batches(rowsOf({ file_type, known, pieces }), { done, rows_max })) {
     signal.throwIfAborted();
+    if ((await mayGoOn?.()) === false) {
+      await stores.postgres.transaction((transaction) => waitAnew(transaction, place, IMPORT_JOB));
+      return 'overtaken';
+    }
     const batch = { task, rows, before: done };
-    if (entity_type === 'EVENTS') await importEvents(batch, importing);
-    else
-      for (let taken = 0; taken < rows.length; )
-        taken += await importRecords({ ...batch, rows: rows.slice(taken), before: done + taken }, importing);
+    await (entity_type === 'EVENTS' ? importEvents(batch, importing) : importRecords(batch, importing));
     done += rows.length;
   }
   return end(importing, done);
@@ -149,11 +154,16 @@ async function fetchFile(task: TaskModel, { stores, place, settings, clock, sign
 }
 
 const BATCH_ROWS = 1_000;
+/** A transaction holds what it writes, and others may wait for that. */
+const RECORDS_HELD = 50;
 /** In characters: none is more than six bytes, escaped, and an entry of the log is 8 MiB at most. One row may have as many. */
 const BATCH_LENGTH = 1_048_576;
 
 /** Those behind the first `done`. What breaks the file is thrown behind the rows before it. */
-async function* batches(rows: AsyncGenerator<FileRow>, done: number): AsyncGenerator<FileRow[]> {
+async function* batches(
+  rows: AsyncGenerator<FileRow>,
+  { done, rows_max }: { done: number; rows_max: number },
+): AsyncGenerator<FileRow[]> {
   let batch: FileRow[] = [];
   let [seen, length] = [0, 0];
   let broken: { error: unknown } | null = null;
@@ -169,7 +179,7 @@ async function* batches(rows: AsyncGenerator<FileRow>, done: number): AsyncGener
     for (let row = await next(); !row.done; row = await next()) {
       if (++seen <= done) continue;
       const its = lengthOf(row.value);
-      if (batch.length === BATCH_ROWS || (batch.length > 0 && length + its > BATCH_LENGTH)) {
+      if (batch.length === rows_max || (batch.length > 0 && length + its > BATCH_LENGTH)) {
         yield batch;
         batch = [];
         length = 0;
@@ -207,23 +217,18 @@ async function importEvents({ task, rows, before }: Batch, importing: Importing)
   });
 }
 
-/** A transaction holds what it writes, and others may wait for that. */
-const RECORDS_HELD = 50;
-
-/** As many as one transaction takes; answers how many. */
-async function importRecords({ task, rows, before }: Batch, importing: Importing): Promise<number> {
+async function importRecords({ task, rows, before }: Batch, importing: Importing): Promise<void> {
   const { stores, place, clock } = importing;
   const entity_type = importedOf(task);
   if (entity_type === 'EVENTS') throw new FarthingError('system_error', 'events are no records');
   const at = await clockFor(stores.postgres, place, clock);
-  return stores.postgres.transaction(async (database) => {
+  await stores.postgres.transaction(async (database) => {
     const held = await hold(database, importing, before);
     const author = { user_id: task.created_by, now: at() };
     const faults: (RowFault | undefined)[] = [];
-    for (const row of rows.slice(0, RECORDS_HELD))
+    for (const row of rows)
       faults.push(await makeRecord(entity_type, row, { stores: { postgres: database }, scope: place, author }));
     await note(database, importing, { task: held, faults });
-    return faults.length;
   });
 }
 

@@ -7,8 +7,8 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { isTimeout, mayPass, workflowError } from '../../core/workflow/record.ts';
 import type { Bound } from '../../storage/bounded.ts';
-import { addJobInTurn } from '../../storage/job-turns.ts';
-import { addJob } from '../../storage/jobs.ts';
+import { addJobBeforeItsNext, addJobInTurn } from '../../storage/job-turns.ts';
+import { addJob, type NewJob } from '../../storage/jobs.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
@@ -26,6 +26,8 @@ export type RunJob = {
   readonly queue?: string;
   /** Tenants wait for each other's, and take turns (docs/decisions/0044-turns-of-files.md). */
   readonly in_turns?: true;
+  /** What gives its place up goes on before its tenant's next begins. */
+  readonly in_order?: true;
 };
 
 export type NewRun = {
@@ -55,25 +57,25 @@ export async function addRun(
   };
   const options = conflict === undefined ? { database: transaction } : { database: transaction, conflict };
   const run = await WorkflowRunModel.add(scope, fields, options);
-  await addJobOf(transaction, run, job);
+  await addJobOf(transaction, run, job, job.in_turns ? addJobInTurn : addJob);
   return run;
 }
 
 async function addJobOf(
   transaction: Transaction,
   run: WorkflowRunModel,
-  { task, queue = task, in_turns }: RunJob,
+  { task, queue = task }: RunJob,
+  add: (transaction: Database, job: NewJob) => Promise<void>,
 ): Promise<void> {
   const { tenant_id, environment_id } = run;
   const payload: RunPlace = { tenant_id, environment_id, workflow_id: run.id };
-  const job = { task, payload, key: run.run_id, queue: `${queue}:${tenant_id}`, max_attempts: ATTEMPTS };
-  await (in_turns ? addJobInTurn(transaction, job) : addJob(transaction, job));
+  await add(transaction, { task, payload, key: run.run_id, queue: `${queue}:${tenant_id}`, max_attempts: ATTEMPTS });
 }
 
 /** It gives its place to who waits, and waits for one itself: another job goes on with it. */
 export async function waitAnew(transaction: Transaction, place: RunPlace, job: RunJob): Promise<void> {
   const { run, ended } = await holdRun(transaction, place);
-  if (!ended) await addJobOf(transaction, run, job);
+  if (!ended) await addJobOf(transaction, run, job, job.in_order ? addJobBeforeItsNext : addJobInTurn);
 }
 
 /** It is done by another job from now on, which takes the place of the one that runs. */
@@ -88,7 +90,7 @@ export async function goOnAs(
     await WorkflowRunModel.in(place, transaction)
       .where({ id: run.id })
       .patch({ task_queue: job.task, error: { code: 'timeout', message: why }, updated_at: now.toISOString() });
-    await addJobOf(transaction, run, job);
+    await addJobOf(transaction, run, job, job.in_turns ? addJobInTurn : addJob);
   });
 }
 

@@ -1,6 +1,6 @@
 /**
  * Copies the catalogue of an environment into another, as a request has asked for (docs/rules/records.md, "Copying an
- * environment"): within an hour per try, and a try goes on where the one before stopped.
+ * environment"): within an hour per try, and a try goes on where the one before stopped. What takes minutes and gives its place up to nobody has places of its own.
  */
 import { z } from 'zod';
 import { CLONE_JOB, tryClone } from '../../actions/environments/clone-environment.ts';
@@ -14,7 +14,7 @@ const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), wo
 export function cloneEnvironmentWork(stores: Stores, { clock }: { clock: () => Date }): Work {
   return {
     name: CLONE_JOB.task,
-    lane: 'long',
+    lane: 'copies',
     run(payload, { attempt, is_last, signal: ending }) {
       const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);
       return tryClone(stores, Payload.parse(payload), { attempt, is_last, clock, signal, timeout_ms: TIMEOUT_MS });

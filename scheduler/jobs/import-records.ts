@@ -1,12 +1,12 @@
 /**
  * Imports a file, as a request has asked for (docs/rules/imports.md): within two hours per try, and a try goes on where the one before
- * stopped. What came with its request waits for none that is fetched.
+ * stopped, or gave its place to others. What came with its request waits for none that is fetched.
  */
 import { z } from 'zod';
 import { FETCHED_IMPORT_JOB, IMPORT_JOB } from '../../actions/imports/import-later.ts';
 import { type ImportSettings, tryImport } from '../../actions/imports/run-import.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Work } from '../job.ts';
+import type { Work, WorkAttempt } from '../job.ts';
 
 const TIMEOUT_MS = 2 * 60 * 60_000;
 
@@ -16,13 +16,18 @@ export function importWorks(
   stores: Stores,
   { clock, settings }: { clock: () => Date; settings: ImportSettings },
 ): Work[] {
-  const run: Work['run'] = (payload, { attempt, is_last, signal: ending }) => {
+  type Try = Omit<WorkAttempt, 'mayGoOn'> & Partial<WorkAttempt>;
+  const run = (payload: unknown, { attempt, is_last, signal: ending, mayGoOn }: Try) => {
     const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);
-    const how = { attempt, is_last, clock, signal, timeout_ms: TIMEOUT_MS, settings };
+    const how = { attempt, is_last, clock, signal, timeout_ms: TIMEOUT_MS, settings, mayGoOn };
     return tryImport(stores, Payload.parse(payload), how);
   };
   return [
-    { name: IMPORT_JOB.task, lane: 'imports', run },
-    { name: FETCHED_IMPORT_JOB.task, lane: 'fetched-imports', run },
+    { name: IMPORT_JOB.task, lane: 'imports', in_order: true, reads_anew: true, run },
+    {
+      name: FETCHED_IMPORT_JOB.task,
+      lane: 'fetched-imports',
+      run: (payload, { mayGoOn: _, ...attempt }) => run(payload, attempt),
+    },
   ];
 }

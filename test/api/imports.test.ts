@@ -545,6 +545,49 @@ describe('imports', () => {
     expect(faults).to.deep.equal([]);
   });
 
+  for (const { entity, header, total, of } of [
+    {
+      entity: 'CUSTOMERS',
+      header: 'external_id,name',
+      total: 500,
+      of: (row: number) => `turn-${row},"Zoë, ${'ü'.repeat(row % 200)}"`,
+    },
+    {
+      entity: 'EVENTS',
+      header: 'event_name,external_customer_id,event_id,properties.n',
+      total: 6_000,
+      of: (row: number) => `calls,turns,turn-${row},1`,
+    },
+  ])
+    it(`whose place is wanted gives it up between two batches, and goes on behind them: ${entity}`, async () => {
+      const rows = Array.from({ length: total }, (_, row) => (row % 100 === 7 ? 'refused' : of(row)));
+      const { body } = await upload(`${header}\n${rows.join('\n')}\n`, { entity });
+      const onceAsked = () => {
+        let asked = 0;
+        return async () => asked++ === 0;
+      };
+      let far = 0;
+      let turns = 1;
+      for (; (await run(body, { mayGoOn: onceAsked() })) === 'overtaken'; turns++) {
+        const { task_status, processed_records } = await taskOf(body);
+        expect(task_status).to.equal('PROCESSING');
+        expect(processed_records, 'each turn does something').to.be.greaterThan(far);
+        far = processed_records;
+      }
+      expect(turns).to.be.greaterThan(1);
+      const [task, report] = [await taskOf(body), await reportOf(body)];
+      const refused = total / 100;
+      expect(counts(task)).to.deep.equal(['COMPLETED', total, total, total - refused, refused]);
+      const numbers = report.map((line) => Number(line.split(',')[0]));
+      expect(numbers).to.deep.equal(Array.from({ length: refused }, (_, nth) => nth * 100 + 8));
+      if (entity === 'EVENTS') expect(await usageOf('turns')).to.equal(String(total - refused));
+      else {
+        const made = await world.api.services.postgres('customers').whereLike('external_id', 'turn-%');
+        const cells = made.map(({ external_id, name }) => `${external_id},"${name}"`);
+        expect(cells.toSorted()).to.deep.equal(rows.filter((row) => row !== 'refused').toSorted());
+      }
+    });
+
   it('an Idempotency-Key gives the same task to the same file', async () => {
     const asked = { entity: 'CUSTOMERS', headers: { 'idempotency-key': 'k' } };
     const [first, again] = [await upload('external_id\nk-1\n', asked), await upload('external_id\nk-1\n', asked)];

@@ -59,6 +59,12 @@ describe('long work of many tenants', () => {
       advance: (frozen_time: string) => ask('POST', `/test-clocks/${id}/advance`, { frozen_time }),
       clock: () => ask('GET', `/test-clocks/${id}`),
       stop: () => ask('POST', `/test-clocks/${id}/stop`, {}),
+      plan: {
+        sync: async () => {
+          const { workflow_id, run_id } = await ask('POST', `/plans/${plan.id}/sync/subscriptions`, {});
+          return () => ask('GET', `/workflows/${workflow_id}/${run_id}/summary`);
+        },
+      },
     };
   }
 
@@ -82,6 +88,71 @@ describe('long work of many tenants', () => {
     ).to.deep.equal([true, true, true, true]);
   });
 
+  it('copies of environments that do not end keep neither clocks nor price syncs of others waiting', async () => {
+    const { postgres } = world.api.services;
+    const { advance, clock, plan } = await withClock(await tenant(), 1);
+    const holding = await postgres.transaction();
+    try {
+      await holding.raw('lock table environment_copies in access exclusive mode');
+      for (let nth = 0; nth < 4; nth++) {
+        const other = await world.api.otherTenant();
+        const body = { name: 'A copy', type: 'development' };
+        const path = `/environments/${other.scope.environment_id}/clone`;
+        const answer = await world.api.request('POST', path, { key: other.key, body });
+        expect(answer.status, answer.text).to.equal(202);
+      }
+      await until('all copies are on their way', async () => {
+        const begun = await postgres('graphile_worker.jobs')
+          .where({ task_identifier: 'clone-environment' })
+          .whereNotNull('locked_at');
+        return begun.length === 4;
+      });
+      await advance('2024-02-01T00:00:00Z');
+      await until('the clock has arrived', async () => (await clock()).test_clock_status === 'ready', 30_000);
+      const sync = await plan.sync();
+      await until('the prices are there', async () => (await sync()).status === 'Completed', 30_000);
+    } finally {
+      await holding.rollback();
+    }
+  });
+
+  it('imports of large files let that of a fifth tenant have a place within a turn', async () => {
+    const refused = `external_id,name\n${'x\n'.repeat(400_000)}`;
+    const long: Answer[] = [];
+    for (let nth = 0; nth < 4; nth++) long.push(await importing(refused));
+    await until('all places are taken', async () => {
+      const tasks = await Promise.all(long.map(({ task }) => task()));
+      return tasks.every(({ processed_records }) => processed_records > 0);
+    });
+    const short = await importing('external_id\nten\nrows\n');
+    await until('the fifth is done', async () => (await short.task()).task_status === 'COMPLETED', 60_000);
+    const stopped = await Promise.all(long.map(({ stop }) => stop()));
+    expect(
+      stopped.map(({ task_status, processed_records }) => [task_status, processed_records < 400_000]),
+      'they were on their way still',
+    ).to.deep.equal(Array(4).fill(['FAILED', true]));
+  });
+
+  async function importing(file: string) {
+    const { key } = await world.api.otherTenant();
+    const asked = { key, body: Buffer.from(file), headers: { 'content-type': 'text/csv' } };
+    const { status, text, body } = await world.api.request(
+      'POST',
+      '/tasks/upload?entity_type=CUSTOMERS&file_type=CSV',
+      asked,
+    );
+    expect(status, text).to.equal(202);
+    const ask = async (method: string, path: string, change?: object) =>
+      (await world.api.request(method, path, { key, ...(change ? { body: change as never } : {}) })).body;
+    return {
+      task: () => ask('GET', `/tasks/${body.id}`),
+      stop: async () => {
+        await ask('PUT', `/tasks/${body.id}/status`, { task_status: 'FAILED' });
+        return ask('GET', `/tasks/${body.id}`);
+      },
+    };
+  }
+
   it('a place is kept while nobody waits for it, or whoever does has another of its line to wait for', async () => {
     const { postgres } = world.api.services;
     const lane = ['a task of this test'];
@@ -102,6 +173,16 @@ describe('long work of many tenants', () => {
     expect(await mayGoOn(), 'its next waits for it').to.equal(true);
     await wait('my next', 'mine');
     expect(await mayGoOn(), 'my own next waits for me').to.equal(false);
+    const inOrder = turnOf(postgres, { line: mine, lane, in_order: true, turn_ms: 0 });
+    expect([await inOrder(), await inOrder()], 'where they go in order it is none to give way to').to.deep.equal([
+      true,
+      true,
+    ]);
+    let now = 0;
+    const reading = turnOf(postgres, { line: mine, lane, reads_anew: true, turn_ms: 5_000, now: () => now });
+    const answers: boolean[] = [];
+    for (now of [20_000, 39_999, 40_000]) answers.push(await reading());
+    expect(answers, 'it has as long as it took to come where it was').to.deep.equal([true, true, false]);
     const patient = turnOf(postgres, { line: mine, lane, turn_ms: 60_000 });
     expect([await patient(), await patient()], 'its turn lasts').to.deep.equal([true, true]);
   });

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { Logger, runOnce } from 'graphile-worker';
 import pino from 'pino';
 import { type SchedulerServices, tasksOf } from '../../scheduler/main.ts';
-import { addJobInTurn, noteTurn } from '../../storage/job-turns.ts';
+import { addJobBeforeItsNext, addJobInTurn, noteTurn } from '../../storage/job-turns.ts';
 import { connectJobs, type JobsPool } from '../../storage/jobs.ts';
 import { type FreshDatabase, testStores } from '../support/stores.ts';
 
@@ -25,6 +25,8 @@ describe('turns of tenants in the queue', () => {
   const lineOf = (tenant: string) => ({ task: 'write', queue: `write:${tenant}` });
   const add = (name: string, transaction = database.postgres) =>
     addJobInTurn(transaction, { ...lineOf(name[0]!), payload: { name }, key: name, max_attempts: 8 });
+  const addAgain = (name: string) =>
+    addJobBeforeItsNext(database.postgres, { ...lineOf(name[0]!), payload: { name }, key: name, max_attempts: 8 });
   const addAll = async (...names: string[]) => {
     for (const name of names) await add(name);
   };
@@ -98,6 +100,20 @@ describe('turns of tenants in the queue', () => {
     await addAll('b1', 'b2');
     await work();
     expect(turns.map(([tenant]) => tenant).join('')).to.equal('ababaaa');
+  });
+
+  it('what goes on in order is done before the next of its own, and behind all others who wait', async () => {
+    await addAll('a1', 'a2', 'b1', 'b2', 'c1');
+    const again = ['a1', 'a1', 'b1'];
+    const goOn = async (name: string) => {
+      const at = again.indexOf(name);
+      if (at < 0) return;
+      again.splice(at, 1);
+      await addAgain(name);
+      if (name === 'b1') await addAll('b3');
+    };
+    await work({ a1: () => goOn('a1'), b1: () => goOn('b1') });
+    expect(turns).to.deep.equal(['a1', 'b1', 'c1', 'a1', 'b1', 'a1', 'b2', 'a2', 'b3']);
   });
 
   it('what is tried again goes behind all who wait, and holds none of its own up', async () => {
