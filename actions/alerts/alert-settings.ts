@@ -3,7 +3,7 @@ import {
   defineSpendAlert,
   defineSpendLevels,
   type NewAlertSetting,
-  SPEND,
+  spendAlerted,
   subscriptionOf,
 } from '../../core/alert/record.ts';
 import { invalid, notFound } from '../../core/error.ts';
@@ -88,12 +88,7 @@ export async function archiveAlertSetting(
 }
 
 async function forget(transaction: Transaction, setting: AlertSettingModel): Promise<void> {
-  const { entity_type, entity_id, parent_entity_id = null } = setting;
-  await forgetAlertState(transaction, setting, {
-    alert_type: SPEND[entity_type as keyof typeof SPEND],
-    entity_id,
-    parent_entity_id,
-  });
+  await forgetAlertState(transaction, setting, spendAlerted(setting));
 }
 
 /** What has been reached already is told without waiting for usage. */

@@ -54,6 +54,31 @@ export async function askForAlertsOf(
   );
 }
 
+/**
+ * Periods of these subscriptions have begun, and of those that follow them: of what was spent nothing is there any more, and what was used
+ * since is theirs now. Those whose spending is watched are looked at.
+ */
+export async function askForAlertsOfPeriods(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  subscription_ids: readonly string[],
+): Promise<void> {
+  if (subscription_ids.length === 0) return;
+  await database.raw(
+    `select graphile_worker.add_job(?,
+              payload := json_build_object('tenant_id', w.tenant_id, 'environment_id', w.environment_id, 'customer_id', w.customer_id),
+              max_attempts := 3, job_key := 'alerts:' || w.customer_id, job_key_mode := 'preserve_run_at')
+       from (select distinct s.tenant_id, s.environment_id, s.customer_id
+               from subscriptions s
+               join alert_settings a on a.tenant_id = s.tenant_id and a.environment_id = s.environment_id
+                and coalesce(a.parent_entity_id, a.entity_id) = s.id and a.status = 'published' and a.enabled
+              where s.tenant_id = ? and s.environment_id = ? and (s.id = any(?) or s.parent_subscription_id = any(?))
+                and not exists (select from test_clocks t where t.tenant_id = s.tenant_id and t.environment_id = s.environment_id)
+              order by s.customer_id) as w`,
+    [ALERT_TASK, tenant_id, environment_id, [...subscription_ids], [...subscription_ids]],
+  );
+}
+
 function scopesOf(rows: readonly Arrival[]): Scope[] {
   const scopes = new Map<string, Scope>();
   let last: Scope | undefined;
