@@ -79,6 +79,28 @@ export async function askForAlertsOfPeriods(
   );
 }
 
+type Owed = Scope & { readonly id: string; readonly customer_id: string };
+
+/**
+ * What is owed of an invoice has changed, and with it what is left of its customer's wallets in real time, though no credits have moved. Under a key of the
+ * invoice, which the transaction holds: whoever holds a wallet that it goes on to asks under the customer's. For alerts alone: what a top-up bought is no reason for the next.
+ */
+export async function askForAlertsOfInvoice(
+  database: Database,
+  { tenant_id, environment_id, id, customer_id }: Owed,
+): Promise<void> {
+  await database.raw(
+    `select graphile_worker.add_job(?::text, payload := json_build_object('tenant_id', ?::text, 'environment_id', ?::text, 'customer_id', ?::text, 'fills', false),
+              max_attempts := 3, job_key := ?::text, job_key_mode := 'preserve_run_at')
+      where exists (select from wallets w where w.tenant_id = ? and w.environment_id = ? and w.customer_id = ? and ${IS_WALLET_WATCHED})
+        and not exists (select from test_clocks t where t.tenant_id = ? and t.environment_id = ?)`,
+    [
+      ...[ALERT_TASK, tenant_id, environment_id, customer_id, `alerts-invoice:${id}`],
+      ...[tenant_id, environment_id, customer_id, tenant_id, environment_id],
+    ],
+  );
+}
+
 function scopesOf(rows: readonly Arrival[]): Scope[] {
   const scopes = new Map<string, Scope>();
   let last: Scope | undefined;
