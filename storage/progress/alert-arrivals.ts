@@ -101,6 +101,22 @@ export async function askForAlertsOfInvoice(
   );
 }
 
+/**
+ * The levels of an environment have changed: its wallets that have none of their own are looked at, some at a time, by a job that asks for the next. Each change
+ * begins anew: those before it may be behind the first wallets by now.
+ */
+export async function askForAlertsByDefault(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  { behind = '' }: { readonly behind?: string } = {},
+): Promise<void> {
+  await database.raw(
+    `select graphile_worker.add_job(?::text, payload := json_build_object('tenant_id', ?::text, 'environment_id', ?::text, 'wallets_behind', ?::text), max_attempts := 3)
+      where not exists (select from test_clocks t where t.tenant_id = ? and t.environment_id = ?)`,
+    [ALERT_TASK, tenant_id, environment_id, behind, tenant_id, environment_id],
+  );
+}
+
 function scopesOf(rows: readonly Arrival[]): Scope[] {
   const scopes = new Map<string, Scope>();
   let last: Scope | undefined;

@@ -318,6 +318,52 @@ describe('scenario: alerts on balances', () => {
     });
 });
 
+describe('scenario: the levels of an environment', () => {
+  it('are gone by within seconds, by all wallets that have none of their own, when they are set, changed or switched off', async () => {
+    const world = await startWorld();
+    try {
+      const { services } = world.api;
+      // More than one job looks at.
+      const wallets = await Promise.all(
+        Array.from({ length: 101 }, async (_, n) => {
+          const { id: customer_id } = await world.post('/customers', { external_id: `customer ${n}` });
+          return world.post('/wallets', { customer_id, currency: 'usd', initial_credits_to_load: '5' });
+        }),
+      );
+      const last = wallets.toSorted((a, b) => (a.id < b.id ? -1 : 1)).at(-1)!;
+      const [work] = workOf(services, () => world.now).filter(({ name }) => name === ALERT_TASK);
+      const set = async (body: object | null) => {
+        await services.postgres.raw('delete from graphile_worker._private_jobs');
+        const method = body === null ? 'DELETE' : 'PUT';
+        const sent = body === null ? {} : { body: { value: body } };
+        const answer = await world.api.request(method, '/settings/wallet_balance_alert_config', sent);
+        expect(answer.status, answer.text).to.equal(200);
+        for (;;) {
+          const [job] = await services.postgres('graphile_worker._private_jobs').select('id', 'payload').limit(1);
+          if (!job) break;
+          await services.postgres('graphile_worker._private_jobs').where({ id: job.id }).delete();
+          await work!.run(job.payload, { attempt: 1, is_last: true, signal: AbortSignal.timeout(60_000) } as never);
+        }
+        const states = await services.postgres('wallets').distinct('alert_state');
+        const { items } = await world.post('/alerts/search', {
+          customer_id: last.customer_id,
+          sort: 'id',
+          order: 'asc',
+        });
+        const log = items.map(({ alert_type, alert_status }: Answer) => `${alert_type} ${alert_status}`);
+        return { states: states.map(({ alert_state }) => alert_state), log };
+      };
+      const told = ['low_credit_balance in_alarm', 'low_ongoing_balance in_alarm'];
+      expect(await set(below({ critical: '10' }))).to.deep.equal({ states: ['in_alarm'], log: told });
+      const warned = [...told, 'low_credit_balance warning', 'low_ongoing_balance warning'];
+      expect(await set(below({ critical: '1', warning: '10' }))).to.deep.equal({ states: ['warning'], log: warned });
+      expect(await set(null)).to.deep.equal({ states: ['ok'], log: warned });
+    } finally {
+      await world.stop();
+    }
+  });
+});
+
 describe('scenario: alerts on balances by the clock of an environment', () => {
   it('credits that expire, or come, are looked at the midnight after, as usage is', async () => {
     const world = await startWorld({ now: '2026-03-01T00:00:00Z', test_clock: true });
