@@ -48,6 +48,10 @@ async function checkWatched(
 ): Promise<void> {
   const database = transaction;
   const subscription = await SubscriptionModel.fetchPublished(scope, subscriptionOf(alert), { database });
+  if (subscription.subscription_type === 'INHERITED') {
+    const field = alert.entity_type === 'subscription' ? 'entity_id' : 'parent_entity_id';
+    throw invalid(field, 'takes part in another subscription, which is charged for it: watch that');
+  }
   if (alert.entity_type === 'group') {
     const group = await GroupModel.fetch(scope, alert.entity_id, { database });
     if (group.status !== 'published') throw notFound('group', group.id);

@@ -28,7 +28,7 @@ export function checkAlertsWork(stores: Stores, { clock }: { clock: () => Date }
           behind: asked.wallets_behind,
           now: clock(),
         });
-        // Tried again before the next are looked at, once: who fails for good keeps nobody behind it waiting.
+        // It is tried again first. The last time the next are asked for all the same: who fails for good keeps nobody from theirs.
         if (errors.length > 0 && !is_last) throw errors[0];
         if (last !== null) await askForAlertsByDefault(stores.postgres, scope, { behind: last });
         if (errors.length > 0) throw errors[0];

@@ -138,7 +138,8 @@ const ASK = `
     select tenant_id, environment_id, external_id
       from unnest(?::text[], ?::text[], ?::text[]) as row (tenant_id, environment_id, external_id)
   ), charged as (
-    select tenant_id, environment_id, s.id, s.customer_id, coalesce(nullif(p.invoicing_customer_id, ''), p.customer_id) as payer_id
+    select tenant_id, environment_id, s.id, s.customer_id, coalesce(nullif(p.invoicing_customer_id, ''), p.customer_id) as payer_id,
+           s.subscription_type
       from arrived
       join customers c using (tenant_id, environment_id, external_id)
       join subscriptions own using (tenant_id, environment_id)
@@ -159,6 +160,13 @@ const ASK = `
      where exists (select from wallets w
                     where w.tenant_id = charged.tenant_id and w.environment_id = charged.environment_id
                       and w.customer_id = charged.payer_id and ((${IS_WALLET_WATCHED}) or (${isSelfFilling('w')})))
+    union
+    -- Who is in a group pays for itself behind the end of its parent (actions/billing/invoiced-alone.ts says from when on): a look finds that or nothing.
+    select tenant_id, environment_id, customer_id from charged
+     where subscription_type = 'grouped_invoicing'
+       and exists (select from wallets w
+                    where w.tenant_id = charged.tenant_id and w.environment_id = charged.environment_id
+                      and w.customer_id = charged.customer_id and ((${IS_WALLET_WATCHED}) or (${isSelfFilling('w')})))
   )
   select graphile_worker.add_job(?,
            payload := json_build_object('tenant_id', w.tenant_id, 'environment_id', w.environment_id, 'customer_id', w.customer_id),

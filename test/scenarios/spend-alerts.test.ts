@@ -173,6 +173,11 @@ describe('scenario: alerts on spending', () => {
     const refused = await send(stranger);
     expect([refused.status, refused.body.details?.field]).to.deep.equal([400, 'entity_id']);
     expect((await send({ entity_type: 'group', entity_id: 'group_none', ...parent, config })).status).to.equal(404);
+    await world.post('/customers', { external_id: 'heir', name: 'heir' });
+    const joins = { parent_subscription_id: other.id, external_customer_id: 'heir', plan_id: world.id('plan Two') };
+    const heir = await world.post('/subscriptions', { ...joins, currency: 'usd', billing_period: 'MONTHLY' });
+    const never = await send({ ...twice, entity_id: heir.id });
+    expect([never.status, never.body.details?.field], 'what it uses is its parent’s').to.deep.equal([400, 'entity_id']);
     const below = { critical: { threshold: '1', condition: 'below' }, alert_enabled: true };
     const wrong = await send({ ...twice, entity_id: other.id, config: below });
     expect([wrong.status, wrong.body.details?.field]).to.deep.equal([400, 'config.critical.condition']);
