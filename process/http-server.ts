@@ -3,6 +3,7 @@
  * request that does not come to its end, bytes that are no HTTP. What is sent on one connection without waiting for the
  * answers is done in turn (docs/decisions/0061-one-request-of-a-connection.md).
  */
+import { AsyncResource } from 'node:async_hooks';
 import {
   createServer,
   type IncomingMessage,
@@ -37,8 +38,13 @@ export function makeHttpServer(listener: RequestListener, options: ServerOptions
   const server = createServer(options, (request, response) => {
     const { socket } = request;
     const before = inHand.get(socket);
-    if (before === undefined || before.closed) begin(request, response);
-    else waitBehind(before, socket, () => begin(request, response));
+    if (before === undefined || before.closed) return begin(request, response);
+    // As if it had come by itself: on behalf of nobody yet, and not of whom the answer before it was for.
+    waitBehind(
+      before,
+      socket,
+      AsyncResource.bind(() => begin(request, response)),
+    );
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const begun = inHand.get(socket);

@@ -1,4 +1,5 @@
 /** Requests that are sent on one connection without waiting for answers: docs/decisions/0061-one-request-of-a-connection.md. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -11,13 +12,19 @@ describe('requests of one connection', () => {
   /** Those that were handed on, oldest first. */
   let begun: { request: IncomingMessage; response: ServerResponse }[];
   let text: string;
+  const caller = new AsyncLocalStorage<string>();
+  /** On whose behalf each was begun. */
+  let behalf: (string | undefined)[];
 
   beforeEach(async () => {
     begun = [];
+    behalf = [];
     text = '';
     server = makeHttpServer((request, response) => {
       begun.push({ request, response });
+      behalf.push(caller.getStore());
       server.emit('begun');
+      if (request.url?.startsWith('/as/')) caller.run(request.url, () => setImmediate(() => response.end('done')));
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -107,6 +114,13 @@ describe('requests of one connection', () => {
     await answeredAll(count);
     await once(client, 'close');
     expect(text.match(/answer \d+/g)).to.have.length(count);
+  });
+
+  it('are done on behalf of nobody but their own caller', async () => {
+    client.write(get('/as/a') + get('/as/b') + get('/as/c', 'Connection: close\r\n'));
+    await once(client, 'close');
+    expect(urls()).to.deep.equal(['/as/a', '/as/b', '/as/c']);
+    expect(behalf).to.deep.equal([undefined, undefined, undefined]);
   });
 
   it('with bodies are read whole, one after the other', async () => {
