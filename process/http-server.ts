@@ -1,8 +1,17 @@
 /**
  * A server of HTTP that answers with our error record also where no handler is reached: headers that are too large, a
- * request that does not come to its end, bytes that are no HTTP.
+ * request that does not come to its end, bytes that are no HTTP. What is sent on one connection without waiting for the
+ * answers is done in turn (docs/decisions/0061-one-request-of-a-connection.md).
  */
-import { createServer, type RequestListener, type Server, type ServerOptions, type ServerResponse } from 'node:http';
+import { AsyncResource } from 'node:async_hooks';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import type { Socket } from 'node:net';
 import { errorRecord, FarthingError } from '../core/error.ts';
 
@@ -14,17 +23,79 @@ const REFUSALS: Record<string, [status: string, why: string]> = {
 const UNREADABLE = ['400 Bad Request', 'the request is not HTTP/1.1'] as const;
 
 export function makeHttpServer(listener: RequestListener, options: ServerOptions = {}): Server {
-  const server = createServer(options, listener);
-  const answers = new WeakMap<object, ServerResponse>();
-  server.on('request', (request, response) => answers.set(request.socket, response));
+  /** Of each connection the answer that was begun last. Most wait for it before they ask again, and for them nothing else is made. */
+  const inHand = new WeakMap<Socket, ServerResponse>();
+  const lines = new WeakMap<Socket, Line>();
+  const begin = (request: IncomingMessage, response: ServerResponse) => {
+    inHand.set(request.socket, response);
+    listener(request, response);
+  };
+  const waitBehind = (before: ServerResponse, socket: Socket, go: () => void) => {
+    let line = lines.get(socket);
+    if (!line) lines.set(socket, (line = new Line(socket, () => inHand.get(socket)!)));
+    line.add(before, go);
+  };
+  const server = createServer(options, (request, response) => {
+    const { socket } = request;
+    const before = inHand.get(socket);
+    if (before === undefined || before.closed) return begin(request, response);
+    // As if it had come by itself: on behalf of nobody yet, and not of whom the answer before it was for.
+    waitBehind(
+      before,
+      socket,
+      AsyncResource.bind(() => begin(request, response)),
+    );
+  });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    const begun = answers.get(socket);
-    // Half of another answer is on the line already: only breaking it off tells the caller that it is not whole.
-    if (!socket.writable || error.code === 'ECONNRESET' || (begun?.headersSent && !begun.writableFinished))
-      return socket.destroy(error);
-    socket.end(refusal(error.code));
+    const begun = inHand.get(socket);
+    if (!socket.writable || error.code === 'ECONNRESET') return socket.destroy(error);
+    const refuse = () => void socket.end(refusal(error.code));
+    if (begun === undefined || begun.closed) return refuse();
+    // What is at fault came behind a request that is whole, and the first answer is that one's.
+    if (begun.req.complete) return waitBehind(begun, socket, refuse);
+    // Half of the answer is on the line already: only breaking it off tells the caller that it is not whole.
+    if (begun.headersSent) return socket.destroy(error);
+    refuse();
   });
   return server;
+}
+
+/** So many wait before no more is read of a connection; Node makes requests of all that it has read, 64 KiB at a time. */
+const WAITING_MAX = 100;
+
+/** What came on a connection while an answer was in hand. */
+class Line {
+  private readonly waiting: (() => void)[] = [];
+  private readonly socket: Socket;
+  private readonly answerInHand: () => ServerResponse;
+  private isFull = false;
+
+  constructor(socket: Socket, answerInHand: () => ServerResponse) {
+    this.socket = socket;
+    this.answerInHand = answerInHand;
+    // Node reads on by itself behind each request, and when a body is asked for.
+    socket.on('resume', () => {
+      if (this.isFull) socket.pause();
+    });
+  }
+
+  add(before: ServerResponse, go: () => void): void {
+    if (this.waiting.push(go) === 1) before.once('close', this.next);
+    if (this.waiting.length < WAITING_MAX || this.isFull) return;
+    this.isFull = true;
+    this.socket.pause();
+  }
+
+  private readonly next = (): void => {
+    // Nobody is there to read an answer.
+    if (!this.socket.writable) this.waiting.length = 0;
+    this.waiting.shift()?.();
+    if (this.waiting.length > 0) this.answerInHand().once('close', this.next);
+    else if (this.isFull) {
+      this.isFull = false;
+      this.socket.resume();
+    }
+  };
 }
 
 function refusal(code: string | undefined): string {

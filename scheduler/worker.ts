@@ -41,14 +41,21 @@ export function startWorker(
       max: CONNECTIONS,
       log: (message) => logger.warn({ reason: message }, 'the job queue lost a connection'),
     });
-    const pulse = startPulse(pool, logger, liveness);
     const ending = new Ending();
+    const fetches = new Fetches();
+    const pulse = startPulse(pool, logger, liveness, () => {
+      if (!fetches.areStuck()) return;
+      logger.error('the job worker fails to take jobs though its database answers');
+      ending.begin();
+      void runner?.stop().catch((error: unknown) => logger.warn({ err: error }, 'the job worker was ending'));
+    });
     try {
       runner = await runTasks(tasks, {
         pool,
         logger,
         onPool: pulse.register,
         onShutdown: () => stopping.signal.aborted || ending.begin(),
+        fetches,
       });
       if (stopping.signal.aborted) await runner.stop();
       else await Promise.race([runner.promise, ending.over]);
@@ -102,13 +109,47 @@ class Ending {
   }
 }
 
-type RunOptions = { pool: JobsPool; logger: Logger; onPool: (id: string) => void; onShutdown: () => unknown };
+/** So many signs of life one after the other, each of which reached the database, while no try to take a job did: each worker tries every two seconds. */
+const STUCK_BEATS = 3;
 
-function runTasks(taskList: TaskList, { pool, logger, onPool, onShutdown }: RunOptions): Promise<Runner> {
+/**
+ * Whether jobs can be taken. graphile-worker remembers what it learns of its tasks when it begins, also that this has failed: cut off in that
+ * moment it would never take a job again.
+ */
+class Fetches {
+  #isFailing = false;
+  #beats = 0;
+
+  failed(): void {
+    this.#isFailing = true;
+  }
+
+  succeeded(): void {
+    this.#isFailing = false;
+    this.#beats = 0;
+  }
+
+  /** To be asked at each sign of life. */
+  areStuck(): boolean {
+    return this.#isFailing && ++this.#beats >= STUCK_BEATS;
+  }
+}
+
+type RunOptions = {
+  pool: JobsPool;
+  logger: Logger;
+  onPool: (id: string) => void;
+  onShutdown: () => unknown;
+  fetches: Fetches;
+};
+
+function runTasks(taskList: TaskList, { pool, logger, onPool, onShutdown, fetches }: RunOptions): Promise<Runner> {
   const events = new EventEmitter();
   // Under this name the jobs are locked.
   events.on('pool:create', ({ workerPool }: { workerPool: { id: string } }) => onPool(workerPool.id));
   events.on('pool:gracefulShutdown', onShutdown);
+  events.on('worker:getJob:error', () => fetches.failed());
+  for (const taken of ['worker:getJob:empty', 'job:start']) events.on(taken, () => fetches.succeeded());
   return run({
     pgPool: pool,
     taskList,
@@ -133,7 +174,7 @@ function queueLogger(logger: Logger): QueueLogger {
 }
 
 /** The worker's sign of life, and its look after the others. */
-function startPulse(pool: JobsPool, logger: Logger, { beat_ms, dead_after_ms }: Liveness) {
+function startPulse(pool: JobsPool, logger: Logger, { beat_ms, dead_after_ms }: Liveness, onBeat: () => void) {
   let id: string | undefined;
   let beating = Promise.resolve();
   const once = async () => {
@@ -144,6 +185,7 @@ function startPulse(pool: JobsPool, logger: Logger, { beat_ms, dead_after_ms }: 
       jobMetrics.freed(jobs);
       const ended = await endLostRuns(pool);
       if (ended.length > 0) logger.error({ workflows: ended }, 'workflows were broken off too often');
+      onBeat();
     } catch (error) {
       logger.warn({ err: error }, 'the job worker could not say that it lives');
     }

@@ -23,14 +23,18 @@ export async function holdAlertsOf(transaction: Transaction, id: string): Promis
 /** When it is told, behind what was told before: the instant of its entry in the log, and the milliseconds of the id, which no other entry of it has. */
 export type Place = { readonly at: Date; readonly ms: Milliseconds };
 
-/** Null where it was the same before. What was never in a state was ok. */
+/** Null where it was the same before. What was never in a state was ok. `spent_from`: of spending, when the latest of the periods began that were compared. */
 export async function moveAlertState(
   transaction: Transaction,
-  { tenant_id, environment_id }: Scope,
-  { alerted, state, now }: { alerted: Alerted; state: AlertState; now: Date },
+  scope: Scope,
+  {
+    alerted,
+    state,
+    now,
+    spent_from = null,
+  }: { alerted: Alerted; state: AlertState; now: Date; spent_from?: Date | null | undefined },
 ): Promise<Place | null> {
-  const { alert_type, entity_id, parent_entity_id } = alerted;
-  const key = { tenant_id, environment_id, alert_type, entity_id, parent_entity_id: parent_entity_id ?? '' };
+  const key = keyOf(scope, alerted);
   const ms = now.getTime();
   const move = async (): Promise<Place | null> => {
     const [moved] = await transaction('alert_states')
@@ -39,6 +43,7 @@ export async function moveAlertState(
       .update({
         alert_status: state,
         updated_at: now,
+        spent_from,
         told_at: transaction.raw('greatest(told_at, updated_at, ?::timestamptz)', [now]),
         told_ms: transaction.raw('greatest(told_ms + 1, ?::bigint)', [ms]),
       })
@@ -47,9 +52,24 @@ export async function moveAlertState(
   };
   const moved = await move();
   if (moved || state === 'ok') return moved;
-  const first = { ...key, alert_status: state, updated_at: now, told_at: now, told_ms: ms };
+  const first = { ...key, alert_status: state, updated_at: now, spent_from, told_at: now, told_ms: ms };
   const made = await transaction('alert_states').insert(first).onConflict().ignore().returning('entity_id');
   return made.length > 0 ? { at: now, ms } : move();
+}
+
+export type Reached = { readonly state: AlertState; readonly spent_from: Milliseconds };
+
+/** Of spending what has been reached, and in which periods: in those that had begun by then. Null where nothing has. */
+export async function reachedSpend(database: Database, scope: Scope, alerted: Alerted): Promise<Reached | null> {
+  const [reached] = await database('alert_states')
+    .where(keyOf(scope, alerted))
+    .whereNot('alert_status', 'ok')
+    .select('alert_status', database.raw('coalesce(spent_from, updated_at) as spent_from'));
+  return reached ? { state: reached.alert_status, spent_from: new Date(reached.spent_from).getTime() } : null;
+}
+
+function keyOf({ tenant_id, environment_id }: Scope, { alert_type, entity_id, parent_entity_id }: Alerted) {
+  return { tenant_id, environment_id, alert_type, entity_id, parent_entity_id: parent_entity_id ?? '' };
 }
 
 /** The states in which this is, and none of its parts: what is never mentioned is ok. */
@@ -65,13 +85,8 @@ export async function alertStatesOf(
 }
 
 /** Who begins to be watched anew begins with ok. */
-export async function forgetAlertState(
-  transaction: Transaction,
-  { tenant_id, environment_id }: Scope,
-  { alert_type, entity_id, parent_entity_id }: Alerted,
-): Promise<void> {
-  const key = { tenant_id, environment_id, alert_type, entity_id, parent_entity_id: parent_entity_id ?? '' };
-  await transaction('alert_states').where(key).delete();
+export async function forgetAlertState(transaction: Transaction, scope: Scope, alerted: Alerted): Promise<void> {
+  await transaction('alert_states').where(keyOf(scope, alerted)).delete();
 }
 
 /** The same of many that nobody watches now, whatever they belong to. */

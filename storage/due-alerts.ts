@@ -85,6 +85,26 @@ export async function watchedScopes(
   return new Set(rows.map((one: Scope) => `${one.tenant_id} ${one.environment_id}`));
 }
 
+/** When the next period begins, after `from`, of those of this environment of whose spending something has been reached: it is spent no more then. */
+export async function nextPeriodOfReached(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  from: Date,
+): Promise<Date | null> {
+  const { rows } = await database.raw(
+    `select min(s.current_period_end) as first
+       from alert_settings a
+       join subscriptions s using (tenant_id, environment_id)
+       join alert_states r using (tenant_id, environment_id, entity_id)
+      where a.tenant_id = ? and a.environment_id = ? and a.status = 'published' and a.enabled
+        and s.id = coalesce(a.parent_entity_id, a.entity_id) and s.status = 'published' and s.subscription_status in ('active', 'trialing')
+        and r.parent_entity_id = coalesce(a.parent_entity_id, '') and r.alert_status <> 'ok'
+        and s.current_period_end > ?`,
+    [tenant_id, environment_id, from],
+  );
+  return rows[0].first ? new Date(rows[0].first) : null;
+}
+
 export async function alertedCustomers(database: Database, asked: Asked): Promise<Due[]> {
   const due = database('customers').where('status', 'published').whereRaw(WATCHED);
   return inTurns(database, ofWhom(due, 'customers', asked), { by: ['created_at'], ...asked });

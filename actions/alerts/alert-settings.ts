@@ -3,7 +3,7 @@ import {
   defineSpendAlert,
   defineSpendLevels,
   type NewAlertSetting,
-  SPEND,
+  spendAlerted,
   subscriptionOf,
 } from '../../core/alert/record.ts';
 import { invalid, notFound } from '../../core/error.ts';
@@ -48,6 +48,10 @@ async function checkWatched(
 ): Promise<void> {
   const database = transaction;
   const subscription = await SubscriptionModel.fetchPublished(scope, subscriptionOf(alert), { database });
+  if (subscription.subscription_type === 'INHERITED') {
+    const field = alert.entity_type === 'subscription' ? 'entity_id' : 'parent_entity_id';
+    throw invalid(field, 'takes part in another subscription, which is charged for it: watch that');
+  }
   if (alert.entity_type === 'group') {
     const group = await GroupModel.fetch(scope, alert.entity_id, { database });
     if (group.status !== 'published') throw notFound('group', group.id);
@@ -88,12 +92,7 @@ export async function archiveAlertSetting(
 }
 
 async function forget(transaction: Transaction, setting: AlertSettingModel): Promise<void> {
-  const { entity_type, entity_id, parent_entity_id = null } = setting;
-  await forgetAlertState(transaction, setting, {
-    alert_type: SPEND[entity_type as keyof typeof SPEND],
-    entity_id,
-    parent_entity_id,
-  });
+  await forgetAlertState(transaction, setting, spendAlerted(setting));
 }
 
 /** What has been reached already is told without waiting for usage. */

@@ -38,11 +38,18 @@ export async function creditsMoved(
   if (wallet.wallet_status === 'active' && isLookedAt)
     await askForAlertsOf(transaction, wallet, { customer_id, fills: !is_filling });
   if (!settings || !isWatched) return notWatched(transaction, wallet, by);
+  return (await tellCredits(transaction, { wallet, settings, by })).wallet;
+}
+
+/** What is in the wallet. */
+export function tellCredits(
+  transaction: Transaction,
+  { wallet, settings, by }: Pick<WalletCompared, 'wallet' | 'settings' | 'by'>,
+): ReturnType<typeof tellWallet> {
   const { balance, credit_balance } = wallet;
   const balances = { current_balance: new Decimal(balance), credit_balance: new Decimal(credit_balance) };
   const alert_type = 'low_credit_balance';
-  const compared = { wallet, settings, alert_type, value: balances.credit_balance, ...balances, by } as const;
-  return (await tellWallet(transaction, compared)).wallet;
+  return tellWallet(transaction, { wallet, settings, alert_type, value: balances.credit_balance, ...balances, by });
 }
 
 /** Its own, or those of the environment for wallets that have none; null where nobody watches it. */
@@ -56,7 +63,11 @@ export async function settingsOf(
 }
 
 /** Who is watched anew begins with ok, and so does nobody hear that a balance has recovered which has not. */
-async function notWatched(transaction: Transaction, wallet: WalletModel, by: Change['by']): Promise<WalletModel> {
+export async function notWatched(
+  transaction: Transaction,
+  wallet: WalletModel,
+  by: Change['by'],
+): Promise<WalletModel> {
   if (wallet.alert_state === 'ok') return wallet;
   await forgetWallet(transaction, wallet);
   return WalletModel.change(wallet, { alert_state: 'ok' }, { by, database: transaction });

@@ -2,11 +2,13 @@
  * Looks at what a subscription, its lines and groups of them cost in the running period, by the one rating of usage
  * (docs/rules/alerts.md, "What is spent"). One look at a time: a sum that was read earlier does not undo what a later one has told.
  */
-import { SPEND, type SpendEntity } from '../../core/alert/record.ts';
+import { type SpendEntity, spendAlerted } from '../../core/alert/record.ts';
+import { alertStateOf, hasFallenBetween } from '../../core/alert/state.ts';
 import { type Decimal, sumOf } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { SystemEventName } from '../../core/system-event/catalogue.ts';
-import { holdAlertsOf } from '../../storage/alert-states.ts';
+import type { Milliseconds } from '../../core/time/instant.ts';
+import { holdAlertsOf, reachedSpend } from '../../storage/alert-states.ts';
 import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -30,12 +32,17 @@ export async function checkSpend(
     const subscription = await SubscriptionModel.fetch(scope, subscription_id, { database: transaction });
     if (!WATCHED.includes(subscription.subscription_status)) return 0;
     const settings = await AlertSettingModel.watching(scope, [subscription_id], transaction);
-    const { charges } = await subscriptionUsage(stores, scope, { subscription_id }, now);
+    const { charges, period } = await subscriptionUsage(stores, scope, { subscription_id }, now);
+    const spent_from = new Date(Math.max(period.start, ...charges.map(({ service }) => service.start)));
     const groups = await groupsOf(transaction, scope, settings);
     let changed = 0;
     for (const setting of settings) {
-      const value = spentOn(setting, charges, groups);
-      if (await tellSpend(transaction, { setting, subscription, value, now })) changed += 1;
+      const spent = { setting, subscription, spent_from, now };
+      const spentIn = (some: readonly UsageCharge[]) => spentOn(setting, some, groups);
+      const value = spentIn(charges);
+      const carried = (since: Milliseconds) => spentIn(charges.filter(({ service }) => service.start <= since));
+      if (await tellBegin(transaction, { ...spent, value, carried })) changed += 1;
+      if (await tellSpend(transaction, { ...spent, value })) changed += 1;
     }
     return changed;
   });
@@ -77,21 +84,44 @@ const EVENTS: Record<SpendEntity, readonly [reached: SystemEventName, recovered:
   group: ['subscription.group_spend.threshold_reached', 'subscription.group_spend.threshold_recovered'],
 };
 
-type Spent = { setting: AlertSettingModel; subscription: SubscriptionModel; value: Decimal; now: Date };
+type Spent = {
+  setting: AlertSettingModel;
+  subscription: SubscriptionModel;
+  value: Decimal;
+  /** When the latest of the periods began that it was spent in. */
+  spent_from: Date;
+  now: Date;
+};
 
-async function tellSpend(transaction: Transaction, { setting, subscription, value, now }: Spent): Promise<boolean> {
+/** What of it was spent in periods that had begun by then, and go on. */
+type Carried = { carried(since: Milliseconds): Decimal };
+
+/** A period has begun since it was reached, and it is reached again before anybody has looked: that it was not in between is told first. */
+async function tellBegin(transaction: Transaction, { carried, ...spent }: Spent & Carried): Promise<boolean> {
+  const { setting, value } = spent;
+  const reached = await reachedSpend(transaction, setting, spendAlerted(setting));
+  if (reached === null) return false;
+  const begun = carried(reached.spent_from);
+  const stateOf = (spending: Decimal) => alertStateOf(setting.config!, spending, UNLESS);
+  if (!hasFallenBetween(reached.state, stateOf(begun), stateOf(value))) return false;
+  return tellSpend(transaction, { ...spent, value: begun });
+}
+
+const UNLESS = 'above' as const;
+
+async function tellSpend(transaction: Transaction, spent: Spent): Promise<boolean> {
+  const { setting, subscription, value, spent_from, now } = spent;
   const entity_type = setting.entity_type as SpendEntity;
   const { entity_id } = setting;
   const compared = {
-    alert_type: SPEND[entity_type],
+    ...spendAlerted(setting),
     entity_type,
-    entity_id,
     parent_entity_type: entity_type === 'subscription' ? null : ('subscription' as const),
-    parent_entity_id: entity_type === 'subscription' ? null : subscription.id,
     customer_id: subscription.customer_id,
     settings: setting.config!,
-    unless: 'above' as const,
+    unless: UNLESS,
     value,
+    spent_from,
   };
   const told = await tellState(transaction, setting, { compared, by: { now } });
   if (told === null) return false;

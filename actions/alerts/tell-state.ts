@@ -19,6 +19,8 @@ export type Compared = Alerted & {
   /** In which direction levels look that do not say so. */
   readonly unless: Direction;
   readonly value: Decimal;
+  /** Of spending: when the latest of the periods began that it was spent in. */
+  readonly spent_from?: Date;
 };
 
 /** Of what has changed: what it is now, and which threshold says so. */
@@ -35,10 +37,10 @@ export async function tellState(
   scope: Scope,
   { compared, by }: { compared: Compared; by: Change['by'] },
 ): Promise<Told | null> {
-  const { settings, unless, value, alert_type, entity_id, parent_entity_id, ...rest } = compared;
+  const { settings, unless, value, spent_from, alert_type, entity_id, parent_entity_id, ...rest } = compared;
   const state = alertStateOf(settings, value, unless);
   const alerted = { alert_type, entity_id, parent_entity_id };
-  const place = await moveAlertState(transaction, scope, { alerted, state, now: by.now });
+  const place = await moveAlertState(transaction, scope, { alerted, state, now: by.now, spent_from });
   if (place === null) return null;
   const now = place.at;
   const directed = withDirection(settings, unless);

@@ -12,7 +12,7 @@ import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { realTimeOf } from '../wallets/real-time-balance.ts';
-import { settingsOf, tellWallet } from './credit-alerts.ts';
+import { notWatched, settingsOf, tellCredits, tellWallet } from './credit-alerts.ts';
 import { tellState } from './tell-state.ts';
 
 /** Answers how many have changed their state. */
@@ -29,6 +29,25 @@ export async function checkWallets(
   return changed;
 }
 
+const AT_A_TIME = 100;
+
+/** Some of those that have no levels of their own, behind this id. `last`: the last of them, null where there are no more. One that fails does not keep the others from theirs. */
+export async function checkSomeByDefault(
+  stores: Stores,
+  scope: Scope,
+  { behind, now }: { behind: string; now: Date },
+): Promise<{ last: string | null; errors: unknown[] }> {
+  const wallets = await WalletModel.in(scope, stores.postgres)
+    .where({ wallet_status: 'active', status: 'published' })
+    .whereNull('alert_settings')
+    .where('id', '>', behind)
+    .orderBy('id')
+    .limit(AT_A_TIME);
+  const errors: unknown[] = [];
+  for (const { id } of wallets) await checkWallet(stores, scope, { id, now }).catch((error) => errors.push(error));
+  return { last: wallets.length < AT_A_TIME ? null : wallets.at(-1)!.id, errors };
+}
+
 /** One look at a time: a balance that was read earlier does not undo what a later one has told. */
 function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<number> {
   return stores.postgres.transaction(async (transaction) => {
@@ -37,7 +56,7 @@ function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; no
     const watchers = await watchersOf(transaction, seen);
     const isWatched = (await settingsOf(transaction, seen, watchers))?.alert_enabled ?? false;
     const watching = watchers.by_feature ? await watchedFeatures(transaction, seen) : [];
-    if (!isWatched && watching.length === 0) return 0;
+    if (!isWatched && watching.length === 0 && seen.alert_state === 'ok') return 0;
     const left = await realTimeOf(stores, seen, now);
     const wallet = await WalletModel.fetch(scope, id, { database: transaction, lock: true });
     if (wallet.wallet_status !== 'active') return 0;
@@ -47,11 +66,16 @@ function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; no
     const value = new Decimal(left.real_time_credit_balance);
     let changed = 0;
     if (settings?.alert_enabled) {
+      const compared = { settings, by: { now } };
+      // Levels of the environment, which may have changed; its own were compared by who changed them.
+      const credits = wallet.alert_settings
+        ? { wallet, isTold: false }
+        : await tellCredits(transaction, { ...compared, wallet });
       const balances = { current_balance: new Decimal(left.real_time_balance), credit_balance: value };
       const alert_type = 'low_ongoing_balance';
-      const compared = { wallet, settings, alert_type, value, ...balances, by: { now } } as const;
-      if ((await tellWallet(transaction, compared)).isTold) changed += 1;
-    }
+      const ongoing = { ...compared, ...balances, wallet: credits.wallet, alert_type, value } as const;
+      for (const { isTold } of [credits, await tellWallet(transaction, ongoing)]) if (isTold) changed += 1;
+    } else await notWatched(transaction, wallet, { now });
     for (const feature of features) if (await tellFeature(transaction, { feature, wallet, left, now })) changed += 1;
     return changed;
   });

@@ -11,6 +11,7 @@ import { type Due, dueSubscriptions, MOVED_BY_PARENT, type OfWhom } from '../../
 import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
+import { askForAlertsOfPeriods } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import { endTrial } from '../subscriptions/end-trial.ts';
@@ -79,7 +80,10 @@ async function billOne(
     const outcome = await inSpan('subscription.bill', { attributes }, () =>
       billPeriod(stores, scope, { subscription_id: id, now }),
     );
-    if (outcome === 'billed') report.billed += 1;
+    if (outcome === 'billed') {
+      report.billed += 1;
+      await askForAlertsOfPeriods(stores.postgres, scope, [id]);
+    }
     if (outcome === 'waiting') report.waiting.push(id);
     return outcome === 'billed';
   } catch (error) {
@@ -109,7 +113,9 @@ async function billTogether(
   planning?.end(drafted);
   const withOutcome = (wanted: Outcome) => due.flatMap(({ id }) => (outcomes.get(id) === wanted ? [id] : []));
   const waiting = withOutcome('waiting');
-  report.billed += withOutcome('billed').length;
+  const billed = withOutcome('billed');
+  report.billed += billed.length;
+  await askForAlertsOfPeriods(stores.postgres, { tenant_id, environment_id }, billed);
   report.waiting.push(...waiting);
   const idle = due.flatMap(({ id }) => (others.has(id) || outcomes.has(id) ? [] : [id]));
   return { left: [...waiting, ...withOutcome('idle'), ...idle], alone: due.filter(({ id }) => others.has(id)) };

@@ -1,6 +1,7 @@
 /** A child of a group behind the end of its parent (docs/rules/subscriptions.md, "Families"), before the scheduler has come to that. */
-import { duePeriod } from '../../core/billing/due.ts';
+import { periodsBehind } from '../../core/billing/due.ts';
 import { formatMs } from '../../core/time/instant.ts';
+import { currentNotes } from '../../storage/kept/noting.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { billedSubscription, currentPeriod } from './billable-items.ts';
 
@@ -13,13 +14,14 @@ export function invoicedAlone(
   const billed = billedSubscription(child);
   if (parentEnd === null || (billed.end_ms !== null && billed.end_ms <= parentEnd)) return null;
   const running = currentPeriod(child);
-  // The last invoice of a parent that ends inside a period has nothing of it; and without a parent a trial ends as that of one by itself does.
   const isTrial = child.subscription_status === 'trialing';
-  if (parentEnd < running.end || (isTrial && parentEnd === running.end)) return alone(child);
-  if (isTrial || now.getTime() < parentEnd) return null;
-  const next = duePeriod(billed, running, parentEnd)?.next;
-  if (!next) return null;
-  return alone(child, { current_period_start: formatMs(next.start), current_period_end: formatMs(next.end) });
+  if (isTrial) return parentEnd <= running.end ? alone(child) : null;
+  // Where it is when its parent ends: the last invoice of a parent that ends inside a period has nothing of it.
+  const reached = [running, ...periodsBehind(billed, running, parentEnd)].at(-1)!;
+  currentNotes()?.row({ ends: formatMs(reached.start) });
+  if (reached === running) return alone(child);
+  if (now.getTime() < reached.start) return null;
+  return alone(child, { current_period_start: formatMs(reached.start), current_period_end: formatMs(reached.end) });
 }
 
 function alone(child: SubscriptionModel, moved: Partial<SubscriptionModel> = {}): SubscriptionModel {

@@ -4,12 +4,12 @@
  * it did before, whoever has joined or left the group since.
  */
 import type { ReferencePoint } from '../../core/billing/charges.ts';
+import { duePeriods } from '../../core/billing/due.ts';
 import { endedAt } from '../../core/subscription/followed.ts';
-import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { childrenOf, SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
-import { billedSubscription } from './billable-items.ts';
+import { billedSubscription, currentPeriod } from './billable-items.ts';
 
 type BillingTarget = {
   readonly subscription: SubscriptionModel;
@@ -51,7 +51,12 @@ async function groupOf(database: Database, { subscription, period, reference }: 
   return children.filter((child) => {
     if (child.subscription_status === 'cancelled')
       return endedAt(child) > period.start && (last === null || endedAt(child) <= last);
-    const endsWithIt = instantOf(child.current_period_end) === period.end;
-    return reference === 'period_start' || (reference !== 'cancel' && endsWithIt);
+    // As of the end of this period, whoever has come to the child by then: also of an invoice behind one that waits to be made.
+    const due = duePeriods(billedSubscription(child), currentPeriod(child), period.end);
+    const own = due.filter(({ closed }) => closed.end > period.start);
+    if (own.some(({ next }) => next === null)) return true;
+    return (
+      reference === 'period_start' || (reference !== 'cancel' && own.some(({ closed }) => closed.end === period.end))
+    );
   });
 }

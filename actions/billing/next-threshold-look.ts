@@ -1,11 +1,11 @@
 /**
  * When the clock of an environment looks for what has reached a threshold or an alert: at midnight UTC, after days on which a customer with a
- * threshold has used something, or, of alerts, credits have moved (docs/rules/clock.md, "Advancing"). The first midnight of an advance in any case: thresholds may have
+ * threshold has used something, or, of alerts, credits have moved, and of these where a period begins (docs/rules/clock.md, "Advancing"). The first midnight of an advance in any case: thresholds may have
  * been set since usage was looked at.
  */
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
-import { alertedExternalIds } from '../../storage/due-alerts.ts';
+import { alertedExternalIds, nextPeriodOfReached } from '../../storage/due-alerts.ts';
 import { thresholdCustomers } from '../../storage/due-billing.ts';
 import { nextMovement } from '../../storage/due-wallets.ts';
 import { nextEventOf } from '../../storage/events/next-event.ts';
@@ -17,10 +17,11 @@ export function nextThresholdLook(stores: Stores, scope: Scope, from: Date): Pro
   return nextLook(stores, scope, { from, of: thresholdCustomers });
 }
 
-/** The same of alerts, which credits that move may set off as well. */
+/** The same of alerts, which credits that move may set off as well; and at the instant at which a period begins, of what was reached in the one before. */
 export async function nextAlertLook(stores: Stores, scope: Scope, from: Date): Promise<Date | null> {
   const moved = (since: Date) => nextMovement(stores.postgres, scope, since);
-  return nextLook(stores, scope, { from, of: alertedExternalIds, moved });
+  const midnight = await nextLook(stores, scope, { from, of: alertedExternalIds, moved });
+  return firstOf([midnight, await nextPeriodOfReached(stores.postgres, scope, from)]);
 }
 
 type Looked = {
@@ -39,8 +40,13 @@ async function nextLook(stores: Stores, scope: Scope, { from, of, moved }: Looke
   if (from < first) return first;
   const since = midnightBefore(from);
   const used = await nextEventOf(stores.clickhouse, scope, { external_customer_ids, from: since });
-  const firsts = [used, (await moved?.(since)) ?? null].filter((instant) => instant !== null);
-  return firsts.length === 0 ? null : midnightAfter(new Date(Math.min(...firsts.map((instant) => instant.getTime()))));
+  const risen = firstOf([used, (await moved?.(since)) ?? null]);
+  return risen && midnightAfter(risen);
+}
+
+function firstOf(instants: readonly (Date | null)[]): Date | null {
+  const known = instants.filter((instant) => instant !== null);
+  return known.length === 0 ? null : new Date(Math.min(...known.map((instant) => instant.getTime())));
 }
 
 const DAY_MS = 86_400_000;

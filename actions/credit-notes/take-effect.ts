@@ -8,6 +8,7 @@ import type { Author } from '../../core/stamp.ts';
 import { ownKey } from '../../core/wallet/movement-key.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { askForAlertsOfInvoice } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import type { HeldInvoice } from '../invoices/hold-invoice.ts';
 import { settlePaid } from '../invoices/settle-paid.ts';
@@ -51,6 +52,7 @@ export async function changeInvoice(
   const changed = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
   const name = changed.payment_status === invoice.payment_status ? 'invoice.update' : 'invoice.update.payment';
   await emit(transaction, name, { record: changed, by: author });
+  if (changed.amount_remaining !== invoice.amount_remaining) await askForAlertsOfInvoice(transaction, changed);
   return changed;
 }
 

@@ -12,6 +12,7 @@ import { ownKey } from '../../core/wallet/movement-key.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { askForAlertsOfInvoice } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { scopeOf } from '../billing/billable-items.ts';
 import { gatherInvoicedLines, type InvoicedLine, partialCharges } from '../billing/gather-closed-charges.ts';
@@ -69,6 +70,7 @@ export async function voidHeld(
   const voided = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
   await giveRedemptionsBack(voided, { transaction, author });
   await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
+  await askForAlertsOfInvoice(transaction, voided);
   await voidOpenPayments(transaction, { invoice: voided, by: author });
   await failPurchase(transaction, { invoice: voided, by: author });
   const open = await correctionsOfLines(invoice, ids, { invoice_status: 'DRAFT', database: transaction });

@@ -11,6 +11,7 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { findSetting, SettingModel, TenantSettingModel } from '../../storage/models/setting.ts';
 import { newId } from '../../storage/new-id.ts';
+import { askForAlertsByDefault } from '../../storage/progress/alert-arrivals.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { usableGateway } from '../payments/way-to-pay.ts';
 
@@ -28,11 +29,17 @@ export async function changeSetting(
     const known = await findSetting(scope, key, { database, lock: true });
     const value = changedSetting(key, known?.value, sent);
     await checkReferences(referencesOf(key, value, sent), scope, database);
+    await goByIt(database, scope, key);
     const by = { by: author, database };
     if (known instanceof SettingModel) return SettingModel.change(known, { value }, by);
     if (known instanceof TenantSettingModel) return TenantSettingModel.change(known, { value }, by);
     return addSetting(database, scope, { key, value, author });
   });
+}
+
+/** What goes by a setting before anything else happens to it, when the transaction commits. */
+async function goByIt(database: Database, scope: Scope, key: SettingKey): Promise<void> {
+  if (key === 'wallet_balance_alert_config') await askForAlertsByDefault(database, scope);
 }
 
 /** What a setting names must be there. */
@@ -69,6 +76,7 @@ export async function resetSetting(
   await postgres.transaction(async (database) => {
     const known = await findSetting(scope, key, { database, lock: true });
     if (!known || !isSet(known.value)) throw new FarthingError('not_found', `${key} is not set: it is as by default`);
+    await goByIt(database, scope, key);
     const by = { by: author, database };
     if (known instanceof SettingModel) await SettingModel.change(known, { value: {} }, by);
     else await TenantSettingModel.change(known, { value: {} }, by);

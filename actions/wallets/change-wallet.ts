@@ -1,7 +1,7 @@
 /** Changes what a client says of a wallet (docs/rules/wallets.md, "Making a wallet"). */
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { checkWalletSettings, type UpdateWallet } from '../../core/wallet/request.ts';
+import { checkFilling, checkWalletSettings, type UpdateWallet } from '../../core/wallet/request.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { creditsMoved } from '../alerts/credit-alerts.ts';
@@ -17,6 +17,7 @@ export async function changeWallet(
   return stores.postgres.transaction(async (transaction) => {
     const wallet = await holdWallet(transaction, scope, id);
     checkActive(wallet);
+    checkFilling(request.auto_topup, wallet);
     const { description, ...others } = request;
     const changes = { ...others, ...(description === undefined ? {} : { description: description ?? '' }) };
     const changed = await WalletModel.change(wallet, changes, { by: author, database: transaction });

@@ -6,7 +6,13 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { ownKey } from '../../core/wallet/movement-key.ts';
 import { checkCredits } from '../../core/wallet/rates.ts';
-import { type CreateWallet, checkRates, checkWalletSettings, expiryOf } from '../../core/wallet/request.ts';
+import {
+  type CreateWallet,
+  checkFilling,
+  checkRates,
+  checkWalletSettings,
+  expiryOf,
+} from '../../core/wallet/request.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
 import type { WalletModel } from '../../storage/models/wallet.ts';
@@ -31,6 +37,7 @@ export async function createWallet(
   return stores.postgres.transaction(async (transaction) => {
     const customer = await customerOf(scope, request, transaction);
     const counted = await countedIn(scope, request, transaction);
+    checkFilling(request.auto_topup, counted);
     const { wallet_type, metadata, auto_topup, alert_settings, name, config } = request;
     const wallet = await addWallet(transaction, scope, {
       ...counted,

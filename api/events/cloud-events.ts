@@ -5,7 +5,7 @@
  */
 import type { Request } from 'express';
 import { invalid } from '../../core/error.ts';
-import { EVENTS_PER_REQUEST_MAX, faultOfKeys } from '../../core/event/accept.ts';
+import { EVENTS_PER_REQUEST_MAX, faultOfKeys, tooManyEvents } from '../../core/event/accept.ts';
 import { type AttributeFault, type CloudEvent, eventOfCloudEvent, extensionsOf } from '../../core/event/cloud-event.ts';
 import { elementSpans, properties, type Span } from '../../core/metering/event-text.ts';
 import { type Body, bodyFrom, bodyOf } from '../http/body-text.ts';
@@ -38,7 +38,7 @@ export function cloudEventBatch(context: Context): CloudEventBatch | undefined {
     if (Object.keys(ceHeaders(request)).length > 0) throw invalid('body', 'an event in headers is taken at /events');
     return undefined;
   }
-  const whole = bodyOf(context);
+  const whole = bodyOf(context, 'body');
   const events = batchOf(whole.value);
   const spans = elementSpans(whole.characters);
   const faults = new Map<number, AttributeFault>();
@@ -57,8 +57,7 @@ export function cloudEventBatch(context: Context): CloudEventBatch | undefined {
 function batchOf(value: unknown): unknown[] {
   if (!Array.isArray(value)) throw invalid('body', 'must be a JSON array of CloudEvents');
   if (value.length === 0) throw invalid('body', 'must not be empty');
-  if (value.length > EVENTS_PER_REQUEST_MAX)
-    throw invalid('body', `must not hold more than ${EVENTS_PER_REQUEST_MAX} events`, { count: value.length });
+  if (value.length > EVENTS_PER_REQUEST_MAX) throw tooManyEvents('body', value.length);
   return value;
 }
 

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
 import { invalid } from '../../core/error.ts';
 import { faultOfEvent, faultOfKeys } from '../../core/event/accept.ts';
+import { checkBodySize } from '../../core/event/body-size.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import { properties } from '../../core/metering/event-text.ts';
 import { type Correction, correctionsOf } from '../../storage/progress/corrections.ts';
@@ -124,7 +125,9 @@ function shown({ id, event_id, action, reason, requested_by, requested_at, state
 
 /** The event's own bytes, so that its numbers keep their digits. */
 function replacementIn(context: Context, id: string): { replacement: string; reason: string } {
-  const text: string = context.request.body.toString('utf8');
+  const bytes: Buffer = context.request.body;
+  checkBodySize(bytes);
+  const text = bytes.toString('utf8');
   let body: { event?: unknown; reason?: unknown };
   try {
     body = parseJson(text) as typeof body;

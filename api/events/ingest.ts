@@ -81,7 +81,7 @@ export const ingestRoutes: Route[] = [
     async handle({ query }, context) {
       const batch = cloudEventBatch(context);
       if (!batch && !query.verdicts && (await appendAsItStands(context, 'events')) !== undefined) return ACCEPTED;
-      const body = batch?.body ?? bodyOf(context);
+      const body = batch?.body ?? bodyOf(context, 'events');
       const events = eventsOf(body.value);
       const misspelt = batch?.faults ?? faultsOfKeys(body, context);
       const reserved = await faultsOfReserved(events, context);
@@ -119,7 +119,7 @@ export const ingestRoutes: Route[] = [
     async handle(_input, context) {
       const batch_size = await appendAsItStands(context, { mayHold });
       if (batch_size !== undefined) return { ...ACCEPTED, batch_size };
-      const body = bodyOf(context);
+      const body = bodyOf(context, 'events');
       const events = eventsOf(body.value);
       checkKeys(BulkIngestRawEventRequest, body.value, context);
       const misspelt = misspeltOfRaw(events, context);

@@ -1,16 +1,18 @@
 /** Bodies of which the text counts and not only the value: numbers keep their digits. */
 import { isAscii } from 'node:buffer';
 import { FarthingError, invalid } from '../../core/error.ts';
+import { checkBodySize, type EventsAt } from '../../core/event/body-size.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import type { Context } from './route.ts';
 
 /** A body as it came, with one character per byte (positions in it are offsets of the bytes), and as a value. */
 export type Body = { readonly bytes: Buffer; readonly characters: string; readonly value: unknown };
 
-/** Of a route that takes the bytes itself. */
-export function bodyOf(context: Context): Body {
+/** Of a route that takes the bytes itself; `events_at`: where it holds many events. */
+export function bodyOf(context: Context, events_at?: EventsAt): Body {
   const bytes: Buffer = context.request.body;
   if (bytes.length === 0) throw invalid('body', 'is required');
+  checkBodySize(bytes, events_at);
   return bodyFrom(bytes.toString('latin1'), bytes);
 }
 

@@ -125,3 +125,12 @@ export function subscriptionOf({
 }: Pick<AlertSetting, 'entity_type' | 'entity_id' | 'parent_entity_id'>) {
   return entity_type === 'subscription' ? entity_id : parent_entity_id!;
 }
+
+/** What of spending it is that has a state. */
+export function spendAlerted({
+  entity_type,
+  entity_id,
+  parent_entity_id = null,
+}: Pick<AlertSetting, 'entity_type' | 'entity_id' | 'parent_entity_id'>) {
+  return { alert_type: SPEND[entity_type as SpendEntity], entity_id, parent_entity_id };
+}

@@ -55,3 +55,12 @@ function reachedLevel(settings: Levels, value: DecimalInput, direction: Directio
 export function worseOf(a: AlertState, b: AlertState): AlertState {
   return ALERT_STATES.indexOf(a) >= ALERT_STATES.indexOf(b) ? a : b;
 }
+
+/**
+ * Of what is spent in periods, which begin with nothing: whether it had fallen in between, though it has risen again before anybody looked. `reached` is what it
+ * was in, `carried` what it was in when the latest of the periods began, and `state` what it is in now.
+ */
+export function hasFallenBetween(reached: AlertState, carried: AlertState, state: AlertState): boolean {
+  const height = (one: AlertState) => ALERT_STATES.indexOf(one);
+  return height(carried) < height(reached) && height(carried) < height(state);
+}

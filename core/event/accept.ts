@@ -94,10 +94,12 @@ export function eventsOf(body: unknown): unknown[] {
   const { events } = body as { events?: unknown };
   if (!Array.isArray(events)) throw invalid('events', 'must be an array');
   if (events.length === 0) throw invalid('events', 'must not be empty');
-  if (events.length > EVENTS_PER_REQUEST_MAX) {
-    throw invalid('events', `must not hold more than ${EVENTS_PER_REQUEST_MAX} events`, { count: events.length });
-  }
+  if (events.length > EVENTS_PER_REQUEST_MAX) throw tooManyEvents('events', events.length);
   return events;
+}
+
+export function tooManyEvents(field: string, count: number): FarthingError {
+  return invalid(field, `must not hold more than ${EVENTS_PER_REQUEST_MAX} events`, { count });
 }
 
 /** The error of a bulk body with faults: names the first field by index and lists them all. */

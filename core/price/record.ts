@@ -321,6 +321,8 @@ function customMoney(request: CreatePrice, unit: PriceUnitTerms | undefined): Mo
   if (unit.base_currency.toLowerCase() !== request.currency.toLowerCase())
     throw invalid('currency', `must be ${unit.base_currency}, the base currency of price unit ${unit.code}`);
 
+  if (config.price_unit_tiers?.length)
+    checkCharged(request.billing_model, 'tiers', 'price_unit_config.price_unit_tiers');
   const rate = unit.conversion_rate;
   const tiers = config.price_unit_tiers === null ? null : inTierOrder(config.price_unit_tiers);
   return {

@@ -61,6 +61,7 @@ function configAfter(price: Price, changes: PriceChanges): Partial<CreatePrice> 
   for (const field of ['amount', 'tiers'] as const)
     if (changes[field]) throw invalid(field, `is stated as price_unit_${field} for a CUSTOM price`);
   const billing_model = changes.billing_model ?? price.billing_model;
+  if (changes.price_unit_tiers) checkCharged(billing_model, 'tiers', 'price_unit_tiers');
   const kept = <Value>(field: ChargedField, value: Value) =>
     isChargedBy(billing_model, field) && isChargedBy(price.billing_model, field) ? value : null;
   const price_unit_config = {

@@ -54,9 +54,13 @@ export function isChargedBy(billing_model: BillingModel, field: ModelField | 'ti
 }
 
 /** What its model does not go by would say of a price what nobody is charged. */
-export function checkCharged(billing_model: BillingModel, field: ModelField | 'tier_mode'): void {
+export function checkCharged(
+  billing_model: BillingModel,
+  field: ModelField | 'tier_mode',
+  named: string = field,
+): void {
   if (!isChargedBy(billing_model, field))
-    throw invalid(field, `is used by ${chargingModels(field)} only, not by ${billing_model}`);
+    throw invalid(named, `is used by ${chargingModels(field)} only, not by ${billing_model}`);
 }
 
 /** `FLAT_FEE and PACKAGE`: the billing models that go by the field. */

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { alertSettings, checkAlertSettings } from '../feature/record.ts';
+import { roundMoney } from '../money.ts';
 import {
   anyCase,
   anythingOrNull,
@@ -19,6 +20,7 @@ import { formatMs, formatUs, instantOf, parseInstant, usOf } from '../time/insta
 import { callersKey } from './movement-key.ts';
 import { checkCredits } from './rates.ts';
 import {
+  type AutoTopup,
   autoTopup,
   creditPriority,
   TRANSACTION_REASONS,
@@ -134,6 +136,16 @@ export function checkWalletSettings({
   if (!auto_topup) return;
   if (new Decimal(auto_topup.threshold).isNegative()) throw invalid('auto_topup.threshold', 'must not be below 0');
   checkCredits('auto_topup.amount', auto_topup.amount);
+}
+
+/** What is bought by itself is bought for money: an invoice over nothing would never bring it. */
+export function checkFilling(
+  auto_topup: AutoTopup | null | undefined,
+  { topup_conversion_rate, currency }: { readonly topup_conversion_rate: string; readonly currency: string },
+): void {
+  if (!auto_topup?.invoicing) return;
+  if (roundMoney(new Decimal(auto_topup.amount).times(topup_conversion_rate), currency).lte(0))
+    throw invalid('auto_topup.amount', `costs less than the smallest unit of ${currency}`);
 }
 
 /** When credits expire, which is yet to come; null is never. */

@@ -1,27 +1,40 @@
 /**
  * Looks at the alerts of one customer whose usage has grown, or whose wallet has moved (docs/rules/alerts.md, "When it is looked"), and fills
- * its wallets that fill themselves.
+ * its wallets that fill themselves; or at the wallets that go by the levels of their environment, where those have changed.
  */
 import { z } from 'zod';
 import { checkCustomer } from '../../actions/alerts/check-alerts.ts';
+import { checkSomeByDefault } from '../../actions/alerts/wallet-alerts.ts';
 import { topUpCustomer } from '../../actions/wallets/auto-top-up.ts';
-import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
+import { ALERT_TASK, askForAlertsByDefault } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Work } from '../job.ts';
 
-const Payload = z.object({
-  tenant_id: z.string(),
-  environment_id: z.string(),
-  customer_id: z.string(),
-  fills: z.boolean().default(true),
-});
+const Scoped = z.object({ tenant_id: z.string(), environment_id: z.string() });
+const OfCustomer = Scoped.extend({ customer_id: z.string(), fills: z.boolean().default(true) });
+/** Wallets by the levels of their environment, in the order of their ids. */
+const ByDefault = Scoped.extend({ wallets_behind: z.string() });
+const Payload = z.union([OfCustomer, ByDefault]);
 
 export function checkAlertsWork(stores: Stores, { clock }: { clock: () => Date }): Work {
   return {
     name: ALERT_TASK,
-    async run(payload) {
-      const { customer_id, tenant_id, environment_id, fills } = Payload.parse(payload);
+    async run(payload, { is_last }) {
+      const asked = Payload.parse(payload);
+      const { tenant_id, environment_id } = asked;
       const scope = { tenant_id, environment_id };
+      if ('wallets_behind' in asked) {
+        const { last, errors } = await checkSomeByDefault(stores, scope, {
+          behind: asked.wallets_behind,
+          now: clock(),
+        });
+        // It is tried again first. The last time the next are asked for all the same: who fails for good keeps nobody from theirs.
+        if (errors.length > 0 && !is_last) throw errors[0];
+        if (last !== null) await askForAlertsByDefault(stores.postgres, scope, { behind: last });
+        if (errors.length > 0) throw errors[0];
+        return 'completed';
+      }
+      const { customer_id, fills } = asked;
       await checkCustomer(stores, scope, { customer_id, now: clock() });
       if (fills) await topUpCustomer(stores, scope, { customer_id, now: clock() });
       return 'completed';

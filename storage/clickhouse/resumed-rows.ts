@@ -42,6 +42,8 @@ export async function* resumedRows<Row extends readonly unknown[]>(
         }
         last = rows.at(-1)!;
         left_ms = Math.min(left_ms - (performance.now() - since), patience_ms);
+        // The timer goes by whole milliseconds since its turn of the event loop began, and may be a little before.
+        if (ended.signal.aborted) left_ms = 0;
         isBroken = left_ms <= 0;
       } else {
         page.push(...rows);

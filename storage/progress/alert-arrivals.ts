@@ -54,6 +54,69 @@ export async function askForAlertsOf(
   );
 }
 
+/**
+ * Periods of these subscriptions have begun, and of those that follow them: of what was spent nothing is there any more, and what was used
+ * since is theirs now. Those whose spending is watched are looked at.
+ */
+export async function askForAlertsOfPeriods(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  subscription_ids: readonly string[],
+): Promise<void> {
+  if (subscription_ids.length === 0) return;
+  await database.raw(
+    `select graphile_worker.add_job(?,
+              payload := json_build_object('tenant_id', w.tenant_id, 'environment_id', w.environment_id, 'customer_id', w.customer_id),
+              max_attempts := 3, job_key := 'alerts:' || w.customer_id, job_key_mode := 'preserve_run_at')
+       from (select distinct s.tenant_id, s.environment_id, s.customer_id
+               from subscriptions s
+               join alert_settings a on a.tenant_id = s.tenant_id and a.environment_id = s.environment_id
+                and coalesce(a.parent_entity_id, a.entity_id) = s.id and a.status = 'published' and a.enabled
+              where s.tenant_id = ? and s.environment_id = ? and (s.id = any(?) or s.parent_subscription_id = any(?))
+                and not exists (select from test_clocks t where t.tenant_id = s.tenant_id and t.environment_id = s.environment_id)
+              order by s.customer_id) as w`,
+    [ALERT_TASK, tenant_id, environment_id, [...subscription_ids], [...subscription_ids]],
+  );
+}
+
+type Owed = Scope & { readonly id: string; readonly customer_id: string };
+
+/**
+ * What is owed of an invoice has changed, and with it what is left of its customer's wallets in real time, though no credits have moved. Under a key of the
+ * invoice, which the transaction holds: whoever holds a wallet that it goes on to asks under the customer's. For alerts alone: what a top-up bought is no reason for the next.
+ */
+export async function askForAlertsOfInvoice(
+  database: Database,
+  { tenant_id, environment_id, id, customer_id }: Owed,
+): Promise<void> {
+  await database.raw(
+    `select graphile_worker.add_job(?::text, payload := json_build_object('tenant_id', ?::text, 'environment_id', ?::text, 'customer_id', ?::text, 'fills', false),
+              max_attempts := 3, job_key := ?::text, job_key_mode := 'preserve_run_at')
+      where exists (select from wallets w where w.tenant_id = ? and w.environment_id = ? and w.customer_id = ? and ${IS_WALLET_WATCHED})
+        and not exists (select from test_clocks t where t.tenant_id = ? and t.environment_id = ?)`,
+    [
+      ...[ALERT_TASK, tenant_id, environment_id, customer_id, `alerts-invoice:${id}`],
+      ...[tenant_id, environment_id, customer_id, tenant_id, environment_id],
+    ],
+  );
+}
+
+/**
+ * The levels of an environment have changed: its wallets that have none of their own are looked at, some at a time, by a job that asks for the next. Each change
+ * begins anew: those before it may be behind the first wallets by now.
+ */
+export async function askForAlertsByDefault(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  { behind = '' }: { readonly behind?: string } = {},
+): Promise<void> {
+  await database.raw(
+    `select graphile_worker.add_job(?::text, payload := json_build_object('tenant_id', ?::text, 'environment_id', ?::text, 'wallets_behind', ?::text), max_attempts := 3)
+      where not exists (select from test_clocks t where t.tenant_id = ? and t.environment_id = ?)`,
+    [ALERT_TASK, tenant_id, environment_id, behind, tenant_id, environment_id],
+  );
+}
+
 function scopesOf(rows: readonly Arrival[]): Scope[] {
   const scopes = new Map<string, Scope>();
   let last: Scope | undefined;
@@ -75,7 +138,8 @@ const ASK = `
     select tenant_id, environment_id, external_id
       from unnest(?::text[], ?::text[], ?::text[]) as row (tenant_id, environment_id, external_id)
   ), charged as (
-    select tenant_id, environment_id, s.id, s.customer_id, coalesce(nullif(p.invoicing_customer_id, ''), p.customer_id) as payer_id
+    select tenant_id, environment_id, s.id, s.customer_id, coalesce(nullif(p.invoicing_customer_id, ''), p.customer_id) as payer_id,
+           s.subscription_type
       from arrived
       join customers c using (tenant_id, environment_id, external_id)
       join subscriptions own using (tenant_id, environment_id)
@@ -96,6 +160,13 @@ const ASK = `
      where exists (select from wallets w
                     where w.tenant_id = charged.tenant_id and w.environment_id = charged.environment_id
                       and w.customer_id = charged.payer_id and ((${IS_WALLET_WATCHED}) or (${isSelfFilling('w')})))
+    union
+    -- Who is in a group pays for itself behind the end of its parent (actions/billing/invoiced-alone.ts says from when on): a look finds that or nothing.
+    select tenant_id, environment_id, customer_id from charged
+     where subscription_type = 'grouped_invoicing'
+       and exists (select from wallets w
+                    where w.tenant_id = charged.tenant_id and w.environment_id = charged.environment_id
+                      and w.customer_id = charged.customer_id and ((${IS_WALLET_WATCHED}) or (${isSelfFilling('w')})))
   )
   select graphile_worker.add_job(?,
            payload := json_build_object('tenant_id', w.tenant_id, 'environment_id', w.environment_id, 'customer_id', w.customer_id),

@@ -168,6 +168,12 @@ describe('/prices/units, and prices in them', () => {
       ['tiers in money, too', () => price({ amount: '1' }, { tiers: [{ unit_amount: '1' }] }), 400, 'tiers'],
       ['a unit of a FIAT price', () => price({ amount: '1' }, { price_unit_type: 'FIAT', amount: '1' }), 400, config],
       ['no tiers', () => price({}, { billing_model: 'TIERED', tier_mode: 'SLAB' }), 400, `${config}.price_unit_tiers`],
+      [
+        'tiers of another model',
+        () => price({ amount: '1', price_unit_tiers: [{ unit_amount: '1' }] }),
+        400,
+        `${config}.price_unit_tiers`,
+      ],
       ['more digits than an amount has', () => price({ amount: '0.00000000000000001' }), 400, `${config}.amount`],
     ];
     for (const [why, body, status, field] of wrong)
@@ -184,6 +190,7 @@ describe('/prices/units, and prices in them', () => {
       for (const [body, field] of [
         [{ amount: '3' }, 'amount'],
         [{ tiers: [{ unit_amount: '1' }] }, 'tiers'],
+        [{ price_unit_amount: '6', price_unit_tiers: [{ unit_amount: '1' }] }, 'price_unit_tiers'],
       ] as const) {
         const refused = await send('PUT', `/prices/${first.id}`, body);
         expect([refused.status, refused.body.details.field]).to.deep.equal([400, field]);

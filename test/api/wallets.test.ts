@@ -159,6 +159,8 @@ describe('/wallets', () => {
       [{ ...make, initial_credits_to_load_expiry_date: 20260231 }, 'initial_credits_to_load_expiry_date'],
       [{ ...make, auto_topup: { threshold: '-1', amount: '1', invoicing: true } }, 'auto_topup.threshold'],
       [{ ...make, auto_topup: { threshold: '1', amount: '0', invoicing: true } }, 'auto_topup.amount'],
+      // An invoice over nothing.
+      [{ ...make, auto_topup: { threshold: '1', amount: '0.001', invoicing: true } }, 'auto_topup.amount'],
     ];
     for (const [body, field] of faults)
       expect((await refused(400, '/wallets', body)).details?.field, JSON.stringify(body)).to.equal(field);

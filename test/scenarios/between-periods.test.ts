@@ -4,13 +4,9 @@
  */
 import { expect } from 'chai';
 import { register } from 'prom-client';
-import { realTimeOf } from '../../actions/wallets/real-time-balance.ts';
-import { WalletModel } from '../../storage/models/wallet.ts';
 import { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { owedOf, usageWalletOf } from '../support/owed.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
-
-// Answers of every shape.
-type Answer = any;
 
 type Case = {
   readonly what: string;
@@ -142,23 +138,6 @@ const CASES: readonly Case[] = [
   },
 ];
 
-/** A thousand credits that pay for usage. */
-async function walletOf(world: World, customer: string): Promise<string> {
-  const terms = { config: { allowed_price_types: ['USAGE'] }, initial_credits_to_load: '1000', currency: 'usd' };
-  return (await world.post('/wallets', { customer_id: world.id(`customer ${customer}`), ...terms })).id;
-}
-
-type Owing = { kept: string; anew: string };
-async function owed(world: World, wallet: string): Promise<Owing> {
-  const { services, scope } = world.api;
-  const found = await WalletModel.fetch(scope, wallet, { database: services.postgres });
-  const real = (stores: Answer) => realTimeOf(stores, found, services.clock());
-  const [kept, anew] = await Promise.all([real(services), real({ ...services, usage_memory: undefined })]);
-  const all = ({ current_period_usage, unpaid_invoices_amount }: Answer) =>
-    String(Number(current_period_usage) + Number(unpaid_invoices_amount));
-  return { kept: all(kept), anew: all(anew) };
-}
-
 describe('scenario: usage between the end of a period and its invoice', () => {
   let world: World;
   before(async () => {
@@ -192,22 +171,22 @@ describe('scenario: usage between the end of a period and its invoice', () => {
       const { customer, plan, subscribed, begun, used } = one;
       await world.subscribe(customer, plan, { ...subscribed });
       await begun?.(world, customer);
-      one.wallet = await walletOf(world, customer);
+      one.wallet = await usageWalletOf(world, customer);
       if (used[0] > 0) await world.use(customer, 'calls', used[0]);
     }
     await world.settle();
-    for (const { wallet } of customers) await owed(world, wallet);
+    for (const { wallet } of customers) await owedOf(world, wallet);
     world.at(DURING_APRIL);
     for (const { customer, used, then_used } of customers) {
       if (used[1] > 0) await world.use(customer, 'calls', used[1] - 1);
       if (then_used) await world.use(customer, 'calls', then_used.n, { at: then_used.at });
     }
     await world.settle();
-    for (const { wallet } of customers) await owed(world, wallet);
+    for (const { wallet } of customers) await owedOf(world, wallet);
     const before = await arrived();
     for (const { customer, used } of customers) if (used[1] > 0) await world.use(customer, 'calls', 1);
     await world.settle();
-    const said = await Promise.all(customers.map(async (one) => [one.what, await owed(world, one.wallet)]));
+    const said = await Promise.all(customers.map(async (one) => [one.what, await owedOf(world, one.wallet)]));
     expect(said).to.deep.equal(customers.map(({ what, owed: all }) => [what, { kept: all, anew: all }]));
     // Of a group, and with a plan change that is due, it is gathered anew.
     expect((await arrived()) - before, 'answers that were made of what arrived').to.be.above(10);
@@ -215,100 +194,9 @@ describe('scenario: usage between the end of a period and its invoice', () => {
 
   it('is the same when the scheduler has come', async () => {
     await world.bill();
-    const said = await Promise.all(customers.map(async (one) => [one.what, (await owed(world, one.wallet)).kept]));
+    const said = await Promise.all(customers.map(async (one) => [one.what, (await owedOf(world, one.wallet)).kept]));
     expect(said).to.deep.equal(customers.map(({ what, owed: all }) => [what, all]));
   });
-});
-
-type Ending = {
-  readonly what: string;
-  /** Of the parent. */
-  readonly cancelled: object;
-  readonly child?: Record<string, unknown>;
-  /** Of the child, and when it is asked. */
-  readonly used: readonly { n: number; at: string }[];
-  readonly asked: string;
-  readonly owed: { readonly parent: string; readonly child: string };
-};
-
-const IN_MARCH = { n: 10, at: '2026-03-05T00:00:00Z' };
-const IN_APRIL = { n: 100, at: '2026-04-01T06:00:00Z' };
-const MID_MARCH = { cancellation_type: 'scheduled_date', cancel_at: '2026-03-15T00:00:00Z' };
-const END_OF_MARCH = { cancellation_type: 'end_of_period' };
-
-const ENDINGS: readonly Ending[] = [
-  {
-    what: 'within the period, before',
-    cancelled: MID_MARCH,
-    used: [IN_MARCH],
-    asked: '2026-03-10T00:00:00Z',
-    owed: { parent: '0', child: '10' },
-  },
-  {
-    what: 'within the period, behind it',
-    cancelled: MID_MARCH,
-    used: [IN_MARCH, { n: 5, at: '2026-03-16T00:00:00Z' }],
-    asked: '2026-03-20T00:00:00Z',
-    owed: { parent: '0', child: '15' },
-  },
-  {
-    what: 'with the period, before',
-    cancelled: END_OF_MARCH,
-    used: [IN_MARCH],
-    asked: '2026-03-31T00:00:00Z',
-    owed: { parent: '10', child: '0' },
-  },
-  {
-    what: 'with the period, behind it',
-    cancelled: END_OF_MARCH,
-    used: [IN_MARCH, IN_APRIL],
-    asked: DURING_APRIL,
-    owed: { parent: '10', child: '100' },
-  },
-  {
-    what: 'with the period, as the child does',
-    cancelled: END_OF_MARCH,
-    child: { end_date: '2026-04-01T00:00:00Z' },
-    used: [IN_MARCH, IN_APRIL],
-    asked: DURING_APRIL,
-    owed: { parent: '10', child: '0' },
-  },
-];
-
-describe('scenario: usage of the child of a group whose parent ends', () => {
-  for (const { what, cancelled, child: terms, used, asked, owed: wanted } of ENDINGS)
-    it(`${what}: is owed by who is to pay for it, before the scheduler has come and behind`, async () => {
-      const world = await startWorld({ now: MARCH, usage_memory: new UsageMemory({ isFed: false }) });
-      try {
-        await world.meter('calls');
-        await world.plan('Plain', [usage('calls', '1')]);
-        const wallets: Record<string, string> = {};
-        for (const name of ['parent', 'child'] as const) {
-          await world.subscribe(name, 'Plain', name === 'child' ? terms : {});
-          wallets[name] = await walletOf(world, name);
-        }
-        const grouped_invoicing_params = { action: 'add', child_subscription_ids: [world.id('subscription child')] };
-        const path = `/subscriptions/${world.id('subscription parent')}/modify/execute`;
-        await world.post(path, { type: 'grouped_invoicing', grouped_invoicing_params });
-        await world.cancel('parent', { proration_behavior: 'none', ...cancelled });
-        const both = async () => ({
-          parent: await owed(world, wallets.parent!),
-          child: await owed(world, wallets.child!),
-        });
-        // Kept before the end, to hold only until then.
-        await both();
-        world.at(asked);
-        for (const { n, at } of used) await world.use('child', 'calls', n, { at });
-        await world.settle();
-        const before = await both();
-        await world.bill();
-        const said = (amount: string) => ({ kept: amount, anew: amount });
-        const all = { parent: said(wanted.parent), child: said(wanted.child) };
-        expect({ before, behind: await both() }).to.deep.equal({ before: all, behind: all });
-      } finally {
-        await world.stop();
-      }
-    });
 });
 
 describe('scenario: corrections between the end of a period and its invoice', () => {
@@ -322,7 +210,7 @@ describe('scenario: corrections between the end of a period and its invoice', ()
     await world.meter('calls');
     await world.plan('Plain', [usage('calls', '1')]);
     await world.subscribe('corrected', 'Plain');
-    const wallet = await walletOf(world, 'corrected');
+    const wallet = await usageWalletOf(world, 'corrected');
     const event = world.event('corrected', 'calls', { n: 100, event_id: 'to be corrected' });
     await world.send([event]);
     await world.on('2026-04-02T01:00:00Z');
@@ -333,9 +221,9 @@ describe('scenario: corrections between the end of a period and its invoice', ()
     await world.use('corrected', 'calls', 100);
     await world.replace('to be corrected', { ...event, properties: { n: 0 } });
     await world.settle();
-    const before = await owed(world, wallet);
+    const before = await owedOf(world, wallet);
     await world.bill();
-    expect([before, await owed(world, wallet)]).to.deep.equal([
+    expect([before, await owedOf(world, wallet)]).to.deep.equal([
       { kept: '10', anew: '10' },
       { kept: '10', anew: '10' },
     ]);

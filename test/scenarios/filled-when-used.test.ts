@@ -216,4 +216,21 @@ describe('a wallet that fills itself', () => {
     await world.settle();
     expect(await asked()).to.deep.equal([]);
   });
+
+  it('and when usage lands of a child that pays for itself, since its parent ends inside the period', async () => {
+    world.at('2026-01-01T00:00:00Z');
+    const child = await world.subscribe('leaving branch', 'Calls');
+    const inheritance = { subscriptions_ids_for_grouped_invoicing: [child.id] };
+    await world.subscribe('ending office', 'Calls', { inheritance });
+    const cancelled = { cancellation_type: 'scheduled_date', cancel_at: '2026-01-15T00:00:00Z' };
+    await world.cancel('ending office', { ...cancelled, proration_behavior: 'none' });
+    const auto_topup = { enabled: true, threshold: '20', amount: '50', invoicing: false };
+    const { id } = await world.post('/wallets', { customer_id: child.customer_id, currency: 'usd', auto_topup });
+    await world.post(`/wallets/${id}/top-up`, { credits_to_add: '30', transaction_reason: 'FREE_CREDIT_GRANT' });
+    await lookedAt(child.customer_id);
+    await world.use('leaving branch', 'calls', 12);
+    await world.settle();
+    await lookedAt(child.customer_id);
+    expect((await world.get(`/wallets/${id}`)).credit_balance).to.equal('80');
+  });
 });

@@ -173,6 +173,11 @@ describe('scenario: alerts on spending', () => {
     const refused = await send(stranger);
     expect([refused.status, refused.body.details?.field]).to.deep.equal([400, 'entity_id']);
     expect((await send({ entity_type: 'group', entity_id: 'group_none', ...parent, config })).status).to.equal(404);
+    await world.post('/customers', { external_id: 'heir', name: 'heir' });
+    const joins = { parent_subscription_id: other.id, external_customer_id: 'heir', plan_id: world.id('plan Two') };
+    const heir = await world.post('/subscriptions', { ...joins, currency: 'usd', billing_period: 'MONTHLY' });
+    const never = await send({ ...twice, entity_id: heir.id });
+    expect([never.status, never.body.details?.field], 'what it uses is its parent’s').to.deep.equal([400, 'entity_id']);
     const below = { critical: { threshold: '1', condition: 'below' }, alert_enabled: true };
     const wrong = await send({ ...twice, entity_id: other.id, config: below });
     expect([wrong.status, wrong.body.details?.field]).to.deep.equal([400, 'config.critical.condition']);
@@ -211,6 +216,64 @@ describe('scenario: alerts on spending', () => {
     });
     expect(await waiting.look).to.equal(1);
     expect(await log(world, id)).to.deep.equal(['subscription_spend in_alarm 100']);
+  });
+
+  it('what was reached in one period is told again in the next, also where nobody has looked in between', async () => {
+    await world.on('2026-02-06');
+    const { id, customer_id } = await world.subscribe('again', 'Two');
+    const config = above({ critical: '50', info: '10' });
+    await world.post('/alerts/setting', { entity_type: 'subscription', entity_id: id, config });
+    await world.use('again', 'calls', 60);
+    await look('2026-02-07');
+    // The end of the period asks for a look by itself: what was used since then and before it was billed is told without other usage.
+    await world.api.services.postgres.raw('delete from graphile_worker._private_jobs');
+    await world.on('2026-03-06T00:00:01Z');
+    const asked = await world.api.services
+      .postgres('graphile_worker.jobs')
+      .where('key', 'like', 'alerts:%')
+      .select('key');
+    expect(asked.map(({ key }) => key)).to.include(`alerts:${customer_id}`);
+    await world.use('again', 'calls', 20);
+    await look('2026-03-07');
+    await world.use('again', 'calls', 40);
+    await look('2026-03-08');
+    await world.on('2026-04-06');
+    await world.use('again', 'calls', 70);
+    await look('2026-04-07');
+    await look('2026-04-08');
+    expect(await log(world, id)).to.deep.equal([
+      'subscription_spend in_alarm 60',
+      'subscription_spend ok 0',
+      'subscription_spend info 20',
+      'subscription_spend in_alarm 60',
+      'subscription_spend ok 0',
+      'subscription_spend in_alarm 70',
+    ]);
+    const told = (await events(world, 'subscription.spend')).filter(({ subscription }) => subscription.id === id);
+    expect(told.map(({ alert_status, current_spend }) => `${alert_status} ${current_spend}`)).to.deep.equal([
+      'in_alarm 60',
+      'ok 0',
+      'info 20',
+      'in_alarm 60',
+      'ok 0',
+      'in_alarm 70',
+    ]);
+  });
+
+  it('what goes on in a longer period is not told again when a shorter one begins', async () => {
+    await world.on('2026-05-01');
+    await world.plan('Both', [usage('calls', '1'), usage('storage', '2', { billing_period: 'ANNUAL' })]);
+    const { id } = await world.subscribe('both', 'Both');
+    const config = above({ critical: '30' });
+    await world.post('/alerts/setting', { entity_type: 'subscription', entity_id: id, config });
+    await world.use('both', 'storage', 20);
+    await look('2026-05-02');
+    await world.on('2026-06-01');
+    await world.use('both', 'calls', 5);
+    await look('2026-06-02');
+    expect(await log(world, id)).to.deep.equal(['subscription_spend in_alarm 40']);
+    const now = await world.post('/subscriptions/usage', { subscription_id: id });
+    expect(Number(now.amount)).to.equal(45);
   });
 
   for (const name of NAMES)
@@ -252,6 +315,33 @@ describe('scenario: alerts by the clock of an environment', () => {
       '2026-01-04 subscription_spend info',
       '2026-01-08 subscription_spend in_alarm',
       '2026-01-08 low_ongoing_balance in_alarm',
+    ]);
+  });
+
+  it('are looked at where a period begins, however far the clock is advanced, and told again in the next', async () => {
+    await world.on('2026-01-20T06:00:00Z');
+    const watched = await Promise.all(
+      ['once', 'twice'].map(async (name) => {
+        const { id, customer_id } = await world.subscribe(name, 'Calls');
+        const config = above({ critical: '10' });
+        await world.post('/alerts/setting', { entity_type: 'subscription', entity_id: id, config });
+        await world.use(name, 'calls', 50);
+        return customer_id;
+      }),
+    );
+    await world.on('2026-02-20T06:00:00Z', () => world.use('twice', 'calls', 50));
+    await world.on('2026-03-10');
+    const told = await Promise.all(
+      watched.map(async (customer_id) => {
+        const { items } = await world.post('/alerts/search', { customer_id, sort: 'id', order: 'asc' });
+        return items.map(({ created_at, alert_status }: Answer) => `${created_at} ${alert_status}`);
+      }),
+    );
+    const reached = '2026-01-21T00:00:00Z in_alarm';
+    const begun = '2026-02-20T06:00:00Z ok';
+    expect(told).to.deep.equal([
+      [reached, begun],
+      [reached, begun, '2026-02-21T00:00:00Z in_alarm'],
     ]);
   });
 });

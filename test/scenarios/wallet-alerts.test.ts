@@ -5,7 +5,9 @@ import { checkWallets } from '../../actions/alerts/wallet-alerts.ts';
 import { debitWallet } from '../../actions/wallets/debit-wallet.ts';
 import { topUpWallet } from '../../actions/wallets/top-up.ts';
 import { debitShape, topUpShape } from '../../core/wallet/request.ts';
+import { workOf } from '../../scheduler/main.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
+import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
@@ -222,6 +224,55 @@ describe('scenario: alerts on balances', () => {
     expect(items.map((one: Answer) => one.alert_status)).to.deep.equal(['in_alarm']);
   });
 
+  for (const [what, settle] of [
+    [
+      'paid',
+      ({ id }) => world.api.request('PUT', `/invoices/${id}/payment`, { body: { payment_status: 'SUCCEEDED' } }),
+    ],
+    ['voided', ({ id }) => world.api.request('POST', `/invoices/${id}/void`, { body: {} })],
+    [
+      'credited by a note',
+      ({ id: invoice_id, line_items: [line] }) => {
+        const line_items = [{ invoice_line_item_id: line.id, amount: '95' }];
+        return world.api.request('POST', '/creditnotes', { body: { invoice_id, reason: 'BILLING_ERROR', line_items } });
+      },
+    ],
+  ] as [string, (invoice: Answer) => Promise<Answer>][])
+    it(`an invoice that is ${what} asks for a look at what is left`, async () => {
+      const { id: customer_id } = await world.post('/customers', { external_id: `owes ${what}` });
+      const amounts = { subtotal: '95', total: '95', amount_due: '95' };
+      const line_items = [{ display_name: 'once', amount: '95', quantity: '1' }];
+      const invoice_type = 'ONE_OFF';
+      const invoice = await world.post('/invoices', {
+        customer_id,
+        currency: 'usd',
+        invoice_type,
+        ...amounts,
+        line_items,
+      });
+      await world.post(`/invoices/${invoice.id}/finalize`, {});
+      const { id } = await world.post('/wallets', {
+        customer_id,
+        currency: 'usd',
+        initial_credits_to_load: '100',
+        alert_settings: below({ critical: '10' }),
+        config: { allowed_price_types: ['ALL'] },
+      });
+      const { services, scope } = world.api;
+      await checkWallets(services, scope, { customer_id, now: world.now });
+      expect((await world.get(`/wallets/${id}`)).alert_state).to.equal('in_alarm');
+      await services.postgres.raw('delete from graphile_worker._private_jobs');
+      const settled = await settle(await world.get(`/invoices/${invoice.id}`));
+      expect(settled.status, settled.text).to.be.within(200, 201);
+      const keys = await services.postgres('graphile_worker.jobs').where('task_identifier', ALERT_TASK).select('key');
+      expect(keys.map(({ key }) => key)).to.include(`alerts-invoice:${invoice.id}`);
+      const [work] = workOf(services, () => world.now).filter(({ name }) => name === ALERT_TASK);
+      const job = await services.postgres('graphile_worker._private_jobs').where('key', `alerts-invoice:${invoice.id}`);
+      const turn = { attempt: 1, is_last: true, signal: AbortSignal.timeout(60_000) } as never;
+      await work!.run(job[0].payload, turn);
+      expect((await world.get(`/wallets/${id}`)).alert_state).to.equal('ok');
+    });
+
   const at = (seconds: number) => ({ user_id: '', now: new Date(world.now.getTime() + seconds * 1000) });
   const taken = (key: string, credits: string) =>
     debitShape.parse({ credits, transaction_reason: 'MANUAL_BALANCE_DEBIT', idempotency_key: key });
@@ -265,6 +316,52 @@ describe('scenario: alerts on balances', () => {
       const [body] = await told(name);
       expectGolden(`webhooks/${name}.json`, withoutIds(body));
     });
+});
+
+describe('scenario: the levels of an environment', () => {
+  it('are gone by within seconds, by all wallets that have none of their own, when they are set, changed or switched off', async () => {
+    const world = await startWorld();
+    try {
+      const { services } = world.api;
+      // More than one job looks at.
+      const wallets = await Promise.all(
+        Array.from({ length: 101 }, async (_, n) => {
+          const { id: customer_id } = await world.post('/customers', { external_id: `customer ${n}` });
+          return world.post('/wallets', { customer_id, currency: 'usd', initial_credits_to_load: '5' });
+        }),
+      );
+      const last = wallets.toSorted((a, b) => (a.id < b.id ? -1 : 1)).at(-1)!;
+      const [work] = workOf(services, () => world.now).filter(({ name }) => name === ALERT_TASK);
+      const set = async (body: object | null) => {
+        await services.postgres.raw('delete from graphile_worker._private_jobs');
+        const method = body === null ? 'DELETE' : 'PUT';
+        const sent = body === null ? {} : { body: { value: body } };
+        const answer = await world.api.request(method, '/settings/wallet_balance_alert_config', sent);
+        expect(answer.status, answer.text).to.equal(200);
+        for (;;) {
+          const [job] = await services.postgres('graphile_worker._private_jobs').select('id', 'payload').limit(1);
+          if (!job) break;
+          await services.postgres('graphile_worker._private_jobs').where({ id: job.id }).delete();
+          await work!.run(job.payload, { attempt: 1, is_last: true, signal: AbortSignal.timeout(60_000) } as never);
+        }
+        const states = await services.postgres('wallets').distinct('alert_state');
+        const { items } = await world.post('/alerts/search', {
+          customer_id: last.customer_id,
+          sort: 'id',
+          order: 'asc',
+        });
+        const log = items.map(({ alert_type, alert_status }: Answer) => `${alert_type} ${alert_status}`);
+        return { states: states.map(({ alert_state }) => alert_state), log };
+      };
+      const told = ['low_credit_balance in_alarm', 'low_ongoing_balance in_alarm'];
+      expect(await set(below({ critical: '10' }))).to.deep.equal({ states: ['in_alarm'], log: told });
+      const warned = [...told, 'low_credit_balance warning', 'low_ongoing_balance warning'];
+      expect(await set(below({ critical: '1', warning: '10' }))).to.deep.equal({ states: ['warning'], log: warned });
+      expect(await set(null)).to.deep.equal({ states: ['ok'], log: warned });
+    } finally {
+      await world.stop();
+    }
+  });
 });
 
 describe('scenario: alerts on balances by the clock of an environment', () => {

@@ -5,11 +5,15 @@ import { register } from 'prom-client';
 import { tryComputation } from '../../actions/invoices/compute-later.ts';
 import { LANES } from '../../scheduler/job.ts';
 import { startScheduler } from '../../scheduler/main.ts';
+import { startWorker } from '../../scheduler/worker.ts';
 import { migratePostgres } from '../../sql/migrate.ts';
+import { addTick } from '../../storage/jobs.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import type { Transaction } from '../../storage/stores.ts';
+import { cutTo } from '../support/cut.ts';
 import { startFilesServer } from '../support/files-server.ts';
 import { QUICK, startSchedulerProcess } from '../support/scheduler-process.ts';
+import { freshDatabase } from '../support/stores.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
@@ -78,6 +82,32 @@ describe('the job worker', () => {
     expect(await register.getSingleMetricAsString('farthing_jobs_total')).to.match(
       /farthing_jobs_total\{task="compute-invoice",outcome="completed"\} [1-9]/,
     );
+  });
+
+  it('takes jobs, though the way to the database broke while it learned which there are', async () => {
+    const database = await freshDatabase();
+    stops.push(() => database.close());
+    const url = new URL(database.postgres_url);
+    const way = await cutTo({ host: url.hostname, port: Number(url.port) });
+    stops.push(() => way.close());
+    url.host = `127.0.0.1:${way.port}`;
+    const postgres = connectPostgres(url.href);
+    stops.push(() => postgres.destroy());
+    let cut: Promise<void> | undefined;
+    way.watch({
+      sent: (text) => {
+        if (text.includes('_private_tasks')) cut ??= way.cut();
+      },
+    });
+    let done = 0;
+    const { logger } = world.api.services;
+    const worker = startWorker({ counted: async () => void done++ }, { postgres, logger }, QUICK);
+    stops.push(() => worker.stop());
+    await until('it has begun to learn', async () => cut !== undefined);
+    await cut;
+    await way.restore();
+    await addTick(database.postgres, { name: 'counted', every_seconds: 3600 });
+    await until('the job is done', async () => done === 1, 30_000);
   });
 
   it('computes while more tenants than there are places have files that do not come', async () => {

@@ -2,7 +2,14 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { defineSpendAlert } from '../../../core/alert/record.ts';
-import { ALERT_STATES, alertStateOf, thresholdOf, withDirection, worseOf } from '../../../core/alert/state.ts';
+import {
+  ALERT_STATES,
+  alertStateOf,
+  hasFallenBetween,
+  thresholdOf,
+  withDirection,
+  worseOf,
+} from '../../../core/alert/state.ts';
 import { Decimal } from '../../../core/decimal.ts';
 import { type AlertSettings, checkAlertSettings } from '../../../core/feature/record.ts';
 
@@ -79,6 +86,13 @@ describe('core/alert', () => {
         expect(rank(worseOf(a, b))).to.equal(Math.max(rank(a), rank(b)));
       }),
     );
+  });
+
+  it('spending has fallen in between where it is higher than at the begin of a period, and was', () => {
+    expect(hasFallenBetween('in_alarm', 'ok', 'in_alarm')).to.equal(true);
+    // What is ok at the look is told by that, and what goes on needs no telling.
+    expect(hasFallenBetween('in_alarm', 'ok', 'ok')).to.equal(false);
+    expect(hasFallenBetween('info', 'warning', 'in_alarm')).to.equal(false);
   });
 
   it('spending is looked at from below, of what belongs to a subscription', () => {

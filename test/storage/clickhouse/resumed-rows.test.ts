@@ -1,4 +1,6 @@
 /** No statement waits for a reader: docs/decisions/0059-no-statement-waits-for-a-reader.md. */
+import { Readable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { LongQuestion } from '../../../storage/clickhouse/clickhouse.ts';
@@ -90,5 +92,39 @@ describe('rows for a reader that may be slow', () => {
     };
     expect(await read().catch((error: unknown) => error)).to.be.instanceOf(Error);
     await until('it has ended', async () => (await running()) === 0);
+  });
+});
+
+/** In ten lines at a time, each of which takes some of the turn of the event loop in which it came; then the line `end`. */
+function busyStream(count: number, after: number): Readable {
+  const lines = async function* () {
+    for (let n = after + 1; n < count; n += 10) {
+      await pause(1);
+      for (const until_ms = performance.now() + 5; performance.now() < until_ms; );
+      yield Array.from({ length: Math.min(10, count - n) }, (_, at) => ({ text: JSON.stringify([n + at, 'x']) }));
+    }
+    yield [{ text: 'end' }];
+  };
+  return Readable.from(lines(), { objectMode: true, highWaterMark: 1 });
+}
+
+describe('rows for a reader that comes back in the moment in which its statement is ended', () => {
+  // To meet it, the answer comes when the test says so, and not when ClickHouse does.
+  const client = {
+    query: async ({ query_params: { after } }: { query_params: { after: number } }) => ({
+      stream: () => busyStream(50, after),
+    }),
+  } as never;
+
+  it('has all of them, as any other', async () => {
+    const question = (last: Row | null) => ({ query: '', query_params: { after: last?.[0] ?? -1 } });
+    for (let run = 0; run < 20; run++) {
+      const all: number[] = [];
+      for await (const rows of resumedRows<Row>(client, question, { patience_ms: 20 })) {
+        all.push(...rows.map(([n]) => n));
+        await pause(20);
+      }
+      expect(all).to.deep.equal(Array.from({ length: 50 }, (_, n) => n));
+    }
   });
 });

@@ -1,0 +1,279 @@
+/**
+ * What the child of a group uses is owed by who is to pay for it (docs/rules/subscriptions.md, "Families"; docs/rules/wallets.md, "The balance in
+ * real time"): whoever of the two ends, and when, and however late the scheduler comes to it.
+ */
+import { expect } from 'chai';
+import { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { owedOf, usageWalletOf } from '../support/owed.ts';
+import { fixed, startWorld, usage, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+type Case = {
+  readonly what: string;
+  /** Of both. */
+  readonly terms?: Record<string, unknown>;
+  readonly child?: Record<string, unknown>;
+  /** Of the parent. */
+  readonly cancelled?: object;
+  /** By the child. */
+  readonly used: readonly { n: number; at: string }[];
+  readonly asked: string;
+  readonly owed: { readonly parent: string; readonly child: string };
+};
+
+const MARCH = '2026-03-01T00:00:00Z';
+const DURING_APRIL = '2026-04-02T01:00:00Z';
+const IN_MARCH = { n: 10, at: '2026-03-05T00:00:00Z' };
+const IN_APRIL = { n: 100, at: '2026-04-01T06:00:00Z' };
+const END_OF_MARCH = { cancellation_type: 'end_of_period' };
+const WEEKLY = { billing_period: 'WEEKLY' };
+
+function cancelledAt(day: string) {
+  return { cancellation_type: 'scheduled_date', cancel_at: `${day}T00:00:00Z` };
+}
+
+const CASES: readonly Case[] = [
+  {
+    what: 'a parent that ends within the period, before it has',
+    cancelled: cancelledAt('2026-03-15'),
+    used: [IN_MARCH],
+    asked: '2026-03-10T00:00:00Z',
+    owed: { parent: '0', child: '10' },
+  },
+  {
+    what: 'a parent that ends within the period, behind it',
+    cancelled: cancelledAt('2026-03-15'),
+    used: [IN_MARCH, { n: 5, at: '2026-03-16T00:00:00Z' }],
+    asked: '2026-03-20T00:00:00Z',
+    owed: { parent: '0', child: '15' },
+  },
+  {
+    what: 'a parent that ends with the period, before it has',
+    cancelled: END_OF_MARCH,
+    used: [IN_MARCH],
+    asked: '2026-03-31T00:00:00Z',
+    owed: { parent: '10', child: '0' },
+  },
+  {
+    what: 'a parent that ends with the period, behind it',
+    cancelled: END_OF_MARCH,
+    used: [IN_MARCH, IN_APRIL],
+    asked: DURING_APRIL,
+    owed: { parent: '10', child: '100' },
+  },
+  {
+    what: 'a parent that ends with the period, as the child does',
+    cancelled: END_OF_MARCH,
+    child: { end_date: '2026-04-01T00:00:00Z' },
+    used: [IN_MARCH, IN_APRIL],
+    asked: DURING_APRIL,
+    owed: { parent: '10', child: '0' },
+  },
+  {
+    what: 'a trial that is over, and waits for the scheduler',
+    terms: { trial_period_days: 14 },
+    used: [IN_MARCH, { n: 100, at: '2026-03-15T06:00:00Z' }],
+    asked: '2026-03-16T01:00:00Z',
+    owed: { parent: '100', child: '0' },
+  },
+  {
+    what: 'a start that lay ahead',
+    terms: { start_date: '2026-03-10T00:00:00Z' },
+    used: [{ n: 100, at: '2026-03-10T06:00:00Z' }],
+    asked: '2026-03-16T01:00:00Z',
+    owed: { parent: '100', child: '0' },
+  },
+  {
+    what: 'a child that ends inside the period behind the one that waits',
+    child: { end_date: '2026-04-02T00:00:00Z' },
+    used: [IN_MARCH, IN_APRIL],
+    asked: '2026-04-01T12:00:00Z',
+    owed: { parent: '110', child: '0' },
+  },
+  {
+    what: 'a parent that goes on: the period behind the one that waits',
+    used: [IN_MARCH, IN_APRIL],
+    asked: DURING_APRIL,
+    owed: { parent: '110', child: '0' },
+  },
+  {
+    what: 'a parent that has ended two periods behind the one that waits',
+    terms: WEEKLY,
+    cancelled: cancelledAt('2026-03-15'),
+    used: [
+      { n: 1, at: '2026-03-02T00:00:00Z' },
+      { n: 10, at: '2026-03-09T00:00:00Z' },
+      { n: 100, at: '2026-03-16T00:00:00Z' },
+    ],
+    asked: '2026-03-17T00:00:00Z',
+    owed: { parent: '11', child: '100' },
+  },
+  {
+    what: 'a parent that ends inside the period behind the one that waits',
+    terms: WEEKLY,
+    cancelled: cancelledAt('2026-03-11'),
+    used: [
+      { n: 1, at: '2026-03-02T00:00:00Z' },
+      { n: 10, at: '2026-03-09T00:00:00Z' },
+      { n: 100, at: '2026-03-13T00:00:00Z' },
+    ],
+    asked: '2026-03-13T12:00:00Z',
+    owed: { parent: '1', child: '110' },
+  },
+  {
+    what: 'the same, before it ends',
+    terms: WEEKLY,
+    cancelled: cancelledAt('2026-03-11'),
+    used: [
+      { n: 1, at: '2026-03-02T00:00:00Z' },
+      { n: 10, at: '2026-03-09T00:00:00Z' },
+    ],
+    asked: '2026-03-10T00:00:00Z',
+    owed: { parent: '1', child: '10' },
+  },
+];
+
+function group(world: World): Promise<unknown> {
+  const grouped_invoicing_params = { action: 'add', child_subscription_ids: [world.id('subscription child')] };
+  const path = `/subscriptions/${world.id('subscription parent')}/modify/execute`;
+  return world.post(path, { type: 'grouped_invoicing', grouped_invoicing_params });
+}
+
+/** Lines of usage and of fees of the child, on whichever invoice. */
+async function linesOfChild(world: World): Promise<string[]> {
+  const { items } = await world.get('/invoices?limit=100');
+  const whole = await Promise.all(items.map(({ id }: Answer) => world.get(`/invoices/${id}`)));
+  return whole
+    .flatMap(({ line_items }: Answer) => line_items)
+    .filter(({ subscription_id }: Answer) => subscription_id === world.id('subscription child'))
+    .map(
+      ({ price_type, amount, period_start }: Answer) => `${price_type} ${Number(amount)} ${period_start.slice(0, 10)}`,
+    )
+    .sort();
+}
+
+async function monthsGoOn(world: World): Promise<void> {
+  for (const date of ['2026-05-10', '2026-06-10', '2026-07-10']) await world.on(date);
+}
+
+describe('scenario: usage of the child of a group, before the scheduler has come and behind', () => {
+  for (const { what, terms = {}, child, cancelled, used, asked, owed } of CASES)
+    it(`${what}: is owed by who is to pay for it`, async () => {
+      const world = await startWorld({ now: MARCH, usage_memory: new UsageMemory({ isFed: false }) });
+      try {
+        await world.meter('calls');
+        await world.plan('Plain', [usage('calls', '1', terms === WEEKLY ? WEEKLY : {})]);
+        const wallets: Record<string, string> = {};
+        for (const name of ['parent', 'child'] as const) {
+          await world.subscribe(name, 'Plain', { ...terms, ...(name === 'child' ? child : {}) });
+          wallets[name] = await usageWalletOf(world, name);
+        }
+        await group(world);
+        if (cancelled) await world.cancel('parent', { proration_behavior: 'none', ...cancelled });
+        const both = async () => ({
+          parent: await owedOf(world, wallets.parent!),
+          child: await owedOf(world, wallets.child!),
+        });
+        // Kept before the end, to hold only until then.
+        await both();
+        world.at(asked);
+        for (const { n, at } of used) await world.use('child', 'calls', n, { at });
+        await world.settle();
+        const before = await both();
+        await world.bill();
+        const said = (amount: string) => ({ kept: amount, anew: amount });
+        const all = { parent: said(owed.parent), child: said(owed.child) };
+        expect({ before, behind: await both() }).to.deep.equal({ before: all, behind: all });
+      } finally {
+        await world.stop();
+      }
+    });
+});
+
+describe('scenario: a child of a group that ends inside a period of its parent', () => {
+  let world: World;
+  let wallet: string;
+  beforeEach(async () => {
+    world = await startWorld({ now: MARCH, usage_memory: new UsageMemory({ isFed: false }) });
+    await world.meter('calls');
+    await world.plan('Plain', [usage('calls', '1')]);
+    await world.plan('Fees', [usage('calls', '1'), fixed('7')]);
+  });
+  afterEach(() => world.stop());
+
+  /** In April, with a hundred units used on the fifth. */
+  async function begin() {
+    await world.subscribe('parent', 'Plain');
+    await world.subscribe('child', 'Plain', { end_date: '2026-04-20T00:00:00Z' });
+    wallet = await usageWalletOf(world, 'parent');
+    await group(world);
+    await world.on('2026-04-01T01:00:00Z');
+    world.at('2026-04-15T00:00:00Z');
+    await world.use('child', 'calls', 100, { at: '2026-04-05T00:00:00Z' });
+    await world.settle();
+  }
+
+  it('what it uses is in the balance and the preview of its parent before it has ended, and behind', async () => {
+    await begin();
+    const subscription_id = world.id('subscription parent');
+    const told = async () => {
+      const { subtotal } = await world.post('/invoices/preview', { subscription_id });
+      return { ...(await owedOf(world, wallet)), preview: subtotal };
+    };
+    const before = await told();
+    await world.on('2026-04-21T00:00:00Z');
+    const all = { kept: '100', anew: '100', preview: '100' };
+    expect({ before, behind: await told() }).to.deep.equal({ before: all, behind: all });
+  });
+
+  type Change = (path: string) => Promise<unknown>;
+  const cancelParent: Change = () => world.cancel('parent', { cancellation_type: 'immediate' });
+  const addLine: Change = (path) => {
+    const terms = { type: 'FIXED', amount: '1', currency: 'usd', billing_model: 'FLAT_FEE', invoice_cadence: 'ARREAR' };
+    const price = { ...terms, billing_period: 'MONTHLY', billing_period_count: 1, billing_cadence: 'RECURRING' };
+    return world.post(`${path}/lineitems`, { price, quantity: '1', proration_behavior: 'none' });
+  };
+  const HOW: readonly [how: string, at: string, first?: Change][] = [
+    ['the scheduler comes to both ends at once', '2026-05-02T00:00:00Z'],
+    ['the parent is cancelled in its next period before', '2026-05-02T00:00:00Z', cancelParent],
+    ['a line is added to the parent in its next period before', '2026-05-02T00:00:00Z', addLine],
+    ['the parent is cancelled a minute behind the end of the child', '2026-04-20T00:01:00Z', cancelParent],
+  ];
+  for (const [how, at, first] of HOW)
+    it(`what it used is invoiced once where ${how}`, async () => {
+      await begin();
+      world.at(at);
+      await world.settle();
+      await first?.(`/subscriptions/${world.id('subscription parent')}`);
+      await world.bill();
+      await monthsGoOn(world);
+      const charged = (await linesOfChild(world)).filter((line) => !line.startsWith('USAGE 0 '));
+      expect(charged).to.deep.equal(['USAGE 100 2026-04-01']);
+    });
+
+  for (const [start, now] of [
+    ['at once', MARCH],
+    ['in the past', '2026-05-02T00:00:00Z'],
+  ] as const)
+    it(`what it used and its fees are invoiced where two periods wait, of a group that starts ${start}`, async () => {
+      world.at(now);
+      const start_date = MARCH;
+      await world.subscribe('child', 'Fees', { start_date, end_date: '2026-04-20T00:00:00Z' });
+      const inheritance = { subscriptions_ids_for_grouped_invoicing: [world.id('subscription child')] };
+      await world.subscribe('parent', 'Fees', { start_date, inheritance });
+      world.at('2026-05-02T00:00:00Z');
+      await world.use('child', 'calls', 10, { at: '2026-03-05T00:00:00Z' });
+      await world.use('child', 'calls', 100, { at: '2026-04-05T00:00:00Z' });
+      await world.settle();
+      await world.bill();
+      await monthsGoOn(world);
+      expect(await linesOfChild(world)).to.deep.equal([
+        'FIXED 4.43 2026-04-01',
+        'FIXED 7 2026-03-01',
+        'USAGE 10 2026-03-01',
+        'USAGE 100 2026-04-01',
+      ]);
+    });
+});

@@ -1,0 +1,23 @@
+/** What a customer owes of usage, billed or not, as the balance of a wallet in real time says it: from memory, and gathered anew. */
+import { realTimeOf } from '../../actions/wallets/real-time-balance.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import type { World } from './world.ts';
+
+export type Owed = { kept: string; anew: string };
+
+/** A thousand credits that pay for usage. */
+export async function usageWalletOf(world: World, customer: string): Promise<string> {
+  const terms = { config: { allowed_price_types: ['USAGE'] }, initial_credits_to_load: '1000', currency: 'usd' };
+  return (await world.post('/wallets', { customer_id: world.id(`customer ${customer}`), ...terms })).id;
+}
+
+export async function owedOf(world: World, wallet: string): Promise<Owed> {
+  const { services, scope } = world.api;
+  const found = await WalletModel.fetch(scope, wallet, { database: services.postgres });
+  const told = async (stores: typeof services) => {
+    const { current_period_usage, unpaid_invoices_amount } = await realTimeOf(stores, found, services.clock());
+    return String(Number(current_period_usage) + Number(unpaid_invoices_amount));
+  };
+  const [kept, anew] = await Promise.all([told(services), told({ ...services, usage_memory: undefined })]);
+  return { kept, anew };
+}
