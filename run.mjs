@@ -52,7 +52,7 @@ const SCRIPTS = {
 // The tests against a real Kafka need Java and Maven, and those with a spreadsheet LibreOffice, so they are asked for by name.
 // Those that kill processes and break stores, or want the machine to themselves, take many minutes: `npm test -- test/chaos`,
 // `npm test -- test/faults`. Those that start the commands as a user does, each with stores of its own, take some:
-// `npm test -- test/start test/commands`; and so do those that play years, fill lists with ten thousand records, or go through many random
+// `npm test -- test/start test/commands`; and so do those that play years, fill lists with ten thousand records, send spoilt requests, or go through many random
 // histories: `npm test -- test/long`.
 const APART = [
   'test/kafka/',
@@ -70,26 +70,23 @@ const FIRST = [
   'test/kafka/log.test.ts',
   'test/kafka/processes.test.ts',
   'test/kafka/broker.test.ts',
-  'test/pipeline/model.test.ts',
   'test/storage/usage/arriving.test.ts',
   'test/storage/log/leases.test.ts',
   'test/tracing/traces.test.ts',
 ];
 // What a customer sees: rules, worked examples, the API and whole stories; no process is killed and no store broken.
 // It is asked while one works: a rule stays in it, and a story that is told once. Those are left to `npm test` that
-// ask every route for each of many callers or with spoilt requests, write files of MiB and read them again, hash a
-// password a hundred times, go through many instants of a clock or of the scheduler, beside slow stores too, show that
+// ask every route for each of many callers, write files of MiB and read them again, hash a
+// password a hundred times, go through many instants of a clock or of the scheduler, show that
 // what was planned once is not planned again, or ask every door about one story; and of the other
 // random cases, and of the routes for each role, a tenth is tried.
 const LONG = [
   'test/api/environment-clone.test.ts',
   'test/api/files-in-parts.test.ts',
-  'test/api/http/fuzz.test.ts',
   'test/api/http/walls.test.ts',
   'test/api/scheduled-files.test.ts',
   'test/api/scheduled-tasks.test.ts',
   'test/api/sign-in.test.ts',
-  'test/scenarios/clocks-beside-slow-stores.test.ts',
   'test/scenarios/every-door.test.ts',
   'test/scenarios/grants-go-on.test.ts',
   'test/scenarios/late-after-the-end.test.ts',

@@ -53,7 +53,8 @@ async function checkWatched(
     throw invalid(field, 'takes part in another subscription, which is charged for it: watch that');
   }
   if (alert.entity_type === 'group') {
-    const group = await GroupModel.fetch(scope, alert.entity_id, { database });
+    // The row is held: who archives the group waits, and then finds this alert, too.
+    const group = await GroupModel.fetch(scope, alert.entity_id, { database, lock: true });
     if (group.status !== 'published') throw notFound('group', group.id);
   }
   if (alert.entity_type !== 'subscription_line_item') return;

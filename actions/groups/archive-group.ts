@@ -1,6 +1,9 @@
-/** Archives a group, which frees its lookup key; its members have no group then. */
+/** Archives a group, which frees its lookup key; its members have no group then, and nobody watches what they cost together. */
+import { SPEND } from '../../core/alert/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
+import { forgetAlertStates } from '../../storage/alert-states.ts';
+import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { GroupModel } from '../../storage/models/group.ts';
 import { PriceModel } from '../../storage/models/price.ts';
@@ -23,6 +26,10 @@ export async function archiveGroup(
       const records = await FeatureModel.in(scope, database).where('group_id', id).forUpdate();
       await FeatureModel.changeAll(scope, { records, changes }, by);
     }
+    const watching = AlertSettingModel.in(scope, database).where({ entity_type: 'group', entity_id: id });
+    const settings = await watching.where('status', 'published').orderBy('id').forUpdate();
+    await AlertSettingModel.changeAll(scope, { records: settings, changes: { status: 'archived' } }, by);
+    await forgetAlertStates(database, scope, { alert_type: SPEND.group, entity_ids: [id] });
     await GroupModel.change(group, { status: 'archived' }, by);
   });
 }

@@ -185,6 +185,18 @@ describe('scenario: alerts on spending', () => {
     expect(items.map(({ entity_type }: Answer) => entity_type)).to.deep.equal(['group']);
   });
 
+  it('an alert on a group ends with it, and nothing is told of that', async () => {
+    await world.use('acme', 'storage', 10);
+    expect(await look('2026-02-05')).to.equal(1);
+    const told = await log(world, group.id);
+    expect(told.at(-1)).to.equal('subscription_group_spend info 20');
+    expect((await world.api.request('DELETE', `/groups/${group.id}`)).status).to.equal(204);
+    expect(await look('2026-02-06')).to.equal(0);
+    expect(await log(world, group.id)).to.deep.equal(told);
+    const { id } = watched.group;
+    expect((await world.get(`/alerts/setting/${id}`)).status).to.equal('archived');
+  });
+
   it('the log is answered with its customer where that is asked for, and narrowed', async () => {
     const { items } = await world.post('/alerts/search', { alert_status: 'in_alarm', expand: 'customer' });
     expect(items.map(({ customer }: Answer) => customer.external_id)).to.deep.equal(['acme', 'acme', 'acme', 'acme']);

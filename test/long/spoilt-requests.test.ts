@@ -4,9 +4,9 @@
  */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { samples } from '../../support/samples.ts';
-import { type Chance, chanceOf, seedsToRun } from '../../support/seeds.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
+import { samples } from '../support/samples.ts';
+import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
 
 // The document is walked as plain JSON.
 type Json = any;
