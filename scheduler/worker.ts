@@ -44,7 +44,7 @@ export function startWorker(
     const ending = new Ending();
     const fetches = new Fetches();
     const pulse = startPulse(pool, logger, liveness, () => {
-      if (!fetches.areStuck()) return;
+      if (!fetches.isStuckSinceBeat()) return;
       logger.error('the job worker fails to take jobs though its database answers');
       ending.begin();
       void runner?.stop().catch((error: unknown) => logger.warn({ err: error }, 'the job worker was ending'));
@@ -129,9 +129,9 @@ class Fetches {
     this.#beats = 0;
   }
 
-  /** To be asked at each sign of life. */
-  areStuck(): boolean {
-    return this.#isFailing && ++this.#beats >= STUCK_BEATS;
+  /** To be told of each sign of life; answers whether it is the one at which jobs are known to be taken no more. */
+  isStuckSinceBeat(): boolean {
+    return this.#isFailing && ++this.#beats === STUCK_BEATS;
   }
 }
 

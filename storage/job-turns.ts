@@ -3,7 +3,7 @@
  * (docs/decisions/0044-turns-of-files.md). graphile-worker takes jobs by their priority and then by `run_at`, so each tenant has one job in
  * front, whose `run_at` is when the tenant had its last turn; its others stand behind those of all, and come forward one at a turn.
  */
-import { addJob, type NewJob } from './jobs.ts';
+import { addJob, type NewJob, type Place } from './jobs.ts';
 import type { Database } from './stores.ts';
 
 /** The jobs of one kind of a tenant, which wait for each other and stand in line with those of others. */
@@ -35,8 +35,16 @@ export async function addJobInTurn(transaction: Database, job: NewJob): Promise<
     [task, queue, IN_FRONT, task, queue],
   );
   const [{ is_behind, since }] = rows;
-  const line: Line = { task, queue };
-  const place = is_behind ? { priority: BEHIND, run_at: null } : { priority: IN_FRONT, run_at: since };
+  await addInLine(
+    transaction,
+    job,
+    is_behind ? { priority: BEHIND, run_at: null } : { priority: IN_FRONT, run_at: since },
+  );
+}
+
+/** The job says in which line it stands. */
+async function addInLine(transaction: Database, job: NewJob, place: Place): Promise<void> {
+  const line: Line = { task: job.task, queue: job.queue };
   await addJob(transaction, { ...job, payload: { ...job.payload, line } }, place);
 }
 
@@ -50,12 +58,7 @@ export async function addJobBeforeItsNext(transaction: Database, job: NewJob): P
     `select least(min(run_at), clock_timestamp()) - interval '1 millisecond' as run_at from graphile_worker.jobs where ${WAITS}`,
     [task, queue],
   );
-  const line: Line = { task, queue };
-  await addJob(
-    transaction,
-    { ...job, payload: { ...job.payload, line } },
-    { priority: IN_FRONT, run_at: rows[0].run_at },
-  );
+  await addInLine(transaction, job, { priority: IN_FRONT, run_at: rows[0].run_at });
 }
 
 /**

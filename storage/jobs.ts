@@ -25,7 +25,7 @@ export type NewJob = {
 };
 
 /** Where among others: those of a lower priority first, of these who has been due longest; as soon as may be where no instant is given. */
-type Place = { readonly priority: number; readonly run_at: string | null };
+export type Place = { readonly priority: number; readonly run_at: string | null };
 
 /** With the transaction's effects or not at all. The job continues the trace of who adds it. */
 export async function addJob(

@@ -73,10 +73,8 @@ function answerKept(request: IncomingMessage, response: ServerResponse, answerin
 /** To gather it takes milliseconds, and its text microseconds, which are then none of those of a read. */
 function prepare({ statusCode }: ServerResponse, { services, asked, caller }: Answering): void {
   if (statusCode !== asked.route.route.success) return;
-  const { tenant_id, environment_id } = caller;
-  const now = services.clock();
-  const kept = keptLast(services, { tenant_id, environment_id, now });
-  const read = kept && readOf(asked, { kept, now });
+  const kept = keptLast(services, caller);
+  const read = kept && readOf(asked, { kept, now: services.clock() });
   if (!read) return;
   try {
     prepareText(asked.route.route.answer!, read);

@@ -23,7 +23,7 @@ export function importWorks(
     return tryImport(stores, Payload.parse(payload), how);
   };
   return [
-    { name: IMPORT_JOB.task, lane: 'imports', in_order: true, reads_anew: true, run },
+    { name: IMPORT_JOB.task, lane: 'imports', in_order: IMPORT_JOB.in_order, reads_anew: true, run },
     {
       name: FETCHED_IMPORT_JOB.task,
       lane: 'fetched-imports',

@@ -101,10 +101,10 @@ class ViewAtLook implements KeptView {
 }
 
 /** What was answered last, whether or not it still holds: not to be told to anybody. */
-export function keptLast({ usage_memory }: Stores, asked: View): KeptView | undefined {
+export function keptLast({ usage_memory }: Stores, scope: Scope): KeptView | undefined {
   if (usage_memory === undefined) return undefined;
   const kept = keptIn(usage_memory);
-  return { as_of: '', find: <Answer>(key: string) => kept.last<Answer>(asked, key) };
+  return { as_of: '', find: <Answer>(key: string) => kept.last<Answer>(scope, key) };
 }
 
 async function lookAt({ postgres }: Stores, kept: KeptAnswers): Promise<Look> {
@@ -187,7 +187,7 @@ export class KeptAnswers {
     return undefined;
   }
 
-  last<Answer>({ tenant_id, environment_id }: View, key: string): Answer | undefined {
+  last<Answer>({ tenant_id, environment_id }: Scope, key: string): Answer | undefined {
     return this.#tenants.get(tenant_id)?.peek(`${environment_id} ${key}`)?.last as Answer | undefined;
   }
 

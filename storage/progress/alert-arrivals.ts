@@ -3,6 +3,7 @@
  * looked"), and their wallets that fill themselves (docs/rules/wallets.md, "Filled by itself"). One look is in the queue for a customer, however much arrives until it begins; who arrives while it runs asks for another
  * one. Where this is lost, in a crash, the look of every hour finds the same.
  */
+import type { Knex } from 'knex';
 import type { BucketRow } from '../../core/metering/plan.ts';
 import type { Scope } from '../../core/scope.ts';
 import { hasGrants, IS_WALLET_WATCHED, watchedScopes } from '../due-alerts.ts';
@@ -46,11 +47,19 @@ export async function askForAlertsOf(
   { customer_id, fills = true }: { readonly customer_id: string; readonly fills?: boolean },
 ): Promise<void> {
   const key = `${fills ? 'alerts' : 'alerts-alone'}:${customer_id}`;
+  await addLook(database, { tenant_id, environment_id, customer_id, fills }, { key });
+}
+
+/** `key`: one look with it is in the queue, however often it is asked for; null where each is another. */
+async function addLook(
+  database: Database,
+  payload: Scope & ({ readonly customer_id: string; readonly fills: boolean } | { readonly wallets_behind: string }),
+  { key, where = database.raw('true') }: { readonly key: string | null; readonly where?: Knex.Raw },
+): Promise<void> {
   await database.raw(
-    `select graphile_worker.add_job(?::text, payload := json_build_object('tenant_id', ?::text, 'environment_id', ?::text, 'customer_id', ?::text, 'fills', ?::boolean),
-              max_attempts := 3, job_key := ?::text, job_key_mode := 'preserve_run_at')
-      where not exists (select from test_clocks t where t.tenant_id = ? and t.environment_id = ?)`,
-    [ALERT_TASK, tenant_id, environment_id, customer_id, fills, key, tenant_id, environment_id],
+    `select graphile_worker.add_job(?::text, payload := ?::json, max_attempts := 3, job_key := ?::text, job_key_mode := 'preserve_run_at')
+      where not exists (select from test_clocks t where t.tenant_id = ? and t.environment_id = ?) and ?`,
+    [ALERT_TASK, JSON.stringify(payload), key, payload.tenant_id, payload.environment_id, where],
   );
 }
 
@@ -89,16 +98,12 @@ export async function askForAlertsOfInvoice(
   database: Database,
   { tenant_id, environment_id, id, customer_id }: Owed,
 ): Promise<void> {
-  await database.raw(
-    `select graphile_worker.add_job(?::text, payload := json_build_object('tenant_id', ?::text, 'environment_id', ?::text, 'customer_id', ?::text, 'fills', false),
-              max_attempts := 3, job_key := ?::text, job_key_mode := 'preserve_run_at')
-      where exists (select from wallets w where w.tenant_id = ? and w.environment_id = ? and w.customer_id = ? and ${IS_WALLET_WATCHED})
-        and not exists (select from test_clocks t where t.tenant_id = ? and t.environment_id = ?)`,
-    [
-      ...[ALERT_TASK, tenant_id, environment_id, customer_id, `alerts-invoice:${id}`],
-      ...[tenant_id, environment_id, customer_id, tenant_id, environment_id],
-    ],
+  const isWatched = database.raw(
+    `exists (select from wallets w where w.tenant_id = ? and w.environment_id = ? and w.customer_id = ? and ${IS_WALLET_WATCHED})`,
+    [tenant_id, environment_id, customer_id],
   );
+  const payload = { tenant_id, environment_id, customer_id, fills: false };
+  await addLook(database, payload, { key: `alerts-invoice:${id}`, where: isWatched });
 }
 
 /**
@@ -110,11 +115,7 @@ export async function askForAlertsByDefault(
   { tenant_id, environment_id }: Scope,
   { behind = '' }: { readonly behind?: string } = {},
 ): Promise<void> {
-  await database.raw(
-    `select graphile_worker.add_job(?::text, payload := json_build_object('tenant_id', ?::text, 'environment_id', ?::text, 'wallets_behind', ?::text), max_attempts := 3)
-      where not exists (select from test_clocks t where t.tenant_id = ? and t.environment_id = ?)`,
-    [ALERT_TASK, tenant_id, environment_id, behind, tenant_id, environment_id],
-  );
+  await addLook(database, { tenant_id, environment_id, wallets_behind: behind }, { key: null });
 }
 
 function scopesOf(rows: readonly Arrival[]): Scope[] {

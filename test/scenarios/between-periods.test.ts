@@ -128,10 +128,7 @@ const CASES: readonly Case[] = [
     subscribed: QUARTER,
     begun: async (world, customer) => {
       await world.subscribe(`child of ${customer}`, 'Calls');
-      const child_subscription_ids = [world.id(`subscription child of ${customer}`)];
-      const grouped_invoicing_params = { action: 'add', child_subscription_ids };
-      const path = `/subscriptions/${world.id(`subscription ${customer}`)}/modify/execute`;
-      await world.post(path, { type: 'grouped_invoicing', grouped_invoicing_params });
+      await world.group(customer, `child of ${customer}`);
     },
     used: [60, 10],
     owed: '90',

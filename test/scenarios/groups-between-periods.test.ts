@@ -135,12 +135,6 @@ const CASES: readonly Case[] = [
   },
 ];
 
-function group(world: World): Promise<unknown> {
-  const grouped_invoicing_params = { action: 'add', child_subscription_ids: [world.id('subscription child')] };
-  const path = `/subscriptions/${world.id('subscription parent')}/modify/execute`;
-  return world.post(path, { type: 'grouped_invoicing', grouped_invoicing_params });
-}
-
 /** Lines of usage and of fees of the child, on whichever invoice. */
 async function linesOfChild(world: World): Promise<string[]> {
   const { items } = await world.get('/invoices?limit=100');
@@ -170,7 +164,7 @@ describe('scenario: usage of the child of a group, before the scheduler has come
           await world.subscribe(name, 'Plain', { ...terms, ...(name === 'child' ? child : {}) });
           wallets[name] = await usageWalletOf(world, name);
         }
-        await group(world);
+        await world.group('parent', 'child');
         if (cancelled) await world.cancel('parent', { proration_behavior: 'none', ...cancelled });
         const both = async () => ({
           parent: await owedOf(world, wallets.parent!),
@@ -208,7 +202,7 @@ describe('scenario: a child of a group that ends inside a period of its parent',
     await world.subscribe('parent', 'Plain');
     await world.subscribe('child', 'Plain', { end_date: '2026-04-20T00:00:00Z' });
     wallet = await usageWalletOf(world, 'parent');
-    await group(world);
+    await world.group('parent', 'child');
     await world.on('2026-04-01T01:00:00Z');
     world.at('2026-04-15T00:00:00Z');
     await world.use('child', 'calls', 100, { at: '2026-04-05T00:00:00Z' });

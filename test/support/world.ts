@@ -224,6 +224,15 @@ export class World {
     return this.post(`/subscriptions/${this.id(`subscription ${customer}`)}/cancel`, fields);
   }
 
+  /** From now on the one is invoiced with the other. */
+  group(parent: string, child: string): Promise<Answer> {
+    const child_subscription_ids = [this.id(`subscription ${child}`)];
+    return this.post(`/subscriptions/${this.id(`subscription ${parent}`)}/modify/execute`, {
+      type: 'grouped_invoicing',
+      grouped_invoicing_params: { action: 'add', child_subscription_ids },
+    });
+  }
+
   /** One event of so many units, now or at another instant. */
   use(customer: string, event_name: string, n: number | string, fields: Fields = {}): Promise<void> {
     return this.send([this.event(customer, event_name, { n, ...fields })]);
