@@ -13,7 +13,7 @@ import { type Period, periodsFrom } from '../../../core/time/period.ts';
 import { samples } from '../../support/samples.ts';
 
 /** While one works, fewer. */
-const YEARS = Math.max(4, samples(10));
+const YEARS = Math.max(2, samples(10));
 
 const zones = fc.constantFrom(
   'UTC',

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { checkBodySize, type EventsAt, VALUES_MAX } from '../../../core/event/body-size.ts';
+import { samples } from '../../support/samples.ts';
 
 const TOO_MANY = `must not hold more than ${VALUES_MAX} values: send smaller requests`;
 
@@ -63,7 +64,7 @@ describe('the size of a body of events', () => {
         expect(refusalOf(`[${text},${filled}]`), text).to.equal(undefined);
         expect(refusalOf(`[${text},0,${filled}]`), text).to.equal(`body: ${TOO_MANY}`);
       }),
-      { numRuns: 20 },
+      { numRuns: samples(20) },
     );
   });
 });

@@ -236,6 +236,7 @@ describe('the quick look at a bulk body', () => {
 
   it('agrees with the long way about bodies with some bytes changed', () => {
     const change = fc.tuple(fc.nat(), fc.constantFrom('set', 'drop', 'add', 'double'), nastyByte);
+    const numRuns = samples(8_000);
     let taken = 0;
     fc.assert(
       fc.property(
@@ -255,10 +256,10 @@ describe('the quick look at a bulk body', () => {
           agrees(Buffer.from(bytes), RAW);
         },
       ),
-      // One in two hundred of them is.
-      { numRuns: Math.max(2_000, samples(8_000)) },
+      { numRuns },
     );
-    expect(taken, 'and some of them are still good').to.be.above(0);
+    // One in two hundred of them is.
+    if (numRuns >= 2_000) expect(taken, 'and some of them are still good').to.be.above(0);
   });
 
   it('agrees with the long way about events of one shape with any values', () => {

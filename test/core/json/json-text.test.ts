@@ -5,6 +5,7 @@ import { Decimal } from '../../../core/decimal.ts';
 import { completeKeys } from '../../../core/json/complete-keys.ts';
 import { jsonText } from '../../../core/json/json-text.ts';
 import { decimalText, orNull, timestampText } from '../../../core/record.ts';
+import { samples } from '../../support/samples.ts';
 
 /** The text, and in how many steps it was made. */
 function written(shape: z.ZodType, value: unknown): { text: string; steps: number } {
@@ -62,7 +63,7 @@ describe('jsonText', () => {
         fc.property(answer, (value) => {
           expect(written(shape, value).text).to.equal(JSON.stringify(completeKeys(shape, value)));
         }),
-        { numRuns: 30 },
+        { numRuns: samples(30) },
       );
     });
 
