@@ -1,6 +1,6 @@
 /**
  * How an operation is asked with curl, and with the published client where that has a method of it: `x-codeSamples` of the OpenAPI document.
- * test/api/http/examples.test.ts runs each of them, and compares what it sends with what was sent to the service.
+ * test/interface/examples.test.ts runs each of them, and compares what it sends with what was sent to the service.
  */
 import type { Example } from './examples.ts';
 import type { Route } from './route.ts';

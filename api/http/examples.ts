@@ -1,6 +1,6 @@
 /**
  * What each operation was asked, and answered, when the example of its request was sent: recorded while one story was told to a running
- * service, and told again by a test that compares every answer (test/api/http/examples.test.ts). Answers are in a file per tag; files that are
+ * service, and told again by a test that compares every answer (test/interface/examples.test.ts). Answers are in a file per tag; files that are
  * answered, addresses that were asked, and the calls of the published client that ask the same, in a file of each.
  */
 import { existsSync, readFileSync } from 'node:fs';

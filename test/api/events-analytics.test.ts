@@ -1,6 +1,5 @@
 /** POST /events/analytics and /meter-usage/detailed-analytics: usage and cost per line item. */
 import { expect } from 'chai';
-import { csvRecords } from '../support/csv-records.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
@@ -64,43 +63,6 @@ describe('events: analytics', () => {
     expect(body.as_of).to.equal('2026-03-20T00:00:00Z');
     expect(body.items[0]).to.include({ currency: null, price_id: null, points: null });
     expect(body.items[3]).to.include({ aggregation_type: 'SUM', event_name: 'tokens', total_usage_display: '150.5' });
-  });
-
-  it('a meter that nothing bills and that has no feature is there under its own name, of few meters and of many', async () => {
-    const bare = await startWorld({ now: '2026-03-01T00:00:00Z' });
-    try {
-      await bare.meter('tokens');
-      await bare.meter('unseen');
-      await bare.plan('Pro', [usage('tokens', '1')]);
-      await bare.subscribe('acme', 'Pro');
-      await bare.post('/customers', { external_id: 'guest', name: 'Guest' });
-      bare.at('2026-03-20');
-      await bare.send(
-        ['acme', 'guest'].map((customer) => bare.event(customer, 'tokens', { n: 3, at: '2026-03-02T10:00:00Z' })),
-      );
-      const asked = { external_customer_ids: ['acme', 'guest'], ...march };
-      const shown = async () => {
-        await bare.settle();
-        const { items } = await bare.post('/events/analytics', asked);
-        return items.map((one: Answer) =>
-          [one.external_customer_id, one.feature_id, one.total_usage, one.total_cost, one.price_id === null].join(' '),
-        );
-      };
-      expect(await shown()).to.deep.equal(['acme  3 3 false', 'guest  3 0 true']);
-      const range = new URLSearchParams({ ...march, end_time: '2026-03-20T00:00:00Z' });
-      const answer = await bare.api.request('GET', `/exports/usage_analytics?${range}`);
-      const records = csvRecords(answer.text);
-      expect(
-        records.map((one) => [one.customer_external_id, one.feature_name, one.total_usage, one.total_cost]),
-      ).to.deep.equal([
-        ['acme', 'tokens', '3', '3'],
-        ['guest', 'tokens', '3', '0'],
-      ]);
-      for (let count = 0; count < 25; count++) await bare.meter(`more ${count}`);
-      expect(await shown()).to.deep.equal(['acme  3 3 false', 'guest  3 0 true']);
-    } finally {
-      await bare.stop();
-    }
   });
 
   it('costs what the preview says', async () => {

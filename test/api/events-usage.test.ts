@@ -295,52 +295,6 @@ describe('events: usage', () => {
       });
     }
 
-    it('analytics 400 for more windows than an answer may be made of, whether or not events are in them', async () => {
-      const meter_ids: string[] = [];
-      for (let i = 0; i < 12; i++) {
-        const body = { name: `Many ${i}`, event_name: 'many', aggregation: { type: 'COUNT' } };
-        meter_ids.push((await world.api.request('POST', '/meters', { body })).body.id);
-      }
-      const ask = (window_size: string, ids: string[]) =>
-        post('/meter-usage/analytics', { ...march, meter_ids: ids, aggregation_type: 'COUNT', window_size });
-      const refused = await ask('MINUTE', meter_ids);
-      expect([refused.status, refused.body.details.field]).to.deep.equal([400, 'window_size']);
-      for (const [size, ids] of [
-        ['HOUR', meter_ids],
-        ['MINUTE', meter_ids.slice(0, 2)],
-      ] as const) {
-        const { status, body } = await ask(size, [...ids]);
-        expect([status, body.items?.length]).to.deep.equal([200, ids.length]);
-      }
-      await world.settle();
-    });
-
-    it('analytics of many meters asks the store about many at once', async () => {
-      const meter_ids: string[] = [];
-      for (let i = 0; i < 32; i++) {
-        const body = { name: `Few ${i}`, event_name: 'few', aggregation: { type: 'COUNT' } };
-        meter_ids.push((await world.api.request('POST', '/meters', { body })).body.id);
-      }
-      await world.settle();
-      await world.send([world.event('acme', 'few', { n: 1, at: '2026-03-05T10:00:00Z' })]);
-      await world.settle();
-      const { clickhouse } = world.api.services;
-      const ask = clickhouse.query.bind(clickhouse);
-      let asked = 0;
-      clickhouse.query = ((params: Parameters<typeof ask>[0]) => {
-        asked++;
-        return ask(params);
-      }) as typeof clickhouse.query;
-      try {
-        const { body } = await post('/meter-usage/analytics', { ...march, meter_ids, aggregation_type: 'COUNT' });
-        const answers = body.items.map((one: Answer) => [one.meter_id, one.total_value, one.source]);
-        expect(answers).to.deep.equal(meter_ids.map((id) => [id, '1', 'buckets']));
-        expect(asked).to.be.within(1, 4);
-      } finally {
-        clickhouse.query = ask;
-      }
-    });
-
     it('analytics 400 without meters', async () => {
       expect(
         (await post('/meter-usage/analytics', { ...march, meter_ids: [], aggregation_type: 'SUM' })).status,

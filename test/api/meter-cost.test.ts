@@ -38,29 +38,6 @@ describe('the cost of meters', () => {
     expect(fieldOf(answer)).to.deep.equal([400, 'validation_error', 'expression']);
   });
 
-  it('400 for one more meter when those of its event name cost enough, and another name is free', async () => {
-    let made = 0;
-    let answer = await create('crowded');
-    while (answer.status === 201) {
-      made++;
-      answer = await create('crowded');
-    }
-    expect(made).to.equal(EVENT_NAME_COST_MAX / 4);
-    expect(fieldOf(answer)).to.deep.equal([400, 'validation_error', 'event_name']);
-    expect(answer.body.message).to.contain(`at most ${EVENT_NAME_COST_MAX} are allowed`);
-    expect((await create('another')).status).to.equal(201);
-    const other = await api.otherTenant();
-    const body = { name: 'm', event_name: 'crowded', aggregation: { type: 'COUNT' } };
-    expect((await api.request('POST', '/meters', { body, key: other.key })).status).to.equal(201);
-  });
-
-  it('an archived meter costs nothing any more', async () => {
-    const { body } = await api.request('GET', '/meters?event_name=crowded&limit=1');
-    expect((await create('crowded')).status).to.equal(400);
-    await api.request('DELETE', `/meters/${body.items[0].id}`);
-    expect((await create('crowded')).status).to.equal(201);
-  });
-
   it('400 for filters that cost too much, at creation and at an update', async () => {
     const filters = Array.from({ length: EVENT_NAME_COST_MAX }, (_, index) => ({ key: `k${index}`, values: ['v'] }));
     expect(fieldOf(await create('filtered', { type: 'COUNT' }, filters))).to.deep.equal([

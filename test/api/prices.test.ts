@@ -382,23 +382,6 @@ describe('/prices', () => {
       expect(answer.status).to.equal(201);
       expect(answer.body.items).to.have.length(100);
     });
-
-    it('400 invalid_operation beyond 5,000 active prices of one plan; those that ended do not count', async () => {
-      const own = await newPlan();
-      const row = await create(flat({ entity_id: own.id }));
-      await api.services.postgres.raw(
-        `insert into prices select (jsonb_populate_record(prices, jsonb_build_object('id', 'price_' || n))).*
-           from prices, generate_series(1, 4998) n where prices.id = ?`,
-        [row.id],
-      );
-      const two = [flat({ entity_id: own.id }), flat({ entity_id: own.id })];
-      const refused = await bulk(two);
-      expect(refused.status).to.equal(400);
-      expect(refused.body.code).to.equal('invalid_operation');
-      await api.request('DELETE', `/prices/${row.id}`, { body: {} });
-      expect((await bulk(two)).status).to.equal(201);
-      expect((await post(two[0])).status).to.equal(400);
-    });
   });
 
   describe('sequence', () => {

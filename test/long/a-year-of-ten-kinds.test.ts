@@ -4,13 +4,13 @@
  */
 import { expect } from 'chai';
 import { mapConcurrently } from '../../storage/together.ts';
-import { catalogue } from '../scenarios/years/catalogue.ts';
-import { stories } from '../scenarios/years/stories.ts';
-import type { Deed, Story, Used } from '../scenarios/years/story.ts';
 import { accountOf } from '../support/account.ts';
 import { expectGolden } from '../support/golden.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { startWorld, type World } from '../support/world.ts';
+import { catalogue } from './years/catalogue.ts';
+import { stories } from './years/stories.ts';
+import type { Deed, Story, Used } from './years/story.ts';
 
 const START = '2028-01-01T00:00:00Z';
 const END = '2029-03-01T12:00:00Z';

@@ -1,36 +1,15 @@
 /** Alerts on what is spent: told once for each change of state, when usage lands (docs/rules/alerts.md). */
 import { expect } from 'chai';
 import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
-import { checkSpend } from '../../actions/alerts/spend-alerts.ts';
 import { workOf } from '../../scheduler/main.ts';
-import { holdAlertsOf } from '../../storage/alert-states.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
+import { above, alertLog, eventsOf } from '../support/alerts.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
-
-const above = (levels: Record<string, string>) => ({
-  alert_enabled: true,
-  ...Object.fromEntries(Object.entries(levels).map(([level, threshold]) => [level, { threshold, condition: 'above' }])),
-});
-
-async function log(world: World, entity_id: string): Promise<string[]> {
-  const { items } = (
-    await world.api.request('POST', '/alerts/search', { body: { entity_id, sort: 'id', order: 'asc' } })
-  ).body;
-  return items.map(
-    ({ alert_type, alert_status, alert_info }: Answer) =>
-      `${alert_type} ${alert_status} ${Number(alert_info.value_at_time)}`,
-  );
-}
-
-async function events(world: World, prefix: string): Promise<Answer[]> {
-  const { items } = await world.get('/webhooks/events?limit=1000&order=asc&sort=id');
-  return items.filter(({ event_name }: Answer) => event_name.startsWith(prefix)).map(({ payload }: Answer) => payload);
-}
 
 const NAMES = ['spend', 'line_item_spend', 'group_spend'].flatMap((kind) =>
   ['reached', 'recovered'].map((how) => `subscription.${kind}.threshold_${how}`),
@@ -89,13 +68,13 @@ describe('scenario: alerts on spending', () => {
     await world.use('acme', 'storage', 10);
     await world.use('acme', 'calls', 30);
     expect(await look('2026-01-05')).to.equal(3);
-    expect(await log(world, subscription.id)).to.deep.equal([
+    expect(await alertLog(world, subscription.id)).to.deep.equal([
       'subscription_spend info 10',
       'subscription_spend warning 60',
     ]);
-    expect(await log(world, line.id)).to.deep.equal(['subscription_line_item_spend in_alarm 40']);
-    expect(await log(world, group.id)).to.deep.equal(['subscription_group_spend info 20']);
-    const told = await events(world, 'subscription.');
+    expect(await alertLog(world, line.id)).to.deep.equal(['subscription_line_item_spend in_alarm 40']);
+    expect(await alertLog(world, group.id)).to.deep.equal(['subscription_group_spend info 20']);
+    const told = await eventsOf(world, 'subscription.');
     const spend = told.filter(({ event_type }) => event_type.includes('spend'));
     expect(spend.map(({ event_type }) => event_type)).to.have.members([
       'subscription.spend.threshold_reached',
@@ -129,23 +108,23 @@ describe('scenario: alerts on spending', () => {
     const customer_id = subscription.customer_id;
     const payload = { ...world.api.scope, customer_id };
     await work.run(payload, { attempt: 1, is_last: true, signal: AbortSignal.timeout(60_000) } as never);
-    expect(await log(world, group.id)).to.deep.equal([
+    expect(await alertLog(world, group.id)).to.deep.equal([
       'subscription_group_spend info 20',
       'subscription_group_spend in_alarm 40',
     ]);
-    expect((await log(world, subscription.id)).length).to.equal(2);
+    expect((await alertLog(world, subscription.id)).length).to.equal(2);
   });
 
   it('the next period begins with ok, and is told again', async () => {
     await world.on('2026-02-01');
     expect(await look('2026-02-01T01:00:00Z')).to.equal(3);
-    expect((await log(world, subscription.id)).at(-1)).to.equal('subscription_spend ok 0');
-    const recovered = await events(world, 'subscription.spend.threshold_recovered');
+    expect((await alertLog(world, subscription.id)).at(-1)).to.equal('subscription_spend ok 0');
+    const recovered = await eventsOf(world, 'subscription.spend.threshold_recovered');
     expect(recovered).to.have.length(1);
     expect(recovered[0]).to.deep.include({ alert_status: 'ok', current_spend: '0', threshold: null });
     await world.use('acme', 'calls', 100);
     expect(await look('2026-02-02')).to.equal(2);
-    expect((await log(world, subscription.id)).at(-1)).to.equal('subscription_spend in_alarm 100');
+    expect((await alertLog(world, subscription.id)).at(-1)).to.equal('subscription_spend in_alarm 100');
   });
 
   it('other levels are compared with what is spent already; what is switched off or archived is not', async () => {
@@ -153,7 +132,7 @@ describe('scenario: alerts on spending', () => {
       world.api.request('PUT', `/alerts/setting/${watched[entity_type].id}`, { body: { config } });
     expect((await change('subscription', above({ critical: '1000', warning: '100' }))).status).to.equal(200);
     expect(await look('2026-02-03')).to.equal(1);
-    expect((await log(world, subscription.id)).at(-1)).to.equal('subscription_spend warning 100');
+    expect((await alertLog(world, subscription.id)).at(-1)).to.equal('subscription_spend warning 100');
     await change('subscription', { ...above({ critical: '100' }), alert_enabled: false });
     expect((await world.api.request('DELETE', `/alerts/setting/${watched.subscription_line_item.id}`)).status).to.equal(
       204,
@@ -188,11 +167,11 @@ describe('scenario: alerts on spending', () => {
   it('an alert on a group ends with it, and nothing is told of that', async () => {
     await world.use('acme', 'storage', 10);
     expect(await look('2026-02-05')).to.equal(1);
-    const told = await log(world, group.id);
+    const told = await alertLog(world, group.id);
     expect(told.at(-1)).to.equal('subscription_group_spend info 20');
     expect((await world.api.request('DELETE', `/groups/${group.id}`)).status).to.equal(204);
     expect(await look('2026-02-06')).to.equal(0);
-    expect(await log(world, group.id)).to.deep.equal(told);
+    expect(await alertLog(world, group.id)).to.deep.equal(told);
     const { id } = watched.group;
     expect((await world.get(`/alerts/setting/${id}`)).status).to.equal('archived');
   });
@@ -203,157 +182,9 @@ describe('scenario: alerts on spending', () => {
     expect((await world.post('/alerts/search', { customer_id: 'cust_none' })).items).to.deep.equal([]);
   });
 
-  it('a look waits for the one before it, and tells what is spent by then', async () => {
-    const { services, scope } = world.api;
-    world.at('2026-02-05');
-    const { id } = await world.subscribe('waits', 'Two');
-    const config = above({ critical: '100', info: '10' });
-    await world.post('/alerts/setting', { entity_type: 'subscription', entity_id: id, config });
-    await world.use('waits', 'calls', 20);
-    await world.settle();
-    let hasEnded = false;
-    const waiting = await services.postgres.transaction(async (transaction) => {
-      await holdAlertsOf(transaction, id);
-      const look = checkSpend(services, scope, { subscription_id: id, now: world.now });
-      void look.finally(() => (hasEnded = true)).catch(() => undefined);
-      await until('it waits, or has ended', async () => {
-        const { rows } = await services.postgres.raw(
-          `select from pg_stat_activity where datname = current_database() and wait_event = 'advisory'`,
-        );
-        return hasEnded || rows.length > 0;
-      });
-      await world.use('waits', 'calls', 80);
-      await world.settle();
-      return { look };
-    });
-    expect(await waiting.look).to.equal(1);
-    expect(await log(world, id)).to.deep.equal(['subscription_spend in_alarm 100']);
-  });
-
-  it('what was reached in one period is told again in the next, also where nobody has looked in between', async () => {
-    await world.on('2026-02-06');
-    const { id, customer_id } = await world.subscribe('again', 'Two');
-    const config = above({ critical: '50', info: '10' });
-    await world.post('/alerts/setting', { entity_type: 'subscription', entity_id: id, config });
-    await world.use('again', 'calls', 60);
-    await look('2026-02-07');
-    // The end of the period asks for a look by itself: what was used since then and before it was billed is told without other usage.
-    await world.api.services.postgres.raw('delete from graphile_worker._private_jobs');
-    await world.on('2026-03-06T00:00:01Z');
-    const asked = await world.api.services
-      .postgres('graphile_worker.jobs')
-      .where('key', 'like', 'alerts:%')
-      .select('key');
-    expect(asked.map(({ key }) => key)).to.include(`alerts:${customer_id}`);
-    await world.use('again', 'calls', 20);
-    await look('2026-03-07');
-    await world.use('again', 'calls', 40);
-    await look('2026-03-08');
-    await world.on('2026-04-06');
-    await world.use('again', 'calls', 70);
-    await look('2026-04-07');
-    await look('2026-04-08');
-    expect(await log(world, id)).to.deep.equal([
-      'subscription_spend in_alarm 60',
-      'subscription_spend ok 0',
-      'subscription_spend info 20',
-      'subscription_spend in_alarm 60',
-      'subscription_spend ok 0',
-      'subscription_spend in_alarm 70',
-    ]);
-    const told = (await events(world, 'subscription.spend')).filter(({ subscription }) => subscription.id === id);
-    expect(told.map(({ alert_status, current_spend }) => `${alert_status} ${current_spend}`)).to.deep.equal([
-      'in_alarm 60',
-      'ok 0',
-      'info 20',
-      'in_alarm 60',
-      'ok 0',
-      'in_alarm 70',
-    ]);
-  });
-
-  it('what goes on in a longer period is not told again when a shorter one begins', async () => {
-    await world.on('2026-05-01');
-    await world.plan('Both', [usage('calls', '1'), usage('storage', '2', { billing_period: 'ANNUAL' })]);
-    const { id } = await world.subscribe('both', 'Both');
-    const config = above({ critical: '30' });
-    await world.post('/alerts/setting', { entity_type: 'subscription', entity_id: id, config });
-    await world.use('both', 'storage', 20);
-    await look('2026-05-02');
-    await world.on('2026-06-01');
-    await world.use('both', 'calls', 5);
-    await look('2026-06-02');
-    expect(await log(world, id)).to.deep.equal(['subscription_spend in_alarm 40']);
-    const now = await world.post('/subscriptions/usage', { subscription_id: id });
-    expect(Number(now.amount)).to.equal(45);
-  });
-
   for (const name of NAMES)
     it(`${name} has a body that stays`, async () => {
-      const [body] = await events(world, name);
+      const [body] = await eventsOf(world, name);
       expectGolden(`webhooks/${name}.json`, withoutIds(body));
     });
-});
-
-describe('scenario: alerts by the clock of an environment', () => {
-  let world: World;
-  before(async () => {
-    world = await startWorld({ now: '2026-01-01T00:00:00Z', test_clock: true });
-    await world.meter('calls');
-    await world.plan('Calls', [usage('calls', '1', { display_name: 'calls' })]);
-  });
-  after(() => world.stop());
-
-  it('are looked at at midnight, after days on which something was used', async () => {
-    const { id, customer_id } = await world.subscribe('acme', 'Calls');
-    await world.post('/wallets', {
-      customer_id,
-      currency: 'usd',
-      initial_credits_to_load: '10',
-      alert_settings: { alert_enabled: true, critical: { threshold: '2', condition: 'below' } },
-    });
-    const config = above({ critical: '8', info: '5' });
-    await world.post('/alerts/setting', { entity_type: 'subscription', entity_id: id, config });
-    await world.on('2026-01-03T10:00:00Z', () => world.use('acme', 'calls', 5));
-    await world.on('2026-01-07T10:00:00Z', () => world.use('acme', 'calls', 3));
-    await world.on('2026-01-20');
-    const { items } = await world.post('/alerts/search', { customer_id, sort: 'id', order: 'asc' });
-    expect(
-      items.map(
-        ({ created_at, alert_type, alert_status }: Answer) =>
-          `${created_at.slice(0, 10)} ${alert_type} ${alert_status}`,
-      ),
-    ).to.have.members([
-      '2026-01-04 subscription_spend info',
-      '2026-01-08 subscription_spend in_alarm',
-      '2026-01-08 low_ongoing_balance in_alarm',
-    ]);
-  });
-
-  it('are looked at where a period begins, however far the clock is advanced, and told again in the next', async () => {
-    await world.on('2026-01-20T06:00:00Z');
-    const watched = await Promise.all(
-      ['once', 'twice'].map(async (name) => {
-        const { id, customer_id } = await world.subscribe(name, 'Calls');
-        const config = above({ critical: '10' });
-        await world.post('/alerts/setting', { entity_type: 'subscription', entity_id: id, config });
-        await world.use(name, 'calls', 50);
-        return customer_id;
-      }),
-    );
-    await world.on('2026-02-20T06:00:00Z', () => world.use('twice', 'calls', 50));
-    await world.on('2026-03-10');
-    const told = await Promise.all(
-      watched.map(async (customer_id) => {
-        const { items } = await world.post('/alerts/search', { customer_id, sort: 'id', order: 'asc' });
-        return items.map(({ created_at, alert_status }: Answer) => `${created_at} ${alert_status}`);
-      }),
-    );
-    const reached = '2026-01-21T00:00:00Z in_alarm';
-    const begun = '2026-02-20T06:00:00Z ok';
-    expect(told).to.deep.equal([
-      [reached, begun],
-      [reached, begun, '2026-02-21T00:00:00Z in_alarm'],
-    ]);
-  });
 });

@@ -15,13 +15,13 @@ const ELSEWHERE: readonly string[] = [
   'reservation.charge_failed',
   // test/scenarios/plan-changes.test.ts
   'subscription.plan_changed',
-  // test/scenarios/broken-plan-changes.test.ts
+  // test/combined/broken-plan-changes.test.ts
   'subscription.plan_change.failed',
-  // test/scenarios/grant-alerts.test.ts
+  // test/combined/grant-alerts.test.ts
   'entitlement.grant.exhausted',
   'entitlement.grant.threshold_reached',
   'entitlement.grant.threshold_recovered',
-  // test/scenarios/spend-alerts.test.ts and wallet-alerts.test.ts
+  // test/scenarios/spend-alerts.test.ts and test/combined/wallet-alerts.test.ts
   'feature.wallet_balance.alert',
   'subscription.group_spend.threshold_reached',
   'subscription.group_spend.threshold_recovered',

@@ -10,6 +10,7 @@ import { eventsOf, faultOfEvent, faultOfKeys } from '../../../core/event/accept.
 import { checkBulk, type EventRules, eventSpan, idSpan } from '../../../core/event/check-body.ts';
 import { mayHold } from '../../../core/event/raw-keys.ts';
 import { elementSpansUnder } from '../../../core/metering/event-text.ts';
+import { anyText } from '../../support/any-text.ts';
 import { samples } from '../../support/samples.ts';
 
 const RAW: EventRules = { mayHold };
@@ -291,7 +292,7 @@ const text = fc.oneof(
   { weight: 1, arbitrary: fc.nat(9).map((each) => JSON.stringify(`resv_${each}`)) },
   { weight: 5, arbitrary: fc.stringMatching(/^[a-z0-9_.:-]{1,20}$/).map((each) => JSON.stringify(each)) },
   { weight: 2, arbitrary: fc.string({ unit: 'grapheme', maxLength: 12 }).map((each) => JSON.stringify(each)) },
-  { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 6 }).map((each) => JSON.stringify(each)) },
+  { weight: 1, arbitrary: anyText({ maxLength: 6 }).map((each) => JSON.stringify(each)) },
   {
     weight: 1,
     arbitrary: fc.constantFrom(

@@ -5,6 +5,7 @@ import { Decimal } from '../../../core/decimal.ts';
 import { completeKeys } from '../../../core/json/complete-keys.ts';
 import { jsonText } from '../../../core/json/json-text.ts';
 import { decimalText, orNull, timestampText } from '../../../core/record.ts';
+import { anyText } from '../../support/any-text.ts';
 import { samples } from '../../support/samples.ts';
 
 /** The text, and in how many steps it was made. */
@@ -36,7 +37,7 @@ const point = fc.record({
 });
 const item = fc.record(
   {
-    name: fc.string({ unit: 'binary' }),
+    name: anyText(),
     points: fc.oneof(fc.constant(null), fc.array(point, { maxLength: 80, size: 'max' })),
     metadata: fc.dictionary(fc.string(), fc.string(), { maxKeys: 3 }),
   },

@@ -3,7 +3,7 @@
  * record of each kind: it succeeds, or the answer says in an error record what is not there.
  */
 import { expect } from 'chai';
-import { startTestApi, type TestApi } from '../../support/api.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
 
 // The document is walked as plain JSON.
 type Json = any;

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { routes } from '../../../api/resources.ts';
-import { ID_PREFIX } from '../../../core/id.ts';
-import { ignoredKeys } from '../../../core/ignored-keys.ts';
-import { completeKeys } from '../../../core/json/complete-keys.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
+import { routes } from '../../api/resources.ts';
+import { ID_PREFIX } from '../../core/id.ts';
+import { ignoredKeys } from '../../core/ignored-keys.ts';
+import { completeKeys } from '../../core/json/complete-keys.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
 
 // The document is walked as plain JSON.
 type Json = any;

@@ -7,10 +7,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { openApiDocument } from '../../../api/http/openapi.ts';
-import { routes } from '../../../api/resources.ts';
+import { openApiDocument } from '../../api/http/openapi.ts';
+import { routes } from '../../api/resources.ts';
 
-const REDOCLY = join(import.meta.dirname, '../../../node_modules/@redocly/cli/bin/cli.js');
+const REDOCLY = join(import.meta.dirname, '../../node_modules/@redocly/cli/bin/cli.js');
 const RULES = [
   '--extends=recommended-strict',
   // `/customers/external/{external_id}` beside `/customers/{id}/entitlements`: published clients ask there. Words go before parameters (mount.ts).

@@ -3,10 +3,10 @@
  * added is asked here without anybody's doing. Whoever is outside names every record of the one inside, and learns and changes nothing.
  */
 import { expect } from 'chai';
-import { exampleOf } from '../../../api/http/openapi.ts';
-import type { Route } from '../../../api/http/route.ts';
-import { routes } from '../../../api/resources.ts';
-import { startTestApi, type TestAnswer, type TestApi } from '../../support/api.ts';
+import { exampleOf } from '../../api/http/openapi.ts';
+import type { Route } from '../../api/http/route.ts';
+import { routes } from '../../api/resources.ts';
+import { startTestApi, type TestAnswer, type TestApi } from '../support/api.ts';
 
 const asked = routes.filter(({ access }) => access !== 'public');
 /** What lies above the environments is the same from each of them. */

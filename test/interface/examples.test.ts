@@ -7,29 +7,29 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { trySync } from '../../../actions/catalogue/sync-plan.ts';
-import { tryExport } from '../../../actions/exports/perform-export.ts';
-import { tryImport } from '../../../actions/imports/run-import.ts';
-import { tryComputation } from '../../../actions/invoices/compute-later.ts';
-import { streamRevenue } from '../../../actions/revenue/stream-revenue.ts';
-import { ASKED_EXAMPLES, CLIENT_EXAMPLES, exampleFile, FILE_EXAMPLES } from '../../../api/http/examples.ts';
-import { exampleOf } from '../../../api/http/openapi.ts';
-import { routes } from '../../../api/resources.ts';
-import { createdBy } from '../../../core/stamp.ts';
-import { CouponAssociationModel } from '../../../storage/models/coupon-association.ts';
-import { newId } from '../../../storage/new-id.ts';
-import { clientCall, hasMethod } from '../../support/client-call.ts';
-import { ExampleIds, exampleId as id } from '../../support/example-ids.ts';
-import { expectGoldenJson } from '../../support/golden.ts';
-import { sandboxNotice } from '../../support/sandbox.ts';
-import { startWorld, type World } from '../../support/world.ts';
+import { trySync } from '../../actions/catalogue/sync-plan.ts';
+import { tryExport } from '../../actions/exports/perform-export.ts';
+import { tryImport } from '../../actions/imports/run-import.ts';
+import { tryComputation } from '../../actions/invoices/compute-later.ts';
+import { streamRevenue } from '../../actions/revenue/stream-revenue.ts';
+import { ASKED_EXAMPLES, CLIENT_EXAMPLES, exampleFile, FILE_EXAMPLES } from '../../api/http/examples.ts';
+import { exampleOf } from '../../api/http/openapi.ts';
+import { routes } from '../../api/resources.ts';
+import { createdBy } from '../../core/stamp.ts';
+import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
+import { newId } from '../../storage/new-id.ts';
+import { clientCall, hasMethod } from '../support/client-call.ts';
+import { ExampleIds, exampleId as id } from '../support/example-ids.ts';
+import { expectGoldenJson } from '../support/golden.ts';
+import { sandboxNotice } from '../support/sandbox.ts';
+import { startWorld, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
 
 const SHOWN_TOKEN = 'eyJhbGciOiJIUzI1NiIs.…';
 const SECRET = 'of the installation';
-const EXAMPLES = new URL('../../../api/examples/', import.meta.url).pathname;
+const EXAMPLES = new URL('../../api/examples/', import.meta.url).pathname;
 
 describe('the examples of the documentation', () => {
   let world: World;

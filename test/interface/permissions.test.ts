@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { type Route, route } from '../../../api/http/route.ts';
-import { routes } from '../../../api/resources.ts';
-import { ENTITIES, ROLES } from '../../../core/access/role.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { some } from '../../support/samples.ts';
+import { type Route, route } from '../../api/http/route.ts';
+import { routes } from '../../api/resources.ts';
+import { ENTITIES, ROLES } from '../../core/access/role.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
+import { some } from '../support/samples.ts';
 
 const INGESTION = ['ingestEvent', 'ingestEventsBulk', 'ingestRawEventsBulk', 'ingestOtlpMetrics'];
 const EVENT_READING = [
@@ -106,7 +106,7 @@ describe('permissions', () => {
   });
 
   describe('docs/permissions.md', () => {
-    const text = readFileSync(join(import.meta.dirname, '../../../docs/permissions.md'), 'utf8');
+    const text = readFileSync(join(import.meta.dirname, '../../docs/permissions.md'), 'utf8');
     const rowsOf = (title: string) => {
       const section = text.split(/^## /m).find((part) => part.startsWith(title)) ?? '';
       return section.split('\n').filter((line) => line.startsWith('| `'));

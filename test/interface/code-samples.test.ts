@@ -5,13 +5,13 @@
 import { spawnSync } from 'node:child_process';
 import { expect } from 'chai';
 import { z } from 'zod';
-import { type CodeSample, codeSamplesOf } from '../../../api/http/code-samples.ts';
-import { type Example, readExamples } from '../../../api/http/examples.ts';
-import { exampleOf, openApiDocument } from '../../../api/http/openapi.ts';
-import type { Route } from '../../../api/http/route.ts';
-import { routes } from '../../../api/resources.ts';
-import { ignoredKeys } from '../../../core/ignored-keys.ts';
-import { askedByClient, hasMethod, sentByClient } from '../../support/client-call.ts';
+import { type CodeSample, codeSamplesOf } from '../../api/http/code-samples.ts';
+import { type Example, readExamples } from '../../api/http/examples.ts';
+import { exampleOf, openApiDocument } from '../../api/http/openapi.ts';
+import type { Route } from '../../api/http/route.ts';
+import { routes } from '../../api/resources.ts';
+import { ignoredKeys } from '../../core/ignored-keys.ts';
+import { askedByClient, hasMethod, sentByClient } from '../support/client-call.ts';
 
 // The document is walked as plain JSON.
 type Json = any;

@@ -5,8 +5,8 @@
 import { type RulesetDefinition, Spectral } from '@stoplight/spectral-core';
 import { oas } from '@stoplight/spectral-rulesets';
 import { expect } from 'chai';
-import { openApiDocument } from '../../../api/http/openapi.ts';
-import { routes } from '../../../api/resources.ts';
+import { openApiDocument } from '../../api/http/openapi.ts';
+import { routes } from '../../api/resources.ts';
 
 // Both packages describe one shape, in types of their own.
 const ALL = oas as unknown as RulesetDefinition;

@@ -5,16 +5,16 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { buildApp } from '../../../api/app.ts';
-import { hearAccessChanges } from '../../../api/http/access-changes.ts';
-import { makeHttpServer } from '../../../process/http-server.ts';
-import { hashApiKey, makeApiKey } from '../../../storage/api-key.ts';
-import { newId } from '../../../storage/new-id.ts';
-import { type Listener, listen } from '../../../storage/postgres/listen.ts';
-import { connectPostgres, urlOf } from '../../../storage/postgres/postgres.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { type Cut, cutTo } from '../../support/cut.ts';
-import { until } from '../../support/until.ts';
+import { buildApp } from '../../api/app.ts';
+import { hearAccessChanges } from '../../api/http/access-changes.ts';
+import { makeHttpServer } from '../../process/http-server.ts';
+import { hashApiKey, makeApiKey } from '../../storage/api-key.ts';
+import { newId } from '../../storage/new-id.ts';
+import { type Listener, listen } from '../../storage/postgres/listen.ts';
+import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
+import { type Cut, cutTo } from '../support/cut.ts';
+import { until } from '../support/until.ts';
 
 const LONG_AGO = new Date('2026-01-01T00:00:00Z');
 

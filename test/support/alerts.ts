@@ -1,0 +1,28 @@
+/** What alerts have told of whom they watch. */
+import type { World } from './world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+/** The setting of an alert that is told above each of these levels: `above({ critical: '100', info: '10' })`. */
+export const above = (levels: Record<string, string>) => ({
+  alert_enabled: true,
+  ...Object.fromEntries(Object.entries(levels).map(([level, threshold]) => [level, { threshold, condition: 'above' }])),
+});
+
+/** `subscription_spend in_alarm 60`, oldest first. */
+export async function alertLog(world: World, entity_id: string): Promise<string[]> {
+  const { items } = (
+    await world.api.request('POST', '/alerts/search', { body: { entity_id, sort: 'id', order: 'asc' } })
+  ).body;
+  return items.map(
+    ({ alert_type, alert_status, alert_info }: Answer) =>
+      `${alert_type} ${alert_status} ${Number(alert_info.value_at_time)}`,
+  );
+}
+
+/** What was told with events whose names begin so, oldest first. */
+export async function eventsOf(world: World, prefix: string): Promise<Answer[]> {
+  const { items } = await world.get('/webhooks/events?limit=1000&order=asc&sort=id');
+  return items.filter(({ event_name }: Answer) => event_name.startsWith(prefix)).map(({ payload }: Answer) => payload);
+}
