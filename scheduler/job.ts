@@ -17,6 +17,8 @@ export type JobReport = {
   /** What was left for the next run. */
   readonly waiting: readonly string[];
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
+  /** Done, too; but the look at their alerts could not be asked for, so that they wait for that of the hour. */
+  readonly unasked?: readonly { readonly ids: readonly string[]; readonly error: unknown }[];
 };
 
 /**

@@ -306,6 +306,8 @@ async function runAndReport(job: Job, now: Date, logger: Logger): Promise<JobRep
     const report = await job.run(now, tellDone);
     for (const { id, error } of report.failed)
       logger.error({ job: job.name, id, err: error }, 'a job failed for a record');
+    for (const { ids, error } of report.unasked ?? [])
+      logger.warn({ job: job.name, ids, err: error }, 'done, but alerts wait for the look of the hour');
     if (report.waiting.length > 0) logger.info({ job: job.name, waiting: report.waiting }, 'left for the next run');
     logger.debug({ job: job.name, ...report.done }, 'job done');
     const { done, waiting, failed } = report;

@@ -34,7 +34,11 @@ export type BillingReport = {
   /** Subscriptions left for the next run because their usage is not complete. */
   waiting: string[];
   failed: { id: string; error: unknown }[];
+  /** Billed, too; but the look at their alerts could not be asked for, so that they wait for that of the hour. */
+  unasked: Unasked[];
 };
+
+export type Unasked = { readonly ids: readonly string[]; readonly error: unknown };
 
 /** So many subscriptions at once: most of a billing is waiting for the stores. */
 const WORKERS = 4;
@@ -52,7 +56,7 @@ export async function billDuePeriods(
   now: Date,
   { only, onProgress, mayGoOn, plans }: OfWhom & Watched<BillingReport> & InHand = {},
 ): Promise<BillingReport> {
-  const report: BillingReport = { billed: 0, waiting: [], failed: [] };
+  const report: BillingReport = { billed: 0, waiting: [], failed: [], unasked: [] };
   await inRounds({
     next: (left) => dueSubscriptions(stores.postgres, { now, left, only }),
     act: (due) => {
@@ -80,10 +84,7 @@ async function billOne(
     const outcome = await inSpan('subscription.bill', { attributes }, () =>
       billPeriod(stores, scope, { subscription_id: id, now }),
     );
-    if (outcome === 'billed') {
-      report.billed += 1;
-      await askForAlertsOfPeriods(stores.postgres, scope, [id]);
-    }
+    if (outcome === 'billed') await noteBilled(stores, scope, { ids: [id], report });
     if (outcome === 'waiting') report.waiting.push(id);
     return outcome === 'billed';
   } catch (error) {
@@ -93,6 +94,16 @@ async function billOne(
       await noteTry(stores, error, now).catch((error) => report.failed.push({ id, error }));
     return false;
   }
+}
+
+/** It is committed: what fails from here on leaves it billed. */
+async function noteBilled(
+  { postgres }: Stores,
+  scope: Scope,
+  { ids, report }: { ids: readonly string[]; report: BillingReport },
+): Promise<void> {
+  report.billed += ids.length;
+  await askForAlertsOfPeriods(postgres, scope, ids).catch((error: unknown) => report.unasked.push({ ids, error }));
 }
 
 /** One period of each of these subscriptions of one environment, in one transaction; those that do more than end a period do it alone. */
@@ -114,8 +125,7 @@ async function billTogether(
   const withOutcome = (wanted: Outcome) => due.flatMap(({ id }) => (outcomes.get(id) === wanted ? [id] : []));
   const waiting = withOutcome('waiting');
   const billed = withOutcome('billed');
-  report.billed += billed.length;
-  await askForAlertsOfPeriods(stores.postgres, { tenant_id, environment_id }, billed);
+  await noteBilled(stores, { tenant_id, environment_id }, { ids: billed, report });
   report.waiting.push(...waiting);
   const idle = due.flatMap(({ id }) => (others.has(id) || outcomes.has(id) ? [] : [id]));
   return { left: [...waiting, ...withOutcome('idle'), ...idle], alone: due.filter(({ id }) => others.has(id)) };

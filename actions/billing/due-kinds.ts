@@ -35,7 +35,7 @@ import { endUnpaid } from '../subscriptions/end-unpaid.ts';
 import { topUpThemselves } from '../wallets/auto-top-up.ts';
 import { expireCredits } from '../wallets/expire-credits.ts';
 import { billLateUsage } from './bill-late-usage.ts';
-import { billDuePeriods } from './bill-period.ts';
+import { billDuePeriods, type Unasked } from './bill-period.ts';
 import { billThresholds } from './bill-thresholds.ts';
 import { nextAlertLook, nextThresholdLook } from './next-threshold-look.ts';
 import type { PlansInHand } from './plans-in-hand.ts';
@@ -79,6 +79,8 @@ export type DueReport = {
   /** What was left, because its usage is not complete. */
   readonly waiting: readonly string[];
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
+  /** Done, too; but the look at their alerts could not be asked for, so that they wait for that of the hour. */
+  readonly unasked?: readonly Unasked[];
 };
 
 export type DueSettings = { readonly FINALIZATION_DELAY_SECONDS: number; readonly EXPORT_DELAY_SECONDS: number };
@@ -93,8 +95,8 @@ export function dueKinds(settings: DueSettings): DueKind[] {
       plans_in_hand: 'minds',
       async run(stores, { now, only, onDone, mayGoOn, plans }) {
         const onProgress = ({ billed }: { billed: number }) => onDone?.({ billed });
-        const { billed, waiting, failed } = await billDuePeriods(stores, now, { only, onProgress, mayGoOn, plans });
-        return { done: { billed }, waiting, failed };
+        const { billed, ...others } = await billDuePeriods(stores, now, { only, onProgress, mayGoOn, plans });
+        return { done: { billed }, ...others };
       },
     },
     {

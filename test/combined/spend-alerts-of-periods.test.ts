@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
 import { checkSpend } from '../../actions/alerts/spend-alerts.ts';
+import { billDuePeriods } from '../../actions/billing/bill-period.ts';
 import { holdAlertsOf } from '../../storage/alert-states.ts';
 import { above, alertLog, eventsOf } from '../support/alerts.ts';
 import { until } from '../support/until.ts';
@@ -114,6 +115,47 @@ describe('scenario: alerts on spending, from period to period', () => {
     const now = await world.post('/subscriptions/usage', { subscription_id: id });
     expect(Number(now.amount)).to.equal(45);
   });
+
+  // Alone, and with others of its environment in one transaction.
+  for (const [names, begins, eve, ends] of [
+    [['alone'], '2026-07-10', '2026-08-09', '2026-08-10'],
+    [['one', 'other'], '2026-08-20', '2026-09-19', '2026-09-20'],
+  ] as const)
+    it(`a period that was billed is said to be where the look behind it cannot be asked for, and that of the hour finds it: ${names}`, async () => {
+      const { services, scope } = world.api;
+      const { postgres } = services;
+      await world.on(begins);
+      const ids = await Promise.all(
+        names.map(async (name) => {
+          const { id: entity_id } = await world.subscribe(name, 'Two');
+          const config = above({ critical: '50' });
+          await world.post('/alerts/setting', { entity_type: 'subscription', entity_id, config });
+          await world.use(name, 'calls', 60);
+          return entity_id;
+        }),
+      );
+      await look(`${begins}T12:00:00Z`);
+      // What the subscriptions before these have due.
+      await world.on(eve);
+      world.at(`${ends}T01:00:00Z`);
+      await world.settle();
+      await postgres.raw(
+        `create function no_look() returns trigger language plpgsql as $$ begin raise exception 'no look'; end $$`,
+      );
+      await postgres.raw(`create trigger no_look before insert on graphile_worker._private_jobs for each row
+                            when (new.key like 'alerts:%') execute function no_look()`);
+      try {
+        const { unasked, ...billing } = await billDuePeriods(services, world.now, { only: scope });
+        expect(billing).to.deep.equal({ billed: names.length, failed: [], waiting: [] });
+        expect(unasked.map((each) => each.ids.toSorted())).to.deep.equal([ids.toSorted()]);
+        expect(String(unasked[0]!.error)).to.match(/no look/);
+      } finally {
+        await postgres.raw('drop function no_look cascade');
+      }
+      await look(`${ends}T02:00:00Z`);
+      for (const id of ids)
+        expect(await alertLog(world, id)).to.deep.equal(['subscription_spend in_alarm 60', 'subscription_spend ok 0']);
+    });
 });
 
 describe('scenario: alerts by the clock of an environment', () => {
