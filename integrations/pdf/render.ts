@@ -1,4 +1,4 @@
-/** From what a document says to the bytes of a PDF, in a thread of its own, one after the other (docs/rules/documents.md). */
+/** From what a document says to the bytes of a PDF: short ones and long ones in a thread each, one after the other (docs/rules/documents.md, "Nobody waits for another"). */
 import { Worker } from 'node:worker_threads';
 import { FarthingError, unavailable } from '../../core/error.ts';
 import type { InvoiceDocument } from '../../core/invoice-document/document.ts';
@@ -21,8 +21,8 @@ const MOST_IN_ALL = 2000;
 const renderers = new Map<string | null, PdfRenderer>();
 
 /**
- * `fonts`: a folder of more of them. A process has one thread for its documents; those of different askers (tenants) are made in
- * turn, so that nobody waits for all that another has asked for.
+ * `fonts`: a folder of more of them. Those of different askers (tenants) are made in turn, so that nobody waits for all that another has
+ * asked for.
  */
 export function pdfOf(
   document: InvoiceDocument,
@@ -35,7 +35,38 @@ export function pdfOf(
 
 type Renderer = { readonly folder: string | null; readonly thread?: URL; readonly timeout_ms?: number };
 
+/** Characters, as some 300 to 600 lines have them: half a second of computing, where 5,000 lines take 3 s, and 50 s with twenty groups beneath each. */
+const SHORT_TEXT_MAX = 20_000;
+
+/** What is long has a thread of its own: what is short waits for what is short, and never for minutes of others. */
 export class PdfRenderer {
+  readonly #short: Maker;
+  readonly #long: Maker;
+
+  constructor(renderer: Renderer) {
+    this.#short = new Maker(renderer);
+    this.#long = new Maker(renderer);
+  }
+
+  /** The same document gives the same bytes. */
+  render(document: InvoiceDocument, asker: string): Promise<Buffer> {
+    return (isLong(document) ? this.#long : this.#short).make(document, asker);
+  }
+}
+
+/** By what is laid out line by line: a line may have twenty groups beneath it, and a note thousands of words. */
+function isLong({ rows, notes }: InvoiceDocument): boolean {
+  let length = 0;
+  for (const note of notes) length += note.length;
+  for (const { text, details, quantity, unit_price, amount } of rows) {
+    length += text.length + quantity.length + unit_price.length + amount.length;
+    for (const detail of details) length += detail.length;
+  }
+  return length > SHORT_TEXT_MAX;
+}
+
+/** One after the other, in a thread that begins with the first and ends when there has been none for a minute. */
+class Maker {
   readonly #folder: string | null;
   readonly #source: URL;
   readonly #timeout_ms: number;
@@ -54,8 +85,7 @@ export class PdfRenderer {
     this.#timeout_ms = timeout_ms;
   }
 
-  /** The same document gives the same bytes. */
-  render(document: InvoiceDocument, asker: string): Promise<Buffer> {
+  make(document: InvoiceDocument, asker: string): Promise<Buffer> {
     const waiting = this.#waiting.get(asker) ?? [];
     if (waiting.length >= MOST_WAITING || this.#waiting_count >= MOST_IN_ALL)
       return Promise.reject(unavailable('the PDF of an invoice: many others are being made'));

@@ -191,7 +191,12 @@ describe('the PDF of an invoice', () => {
 describe('a document that hangs', () => {
   const thread = new URL('../../support/hanging-thread.mjs', import.meta.url);
   const started = () => new PdfRenderer({ folder: null, thread, timeout_ms: 500 });
-  const said = (text: string) => text as unknown as InvoiceDocument;
+  const short = invoiceDocument(printedInvoice());
+  const said = (text: string): InvoiceDocument => ({ ...short, notes: [text] });
+  const saidAtLength = (text: string): InvoiceDocument => ({
+    ...said(text),
+    rows: Array.from({ length: 1_000 }, () => short.rows[0]!),
+  });
   const shown = (outcome: PromiseSettledResult<Buffer>) =>
     outcome.status === 'fulfilled' ? outcome.value.toString() : (outcome.reason as Error).message;
 
@@ -226,5 +231,36 @@ describe('a document that hangs', () => {
     expect([refused.length, refused.every((text) => text.startsWith('no a'))]).to.deep.equal([49, true]);
     const order = made.filter((text) => !text.startsWith('no '));
     expect(order.slice(0, 7)).to.deep.equal(['a0', 'a1', 'b0', 'c0', 'a2', 'b1', 'a3']);
+  });
+
+  it('and is long keeps those that are short waiting for nothing', async () => {
+    const renderer = new PdfRenderer({ folder: null, thread, timeout_ms: 1_500 });
+    const made: string[] = [];
+    const ask = (document: InvoiceDocument, asker: string) =>
+      renderer.render(document, asker).then(
+        (bytes) => made.push(bytes.toString()),
+        () => made.push('given up'),
+      );
+    await Promise.all([
+      ask(saidAtLength('hangs'), 'a'),
+      ask(saidAtLength('long a'), 'a'),
+      ask(saidAtLength('long b'), 'b'),
+      ask(said('short a'), 'a'),
+      ask(said('short b'), 'b'),
+    ]);
+    expect(made).to.deep.equal(['short a', 'short b', 'given up', 'long a', 'long b']);
+  });
+
+  it('has a thread of its own where it is long, by what its lines or its notes say, and none where it is not', async () => {
+    const renderer = started();
+    const threadOf = async (document: InvoiceDocument) => (await renderer.render(document, 'a')).toString();
+    const of_short = await threadOf(said('which'));
+    const of_long = await threadOf(saidAtLength('which'));
+    expect(of_long).not.to.equal(of_short);
+    expect(await threadOf({ ...said('which'), notes: ['which', 'word '.repeat(4_001)] })).to.equal(of_long);
+    const details = Array.from({ length: 20 }, () => 'a group, and what it has used');
+    const rows = Array.from({ length: 50 }, () => ({ ...short.rows[0]!, details }));
+    expect(await threadOf({ ...said('which'), rows })).to.equal(of_long);
+    expect(await threadOf({ ...said('which'), rows: rows.slice(0, 20) })).to.equal(of_short);
   });
 });
