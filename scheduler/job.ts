@@ -44,6 +44,9 @@ export type Work = {
 export const LANES = ['soon', 'long', 'copies', 'imports', 'fetched-imports', 'files', 'slow-files'] as const;
 export type Lane = (typeof LANES)[number];
 
+/** Of these a place is held for minutes or hours, and whoever waits for one does so as is meant, as long as any of them is at work. */
+export const PATIENT_LANES: readonly Lane[] = ['copies', 'fetched-imports', 'files', 'slow-files'];
+
 export type WorkAttempt = {
   /** 1 for the first. */
   readonly attempt: number;

@@ -14,11 +14,12 @@ import type { Config } from '../config.ts';
 import { runProcess } from '../process/process.ts';
 import { measureLedger } from '../storage/audit/ledger-metrics.ts';
 import { type Line, noteTurn } from '../storage/job-turns.ts';
+import type { WaitingTask } from '../storage/job-waits.ts';
 import { isOvertaken } from '../storage/jobs.ts';
 import { sealingWith } from '../storage/sealing.ts';
 import type { Stores } from '../storage/stores.ts';
 import { inTrace } from '../tracing/spans.ts';
-import { type Job, type JobReport, LANES, type Lane, type Work } from './job.ts';
+import { type Job, type JobReport, LANES, type Lane, PATIENT_LANES, type Work } from './job.ts';
 import { advanceTestClockWork } from './jobs/advance-test-clock.ts';
 import { auditSampleJob } from './jobs/audit-sample.ts';
 import { billThresholdWork } from './jobs/bill-threshold.ts';
@@ -45,7 +46,7 @@ import { sendWebhooksJob } from './jobs/send-webhooks.ts';
 import { streamRevenueJob } from './jobs/stream-revenue.ts';
 import { streamSystemEventsJob } from './jobs/stream-system-events.ts';
 import { syncPlanPricesWork } from './jobs/sync-plan-prices.ts';
-import { jobMetrics, measureWebhooks, webhookMetrics } from './metrics.ts';
+import { jobMetrics, measureJobWaits, measureWebhooks, webhookMetrics } from './metrics.ts';
 import { startTicks } from './ticks.ts';
 import { turnOf } from './turn.ts';
 import { type Liveness, startWorker } from './worker.ts';
@@ -188,6 +189,7 @@ export function startScheduler(
   const work = workOf(services, clock, export_turn_ms);
   const tasks = tasksOf(services, { jobs, work, clock });
   jobMetrics.known(Object.keys(tasks));
+  measureJobWaits(services, waitingTasks(tasks, work));
   const workers = LANES.map((lane) => startWorker(inLane(tasks, work, lane), services, liveness));
   const ticks = startTicks(jobs, services);
   return {
@@ -229,8 +231,21 @@ export function tasksOf(
 
 /** Those of one lane; a worker takes none but those that it is given. */
 function inLane(tasks: TaskList, work: readonly Work[], lane: Lane): TaskList {
-  const lanes = new Map(work.map(({ name, lane: its = 'soon' }) => [name, its]));
-  return Object.fromEntries(Object.entries(tasks).filter(([name]) => (lanes.get(name) ?? 'soon') === lane));
+  const laneOf = lanesOf(work);
+  return Object.fromEntries(Object.entries(tasks).filter(([name]) => laneOf(name) === lane));
+}
+
+function lanesOf(work: readonly Work[]): (task: string) => Lane {
+  const lanes = new Map(work.map(({ name, lane = 'soon' }) => [name, lane]));
+  return (task) => lanes.get(task) ?? 'soon';
+}
+
+function waitingTasks(tasks: TaskList, work: readonly Work[]): WaitingTask[] {
+  const laneOf = lanesOf(work);
+  return Object.keys(tasks).map((task) => {
+    const lane = laneOf(task);
+    return { task, patient_lane: PATIENT_LANES.includes(lane) ? lane : null };
+  });
 }
 
 const Tick = z.object({ slot: z.int() });

@@ -3,6 +3,7 @@ import { Counter, Gauge, Histogram, register } from 'prom-client';
 import { CHECKS, type CheckName } from '../actions/audit/findings.ts';
 import type { Sent } from '../actions/webhooks/send-delivery.ts';
 import { inTime } from '../storage/in-time.ts';
+import { jobWaits, type WaitingTask } from '../storage/job-waits.ts';
 import type { Stores } from '../storage/stores.ts';
 import { waitingDeliveries } from '../storage/webhooks/due-deliveries.ts';
 import type { TaskOutcome } from './job.ts';
@@ -79,6 +80,23 @@ export const jobMetrics = {
     ticksFailed.inc();
   },
 };
+
+const WAIT = 'farthing_job_wait_seconds';
+
+/** Of the queue, which all schedulers share: each tells the same. While Postgres is away there is no number, and no 0 in its place. */
+export function measureJobWaits({ postgres }: Pick<Stores, 'postgres'>, tasks: readonly WaitingTask[]): void {
+  register.removeSingleMetric(WAIT);
+  new Gauge({
+    name: WAIT,
+    help: 'How long the job of the task has waited that could have been begun first; 0 where none waits but as is meant',
+    labelNames: ['task'] as const,
+    async collect() {
+      const waits = (await inTime(() => jobWaits(postgres, tasks))) ?? [];
+      this.reset();
+      for (const { task, seconds } of waits) this.set({ task }, seconds);
+    },
+  });
+}
 
 const webhookSeconds = new Histogram({
   name: 'farthing_webhook_seconds',

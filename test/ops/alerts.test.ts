@@ -104,6 +104,21 @@ const FAULTS: readonly Fault[] = [
     end: ({ sql }) => sql('alter table subscriptions_away rename to subscriptions'),
   },
   {
+    alerts: ['FarthingJobsWaiting'],
+    what: 'no job can be taken, and twenty minutes pass',
+    begin: async ({ sql }) => {
+      await sql(
+        `create function not_taken() returns trigger language plpgsql as $$ begin raise exception 'not taken'; end $$`,
+      );
+      await sql(`create trigger not_taken before update of locked_at on graphile_worker._private_jobs for each row
+                   when (new.locked_at is not null) execute function not_taken()`);
+    },
+    again: ({ sql }) =>
+      sql(`update graphile_worker._private_jobs set run_at = run_at - interval '20 minutes', created_at = created_at - interval '20 minutes'
+            where locked_at is null and run_at <= now()`),
+    end: ({ sql }) => sql('drop function not_taken cascade'),
+  },
+  {
     alerts: ['FarthingEventsUnaccounted', 'FarthingPartitionStopped'],
     what: 'a record that was accepted is not in the log',
     begin: async ({ settled, sql }) => {

@@ -167,6 +167,21 @@ describe('the job worker', () => {
     await until('the file has been taken', async () => (await of_another()) === 'COMPLETED');
     expect(await behind_its_own()).to.equal('PENDING');
     expect(files.asked).to.have.length(4);
+    // Both wait as is meant, the others for a place that is held for long: nobody is told, however long it is.
+    const { rows: waiting } = await world.api.services.postgres.raw(
+      `update graphile_worker._private_jobs as job
+          set run_at = run_at - interval '2 hours', created_at = job.created_at - interval '2 hours'
+         from graphile_worker._private_tasks as task
+        where task.id = job.task_id and identifier like 'import%' and locked_at is null
+       returning identifier`,
+    );
+    expect(waiting.map(({ identifier }: { identifier: string }) => identifier)).to.include.members([
+      'import-fetched',
+      'import-records',
+    ]);
+    const told = (await register.getSingleMetric('farthing_job_wait_seconds')!.get()).values;
+    expect(told.find(({ labels }) => labels['task'] === 'import-fetched')?.value).to.equal(0);
+    expect(told.find(({ labels }) => labels['task'] === 'import-records')?.value).to.equal(0);
   });
 
   it('tries again what may pass, and says why it failed', async () => {
