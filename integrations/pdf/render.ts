@@ -38,6 +38,9 @@ type Renderer = { readonly folder: string | null; readonly thread?: URL; readonl
 /** Characters, as some 300 to 600 lines have them: half a second of computing, where 5,000 lines take 3 s, and 50 s with twenty groups beneath each. */
 const SHORT_TEXT_MAX = 20_000;
 
+/** A word that fits no line is broken anew for each of its characters: one of 2,000 takes a second, one of 10,000 ten. */
+const WORD_MAX = 1_000;
+
 /** What is long has a thread of its own: what is short waits for what is short, and never for minutes of others. */
 export class PdfRenderer {
   readonly #short: Maker;
@@ -57,7 +60,10 @@ export class PdfRenderer {
 /** By what is laid out line by line: a line may have twenty groups beneath it, and a note thousands of words. */
 function isLong({ rows, notes }: InvoiceDocument): boolean {
   let length = 0;
-  for (const note of notes) length += note.length;
+  for (const note of notes) {
+    length += note.length;
+    if (note.split(/\s/).some((word) => word.length > WORD_MAX)) return true;
+  }
   for (const { text, details, quantity, unit_price, amount } of rows) {
     length += text.length + quantity.length + unit_price.length + amount.length;
     for (const detail of details) length += detail.length;

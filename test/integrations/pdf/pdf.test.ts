@@ -258,6 +258,10 @@ describe('a document that hangs', () => {
     const of_long = await threadOf(saidAtLength('which'));
     expect(of_long).not.to.equal(of_short);
     expect(await threadOf({ ...said('which'), notes: ['which', 'word '.repeat(4_001)] })).to.equal(of_long);
+    expect(
+      await threadOf({ ...said('which'), notes: ['which', `${'word '.repeat(2_000)}${'w'.repeat(1_001)}`] }),
+    ).to.equal(of_long);
+    expect(await threadOf({ ...said('which'), notes: ['which', 'word '.repeat(2_000)] })).to.equal(of_short);
     const details = Array.from({ length: 20 }, () => 'a group, and what it has used');
     const rows = Array.from({ length: 50 }, () => ({ ...short.rows[0]!, details }));
     expect(await threadOf({ ...said('which'), rows })).to.equal(of_long);
