@@ -1,12 +1,14 @@
 /** The audit of usage that is on no invoice names what was left out, and is silent where nothing is to be invoiced (docs/operations.md, "What the audit finds"). */
 import { expect } from 'chai';
 import { auditRecords } from '../../../actions/audit/records.ts';
-import { sampleUninvoiced } from '../../../actions/audit/uninvoiced.ts';
 import { endUnpaid } from '../../../actions/subscriptions/end-unpaid.ts';
+import { auditSampleJob } from '../../../scheduler/jobs/audit-sample.ts';
 import { fixed, startWorld, usage, type World } from '../../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
+
+const SEE = 'run npm run audit, and see docs/operations.md, "What the audit finds"';
 
 describe('audit of usage that is on no invoice', () => {
   let world: World;
@@ -40,15 +42,15 @@ describe('audit of usage that is on no invoice', () => {
     );
     return { told: told.sort(), differences: report!.differences };
   }
+  /** What the job of the scheduler tells its log; that lines are gone is told of their invoices, too. */
   async function sampled(): Promise<string[]> {
-    const told: string[] = [];
-    await sampleUninvoiced(world.api.services, ({ kind, what }) => told.push(`${kind} ${what}`));
-    return told.sort();
+    const { failed } = await auditSampleJob(world.api.services, 300).run(world.now);
+    return failed.map(({ error }) => (error as Error).message).filter((text) => text.startsWith('usage_uninvoiced'));
   }
   const used = (customer: string, n: number, at: string) => world.use(customer, 'calls', n, { at: `${at}T00:00:00Z` });
   const lineOf = async (customer: string): Promise<string> => (await world.subscription(customer)).line_items[0].id;
   const left = async (customer: string, what: string) =>
-    `usage_uninvoiced ${world.id(`subscription ${customer}`)}, line ${await lineOf(customer)}: ${what} are on no invoice`;
+    `${world.id(`subscription ${customer}`)}, line ${await lineOf(customer)}: ${what} are on no invoice`;
   async function takeAway(customer: string): Promise<void> {
     const line = await lineOf(customer);
     await raw(`create table taken as select * from invoice_line_items where subscription_line_item_id = '${line}'`);
@@ -64,11 +66,12 @@ describe('audit of usage that is on no invoice', () => {
     await world.bill();
     expect(await audited()).to.deep.equal({ told: [], differences: 0 });
     await takeAway('acme');
-    const told = [
-      await left('acme', '2 events that come to 12 from 2026-03-01T00:00:00.000Z to 2026-04-10T00:00:00.000Z'),
-    ];
-    expect(await audited()).to.deep.equal({ told, differences: 1 });
-    expect(await sampled()).to.deep.equal(told);
+    const what = await left(
+      'acme',
+      '2 events that come to 12 from 2026-03-01T00:00:00.000Z to 2026-04-10T00:00:00.000Z',
+    );
+    expect(await audited()).to.deep.equal({ told: [`usage_uninvoiced ${what}`], differences: 1 });
+    expect(await sampled()).to.deep.equal([`usage_uninvoiced: 2: ${what}; ${SEE}`]);
   });
 
   it('names a child of a group that ended inside a period of its parent, whose usage no invoice has', async () => {
@@ -82,11 +85,12 @@ describe('audit of usage that is on no invoice', () => {
     await world.on('2026-05-02');
     expect(await audited()).to.deep.equal({ told: [], differences: 0 });
     await takeAway('child');
-    const told = [
-      await left('child', '1 events that come to 100 from 2026-03-01T00:00:00.000Z to 2026-04-20T00:00:00.000Z'),
-    ];
-    expect(await audited()).to.deep.equal({ told, differences: 1 });
-    expect(await sampled()).to.deep.equal(told);
+    const what = await left(
+      'child',
+      '1 events that come to 100 from 2026-03-01T00:00:00.000Z to 2026-04-20T00:00:00.000Z',
+    );
+    expect(await audited()).to.deep.equal({ told: [`usage_uninvoiced ${what}`], differences: 1 });
+    expect(await sampled()).to.deep.equal([`usage_uninvoiced: 1: ${what}; ${SEE}`]);
   });
 
   it('is silent where nobody used anything', async () => {
