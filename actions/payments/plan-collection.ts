@@ -37,14 +37,21 @@ export async function planCollections(
 }
 
 function isToBeCollected({ invoice, subscription }: Collected): boolean {
-  return subscription?.collection_method === 'charge_automatically' && new Decimal(invoice.amount_remaining).gt(0);
+  const isByItself = subscription?.collection_method === 'charge_automatically' || isTopUp(invoice);
+  return isByItself && new Decimal(invoice.amount_remaining).gt(0);
+}
+
+/** Credits that a wallet buys by itself: until they are paid it buys no others. */
+function isTopUp({ billing_reason }: InvoiceModel): boolean {
+  return billing_reason === 'WALLET_AUTO_TOPUP';
 }
 
 export async function planCollection(
   transaction: Transaction,
   { invoice, subscription, now }: Collected & { readonly now: Date },
 ): Promise<PaymentModel | null> {
-  const covered = await payableWithCredits(transaction, invoice, now);
+  // Credits are not bought with credits.
+  const covered = isTopUp(invoice) ? null : await payableWithCredits(transaction, invoice, now);
   const { collection } = await collectionOf(transaction, invoice, { subscription, covered });
   return collection && addCollection(transaction, { invoice, collection, now });
 }

@@ -49,12 +49,15 @@ export async function taxFinal(
     amount_paid: new Decimal(invoice.amount_paid),
     adjustment_amount: new Decimal(invoice.adjustment_amount),
   });
+  // What a draft said of a line is written anew also where it is nothing now.
+  const wereNoted = line_items.map(isNoted);
   const taxed = line_items.map((line, index) => {
     const { tax_amount, included_tax_amount, taxes, prepaid_credits_applied } = moneyText(settled.money[index]!);
     const noted = isTaxed ? { tax_amount, included_tax_amount, taxes } : {};
     return Object.assign(line, { ...noted, prepaid_credits_applied });
   });
-  await noteSettled(invoice, taxed, transaction);
+  const noted = taxed.filter((line, index) => wereNoted[index] || isNoted(line));
+  await noteSettled(invoice, noted, transaction);
   const rows = taxRecords(settled.taxes_applied, { invoice, line_items: taxed, author });
   await TaxAppliedModel.addAll(invoice, rows, { database: transaction });
   const { total_prepaid_credits_applied, total_tax, total, amount_due, amount_remaining } = totalsText(settled);
@@ -69,6 +72,7 @@ function taxedOf(invoice: InvoiceModel, now: Date): Taxable {
 }
 
 const isCredited = (line: InvoiceLineItem) => !new Decimal(line.prepaid_credits_applied).isZero();
+const isNoted = (line: InvoiceLineItem) => line.taxes !== null || isCredited(line);
 
 export async function taxesComeFirst(scope: Scope, database: Database): Promise<boolean> {
   const stored = await findSetting(scope, 'tax_config', { database });

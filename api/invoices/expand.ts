@@ -7,6 +7,7 @@ import type { TaxApplied } from '../../core/tax/applied.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import { linesOf } from '../../storage/models/lines-of.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
@@ -27,19 +28,14 @@ export async function showInvoices(
   context: Context,
 ) {
   const asks = (part: string) => expand.some((path) => path === part || path.startsWith(`${part}.`));
-  const lines = line_items
-    ? await linesOf(
-        invoices.filter((invoice) => !invoice.line_items),
-        context,
-      )
-    : [];
+  const lines = line_items ? await storedLinesOf(invoices, context) : new Map<string, InvoiceLineItem[]>();
   const customers = asks('customer') ? await customersOf(invoices, context) : new Map();
   const subscriptions = asks('subscription') ? await subscriptionsOf(invoices, expand, context) : new Map();
   const applications = asks('coupon_applications') ? await applicationsOf(invoices, context) : null;
   const taxes = asks('tax_applied') ? await taxesOf(invoices, context) : null;
   return invoices.map((invoice) => ({
     ...invoice,
-    line_items: line_items ? (invoice.line_items ?? lines.filter((line) => line.invoice_id === invoice.id)) : null,
+    line_items: line_items ? (invoice.line_items ?? lines.get(invoice.id) ?? []) : null,
     customer: customers.get(invoice.customer_id) ?? null,
     subscription: subscriptions.get(invoice.subscription_id ?? '') ?? null,
     coupon_applications: applications && (applications.get(invoice.id) ?? []),
@@ -81,12 +77,9 @@ async function taxesOf(invoices: Of, { scope, services }: Context) {
   return groupBy(shown, ({ entity_id }) => entity_id);
 }
 
-async function linesOf(invoices: readonly Invoice[], { scope, services }: Context) {
-  const ids = invoices.map(({ id }) => id);
-  return InvoiceLineItemModel.in(scope, services.postgres)
-    .where('status', 'published')
-    .whereIn('invoice_id', ids)
-    .orderBy('position');
+function storedLinesOf(invoices: Of, { scope, services }: Context) {
+  const ids = invoices.filter((invoice) => !invoice.line_items).map(({ id }) => id);
+  return linesOf(scope, { model: InvoiceLineItemModel, parent: 'invoice_id', ids }, services.postgres);
 }
 
 export async function customersOf(records: readonly { readonly customer_id: string }[], { scope, services }: Context) {

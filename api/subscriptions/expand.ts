@@ -5,6 +5,7 @@ import { groupBy } from '../../core/group-by.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
+import { linesOf } from '../../storage/models/lines-of.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
@@ -51,7 +52,7 @@ export async function showSubscriptions(
   const plans = asks('plan') ? await plansOf(subscriptions, expand, context) : new Map();
   const customers = asks('customer') ? await customersOf(subscriptions, context) : new Map();
   const withLines = asks('subscription_line_items') || asks('prices') || asks('meters');
-  const lines = withLines ? await linesOf(subscriptions, expand, context) : null;
+  const lines = withLines ? await shownLinesOf(subscriptions, expand, context) : null;
   const entitlements = asks('entitlements') ? await entitlementsOf(subscriptions, context) : null;
   const coupons = asks('coupon_associations') || asks('coupon') ? await couponsOf(subscriptions, context) : null;
   const schedules = asks('schedule') ? await schedulesOf(subscriptions, context) : new Map();
@@ -64,7 +65,7 @@ export async function showSubscriptions(
     schedule: schedules.get(subscription.id) ?? null,
     plan: plans.get(subscription.plan_id) ?? null,
     customer: customers.get(subscription.customer_id) ?? null,
-    line_items: lines === null ? null : lines.filter((line) => line.subscription_id === subscription.id),
+    line_items: lines && (lines.get(subscription.id) ?? []),
     phases: phases.get(subscription.id) ?? [],
     coupon_associations: coupons && (coupons.get(subscription.id) ?? []),
     entitlements: entitlements && (entitlements.get(subscription.id) ?? []),
@@ -157,14 +158,13 @@ async function couponsOf(subscriptions: readonly SubscriptionModel[], context: C
   return groupBy(shown, ({ subscription_id }) => subscription_id);
 }
 
-async function linesOf(subscriptions: readonly SubscriptionModel[], expand: readonly string[], context: Context) {
+async function shownLinesOf(subscriptions: readonly SubscriptionModel[], expand: readonly string[], context: Context) {
   const { scope, services } = context;
   const ids = subscriptions.map(({ id }) => id);
-  const items = await SubscriptionLineItemModel.in(scope, services.postgres)
-    .where('status', 'published')
-    .whereIn('subscription_id', ids)
-    .orderBy('position');
-  return showLineItems(items, partsOfLines(expand), context);
+  const wanted = { model: SubscriptionLineItemModel, parent: 'subscription_id', ids } as const;
+  const items = [...(await linesOf(scope, wanted, services.postgres)).values()].flat();
+  const shown = await showLineItems(items, partsOfLines(expand), context);
+  return groupBy(shown, ({ subscription_id }) => subscription_id);
 }
 
 type LineParts = { prices: boolean; meters: boolean; of_prices?: readonly string[] };

@@ -47,7 +47,8 @@ export function reservationIn(event_id: unknown): string | undefined {
   return typeof event_id === 'string' && event_id.startsWith(RESERVED_ID) ? event_id.split(':')[0] : undefined;
 }
 
-function faultOfText(field: string, value: unknown): { field: string; why: string } | undefined {
+/** What a text of an event may not be; undefined where it may, or is not there. */
+export function faultOfText(field: string, value: unknown): { field: string; why: string } | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== 'string') return { field, why: 'must be a string' };
   // Half of a character pair cannot be stored as it is, and two such ids would become one.

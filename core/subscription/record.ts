@@ -115,7 +115,10 @@ export const Subscription = z.object({
   payment_behavior: z
     .enum(PAYMENT_BEHAVIORS)
     .meta({ description: 'What becomes of it until its opening invoice is paid.' }),
-  gateway_payment_method_id: z.string().nullish().meta({ description: 'Kept for you; nothing here charges by it.' }),
+  gateway_payment_method_id: z.string().nullish().meta({
+    description:
+      'What its invoices are charged to: a way to pay that is kept of the customer, or what the provider calls it. Without, the default one of the customer.',
+  }),
   payment_terms: z
     .enum(PAYMENT_TERMS)
     .nullish()
@@ -266,7 +269,10 @@ const termsShape = z.object({
   payment_terms: orNull(anyCase(PAYMENT_TERMS)).meta({
     description: 'Days from the end of a period to the due date of its invoice; one day when absent.',
   }),
-  gateway_payment_method_id: orNull(z.string()).meta({ description: 'Kept for you; nothing here charges by it.' }),
+  gateway_payment_method_id: orNull(z.string()).meta({
+    description:
+      'What its invoices are charged to: a way to pay that is kept of the customer, or what the provider calls it. Without, the default one of the customer.',
+  }),
   proration_behavior: orNull(anyCase(PRORATION_BEHAVIORS)).meta({
     description:
       'With create_prorations a start before today is refused; what is not served is not charged either way.',

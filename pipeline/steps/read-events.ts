@@ -31,6 +31,7 @@ import {
 import { type Scope, scopeKey } from '../../core/scope.ts';
 import type { EventOutcome, StoredEvent } from '../../storage/events/tables.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
+import { checkTexts } from './check-texts.ts';
 
 const EVENT_ID = fieldMark('event_id');
 const EVENT_NAME = fieldMark('event_name');
@@ -259,6 +260,7 @@ export class EventReader {
     if (words[first + EVENT_ID]! === ABSENT && made === undefined)
       throw invalid('event_id', 'is missing and none was made');
     if (words[first + CUSTOMER]! === ABSENT) throw invalid('external_customer_id', 'is required');
+    checkTexts(text, words, first);
     const timestamp = markedString(text, words, first + TIMESTAMP) ?? '';
     const given = timestampOf(timestamp);
     const name = this.#texts.known(markedString(text, words, first + EVENT_NAME)!.trim());

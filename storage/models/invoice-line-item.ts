@@ -2,7 +2,6 @@
 import type { Knex } from 'knex';
 import { byId } from '../../core/by-id.ts';
 import type { LineDiscount } from '../../core/coupon/discounts.ts';
-import { Decimal } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type ComputedFrom } from '../../core/invoice/computed-from.ts';
 import { type Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
@@ -138,7 +137,7 @@ export async function takeLinesAway(scope: Scope, invoice_id: string, transactio
   });
 }
 
-/** Of an invoice that becomes final: what its lines were taxed. */
+/** Of an invoice that becomes final: what these lines of it were taxed, and what credits have paid of them. */
 export async function noteSettled(
   scope: Scope,
   lines: readonly InvoiceLineItem[],
@@ -147,9 +146,7 @@ export async function noteSettled(
   const { tenant_id, environment_id } = scope;
   const key = `note settled ${tenant_id} ${environment_id}`;
   await together(transaction, { key, asked: lines }, async (all) => {
-    const taxed = all
-      .flat()
-      .filter(({ taxes, prepaid_credits_applied }) => taxes !== null || !new Decimal(prepaid_credits_applied).isZero());
+    const taxed = all.flat();
     if (taxed.length === 0) return all;
     await transaction.raw(
       `update invoice_line_items line

@@ -315,6 +315,26 @@ describe('/taxes', () => {
     });
   });
 
+  it('of an invoice that is final at once are those of its answer, also where credits leave nothing of a line to be taxed', async () => {
+    const { id: customer_id } = await created('/customers', { external_id: 'thrifty' });
+    const config = { allowed_price_types: ['ALL'] };
+    const purse = { customer_id, currency: 'usd', initial_credits_to_load: '0.01', config };
+    await created('/wallets', purse, 200);
+    const { code } = await created('/taxes/rates', rate({ percentage_value: '33.3333' }));
+    const line_items = ['0.01', '90', '0.01'].map((amount) => ({ display_name: 'work', amount, quantity: '1' }));
+    const amounts = { amount_due: '90.02', total: '90.02', subtotal: '90.02' };
+    const wanted = { customer_id, currency: 'usd', ...amounts, line_items, tax_rates: [code] };
+    const made = await created('/invoices', { ...wanted, invoice_status: 'FINALIZED' });
+    const stored = (await send('GET', `/invoices/${made.id}`)).body;
+    const taxed = ({ line_items: lines }: Answer) => lines.map(({ tax_amount }: Answer) => Number(tax_amount));
+    expect(Number(made.total_tax)).to.equal(30);
+    expect([taxed(made), taxed(stored)]).to.deep.equal([
+      [0, 30, 0],
+      [0, 30, 0],
+    ]);
+    expect(stored.line_items).to.deep.equal(made.line_items);
+  });
+
   it('401, 403, and 404 for what another tenant has', async () => {
     const made = await created('/taxes/rates', rate());
     const association = (await attach(made.code)).body;

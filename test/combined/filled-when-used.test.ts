@@ -1,6 +1,7 @@
 /** docs/rules/wallets.md, "Filled by itself": a wallet is looked at when usage lands or credits move, not by a job alone. */
 import { expect } from 'chai';
-import { autoTopUp } from '../../actions/wallets/auto-top-up.ts';
+import { pursueDuePayments } from '../../actions/payments/due-payments.ts';
+import { autoTopUp, topUpThemselves } from '../../actions/wallets/auto-top-up.ts';
 import { workOf } from '../../scheduler/main.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
 import { until } from '../support/until.ts';
@@ -232,5 +233,31 @@ describe('a wallet that fills itself', () => {
     await world.settle();
     await lookedAt(child.customer_id);
     expect((await world.get(`/wallets/${id}`)).credit_balance).to.equal('80');
+  });
+
+  it('by invoices, each charged to the default way to pay of its customer; without one it waits', async () => {
+    await world.on('2026-01-20');
+    for (const name of ['carded', 'bare']) await world.subscribe(name, 'Calls');
+    const method = {
+      gateway_payment_method_id: 'pm_sandbox_card',
+      payment_method_type: 'CARD',
+      payment_gateway: 'sandbox',
+    };
+    await world.post(`/payments/customers/${world.id('customer carded')}/methods`, method);
+    const auto_topup = { enabled: true, threshold: '20', amount: '50', invoicing: true };
+    const found: Answer[] = [];
+    for (const name of ['carded', 'bare']) {
+      const customer_id = world.id(`customer ${name}`);
+      const { id } = await world.post('/wallets', { customer_id, currency: 'usd', auto_topup });
+      await topUpThemselves(world.api.services, { now: world.now });
+      await pursueDuePayments(world.api.services, { now: world.now });
+      const { items } = await world.get(`/invoices?customer_id=${customer_id}`);
+      const invoices = items.map(({ billing_reason, payment_status }: Answer) => `${billing_reason} ${payment_status}`);
+      found.push([invoices, (await world.get(`/wallets/${id}`)).credit_balance]);
+    }
+    expect(found).to.deep.equal([
+      [['WALLET_AUTO_TOPUP SUCCEEDED'], '50'],
+      [['WALLET_AUTO_TOPUP PENDING'], '0'],
+    ]);
   });
 });

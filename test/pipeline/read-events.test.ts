@@ -47,6 +47,24 @@ describe('reading events', () => {
     ]);
   });
 
+  const sound = { event_id: 'e', event_name: 'n', external_customer_id: 'c', customer_id: 'i', source: 's' };
+  for (const field of Object.keys(sound))
+    it(`takes no ${field} that POST /events would refuse`, () => {
+      const texts = ['cut \ud83d', '\udfff', 'a\0', 'x'.repeat(1025), `${'é'.repeat(1024)}\n`];
+      const good = ['\ud83d\ude00', 'x'.repeat(1024), 'é'.repeat(1024), `${'\t'.repeat(1023)}.`];
+      const { events, dead } = read([...texts, ...good].map((text) => JSON.stringify({ ...sound, [field]: text })));
+      expect(events).to.have.length(good.length);
+      expect(dead.map(({ reason }) => reason)).to.deep.equal(
+        [
+          'must be well-formed Unicode',
+          'must be well-formed Unicode',
+          'must not hold a NUL',
+          'must not be longer than 1024 characters',
+          'must not be longer than 1024 characters',
+        ].map((why) => `${field}: ${why}`),
+      );
+    });
+
   it('a null behind a value takes it back, and a second properties the place of the first', () => {
     const [event] = read([
       '{"event_id":"a","event_name":"n","external_customer_id":"c","customer_id":"gone","customer_id":null,"source":"s","source":null,"properties":{"x":1,"y":2},"properties":{"z":3}}',
@@ -83,13 +101,14 @@ describe('the hash of what an event says', () => {
       plain.replace('1}', '2}'),
       plain.replace('"source":"s"', '"customer_id":"s"'),
       plain.replace('"properties"', '"timestamp":"2026-01-31T10:00:00Z","properties"'),
-      plain.replace('"call"', '"call\\u0000c"').replace(':"c"', ':"\\u0000s"').replace('"source":"s"', '"source":""'),
     ];
     expect(new Set([plain, ...others].map((text) => hashOf(text))).size).to.equal(others.length + 1);
   });
 });
 
-const someText = fc.oneof(fc.string({ minLength: 1, maxLength: 12 }), anyText({ minLength: 1, maxLength: 8 }));
+const someText = fc
+  .oneof(fc.string({ minLength: 1, maxLength: 12 }), anyText({ minLength: 1, maxLength: 8 }))
+  .map((text) => text.replaceAll('\0', ''));
 const named = someText.filter((text) => text.trim() !== '' && Buffer.from(text).toString() === text);
 const anyEvent = fc
   .record(
