@@ -20,6 +20,7 @@ import { auditReservations } from './reservations.ts';
 import { auditRevenue } from './revenue.ts';
 import { auditRunning } from './running.ts';
 import { auditTasks } from './tasks.ts';
+import { auditUninvoiced } from './uninvoiced.ts';
 
 export type RecordsAsked = {
   readonly checks: ReadonlySet<CheckName>;
@@ -60,6 +61,7 @@ export async function auditRecords(stores: AuditStores, asked: RecordsAsked, fou
     const sums = await auditInvoices(stores, counting);
     looked.push(['invoices', { ...sums, ...(await auditInvoiceUsage(stores, counting)) }]);
   }
+  if (wants('uninvoiced')) looked.push(['uninvoiced', await auditUninvoiced(stores, counting)]);
   if (wants('running')) looked.push(['running', await auditRunning(stores, counting)]);
   if (wants('revenue')) looked.push(['revenue', await auditRevenue(stores, counting)]);
   if (wants('reservations')) looked.push(['reservations', await auditReservations(stores, counting)]);

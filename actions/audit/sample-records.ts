@@ -18,6 +18,7 @@ import { auditEmbeddedLog, auditLedger, auditLogBounds } from './ledger.ts';
 import { auditRanges } from './places.ts';
 import { sampleReservations } from './reservations.ts';
 import { sampleTasks } from './tasks.ts';
+import { sampleUninvoiced } from './uninvoiced.ts';
 
 export type RecordsSampled = { readonly ranges: number; readonly records: number };
 
@@ -29,6 +30,7 @@ export async function sampleRecords(stores: Stores, chance: () => number, found:
   await sampleLog(stores, found);
   await sampleCredits(stores, found);
   await sampleInvoices(stores, found);
+  await sampleUninvoiced(stores, found);
   await sampleReservations(stores, found);
   await sampleTasks(stores, found);
   const ranges = await chosenRanges(stores, chance);

@@ -2,7 +2,7 @@
  * A subscription's line items with what prices them, in the terms of core, and the one way in which billing asks for
  * their usage.
  */
-import type { BilledSubscription } from '../../core/billing/charges.ts';
+import type { BilledItem, BilledSubscription } from '../../core/billing/charges.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
 import { lineCommitment } from '../../core/commitment/stated.ts';
 import { Decimal } from '../../core/decimal.ts';
@@ -114,6 +114,25 @@ export type Priced = { price: PriceModel; meter: MeterModel | null; subscription
 
 /** A line item, stored or about to be, with what prices it. */
 export function billableItem(record: SubscriptionLineItemModel, { price, meter, subscription }: Priced): BillableItem {
+  return {
+    ...billedItem(record, subscription),
+    reset_usage: meter?.reset_usage ?? null,
+    price,
+    quantity: new Decimal(record.quantity),
+    display_name: record.display_name || record.meter_display_name || record.plan_display_name || record.price_id,
+    meter_id: meter?.id ?? null,
+    commitment: commitmentOf(record, meter, subscription),
+    record,
+    price_record: price,
+    meter,
+  };
+}
+
+/** When it is charged, as far as its record says it. */
+export function billedItem(
+  record: SubscriptionLineItemModel,
+  subscription: SubscriptionModel,
+): Omit<BilledItem, 'reset_usage'> {
   // What lay in the trial is never billed: paid periods begin where it ended.
   const trialEnd = subscription.trial_end ? instantOf(subscription.trial_end) : Number.NEGATIVE_INFINITY;
   return {
@@ -125,15 +144,6 @@ export function billableItem(record: SubscriptionLineItemModel, { price, meter, 
     start_ms: Math.max(instantOf(record.charged_from ?? record.start_date), trialEnd),
     anchor_ms: record.period_anchor ? Math.max(instantOf(record.period_anchor), trialEnd) : null,
     end_ms: instantOrNull(record.charged_until ?? record.end_date),
-    reset_usage: meter?.reset_usage ?? null,
-    price,
-    quantity: new Decimal(record.quantity),
-    display_name: record.display_name || record.meter_display_name || record.plan_display_name || record.price_id,
-    meter_id: meter?.id ?? null,
-    commitment: commitmentOf(record, meter, subscription),
-    record,
-    price_record: price,
-    meter,
   };
 }
 

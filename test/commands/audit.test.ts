@@ -30,6 +30,7 @@ corrections: 0 corrections: 0 differences
 identity_files: 0 partitions, 0 ids: 0 differences
 credits: 0 wallets, 0 lots, 0 postings: 0 differences
 invoices: 0 invoices, 0 invoice lines, 0 payments, 0 credit notes, 0 usage lines: 0 differences
+uninvoiced: 0 subscriptions, 0 lines: 0 differences
 running: 0 audits, 0 answers, 0 lines, 0 histories: 0 differences
 revenue: 0 customers, 0 rows: 0 differences
 reservations: 0 reservations, 0 pools, 0 held, 0 events: 0 differences

@@ -35,7 +35,7 @@ describe('the audit that runs all the time', () => {
     expect(done).to.deep.include({ differences: 0 });
     expect(done.ranges).to.be.greaterThan(0);
     expect(done.records).to.be.greaterThan(0);
-    expect((await differences()).size).to.equal(14);
+    expect((await differences()).size).to.equal(15);
   });
 
   it('finds nothing while events arrive', async () => {

@@ -10,7 +10,9 @@
  *   expect(await world.invoices('acme')).to.deep.equal([…]);
  */
 import { expect } from 'chai';
+import type { Finding } from '../../actions/audit/findings.ts';
 import { auditInvoices } from '../../actions/audit/invoices.ts';
+import { auditUninvoiced } from '../../actions/audit/uninvoiced.ts';
 import { type BillingReport, billDuePeriods } from '../../actions/billing/bill-period.ts';
 import { type FinalizationReport, finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
 import { tryAdvance } from '../../actions/test-clocks/advance-test-clock.ts';
@@ -338,11 +340,13 @@ export class World {
     this.#pipeline = await startPipeline(own, options);
   }
 
-  /** Whatever has happened in it, every invoice is the sum of its lines and payments, and no number is left out. */
+  /** Whatever has happened in it, every invoice is the sum of its lines and payments, no number is left out, and no usage. */
   async stop(): Promise<void> {
     await this.pausePipeline();
     const findings: string[] = [];
-    await auditInvoices(this.api.services, ({ kind, what }) => findings.push(`${kind}: ${what}`));
+    const found = ({ kind, what }: Finding) => void findings.push(`${kind}: ${what}`);
+    await auditInvoices(this.api.services, found);
+    await auditUninvoiced(this.api.services, found);
     await this.api.stop();
     expect(findings).to.deep.equal([]);
   }

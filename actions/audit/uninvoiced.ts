@@ -1,0 +1,129 @@
+/**
+ * Audit of usage that is on no invoice: each time of a usage line that should be invoiced by now is, or nothing was used in it
+ * (core/billing/uninvoiced.ts). Most often there is no such time, and then nobody is asked for usage.
+ */
+import { invoicedBy, mayBeUnpaid, uninvoicedTimes } from '../../core/billing/uninvoiced.ts';
+import { groupBy } from '../../core/group-by.ts';
+import type { Scope } from '../../core/scope.ts';
+import { endedAt } from '../../core/subscription/followed.ts';
+import { formatMs } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import {
+  invoicedTimes,
+  lastInvoices,
+  movedLast,
+  type NamedSubscription,
+  someMoved,
+} from '../../storage/audit/uninvoiced.ts';
+import type { EventLog } from '../../storage/log/log.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { mapConcurrently } from '../../storage/together.ts';
+import {
+  billedItem,
+  billedSubscription,
+  CHARGES_AT_ONCE,
+  gatherItems,
+  scopeOf,
+  usageReader,
+} from '../billing/billable-items.ts';
+import type { Found } from './findings.ts';
+
+type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
+type Looked = { readonly subscriptions: number; readonly lines: number };
+
+const NEWEST = 5_000;
+const SAMPLE = 100;
+/** Of one environment. */
+const AT_ONCE = 200;
+
+export async function auditUninvoiced(stores: AuditStores, found: Found): Promise<Looked> {
+  return lookAt(stores, await movedLast(stores.postgres, NEWEST), found);
+}
+
+/** Of some, all the time. */
+export async function sampleUninvoiced(stores: AuditStores, found: Found): Promise<void> {
+  await lookAt(stores, await someMoved(stores.postgres, SAMPLE), found);
+}
+
+async function lookAt(stores: AuditStores, named: readonly NamedSubscription[], found: Found): Promise<Looked> {
+  const looked = { subscriptions: named.length, lines: 0 };
+  const byScope = groupBy(named, ({ tenant_id, environment_id }) => `${tenant_id} ${environment_id}`);
+  for (const those of byScope.values())
+    for (let from = 0; from < those.length; from += AT_ONCE) {
+      const scope = scopeOf(those[0]);
+      const ids = those.slice(from, from + AT_ONCE).map(({ id }) => id);
+      // Of one moment: periods are moved on and drafts computed anew meanwhile.
+      const { lines, open } = await stores.postgres.transaction((transaction) => openTimes(transaction, scope, ids), {
+        isolationLevel: 'repeatable read',
+        readOnly: true,
+      });
+      looked.lines += lines;
+      for (const one of open) await tellUsed(stores, one, found);
+    }
+  return looked;
+}
+
+type Open = {
+  readonly subscription: SubscriptionModel;
+  /** Of one line item each. */
+  readonly times: readonly { readonly line_item_id: string; readonly time: Period }[];
+};
+
+async function openTimes(database: Database, scope: Scope, ids: readonly string[]) {
+  const subscriptions = await SubscriptionModel.byId(scope, ids, database);
+  const all = [...subscriptions.values()];
+  const parents = await SubscriptionModel.byId(
+    scope,
+    all.flatMap(({ parent_subscription_id }) => parent_subscription_id ?? []),
+    database,
+  );
+  const records = await SubscriptionLineItemModel.in(scope, database)
+    .whereIn('subscription_id', [...ids])
+    // Of a line that was taken out nothing is charged, and usage is charged in arrears.
+    .where({ status: 'published', price_type: 'USAGE', invoice_cadence: 'ARREAR' });
+  const invoiced = await invoicedTimes(
+    database,
+    scope,
+    records.map(({ id }) => id),
+  );
+  const lasts = await lastInvoices(database, scope, ids);
+  const open: Open[] = [];
+  for (const [id, lines] of groupBy(records, ({ subscription_id }) => subscription_id)) {
+    const subscription = subscriptions.get(id)!;
+    const parent = parents.get(subscription.parent_subscription_id ?? '');
+    const has_last = lasts.get(id)?.has(endedAt(subscription)) ?? false;
+    const reach = invoicedBy(subscription, { parent, has_last });
+    if (reach === null) continue;
+    // What was invoiced once was paid for.
+    if (mayBeUnpaid(subscription, parent) && !lines.some((line) => invoiced.has(line.id))) continue;
+    const billed = billedSubscription(subscription);
+    const times = lines.flatMap((line) => {
+      const item = { ...billedItem(line, subscription), reset_usage: null };
+      const question = { item, subscription: billed, reach, invoiced: invoiced.get(line.id) ?? [] };
+      return uninvoicedTimes(question).map((time) => ({ line_item_id: line.id, time }));
+    });
+    if (times.length > 0) open.push({ subscription, times });
+  }
+  return { lines: records.length, open };
+}
+
+/** How fresh an answer is, which the log says, is of no matter here: what comes late is told of the next time. */
+const NO_LOG = { lag: async () => [] } satisfies Pick<EventLog, 'lag'> as unknown as EventLog;
+
+async function tellUsed(stores: AuditStores, { subscription, times }: Open, found: Found): Promise<void> {
+  const { postgres, clickhouse } = stores;
+  const items = new Map((await gatherItems(postgres, subscription)).map((item) => [item.id, item]));
+  const measure = await usageReader({ postgres, clickhouse, log: NO_LOG }, postgres, subscription);
+  await mapConcurrently(CHARGES_AT_ONCE, times, async ({ line_item_id, time }) => {
+    const item = items.get(line_item_id);
+    if (item === undefined) return;
+    // Without what entitlements leave of it: a line of 0 is written, too.
+    const { quantity, event_count } = await measure(item, time, []);
+    if (event_count === 0 || quantity.isZero()) return;
+    const used = `${event_count} events that come to ${quantity.toFixed()} from ${formatMs(time.start)} to ${formatMs(time.end)}`;
+    const what = `${subscription.id}, line ${line_item_id}: ${used} are on no invoice`;
+    found({ kind: 'usage_uninvoiced', count: event_count, what });
+  });
+}

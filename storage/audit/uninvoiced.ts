@@ -1,0 +1,81 @@
+/** Subscriptions whose usage should stand on invoices, and for which time lines of invoices stand. */
+import type { Scope } from '../../core/scope.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import type { Database } from '../stores.ts';
+
+export type NamedSubscription = Scope & { readonly id: string };
+
+/** Of what belongs to a parent that it inherits from the lines are its parent's. */
+const LOOKED_AT = `status = 'published' and subscription_status in ('active', 'cancelled') and subscription_type <> 'INHERITED'`;
+
+/** Those that ended, moved on or were changed last. */
+export async function movedLast(database: Database, count: number): Promise<NamedSubscription[]> {
+  const { rows } = await database.raw(
+    `select tenant_id, environment_id, id from subscriptions where ${LOOKED_AT} order by updated_at desc, id limit ?`,
+    [count],
+  );
+  return rows;
+}
+
+/** Those of the newest invoices, with those who are invoiced with them, and some by chance: as indexes find them. */
+export async function someMoved(database: Database, count: number): Promise<NamedSubscription[]> {
+  const { rows } = await database.raw(
+    `with newest as (
+       select tenant_id, environment_id, subscription_id as id from invoices
+        where subscription_id is not null order by invoices.id desc limit :count
+     ), named as (
+       select * from newest
+        union (select c.tenant_id, c.environment_id, c.id from newest
+                 join subscriptions c on c.tenant_id = newest.tenant_id and c.environment_id = newest.environment_id
+                                     and c.parent_subscription_id = newest.id
+                limit :count)
+        union (select tenant_id, environment_id, id from subscriptions tablesample system (1) limit :count)
+     )
+     select s.tenant_id, s.environment_id, s.id from named join subscriptions s using (tenant_id, environment_id, id)
+      where ${LOOKED_AT}`,
+    { count },
+  );
+  return rows;
+}
+
+/**
+ * By line item of a subscription, the times for which lines of its own stand, on whichever invoice: also on one that is void, for whoever
+ * voids it has looked at it, and one that was archived. What corrects another line is none of its own.
+ */
+export async function invoicedTimes(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  line_item_ids: readonly string[],
+): Promise<Map<string, Period[]>> {
+  const { rows } = await database.raw(
+    `select id, lower(time) as start_date, upper(time) as end_date
+       from (select subscription_line_item_id as id, range_agg(tstzrange(period_start, period_end)) as times
+               from invoice_line_items
+              where tenant_id = ? and environment_id = ? and subscription_line_item_id = any(?)
+                and parent_line_item_id is null and period_start < period_end
+              group by 1) by_line, unnest(times) as time`,
+    [tenant_id, environment_id, [...line_item_ids]],
+  );
+  const times = new Map<string, Period[]>();
+  for (const { id, start_date, end_date } of rows as { id: string; start_date: string; end_date: string }[])
+    times.set(id, [...(times.get(id) ?? []), { start: instantOf(start_date), end: instantOf(end_date) }]);
+  return times;
+}
+
+/** By subscription, where its invoices of a cancellation end. */
+export async function lastInvoices(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  subscription_ids: readonly string[],
+): Promise<Map<string, Set<Milliseconds>>> {
+  const { rows } = await database.raw(
+    `select subscription_id, period_end from invoices
+      where tenant_id = ? and environment_id = ? and subscription_id = any(?) and billing_reason = 'PRORATION' and period_end is not null`,
+    [tenant_id, environment_id, [...subscription_ids]],
+  );
+  const ends = new Map<string, Set<Milliseconds>>();
+  for (const { subscription_id, period_end } of rows as { subscription_id: string; period_end: string }[])
+    ends.set(subscription_id, (ends.get(subscription_id) ?? new Set()).add(instantOf(period_end)));
+  return ends;
+}
