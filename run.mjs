@@ -70,7 +70,6 @@ const FIRST = [
   'test/kafka/log.test.ts',
   'test/kafka/processes.test.ts',
   'test/kafka/broker.test.ts',
-  'test/storage/usage/arriving.test.ts',
   'test/storage/log/leases.test.ts',
   'test/tracing/traces.test.ts',
 ];

@@ -1,6 +1,7 @@
 /** Meters, prices, windows and large events, as many as may be of each: what is answered, and what is refused. */
 import { expect } from 'chai';
 import { EVENT_NAME_COST_MAX } from '../../core/metering/meter-cost.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
@@ -29,31 +30,6 @@ describe('many of one kind', () => {
     const asked = { external_customer_id: 'acme', meter_ids, aggregation_type: 'COUNT' };
     return post('/meter-usage/analytics', { ...asked, ...MARCH, ...fields });
   };
-
-  it('meters of one event name: 400 for one more when they cost enough, and another name is free', async () => {
-    let made = 0;
-    let answer = await countMeter('crowded');
-    while (answer.status === 201) {
-      made++;
-      answer = await countMeter('crowded');
-    }
-    expect(made).to.equal(EVENT_NAME_COST_MAX / 4);
-    expect([answer.status, answer.body.code, answer.body.details?.field]).to.deep.equal([
-      400,
-      'validation_error',
-      'event_name',
-    ]);
-    expect(answer.body.message).to.contain(`at most ${EVENT_NAME_COST_MAX} are allowed`);
-    expect((await countMeter('another')).status).to.equal(201);
-    const other = await world.api.otherTenant();
-    const body = { name: 'm', event_name: 'crowded', aggregation: { type: 'COUNT' } };
-    expect((await world.api.request('POST', '/meters', { body, key: other.key })).status).to.equal(201);
-    // An archived one costs nothing any more.
-    const { items } = await world.get('/meters?event_name=crowded&limit=1');
-    await world.api.request('DELETE', `/meters/${items[0].id}`);
-    expect((await countMeter('crowded')).status).to.equal(201);
-    await world.settle();
-  });
 
   it('windows: 400 for more than an answer may be made of, whether or not events are in them', async () => {
     const meter_ids = await countMeters('many', 12);
@@ -141,6 +117,36 @@ describe('many of one kind', () => {
     await world.api.request('DELETE', `/prices/${row.id}`, { body: {} });
     expect((await bulk()).status).to.equal(201);
     expect((await post('/prices', one)).status).to.equal(400);
+  });
+});
+
+describe('many meters of one event name', () => {
+  let api: TestApi;
+  before(async () => {
+    api = await startTestApi();
+  });
+  after(() => api.stop());
+
+  it('400 for one more when they cost enough, and another name is free', async () => {
+    const other = await api.otherTenant();
+    const create = (event_name: string, key = api.key) =>
+      api.request('POST', '/meters', { body: { name: 'm', event_name, aggregation: { type: 'COUNT' } }, key });
+    let made = 0;
+    let answer = await create('crowded');
+    while (answer.status === 201) {
+      made++;
+      answer = await create('crowded');
+    }
+    expect(made).to.equal(EVENT_NAME_COST_MAX / 4);
+    const { code, details, message } = answer.body;
+    expect([answer.status, code, details?.field]).to.deep.equal([400, 'validation_error', 'event_name']);
+    expect(message).to.contain(`at most ${EVENT_NAME_COST_MAX} are allowed`);
+    expect((await create('another')).status).to.equal(201);
+    expect((await create('crowded', other.key)).status).to.equal(201);
+    // An archived one costs nothing any more.
+    const { body } = await api.request('GET', '/meters?event_name=crowded&limit=1');
+    await api.request('DELETE', `/meters/${body.items[0].id}`);
+    expect((await create('crowded')).status).to.equal(201);
   });
 });
 

@@ -4,12 +4,12 @@
  */
 import { expect } from 'chai';
 import { register } from 'prom-client';
-import type { MeterDefinition } from '../../../core/metering/meter-definition.ts';
-import { readProgress } from '../../../storage/progress/slices.ts';
-import type { Stores } from '../../../storage/stores.ts';
-import { askUsage, type UsageReport } from '../../../storage/usage/usage.ts';
-import { UsageMemory } from '../../../storage/usage/usage-memory.ts';
-import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
+import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
+import { readProgress } from '../../storage/progress/slices.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { askUsage, type UsageReport } from '../../storage/usage/usage.ts';
+import { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 import {
   instantText,
   type ModelEvent,
@@ -18,8 +18,8 @@ import {
   type ModelUsage,
   type ModelWindow,
   usageByModel,
-} from '../../support/reference-model.ts';
-import { type Chance, chanceOf, seedsToRun } from '../../support/seeds.ts';
+} from '../support/reference-model.ts';
+import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
 
 const PARTITIONS = 2;
 const BATCHES = 16;
