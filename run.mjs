@@ -74,7 +74,7 @@ const FIRST = [
   'test/tracing/traces.test.ts',
 ];
 // What a customer sees, asked while one works: rules, worked examples, what each route takes and answers, and a story for each rule; of the random cases and of
-// what is gone through one after the other one of twenty. No process is killed and no store broken. `npm test` has besides the rules that meet each other and races (test/combined),
+// what is gone through one after the other one of fifty. No process is killed and no store broken. `npm test` has besides the rules that meet each other and races (test/combined),
 // files that go in and out (test/files), and what the OpenAPI document and its page promise (test/interface).
 // What takes longest is given out first.
 const PRODUCT = ['test/examples', 'test/scenarios', 'test/api', 'test/core'];
@@ -185,7 +185,7 @@ function filesOf(folder, apart = []) {
 }
 
 async function product(args) {
-  process.env.LAW_SAMPLES ??= '0.05';
+  process.env.LAW_SAMPLES ??= '0.02';
   await mocha([...SIDE_BY_SIDE, ...PRODUCT, ...args]);
 }
 

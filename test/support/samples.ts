@@ -1,6 +1,6 @@
 /**
- * With how many cases a law is tried: all of them by `npm test` and CI; by `npm run test:product`, which is asked while one works, one of twenty,
- * and by `npm run check`, which is asked all the time, one of fifty. The seed is a new one each time, so what one run has not met another may.
+ * With how many cases a law is tried: all of them by `npm test` and CI, and by `npm run check` and `npm run test:product`, which are asked
+ * while one works, one of fifty. The seed is a new one each time, so what one run has not met another may.
  */
 const SHARE = Number(process.env['LAW_SAMPLES'] ?? 1);
 

@@ -1,7 +1,6 @@
 /** The program that customers check invoices with, which is no TypeScript and imports nothing of ours. */
 import { join } from 'node:path';
 import { expect } from 'chai';
-// @ts-expect-error: it is a program without types.
 import * as program from '../../commands/verify-invoice.mjs';
 import type { TestApi } from './api.ts';
 

@@ -3,9 +3,9 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { register } from 'prom-client';
-import { buildApp } from '../../../api/app.ts';
-import { UsageMemory } from '../../../storage/usage/usage-memory.ts';
-import { startWorld, usage, type World } from '../../support/world.ts';
+import { buildApp } from '../../api/app.ts';
+import { UsageMemory } from '../../storage/usage/usage-memory.ts';
+import { startWorld, usage, type World } from '../support/world.ts';
 
 describe('reads that are kept', () => {
   let world: World;

@@ -1,7 +1,7 @@
 /** The text of an answer that is kept: made once, as long as it is made of the same (docs/decisions/0050-a-kept-answer-as-text.md). */
 import { expect } from 'chai';
 import { z } from 'zod';
-import { type KeptRead, keptText, type Moment, prepareText } from '../../../api/http/kept-text.ts';
+import { type KeptRead, keptText, type Moment, prepareText } from '../../api/http/kept-text.ts';
 
 const Shape = z.object({ name: z.string(), used: z.string().nullable(), as_of: z.iso.datetime() });
 

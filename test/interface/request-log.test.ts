@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { startTestApi, type TestApi } from '../../support/api.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
 
 describe('the log of requests', () => {
   let api: TestApi;

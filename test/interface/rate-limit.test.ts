@@ -1,8 +1,8 @@
 // How often a key may come, and how often an address may be wrong.
 import { expect } from 'chai';
-import { addressOf } from '../../../api/http/rate-limit.ts';
-import { makeApiKey } from '../../../storage/api-key.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
+import { addressOf } from '../../api/http/rate-limit.ts';
+import { makeApiKey } from '../../storage/api-key.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
 
 describe('rate limits', () => {
   let api: TestApi;
