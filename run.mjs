@@ -84,6 +84,9 @@ const SIDE_BY_SIDE = ['--parallel', '--jobs', String(Math.min(4, availableParall
 // On Kafka much of it is waited: for brokers that start, and for sessions of those who were killed to end. Each may have three brokers.
 const ON_KAFKA = ['--parallel', '--jobs', '2'];
 
+// Of the random cases one of fifty is tried while one works (test/support/samples.ts): `npm test` tries all of them.
+const LAW_SAMPLES = '0.02';
+
 // What `npm run check` asks at once: none of them changes a file, and all of them end within seconds.
 const CHECKS = [
   ['format', 'node_modules/@biomejs/biome/bin/biome', () => ['check', ...formattedFiles(ROOT)]],
@@ -100,8 +103,7 @@ const CHECKS = [
     'core tests',
     'node_modules/mocha/bin/mocha.js',
     ['--reporter', 'dot', 'test/core/**/*.test.ts', 'test/tidy.test.ts'],
-    // Of the random cases one of fifty (test/support/samples.ts): `npm test` tries all of them.
-    { LAW_SAMPLES: '0.02' },
+    { LAW_SAMPLES },
   ],
 ];
 
@@ -185,7 +187,7 @@ function filesOf(folder, apart = []) {
 }
 
 async function product(args) {
-  process.env.LAW_SAMPLES ??= '0.02';
+  process.env.LAW_SAMPLES ??= LAW_SAMPLES;
   await mocha([...SIDE_BY_SIDE, ...PRODUCT, ...args]);
 }
 

@@ -1,3 +1,5 @@
+import type { DueReport } from '../actions/billing/due-kinds.ts';
+
 /**
  * A job of the scheduler: a name, how often, and a verb. `run` gets the instant as an argument, may run twice at once in
  * any number of processes, and answers what it did in one line for the log.
@@ -11,15 +13,8 @@ export type Job = {
   end?(): Promise<void>;
 };
 
-export type JobReport = {
-  /** What was done, as counts. */
-  readonly done: Readonly<Record<string, number>>;
-  /** What was left for the next run. */
-  readonly waiting: readonly string[];
-  readonly failed: readonly { readonly id: string; readonly error: unknown }[];
-  /** Done, too; but the look at their alerts could not be asked for, so that they wait for that of the hour. */
-  readonly unasked?: readonly { readonly ids: readonly string[]; readonly error: unknown }[];
-};
+/** What a run of it has come to. */
+export type JobReport = DueReport;
 
 /**
  * Long work that a request has put into the queue, with a payload of its own. It may run twice, at once or one after the

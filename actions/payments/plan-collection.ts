@@ -37,21 +37,17 @@ export async function planCollections(
 }
 
 function isToBeCollected({ invoice, subscription }: Collected): boolean {
-  const isByItself = subscription?.collection_method === 'charge_automatically' || isTopUp(invoice);
+  // A wallet that buys credits by itself buys no others until they are paid.
+  const isTopUp = invoice.billing_reason === 'WALLET_AUTO_TOPUP';
+  const isByItself = subscription?.collection_method === 'charge_automatically' || isTopUp;
   return isByItself && new Decimal(invoice.amount_remaining).gt(0);
-}
-
-/** Credits that a wallet buys by itself: until they are paid it buys no others. */
-function isTopUp({ billing_reason }: InvoiceModel): boolean {
-  return billing_reason === 'WALLET_AUTO_TOPUP';
 }
 
 export async function planCollection(
   transaction: Transaction,
   { invoice, subscription, now }: Collected & { readonly now: Date },
 ): Promise<PaymentModel | null> {
-  // Credits are not bought with credits.
-  const covered = isTopUp(invoice) ? null : await payableWithCredits(transaction, invoice, now);
+  const covered = await payableWithCredits(transaction, invoice, now);
   const { collection } = await collectionOf(transaction, invoice, { subscription, covered });
   return collection && addCollection(transaction, { invoice, collection, now });
 }

@@ -67,6 +67,11 @@ export type PaymentBehavior = (typeof PAYMENT_BEHAVIORS)[number];
 export type ProrationBehavior = (typeof PRORATION_BEHAVIORS)[number];
 export type CollectionMethod = (typeof COLLECTION_METHODS)[number];
 
+const CHARGED = {
+  description:
+    'What its invoices are charged to: a way to pay that is kept of the customer, or what the provider calls it. Without, the default one of the customer.',
+};
+
 export const Subscription = z.object({
   id: z.string(),
   customer_id: z.string().meta({ description: 'The customer who uses.' }),
@@ -115,10 +120,7 @@ export const Subscription = z.object({
   payment_behavior: z
     .enum(PAYMENT_BEHAVIORS)
     .meta({ description: 'What becomes of it until its opening invoice is paid.' }),
-  gateway_payment_method_id: z.string().nullish().meta({
-    description:
-      'What its invoices are charged to: a way to pay that is kept of the customer, or what the provider calls it. Without, the default one of the customer.',
-  }),
+  gateway_payment_method_id: z.string().nullish().meta(CHARGED),
   payment_terms: z
     .enum(PAYMENT_TERMS)
     .nullish()
@@ -269,10 +271,7 @@ const termsShape = z.object({
   payment_terms: orNull(anyCase(PAYMENT_TERMS)).meta({
     description: 'Days from the end of a period to the due date of its invoice; one day when absent.',
   }),
-  gateway_payment_method_id: orNull(z.string()).meta({
-    description:
-      'What its invoices are charged to: a way to pay that is kept of the customer, or what the provider calls it. Without, the default one of the customer.',
-  }),
+  gateway_payment_method_id: orNull(z.string()).meta(CHARGED),
   proration_behavior: orNull(anyCase(PRORATION_BEHAVIORS)).meta({
     description:
       'With create_prorations a start before today is refused; what is not served is not charged either way.',

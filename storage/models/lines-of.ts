@@ -43,25 +43,19 @@ export async function linesOf<Parent extends keyof Lines>(
 type AnyLine = InstanceType<Lines[keyof Lines]>;
 
 /** In one snapshot: what is computed anew meanwhile is there as it was, and not half of it. */
-async function manyLines(scope: Scope, wanted: Wanted<keyof Lines>, database: Database): Promise<AnyLine[]> {
-  const leave = await PLACES.take({ asker: scope.tenant_id, signal: new AbortController().signal });
-  try {
-    return await database.transaction(
-      async (snapshot) => {
-        const lines: AnyLine[] = [];
-        for (const ids of await readTogether(scope, wanted, snapshot))
-          for (let last_id: string | null = null, isMore = true; isMore; last_id = lines.at(-1)?.id ?? null) {
-            const some = await linesBehind(scope, { ...wanted, ids }, { last_id, database: snapshot });
-            lines.push(...some);
-            isMore = some.length === LINES_AT_ONCE;
-          }
-        return lines;
-      },
-      { isolationLevel: 'repeatable read', readOnly: true },
-    );
-  } finally {
-    leave();
-  }
+function manyLines(scope: Scope, wanted: Wanted<keyof Lines>, database: Database): Promise<AnyLine[]> {
+  const read = async (snapshot: Database) => {
+    const lines: AnyLine[] = [];
+    for (const ids of await readTogether(scope, wanted, snapshot))
+      for (let last_id: string | null = null, isMore = true; isMore; last_id = lines.at(-1)?.id ?? null) {
+        const some = await linesBehind(scope, { ...wanted, ids }, { last_id, database: snapshot });
+        lines.push(...some);
+        isMore = some.length === LINES_AT_ONCE;
+      }
+    return lines;
+  };
+  const inSnapshot = { isolationLevel: 'repeatable read', readOnly: true } as const;
+  return PLACES.within({ asker: scope.tenant_id }, () => database.transaction(read, inSnapshot));
 }
 
 /** Those with few lines some together, as many as are read at once; one with many alone. */

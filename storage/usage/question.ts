@@ -67,7 +67,10 @@ export async function readWithin<Answer>(
 ): Promise<Answer> {
   const { bounds } = asking;
   if (bounds === undefined)
-    return inPlace(OWN_PLACES, asking, async () => (await read(new QuestionWork(Number.POSITIVE_INFINITY, meter)))!);
+    return OWN_PLACES.within(
+      askedBy(asking),
+      async () => (await read(new QuestionWork(Number.POSITIVE_INFINITY, meter)))!,
+    );
   const small = await asSmall(asking, () => read(new QuestionWork(limited(SMALL_WORK, bounds), meter, bounds.spent)));
   if (small !== undefined) return small;
   const large = await asLarge(asking, () =>
@@ -158,6 +161,19 @@ export class QuestionPlaces {
     return this.#wait(asker, signal);
   }
 
+  /** The work of an asker, in a place that is given back with its end; nobody calls it off while it waits, unless there is a signal. */
+  async within<Made>(
+    { asker, signal = new AbortController().signal }: { readonly asker: Asker; readonly signal?: AbortSignal },
+    work: () => Promise<Made>,
+  ): Promise<Made> {
+    const leave = await this.take({ asker, signal });
+    try {
+      return await work();
+    } finally {
+      leave();
+    }
+  }
+
   #wait(asker: Asker, signal: AbortSignal): Promise<Place> {
     return new Promise((resolve, reject) => {
       const end = () => {
@@ -233,14 +249,14 @@ const OWN_PLACES = new QuestionPlaces({
 
 /** A statement that answers from pre-aggregated rows or from few raw ones. */
 export const asSmall = <Answer>(asking: Asking, work: () => Promise<Answer>): Promise<Answer> =>
-  inPlace(asking.bounds === undefined ? OWN_PLACES : SMALL_PLACES, asking, work);
+  (asking.bounds === undefined ? OWN_PLACES : SMALL_PLACES).within(askedBy(asking), work);
 
 /** One that looks at raw events without knowing how many. Those of one request are one asker's work: one after the other. */
 export function asLarge<Answer>(asking: Asking, work: () => Promise<Answer>): Promise<Answer> {
   const { bounds } = asking;
-  if (bounds === undefined) return inPlace(OWN_PLACES, asking, work);
+  if (bounds === undefined) return OWN_PLACES.within(askedBy(asking), work);
   const before = lastLarge.get(bounds.spent) ?? Promise.resolve();
-  const own = before.then(() => inPlace(LARGE_PLACES, asking, work));
+  const own = before.then(() => LARGE_PLACES.within(bounds, work));
   lastLarge.set(
     bounds.spent,
     own.catch(() => {}),
@@ -251,18 +267,7 @@ export function asLarge<Answer>(asking: Asking, work: () => Promise<Answer>): Pr
 /** By request. */
 const lastLarge = new WeakMap<QuestionBounds['spent'], Promise<unknown>>();
 
-async function inPlace<Answer>(
-  places: QuestionPlaces,
-  { tenant_id, bounds }: Asking,
-  work: () => Promise<Answer>,
-): Promise<Answer> {
-  const leave = await places.take(bounds ?? { asker: tenant_id, signal: new AbortController().signal });
-  try {
-    return await work();
-  } finally {
-    leave();
-  }
-}
+const askedBy = ({ tenant_id, bounds }: Asking) => bounds ?? { asker: tenant_id };
 
 function busy(code: 'too_many_requests' | 'service_unavailable', whose: string): FarthingError {
   return new FarthingError(code, `too many questions ${whose}are waiting: try again later, or ask for less`);

@@ -1,6 +1,7 @@
 /** The end of a trial is moved, and commitments begin where it ends. */
 import { expect } from 'chai';
-import { fixed, saidBy, startWorld, usage, type World } from '../support/world.ts';
+import { dates, payNewest, startTrialsWorld } from '../support/trials.ts';
+import { saidBy, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -8,31 +9,11 @@ type Answer = any;
 describe('scenario: ends of trials', () => {
   let world: World;
   before(async () => {
-    world = await startWorld();
-    await world.meter('calls');
-    await world.plan('Pro', [
-      fixed('30', { invoice_cadence: 'ADVANCE', display_name: 'seat' }),
-      fixed('100', { invoice_cadence: 'ADVANCE', billing_period: 'ONETIME', display_name: 'setup' }),
-      usage('calls', '0.01'),
-    ]);
-    await world.plan('Tried', [
-      fixed('30', { invoice_cadence: 'ADVANCE', display_name: 'seat', trial_period_days: 14 }),
-      usage('calls', '0.01'),
-    ]);
-    await world.plan('Free', [usage('calls', '0.01')]);
+    world = await startTrialsWorld();
   });
   after(() => world.stop());
 
-  const dates = ({ subscription_status, current_period_start, current_period_end, billing_anchor }: Answer) => [
-    subscription_status,
-    ...[current_period_start, current_period_end, billing_anchor].map((date) => new Date(date).toISOString()),
-  ];
-  const pay = async (customer: string) => {
-    const invoice = (await world.invoices(customer)).at(-1);
-    const path = `/invoices/${invoice.id}/payment`;
-    const answer = await world.api.request('PUT', path, { body: { payment_status: 'SUCCEEDED' } });
-    expect(answer.status, answer.text).to.equal(200);
-  };
+  const pay = (customer: string) => payNewest(world, customer);
 
   describe('the end of a trial moves', () => {
     const modify = (customer: string, verb: string, trial_end_params: Answer) =>

@@ -1,7 +1,7 @@
 /** Credits that plans, add-ons and subscriptions give, by the clock of an environment (docs/rules/credits.md). */
 import { expect } from 'chai';
-import { credits, grant, MONTHLY, short, upcoming } from '../support/grants.ts';
-import { fixed, startWorld, type World } from '../support/world.ts';
+import { credits, MONTHLY, short, startGrantsWorld, upcoming } from '../support/grants.ts';
+import type { World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -9,12 +9,7 @@ type Answer = any;
 describe('scenario: credit grants by the clock of an environment', () => {
   let world: World;
   before(async () => {
-    world = await startWorld({ now: '2026-01-01T00:00:00Z', test_clock: true });
-    for (const name of ['Pro', 'Basic', 'Bare'])
-      await world.plan(name, [fixed('10', { invoice_cadence: 'ADVANCE', display_name: name })]);
-    await grant(world, 'Pro', { ...MONTHLY, expiration_type: 'BILLING_CYCLE', priority: 3 });
-    await grant(world, 'Pro', { credits: '50', cadence: 'ONETIME', name: 'Welcome' });
-    await grant(world, 'Basic', { ...MONTHLY, credits: '20', conversion_rate: '0.5' });
+    world = await startGrantsWorld();
   });
   after(() => world.stop());
 

@@ -1,7 +1,8 @@
 /** Trials, drafts, what waits for its first payment, and starts that lie ahead. */
 import { expect } from 'chai';
 import { endUnpaid } from '../../actions/subscriptions/end-unpaid.ts';
-import { fixed, saidBy, startWorld, usage, type World } from '../support/world.ts';
+import { dates, payNewest, startTrialsWorld } from '../support/trials.ts';
+import { saidBy, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -9,25 +10,10 @@ type Answer = any;
 describe('scenario: trials, drafts and openings', () => {
   let world: World;
   before(async () => {
-    world = await startWorld();
-    await world.meter('calls');
-    await world.plan('Pro', [
-      fixed('30', { invoice_cadence: 'ADVANCE', display_name: 'seat' }),
-      fixed('100', { invoice_cadence: 'ADVANCE', billing_period: 'ONETIME', display_name: 'setup' }),
-      usage('calls', '0.01'),
-    ]);
-    await world.plan('Tried', [
-      fixed('30', { invoice_cadence: 'ADVANCE', display_name: 'seat', trial_period_days: 14 }),
-      usage('calls', '0.01'),
-    ]);
-    await world.plan('Free', [usage('calls', '0.01')]);
+    world = await startTrialsWorld();
   });
   after(() => world.stop());
 
-  const dates = ({ subscription_status, current_period_start, current_period_end, billing_anchor }: Answer) => [
-    subscription_status,
-    ...[current_period_start, current_period_end, billing_anchor].map((date) => new Date(date).toISOString()),
-  ];
   const events = async (customer: string) => {
     const { postgres } = world.api.services;
     const told = await postgres('system_events')
@@ -36,12 +22,7 @@ describe('scenario: trials, drafts and openings', () => {
       .select('event_name');
     return told.map(({ event_name }: Answer) => event_name);
   };
-  const pay = async (customer: string) => {
-    const invoice = (await world.invoices(customer)).at(-1);
-    const path = `/invoices/${invoice.id}/payment`;
-    const answer = await world.api.request('PUT', path, { body: { payment_status: 'SUCCEEDED' } });
-    expect(answer.status, answer.text).to.equal(200);
-  };
+  const pay = (customer: string) => payNewest(world, customer);
   const activate = (customer: string, start_date: string) =>
     world.post(`/subscriptions/${world.id(`subscription ${customer}`)}/activate`, { start_date });
 

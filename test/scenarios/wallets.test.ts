@@ -2,7 +2,8 @@
 import { expect } from 'chai';
 import { auditCredits } from '../../actions/audit/credits.ts';
 import { expireCredits } from '../../actions/wallets/expire-credits.ts';
-import { fixed, startWorld, usage, type World } from '../support/world.ts';
+import { prepaid, startPrepaidWorld } from '../support/prepaid.ts';
+import { startWorld, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -10,47 +11,15 @@ type Answer = any;
 describe('scenario: prepaid credits', () => {
   let world: World;
   before(async () => {
-    world = await startWorld({ now: '2026-01-01T00:00:00Z' });
-    await world.meter('calls');
-    await world.plan('Calls', [usage('calls', '1', { display_name: 'calls' }), fixed('50', { display_name: 'base' })]);
+    world = await startPrepaidWorld();
   });
   after(() => world.stop());
 
-  async function ok(method: string, path: string, body: object = {}): Promise<Answer> {
-    const answer = await world.api.request(method, path, { body });
-    expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.within(200, 299);
-    return answer.body;
-  }
-  const walletOf = (external_customer_id: string, fields: object = {}): Promise<Answer> =>
-    ok('POST', '/wallets', { external_customer_id, currency: 'usd', ...fields });
-  const topUp = async (id: string, credits_to_add: string, fields: object = {}): Promise<string> =>
-    (await ok('POST', `/wallets/${id}/top-up`, { credits_to_add, transaction_reason: 'FREE_CREDIT_GRANT', ...fields }))
-      .wallet_transaction.id;
+  const { ok, topUp, january, finalOf, purseOf, oneOff } = prepaid(() => world);
   const left = async (id: string): Promise<Record<string, string>> => {
     const { items } = await world.get(`/wallets/${id}/transactions?type=credit&limit=100`);
     return Object.fromEntries(items.map((one: Answer) => [one.id, one.credits_available]));
   };
-
-  /** Each begins in January, uses 120, and gets credits; then February comes. */
-  async function january(
-    customer: string,
-    fill: (wallet_id: string) => Promise<unknown>,
-    fields: object = {},
-  ): Promise<Answer> {
-    world.at('2026-01-01T00:00:00Z');
-    await world.subscribe(customer, 'Calls');
-    const wallet = await walletOf(customer, fields);
-    await fill(wallet.id);
-    await world.use(customer, 'calls', 120, { at: '2026-01-10T00:00:00Z' });
-    await world.settle();
-    return wallet;
-  }
-  async function finalOf(customer: string): Promise<Answer> {
-    const { items } = await ok('POST', '/invoices/search', { customer_id: world.id(`customer ${customer}`) });
-    const draft = items.find((one: Answer) => one.invoice_status === 'DRAFT');
-    await ok('POST', `/invoices/${draft.id}/finalize`);
-    return world.get(`/invoices/${draft.id}`);
-  }
 
   it('pay usage, as the preview says; void gives each lot its own back; billed again they pay again', async () => {
     let soon = '';
@@ -177,24 +146,6 @@ describe('scenario: prepaid credits', () => {
     expect((await world.get(`/wallets/${wallet.id}`)).balance).to.equal('170');
   });
 
-  /** One that pays for everything, of a customer of its own. */
-  const purseOf = async (customer: string, fields: object = {}): Promise<Answer> => {
-    await world.customer(customer);
-    return walletOf(customer, { config: { allowed_price_types: ['ALL'] }, ...fields });
-  };
-  const oneOff = async ({ customer_id }: Answer, amount: string): Promise<Answer> => {
-    const amounts = { amount_due: amount, total: amount, subtotal: amount };
-    const line_items = [{ display_name: 'work', amount, quantity: '1' }];
-    const invoice = await ok('POST', '/invoices', {
-      customer_id,
-      currency: 'usd',
-      invoice_type: 'ONE_OFF',
-      ...amounts,
-      line_items,
-    });
-    await ok('POST', `/invoices/${invoice.id}/finalize`);
-    return world.get(`/invoices/${invoice.id}`);
-  };
   const debit = (id: string, credits: string, idempotency_key: string, fields: object = {}) =>
     world.api.request('POST', `/wallets/${id}/debit`, {
       body: { credits, transaction_reason: 'MANUAL_BALANCE_DEBIT', idempotency_key, ...fields },

@@ -1,5 +1,5 @@
 /** Credits that are given, and those that are to be, in a world of a test. */
-import type { World } from './world.ts';
+import { fixed, startWorld, type World } from './world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -44,4 +44,15 @@ export function grant(world: World, plan: string, fields: Record<string, unknown
 export async function grantOwn(world: World, customer: string, fields: Record<string, unknown>): Promise<Answer> {
   const subscription_id = world.id(`subscription ${customer}`);
   return world.post('/creditgrants', { name: 'Own', scope: 'SUBSCRIPTION', subscription_id, credits: '10', ...fields });
+}
+
+/** By a clock of its own: what Pro gives each month and at once, Basic at a rate of its own, and Bare not. */
+export async function startGrantsWorld(): Promise<World> {
+  const world = await startWorld({ now: '2026-01-01T00:00:00Z', test_clock: true });
+  for (const name of ['Pro', 'Basic', 'Bare'])
+    await world.plan(name, [fixed('10', { invoice_cadence: 'ADVANCE', display_name: name })]);
+  await grant(world, 'Pro', { ...MONTHLY, expiration_type: 'BILLING_CYCLE', priority: 3 });
+  await grant(world, 'Pro', { credits: '50', cadence: 'ONETIME', name: 'Welcome' });
+  await grant(world, 'Basic', { ...MONTHLY, credits: '20', conversion_rate: '0.5' });
+  return world;
 }

@@ -1,0 +1,70 @@
+/** Prepaid wallets, and who fills them and is invoiced, in a world of a test. */
+import { expect } from 'chai';
+import { fixed, startWorld, usage, type World } from './world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+/** Where calls cost 1 beside a base of 50. */
+export async function startPrepaidWorld(): Promise<World> {
+  const world = await startWorld({ now: '2026-01-01T00:00:00Z' });
+  await world.meter('calls');
+  await world.plan('Calls', [usage('calls', '1', { display_name: 'calls' }), fixed('50', { display_name: 'base' })]);
+  return world;
+}
+
+/** `worldOf`: it is started later than this is asked for. */
+export function prepaid(worldOf: () => World) {
+  async function ok(method: string, path: string, body: object = {}): Promise<Answer> {
+    const answer = await worldOf().api.request(method, path, { body });
+    expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.within(200, 299);
+    return answer.body;
+  }
+  const walletOf = (external_customer_id: string, fields: object = {}): Promise<Answer> =>
+    ok('POST', '/wallets', { external_customer_id, currency: 'usd', ...fields });
+  const topUp = async (id: string, credits_to_add: string, fields: object = {}): Promise<string> =>
+    (await ok('POST', `/wallets/${id}/top-up`, { credits_to_add, transaction_reason: 'FREE_CREDIT_GRANT', ...fields }))
+      .wallet_transaction.id;
+
+  /** Each begins in January, uses 120, and gets credits; then February comes. */
+  async function january(
+    customer: string,
+    fill: (wallet_id: string) => Promise<unknown>,
+    fields: object = {},
+  ): Promise<Answer> {
+    worldOf().at('2026-01-01T00:00:00Z');
+    await worldOf().subscribe(customer, 'Calls');
+    const wallet = await walletOf(customer, fields);
+    await fill(wallet.id);
+    await worldOf().use(customer, 'calls', 120, { at: '2026-01-10T00:00:00Z' });
+    await worldOf().settle();
+    return wallet;
+  }
+  async function finalOf(customer: string): Promise<Answer> {
+    const { items } = await ok('POST', '/invoices/search', { customer_id: worldOf().id(`customer ${customer}`) });
+    const draft = items.find((one: Answer) => one.invoice_status === 'DRAFT');
+    await ok('POST', `/invoices/${draft.id}/finalize`);
+    return worldOf().get(`/invoices/${draft.id}`);
+  }
+
+  /** One that pays for everything, of a customer of its own. */
+  const purseOf = async (customer: string, fields: object = {}): Promise<Answer> => {
+    await worldOf().customer(customer);
+    return walletOf(customer, { config: { allowed_price_types: ['ALL'] }, ...fields });
+  };
+  const oneOff = async ({ customer_id }: Answer, amount: string): Promise<Answer> => {
+    const amounts = { amount_due: amount, total: amount, subtotal: amount };
+    const line_items = [{ display_name: 'work', amount, quantity: '1' }];
+    const invoice = await ok('POST', '/invoices', {
+      customer_id,
+      currency: 'usd',
+      invoice_type: 'ONE_OFF',
+      ...amounts,
+      line_items,
+    });
+    await ok('POST', `/invoices/${invoice.id}/finalize`);
+    return worldOf().get(`/invoices/${invoice.id}`);
+  };
+
+  return { ok, walletOf, topUp, january, finalOf, purseOf, oneOff };
+}

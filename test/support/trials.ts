@@ -1,0 +1,37 @@
+/** Plans with trials, and what becomes of who tries them. */
+import { expect } from 'chai';
+import { fixed, startWorld, usage, type World } from './world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+/** Pro has a setup fee, Tried states a trial of 14 days, and Free costs what is used. */
+export async function startTrialsWorld(): Promise<World> {
+  const world = await startWorld();
+  await world.meter('calls');
+  await world.plan('Pro', [
+    fixed('30', { invoice_cadence: 'ADVANCE', display_name: 'seat' }),
+    fixed('100', { invoice_cadence: 'ADVANCE', billing_period: 'ONETIME', display_name: 'setup' }),
+    usage('calls', '0.01'),
+  ]);
+  await world.plan('Tried', [
+    fixed('30', { invoice_cadence: 'ADVANCE', display_name: 'seat', trial_period_days: 14 }),
+    usage('calls', '0.01'),
+  ]);
+  await world.plan('Free', [usage('calls', '0.01')]);
+  return world;
+}
+
+/** Its state, its period and where its periods end. */
+export const dates = ({ subscription_status, current_period_start, current_period_end, billing_anchor }: Answer) => [
+  subscription_status,
+  ...[current_period_start, current_period_end, billing_anchor].map((date) => new Date(date).toISOString()),
+];
+
+/** The newest invoice of the customer is paid. */
+export async function payNewest(world: World, customer: string): Promise<void> {
+  const invoice = (await world.invoices(customer)).at(-1);
+  const path = `/invoices/${invoice.id}/payment`;
+  const answer = await world.api.request('PUT', path, { body: { payment_status: 'SUCCEEDED' } });
+  expect(answer.status, answer.text).to.equal(200);
+}
