@@ -139,6 +139,12 @@ describe('processes on Kafka', function () {
     await until('the other has done it', async () => (await job()).length === 0);
     expect(performance.now() - began).to.be.within(1_000, 15_000);
     await cluster.restart(dying);
+    // Two schedulers of seven lanes with three connections each: with six each they took what others needed.
+    const { rows } = await postgres.raw(
+      `select count(*)::integer as jobs from pg_stat_activity
+        where application_name = 'farthing jobs' and datname = current_database()`,
+    );
+    expect(rows[0].jobs).to.be.within(2 * 7, 2 * 7 * 3);
   });
 
   it('a worker that was frozen for longer than its session writes nothing when it wakes, and joins again', async () => {

@@ -154,7 +154,8 @@ function spawnServer(port: number, { data, binaries, run_as, log }: ServerOption
     listen_addresses: '127.0.0.1',
     port,
     unix_socket_directories: '',
-    max_connections: 100,
+    // As in docker-compose.yml: several processes on it may each have all of their connections at once.
+    max_connections: 300,
     fsync: 'on',
     synchronous_commit: 'on',
     timezone: 'UTC',
