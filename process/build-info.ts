@@ -1,4 +1,4 @@
-/** Which version runs, in the metrics of every process. */
+/** Which version runs, and as what, in the metrics of every process. */
 import { Gauge } from 'prom-client';
 import { VERSION } from './version.ts';
 
@@ -8,3 +8,16 @@ const buildInfo = new Gauge({
   labelNames: ['version', 'node'],
 });
 buildInfo.set({ version: VERSION, node: process.versions.node }, 1);
+
+/** What there has to be at least one process of; `npm start` is all in one. */
+export type Role = 'api' | 'pipeline' | 'scheduler';
+
+const roles = new Gauge({
+  name: 'farthing_process_role',
+  help: 'Always 1; the label says what the process is, which may be several things.',
+  labelNames: ['role'],
+});
+
+export function tellRoles(...all: Role[]): void {
+  for (const role of all) roles.set({ role }, 1);
+}

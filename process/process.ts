@@ -16,6 +16,7 @@ import { watchClock } from '../storage/postgres/clock-skew.ts';
 import { connectPostgres, PROCESS_POOL } from '../storage/postgres/postgres.ts';
 import { measureStores } from '../storage/store-metrics.ts';
 import type { Stores } from '../storage/stores.ts';
+import { type Role, tellRoles } from './build-info.ts';
 import { explain } from './explain.ts';
 import { makeAnnouncer, makeLogger } from './logger.ts';
 import { openDoor, watchRoutes } from './process-door.ts';
@@ -44,7 +45,7 @@ const STOP_WITHIN_MS = 25_000;
 type Stops = (() => Promise<unknown>)[];
 
 /** The whole life of the process `name`. */
-export function runProcess(name: string, begin: (services: ProcessServices) => Promise<ProcessPart>): void {
+export function runProcess(name: Role, begin: (services: ProcessServices) => Promise<ProcessPart>): void {
   const stops: Stops = [];
   const told = makeAnnouncer(`farthing-${name}`);
   let ending: Promise<never> | undefined;
@@ -66,7 +67,7 @@ export function runProcess(name: string, begin: (services: ProcessServices) => P
 }
 
 async function startAll(
-  name: string,
+  name: Role,
   begin: (services: ProcessServices) => Promise<ProcessPart>,
   stops: Stops,
 ): Promise<string> {
@@ -98,6 +99,7 @@ async function startAll(
   const services = { postgres, clickhouse, log, config, logger, clock, owner };
   const part = await begin(services);
   stops.splice(-1, 0, async () => part.stop?.());
+  tellRoles(name);
   door.open(part.listener ?? watchRoutes(services));
   return door.url;
 }

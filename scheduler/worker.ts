@@ -22,10 +22,10 @@ const LIVENESS: Liveness = { beat_ms: 2_500, dead_after_ms: 10_000 };
 /** So many jobs at once in a lane of a process; of one tenant at most one of each kind. Most of a job is waiting for the stores. */
 const JOBS_AT_ONCE = 4;
 /**
- * One that listens for new jobs, and two on which jobs are taken, given back and the beat is said, a statement each: a job does its work on the
- * connections of the process. With one for each job the lanes of two schedulers took all hundred that a Postgres has by default.
+ * One listens for new jobs; on the others jobs are taken, given back and the beat is said, a statement each. A job does its work on the
+ * connections of the process. With two more the lanes of two schedulers took nearly all hundred that a Postgres has by default.
  */
-const CONNECTIONS = 3;
+const CONNECTIONS = JOBS_AT_ONCE;
 const AGAIN_AFTER_MS = 1_000;
 
 export type WorkerServices = Pick<Stores, 'postgres'> & { readonly logger: Logger };

@@ -151,7 +151,7 @@ describe('docker-compose.yml', function () {
   it('lets Postgres be used by two of each process at once, with all of their connections', () => {
     // docs/operations.md, "Connections to Postgres".
     const [, , setting] = service('postgres').command!;
-    expect(Number(setting?.replace('max_connections=', ''))).to.be.at.least(2 * (31 + 30 + 51) + 12);
+    expect(Number(setting?.replace('max_connections=', ''))).to.be.at.least(2 * (31 + 30 + 58) + 12);
   });
 
   it('asks each process whether it is ready', () => {

@@ -1,9 +1,13 @@
 /** API, pipeline and scheduler as processes of their own, on Kafka: how they start, end, die, and what happens when a part is away. */
 import { expect } from 'chai';
 import { VERSION } from '../../process/version.ts';
-import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
+import { ruleNamed } from '../ops/rules.ts';
+import { type Cluster, type ClusterProcess, type Role, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
+import { evaluate, samplesOf } from '../support/promql.ts';
 import { until } from '../support/until.ts';
+
+const ROLES = ['api', 'pipeline', 'scheduler'] as const;
 
 describe('processes on Kafka', function () {
   this.timeout(120_000);
@@ -51,7 +55,7 @@ describe('processes on Kafka', function () {
     [...(await owners())].filter(([, owner]) => owner.endsWith(`:${pid}`)).map(([partition]) => partition);
 
   it('each answers for its health, its readiness and its metrics', async () => {
-    for (const role of ['api', 'pipeline', 'scheduler'] as const) {
+    for (const role of ROLES) {
       for (const each of cluster.processes(role)) {
         expect((await each.get('/health')).body).to.deep.equal({ status: 'ok', version: VERSION });
         const ready = await each.get('/ready');
@@ -63,6 +67,23 @@ describe('processes on Kafka', function () {
         expect(metrics).to.match(/^process_cpu_seconds_total/m);
       }
     }
+  });
+
+  it('each says what it is, and an alert tells of a role without a process', async () => {
+    const all = ROLES.flatMap((role) => cluster.processes(role).map((each) => ({ role, each })));
+    const scraped = await Promise.all(
+      all.map(async ({ role, each }) => ({ role, samples: samplesOf((await each.get('/metrics')).body as string) })),
+    );
+    for (const { role, samples } of scraped)
+      expect(samples.filter(({ name }) => name === 'farthing_process_role').map(({ labels }) => labels)).to.deep.equal([
+        { role },
+      ]);
+    const firing = (missing?: Role) => {
+      const samples = scraped.filter(({ role }) => role !== missing).flatMap((one) => one.samples);
+      return evaluate(ruleNamed('FarthingRoleMissing'), [{ at_seconds: 0, samples }]);
+    };
+    expect(firing()).to.deep.equal([]);
+    for (const role of ROLES) expect(firing(role)).to.deep.equal([{ labels: { role }, value: 1 }]);
   });
 
   it('take events at each API and share the partitions of the log', async () => {
@@ -139,12 +160,12 @@ describe('processes on Kafka', function () {
     await until('the other has done it', async () => (await job()).length === 0);
     expect(performance.now() - began).to.be.within(1_000, 15_000);
     await cluster.restart(dying);
-    // Two schedulers of seven lanes with three connections each: with six each they took what others needed.
+    // Two schedulers of seven lanes with four connections each: with six each they took what others needed.
     const { rows } = await postgres.raw(
       `select count(*)::integer as jobs from pg_stat_activity
         where application_name = 'farthing jobs' and datname = current_database()`,
     );
-    expect(rows[0].jobs).to.be.within(2 * 7, 2 * 7 * 3);
+    expect(rows[0].jobs).to.be.within(2 * 7, 2 * 7 * 4);
   });
 
   it('a worker that was frozen for longer than its session writes nothing when it wakes, and joins again', async () => {

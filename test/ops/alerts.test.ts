@@ -165,7 +165,11 @@ const FAULTS: readonly Fault[] = [
     begin: async () => {},
     again: async ({ compute }) => compute(),
   },
-  { alerts: ['FarthingDown'], what: 'the process has ended', begin: ({ stopService }) => stopService() },
+  {
+    alerts: ['FarthingDown', 'FarthingRoleMissing'],
+    what: 'the process has ended',
+    begin: ({ stopService }) => stopService(),
+  },
 ];
 
 /** Its fault needs a disk of its own. */

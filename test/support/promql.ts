@@ -68,15 +68,20 @@ const FORMS: Record<string, (node: SyntaxNode, context: Context) => Value> = {
 
 function selected(node: SyntaxNode, context: Context, scrape: Scrape): Element[] {
   const name = textOf(node.getChild('Identifier')!, context);
-  const matchers = (node.getChild('LabelMatchers')?.getChildren('UnquotedLabelMatcher') ?? []).map((matcher) => {
-    const wanted = JSON.parse(textOf(matcher.getChild('StringLiteral')!, context)) as string;
-    const label = textOf(matcher.getChild('LabelName')!, context);
-    const operator = textOf(matcher.getChild('MatchOp')!, context);
-    return ({ [label]: value = '' }: Labels) => MATCHES[operator]!(value, wanted);
-  });
+  const matchers = matchersIn(node, context);
+  const isWanted = (labels: Labels) =>
+    matchers.every(({ label, operator, value }) => MATCHES[operator]!(labels[label] ?? '', value));
   return scrape.samples
-    .filter((sample) => sample.name === name && matchers.every((matches) => matches(sample.labels)))
+    .filter((sample) => sample.name === name && isWanted(sample.labels))
     .map(({ labels, value }) => ({ labels, value }));
+}
+
+function matchersIn(selector: SyntaxNode, context: Context) {
+  return (selector.getChild('LabelMatchers')?.getChildren('UnquotedLabelMatcher') ?? []).map((matcher) => ({
+    label: textOf(matcher.getChild('LabelName')!, context),
+    operator: textOf(matcher.getChild('MatchOp')!, context),
+    value: JSON.parse(textOf(matcher.getChild('StringLiteral')!, context)) as string,
+  }));
 }
 
 const MATCHES: Record<string, (value: string, wanted: string) => boolean> = {
@@ -91,6 +96,7 @@ function called(node: SyntaxNode, context: Context): Value {
   const given = childrenOf(node.getChild('FunctionCallBody')!);
   const now = context.scrapes.at(-1)!.at_seconds;
   if (name === 'time') return now;
+  if (name === 'absent') return absentOf(given[0]!, context);
   if (name === 'increase' || name === 'rate') return growth(given[0]!, context, name);
   if (name === 'abs')
     return (valueOf(given[0]!, context) as Element[]).map((one) => ({ ...one, value: Math.abs(one.value) }));
@@ -99,6 +105,16 @@ function called(node: SyntaxNode, context: Context): Value {
     return quantiles(quantile as number, buckets as Element[]);
   }
   throw new Error(`PromQL: the function ${name} is not known here: ${context.text}`);
+}
+
+/** Where nothing is selected, one element with the labels that were asked to be equal to something. */
+function absentOf(node: SyntaxNode, context: Context): Element[] {
+  if (node.name !== 'VectorSelector') throw new Error(`PromQL: absent needs a selector: ${context.text}`);
+  if (selected(node, context, context.scrapes.at(-1)!).length > 0) return [];
+  const wanted = matchersIn(node, context).flatMap(({ label, operator, value }) =>
+    operator === '=' ? [[label, value]] : [],
+  );
+  return [{ labels: Object.fromEntries(wanted), value: 1 }];
 }
 
 /** Of each series with two points or more in the range. */
@@ -193,6 +209,7 @@ function combined(node: SyntaxNode, context: Context): Value {
   const parts = childrenOf(node);
   if (parts.length !== 3) throw new Error(`PromQL: modifiers are not known here: ${context.text}`);
   const [left, right] = [valueOf(parts[0]!, context), valueOf(parts[2]!, context)];
+  if (parts[1]!.name === 'Or') return either(left as Element[], right as Element[]);
   const [compute, compare] = [ARITHMETIC[parts[1]!.name], COMPARISONS[parts[1]!.name]];
   if (typeof left === 'number' && typeof right === 'number' && compute) return compute(left, right);
   const vector = Array.isArray(left) ? left : (right as Element[]);
@@ -203,6 +220,12 @@ function combined(node: SyntaxNode, context: Context): Value {
     if (compare) return compare(a, b) ? [element] : [];
     throw new Error(`PromQL: ${parts[1]!.name} is not known here: ${context.text}`);
   });
+}
+
+/** The left, and of the right what has other labels. */
+function either(left: readonly Element[], right: readonly Element[]): Element[] {
+  const known = new Set(left.map(({ labels }) => keyOf(labels)));
+  return [...left, ...right.filter(({ labels }) => !known.has(keyOf(labels)))];
 }
 
 function sideOf(side: Value, { labels }: Element): number | undefined {
