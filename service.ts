@@ -12,6 +12,7 @@ import { identityOptions, startPipeline } from './pipeline/pipeline.ts';
 import { tellRoles } from './process/build-info.ts';
 import { makeLogger } from './process/logger.ts';
 import { openDoor } from './process/process-door.ts';
+import { reachStores } from './process/reach-stores.ts';
 import { startTracing } from './process/tracing.ts';
 import { startScheduler } from './scheduler/main.ts';
 import { migrate } from './sql/migrate.ts';
@@ -105,6 +106,7 @@ async function startParts(
   const max_open_connections = config.CLICKHOUSE_URL ? QUESTION_CONNECTIONS : EMBEDDED_QUESTION_CONNECTIONS;
   const questions = connectClickHouse(embedded.clickhouse_url, { cluster, max_open_connections });
   stops.push(async () => Promise.all([postgres.destroy(), clickhouse.close(), questions.close()]));
+  await reachStores({ postgres, clickhouse }, { within_ms: 0, logger });
   await migrate({ postgres, clickhouse }, { cluster: config.CLICKHOUSE_CLUSTER });
   const { api_key } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });
   const log = await openLog(config, { postgres, logger });

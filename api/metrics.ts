@@ -6,6 +6,7 @@ import { type RequestHandler, Router } from 'express';
 import { collectDefaultMetrics, Histogram, Registry, register } from 'prom-client';
 import { getOnly } from './http/errors.ts';
 import { refuseParameters } from './http/ignored-keys.ts';
+import { isQuiet } from './http/request-log.ts';
 
 export type HttpMetrics = {
   readonly measure: RequestHandler;
@@ -46,7 +47,7 @@ function measureInto(duration: Histogram<'method' | 'route' | 'status'>): Reques
   return (request, response, next) => {
     const started = process.hrtime.bigint();
     response.once('finish', () => {
-      const route = String(response.locals.route ?? 'unmatched');
+      const route = String(response.locals.route ?? (isQuiet(request.originalUrl) ? 'probe' : 'unmatched'));
       const seconds = Number(process.hrtime.bigint() - started) / 1e9;
       duration.observe({ method: methodOf(request.method), route, status: response.statusCode }, seconds);
     });

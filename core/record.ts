@@ -183,5 +183,5 @@ function shifted(digits: string, point: number): string {
 }
 
 function numberOfText(input: unknown): unknown {
-  return typeof input === 'string' && /^-?\d{1,15}$/.test(input) ? Number(input) : input;
+  return typeof input === 'string' && /^(0|-?[1-9]\d{0,14})$/.test(input) ? Number(input) : input;
 }

@@ -9,7 +9,6 @@ import type { Logger } from 'pino';
 import { type Config, readConfig } from '../config.ts';
 import { migrate } from '../sql/migrate.ts';
 import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
-import { isAway } from '../storage/failure.ts';
 import { measureLog } from '../storage/log/log-metrics.ts';
 import { openLog } from '../storage/log/open-log.ts';
 import { watchClock } from '../storage/postgres/clock-skew.ts';
@@ -20,6 +19,7 @@ import { type Role, tellRoles } from './build-info.ts';
 import { explain } from './explain.ts';
 import { makeAnnouncer, makeLogger } from './logger.ts';
 import { openDoor, watchRoutes } from './process-door.ts';
+import { reachStores, whenThere } from './reach-stores.ts';
 import { startTracing } from './tracing.ts';
 
 export type ProcessServices = Stores & {
@@ -87,7 +87,9 @@ async function startAll(
   const clickhouse = connectClickHouse(CLICKHOUSE_URL, { cluster: config.CLICKHOUSE_CLUSTER });
   stops.push(async () => Promise.all([postgres.destroy(), clickhouse.close()]));
   stops.push(() => door.close());
-  await whenThere(logger, () => migrate({ postgres, clickhouse }, { cluster: config.CLICKHOUSE_CLUSTER }));
+  const patience = { within_ms: STORES_WITHIN_MS, logger };
+  await reachStores({ postgres, clickhouse }, patience);
+  await whenThere(() => migrate({ postgres, clickhouse }, { cluster: config.CLICKHOUSE_CLUSTER }), patience);
   const log = await openLog(config, { postgres, logger });
   stops.splice(-1, 0, () => log.close());
   measureLog(log, () => new Date());
@@ -109,17 +111,4 @@ async function stopAll(stops: Stops): Promise<unknown[]> {
   const failures: unknown[] = [];
   for (const stop of stops.splice(0).reverse()) await stop().catch((error: unknown) => failures.push(error));
   return failures;
-}
-
-async function whenThere<Answer>(logger: Logger, ask: () => Promise<Answer>): Promise<Answer> {
-  const until = performance.now() + STORES_WITHIN_MS;
-  for (;;) {
-    try {
-      return await ask();
-    } catch (error) {
-      if (!isAway(error) || performance.now() > until) throw error;
-      logger.info({ err: error }, 'a store is not there yet');
-      await new Promise((resolve) => setTimeout(resolve, 500));
-    }
-  }
 }

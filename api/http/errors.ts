@@ -64,6 +64,8 @@ export const sendError: ErrorRequestHandler = (error, request, response, next) =
   // A streamed answer has begun: only breaking the connection tells the caller that it is not whole.
   if (response.headersSent) return next(error);
   setErrorHeaders(response, known);
+  // What is refused before a route is found has not been told so yet.
+  response.set('Cache-Control', 'no-store');
   response.status(known.http_status_code).json(errorRecord(known));
 };
 

@@ -78,6 +78,9 @@ const FilterCondition = z.object({
 });
 export type FilterCondition = z.infer<typeof FilterCondition>;
 
+/** Each is looked at for every record: eight thousand kept a connection for twenty seconds. */
+const CONDITIONS_MAX = 100;
+
 const SortCondition = z.object({
   field: z.string().meta({ description: 'A column of the record.' }),
   direction: anyCase(['asc', 'desc']).meta({ description: 'From the least or from the greatest.' }),
@@ -124,11 +127,11 @@ const commonShape = {
   expand,
   start_time: timestampText.optional().meta({ description: 'Created at this instant or later.' }),
   end_time: timestampText.optional().meta({ description: 'Created before this instant or at it.' }),
-  filters: jsonOr(z.array(FilterCondition))
+  filters: jsonOr(z.array(FilterCondition).max(CONDITIONS_MAX))
     .optional()
     .meta({ description: 'Conditions on columns, which all must hold.' }),
   sort: z
-    .union([z.array(SortCondition), z.string()])
+    .union([z.array(SortCondition).max(CONDITIONS_MAX), z.string()])
     .optional()
     .meta({ description: 'Columns with their directions, or one column; by the time of creation when absent.' }),
   metadata: z

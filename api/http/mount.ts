@@ -201,7 +201,9 @@ function rawBody(route: MountedRoute, request: Request): Buffer {
 function refuseKeys(context: Context): undefined {
   const { request } = context;
   const body = jsonOf(request.body, request.get('content-type'));
-  if (body !== undefined) checkKeys(NO_KEYS, body, context);
+  if (body === undefined || body === null) return;
+  if (typeof body !== 'object' || Array.isArray(body)) throw invalid('body', 'must be an object, and may be left out');
+  checkKeys(NO_KEYS, body, context);
 }
 
 const NO_KEYS = z.object({});

@@ -13,10 +13,19 @@ export const CreateApiKey = z
     expires_at: timestampText
       .nullish()
       .meta({ description: 'From when on it is refused, in the future; never when absent.' }),
-    service_account_id: z.string().nullish().meta({ description: 'The owner of the key; the caller when absent.' }),
-    environment_id: z.string().nullish().meta({
-      description: 'Where the key acts; in the environment of the request when absent. Another is for a super_admin.',
-    }),
+    // A text that is empty, as of a variable that is not set, would make a key with all that the caller may do.
+    service_account_id: z
+      .string()
+      .min(1, { error: 'must not be empty: leave it out for a key of your own' })
+      .nullish()
+      .meta({ description: 'The owner of the key; the caller when absent.' }),
+    environment_id: z
+      .string()
+      .min(1, { error: 'must not be empty: leave it out for this environment' })
+      .nullish()
+      .meta({
+        description: 'Where the key acts; in the environment of the request when absent. Another is for a super_admin.',
+      }),
   })
   .meta({ id: 'CreateAPIKeyRequest' });
 

@@ -1,5 +1,4 @@
 /** What a price is made of, whether a request says it or a row of a file. */
-import { optionalKey } from '../record.ts';
 import { createPriceShape } from './record.ts';
 
 const PRICE_EXAMPLE = {
@@ -13,9 +12,4 @@ const PRICE_EXAMPLE = {
   invoice_cadence: 'ADVANCE',
   lookup_key: 'pro_base',
 };
-export const CreatePriceRequest = createPriceShape
-  .extend({ lookup_key: optionalKey.default(null).meta(createPriceShape.shape.lookup_key.meta()!) })
-  .meta({
-    id: 'CreatePriceRequest',
-    example: PRICE_EXAMPLE,
-  });
+export const CreatePriceRequest = createPriceShape.meta({ id: 'CreatePriceRequest', example: PRICE_EXAMPLE });

@@ -23,6 +23,7 @@ import {
   freeMap,
   givenKey,
   int32,
+  keyText,
   metadata,
   metadataMap,
   optionalKey,
@@ -271,7 +272,7 @@ const termsShape = z.object({
   payment_terms: orNull(anyCase(PAYMENT_TERMS)).meta({
     description: 'Days from the end of a period to the due date of its invoice; one day when absent.',
   }),
-  gateway_payment_method_id: orNull(z.string()).meta(CHARGED),
+  gateway_payment_method_id: orNull(keyText).meta(CHARGED),
   proration_behavior: orNull(anyCase(PRORATION_BEHAVIORS)).meta({
     description:
       'With create_prorations a start before today is refused; what is not served is not charged either way.',

@@ -320,8 +320,9 @@ describe('conventions', () => {
 
     it('400 for bytes that are not UTF-8, where a per cent sign of its own is one', async () => {
       expect((await api.request('GET', '/probe/query?a=100%')).body).to.deep.equal({ a: '100%' });
-      const { status, body } = await api.request('GET', '/probe/query?a=%C3%28');
+      const { status, body, headers } = await api.request('GET', '/probe/query?a=%C3%28');
       expect([status, body.code]).to.deep.equal([400, 'validation_error']);
+      expect(headers.get('cache-control')).to.equal('no-store');
     });
 
     it('keeps every one of many repeated keys', async () => {
@@ -637,10 +638,13 @@ describe('health', () => {
   it('/metrics counts by route template and status, never by tenant or path', async () => {
     await api.request('GET', '/meters/meter_unknown');
     await api.request('GET', '/no/such/path');
+    for (const probe of ['/health', '/ready?for=queries']) expect((await get(probe)).status).to.equal(200);
     const { status, text } = await get('/metrics');
     expect(status).to.equal(200);
     expect(text).to.match(/http_request_duration_seconds_count\{method="GET",route="\/meters\/:id",status="404"\} 1/);
     expect(text).to.match(/http_request_duration_seconds_count\{method="GET",route="unmatched",status="404"\} 1/);
+    // What asks for itself every few seconds is told apart: alerts are about requests.
+    expect(text).to.match(/http_request_duration_seconds_count\{method="GET",route="probe",status="200"\} [1-9]/);
     expect(text).to.contain('process_cpu_seconds_total');
     expect(text).to.not.contain('meter_unknown');
     expect(text).to.not.contain(api.scope.tenant_id);

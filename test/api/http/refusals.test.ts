@@ -36,6 +36,14 @@ describe('what is said of a request that is refused', () => {
     after(() => api.stop());
 
     const METER = { name: 'Calls', event_name: 'call', aggregation: { type: 'COUNT' } };
+    const FILTER = { field: 'name', operator: 'contains', data_type: 'string', value: { string: 'a' } };
+    const PRICE = {
+      type: 'FIXED',
+      billing_model: 'FLAT_FEE',
+      amount: '1',
+      billing_period: 'MONTHLY',
+      invoice_cadence: 'ARREAR',
+    };
     const TABLE: [method: string, path: string, body: unknown, message: string][] = [
       ['POST', '/meters', [], 'body: must be an object, not an array'],
       ['POST', '/meters', {}, 'name: is required'],
@@ -46,6 +54,23 @@ describe('what is said of a request that is refused', () => {
       ['POST', '/users', { type: 'robot' }, 'type: must be user or service_account'],
       ['POST', '/plans/search', { sort: 5 }, 'sort: must be an array or a string'],
       ['POST', '/plans/search', { limit: 0 }, 'limit: must be at least 1'],
+      ['GET', '/plans?offset=00', undefined, 'offset: must be a whole number not below 0'],
+      ['GET', '/plans?limit=007', undefined, 'limit: must be a whole number from 1 to 1000'],
+      ['POST', '/plans/search', { filters: Array(101).fill(FILTER) }, 'filters: must not have more than 100 entries'],
+      ['DELETE', '/plans/nobody', [], 'body: must be an object, and may be left out'],
+      ['POST', '/invoices/nobody/finalize', 7, 'body: must be an object, and may be left out'],
+      [
+        'POST',
+        '/secrets/api/keys',
+        { name: 'k', type: 'private_key', service_account_id: '' },
+        'service_account_id: must not be empty: leave it out for a key of your own',
+      ],
+      [
+        'POST',
+        '/subscriptions/nobody/lineitems',
+        { price: { ...PRICE, lookup_key: LONG } },
+        'price.lookup_key: must not be longer than 255 characters',
+      ],
       ['GET', '/plans?limit=many', undefined, 'limit: must be a whole number from 1 to 1000'],
       ['GET', '/plans?order=up', undefined, 'order: must be asc or desc'],
     ];

@@ -1,0 +1,45 @@
+/** That the stores can be used, asked before anything else: one that cannot is told by the setting that names it. */
+import type { Logger } from 'pino';
+import { isAway } from '../storage/failure.ts';
+import type { Stores } from '../storage/stores.ts';
+
+/** Waits so long for a store that starts at the same time as we do. */
+export type Patience = { readonly within_ms: number; readonly logger: Logger };
+
+/** Throws `configuration: DATABASE_URL: …` or `configuration: CLICKHOUSE_URL: …`, with what the store or the network said. */
+export async function reachStores(
+  { postgres, clickhouse }: Pick<Stores, 'postgres' | 'clickhouse'>,
+  patience: Patience,
+): Promise<void> {
+  await reached('DATABASE_URL', () => postgres.raw('select 1'), patience);
+  await reached('CLICKHOUSE_URL', () => clickhouse.command({ query: 'select 1 format Null' }), patience);
+}
+
+async function reached(setting: string, ask: () => Promise<unknown>, patience: Patience): Promise<void> {
+  try {
+    await whenThere(ask, patience);
+  } catch (error) {
+    throw new Error(`configuration: ${setting}: ${wordsOf(error)}`, { cause: error });
+  }
+}
+
+/** A store that is away is asked again. */
+export async function whenThere<Answer>(ask: () => Promise<Answer>, { within_ms, logger }: Patience): Promise<Answer> {
+  const until = performance.now() + within_ms;
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!isAway(error) || performance.now() > until) throw error;
+      logger.info({ err: error }, 'a store is not there yet');
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  }
+}
+
+/** In one line. Of a name with several addresses each has failed, and the first is as good as any; knex puts the statement in front. */
+function wordsOf(error: unknown): string {
+  const { message, errors } = error as Error & { errors?: Error[] };
+  const [line = ''] = (message || errors?.[0]?.message || String(error)).split('\n');
+  return line.replace(/^select 1 - /, '').slice(0, 300);
+}
