@@ -13,7 +13,8 @@ RUN npm ci --omit=dev --omit=optional --ignore-scripts
 FROM node:22.23.2-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 DATA_DIR=/data
 WORKDIR /app
-RUN install -d -o node -g node /data
+# A new volume is owned by whom its directory here is owned by.
+RUN install -d -o node -g node /data /exports
 COPY --from=dependencies /app/node_modules ./node_modules
 # What belongs in here is decided by .dockerignore. Root owns it, so that the process cannot change its own code.
 COPY . .

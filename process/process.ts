@@ -50,13 +50,22 @@ export function runProcess(name: Role, begin: (services: ProcessServices) => Pro
   const told = makeAnnouncer(`farthing-${name}`);
   let ending: Promise<never> | undefined;
   const end = (code: number) => {
-    ending ??= stopAll(stops).then((failures) => {
+    if (ending) return;
+    ending = stopAll(stops).then((failures) => {
       for (const failure of failures) told.error(explain(failure));
+      if (failures.length === 0 && code === 0) told.info(`farthing ${name} has finished what it had in hand, and ends`);
       process.exit(failures.length > 0 ? 1 : code);
     });
-    setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref();
+    setTimeout(() => {
+      told.error(`farthing ${name} has not finished within ${STOP_WITHIN_MS / 1000} s, and ends all the same`);
+      process.exit(1);
+    }, STOP_WITHIN_MS).unref();
   };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => end(0));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.on(signal, () => {
+      if (!ending) told.info(`farthing ${name} is told to end (${signal})`);
+      end(0);
+    });
   startAll(name, begin, stops).then(
     (url) => told.info(`farthing ${name} is ready at ${url}`),
     (error: unknown) => {

@@ -122,6 +122,14 @@ describe('docker-compose.yml', function () {
     ]);
   });
 
+  it('has one volume for exports, of all that write and read them', () => {
+    for (const name of ['api', 'scheduler'])
+      expect(service(name).volumes?.map(({ type, source, target }) => [type, source, target])).to.deep.equal([
+        ['volume', 'exports', '/exports'],
+      ]);
+    expect(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')).to.match(/install -d -o node -g node .*\/exports\b/);
+  });
+
   for (const variable of ['DATABASE_URL', 'CLICKHOUSE_URL'] as const) {
     it(`gives ${variable} the user, password and database of .env.example and of the store`, () => {
       const inside = new URL(service('api').environment[variable] ?? '');

@@ -80,7 +80,9 @@ describe('processes on Kafka', function () {
       ]);
     const firing = (missing?: Role) => {
       const samples = scraped.filter(({ role }) => role !== missing).flatMap((one) => one.samples);
-      return evaluate(ruleNamed('FarthingRoleMissing'), [{ at_seconds: 0, samples }]);
+      return ['FarthingApiMissing', 'FarthingRoleMissing'].flatMap((rule) =>
+        evaluate(ruleNamed(rule), [{ at_seconds: 0, samples }]),
+      );
     };
     expect(firing()).to.deep.equal([]);
     for (const role of ROLES) expect(firing(role)).to.deep.equal([{ labels: { role }, value: 1 }]);
@@ -101,6 +103,7 @@ describe('processes on Kafka', function () {
     await ingest(200);
     const began = performance.now();
     expect(await leaving!.kill('SIGTERM'), leaving!.output()).to.equal(0);
+    expect(leaving!.output()).to.match(/is told to end \(SIGTERM\)[^]*has finished what it had in hand, and ends/);
     expect((await ingest(200)).status).to.equal(202);
     await cluster.settled();
     expect(performance.now() - began, 'nobody waits for a session to end').to.be.below(9_000);

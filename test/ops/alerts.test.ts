@@ -166,7 +166,7 @@ const FAULTS: readonly Fault[] = [
     again: async ({ compute }) => compute(),
   },
   {
-    alerts: ['FarthingDown', 'FarthingRoleMissing'],
+    alerts: ['FarthingDown', 'FarthingApiMissing', 'FarthingRoleMissing'],
     what: 'the process has ended',
     begin: ({ stopService }) => stopService(),
   },

@@ -67,8 +67,15 @@ describe('the dashboard', function () {
     );
     expect(new Set(cells)).to.have.property('size', cells.length);
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a variable of Grafana's.
-    for (const { type, title, datasource } of panels)
+    for (const { type, title, datasource, gridPos } of panels) {
       if (type !== 'row') expect(datasource?.uid, title).to.equal('${datasource}');
+      expect(gridPos.h === 1, title).to.equal(type === 'row');
+    }
+    const asked = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+    expect(
+      asked.filter((expr, at) => asked.indexOf(expr) !== at),
+      'shown twice',
+    ).to.deep.equal([]);
   });
 });
 
