@@ -22,6 +22,12 @@ const REFUSALS: Record<string, [status: string, why: string]> = {
 };
 const UNREADABLE = ['400 Bad Request', 'the request is not HTTP/1.1'] as const;
 
+/**
+ * For longer than balancers keep a connection for the next request (60 s to 10 min): one that we close in the moment in which it is used
+ * again takes a request with it, of which nobody knows whether it had its effect, and which may not be sent again for that.
+ */
+const IDLE_CONNECTION_MS = 620_000;
+
 export function makeHttpServer(listener: RequestListener, options: ServerOptions = {}): Server {
   /** Of each connection the answer that was begun last. Most wait for it before they ask again, and for them nothing else is made. */
   const inHand = new WeakMap<Socket, ServerResponse>();
@@ -35,7 +41,7 @@ export function makeHttpServer(listener: RequestListener, options: ServerOptions
     if (!line) lines.set(socket, (line = new Line(socket, () => inHand.get(socket)!)));
     line.add(before, go);
   };
-  const server = createServer(options, (request, response) => {
+  const server = createServer({ keepAliveTimeout: IDLE_CONNECTION_MS, ...options }, (request, response) => {
     const { socket } = request;
     const before = inHand.get(socket);
     if (before === undefined || before.closed) return begin(request, response);

@@ -48,6 +48,29 @@ describe('a server of HTTP', () => {
     });
   }
 
+  it('keeps a connection for longer than any balancer before it, also behind headers that it has no patience for', async () => {
+    server = makeHttpServer((_request, response) => response.end('there'), {
+      headersTimeout: 30,
+      connectionsCheckingInterval: 10,
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const ask = async () => {
+      socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+      const [answer] = (await once(socket, 'data')) as [Buffer];
+      return answer.toString();
+    };
+    expect(await ask()).to.match(/\r\nKeep-Alive: timeout=620\r\n/);
+    // Others come and are refused for their slowness meanwhile.
+    const slow = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    slow.write('GET / HTTP/1.1\r\n');
+    slow.resume();
+    await once(slow, 'close');
+    expect(await ask()).to.match(/^HTTP\/1\.1 200 /);
+    socket.destroy();
+  });
+
   it('breaks an answer that has begun off, and mixes no other into it', async () => {
     const text = await exchange('POST /begun HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n', IMPATIENT);
     expect(text).to.match(/^HTTP\/1\.1 200 /);
