@@ -31,6 +31,22 @@ export function postgresCode(error: unknown): string | undefined {
   return severity !== undefined && typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
+/** Two transactions waited for each other, and this one was undone: begun anew it comes behind the other. */
+export const isDeadlock = (error: unknown): boolean => postgresCode(error) === '40P01';
+
+/** What was referred to is not there. */
+export const isMissingReference = (error: unknown): boolean => postgresCode(error) === '23503';
+
+/**
+ * A connection that is kept for the next statement may be closed, by the server or when its time is over, in the moment in which it
+ * is used again: then nothing was answered, and a question can be asked once more.
+ */
+export function isHungUp(error: unknown): boolean {
+  return (
+    error instanceof Error && /socket hang up|ECONNRESET/.test(`${error.message} ${(error as { code?: string }).code}`)
+  );
+}
+
 const FAILURE_BY_ERROR_CODE: Partial<Record<FarthingError['code'], Failure>> = {
   service_unavailable: 'away',
   already_exists: 'conflict',

@@ -7,7 +7,7 @@ import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'exp
 import { z } from 'zod';
 import { ERROR_CODES, errorRecord, FarthingError, otherMethod, unavailable } from '../../core/error.ts';
 import { fromZod } from '../../core/shaped.ts';
-import { failureOf, postgresCode } from '../../storage/failure.ts';
+import { failureOf, isMissingReference } from '../../storage/failure.ts';
 
 export const ErrorAnswer = z
   .object({
@@ -127,7 +127,7 @@ function fromStore(error: unknown): FarthingError | undefined {
 }
 
 function refusalOf(error: unknown): string {
-  return postgresCode(error) === '23503' ? 'a record that is referred to does not exist' : 'a value cannot be stored';
+  return isMissingReference(error) ? 'a record that is referred to does not exist' : 'a value cannot be stored';
 }
 
 function databaseFailed(cause: unknown): FarthingError {

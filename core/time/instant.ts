@@ -176,8 +176,10 @@ function isLeap(year: number): boolean {
   return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
 }
 
-/** Days of the proleptic Gregorian calendar. Years are counted from March, so that the leap day is the last of a year. */
-/** Of a date of the calendar that UTC goes by, of any year; months and days from 1. */
+/**
+ * Of a date of the calendar that UTC goes by (the proleptic Gregorian), of any year; months and days from 1. Years are counted from
+ * March, so that the leap day is the last of a year.
+ */
 export function daysSince1970(year: number, month: number, day: number): number {
   const y = month > 2 ? year : year - 1;
   const monthFromMarch = month > 2 ? month - 3 : month + 9;

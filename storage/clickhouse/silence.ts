@@ -4,6 +4,7 @@
  * (storage/events/write-fence.ts).
  */
 import type { ClickHouseClient, QueryParams } from '@clickhouse/client';
+import { isHungUp } from '../failure.ts';
 import { type Found, LOOK_WITHIN_MS, watchUntilAnswered } from '../silence.ts';
 
 export function withSilenceWatched(client: ClickHouseClient, url: string): ClickHouseClient {
@@ -31,16 +32,6 @@ export function withSilenceWatched(client: ClickHouseClient, url: string): Click
     }
   };
   return Object.assign(client, { query: watched as typeof client.query });
-}
-
-/**
- * A connection that is kept for the next statement may be closed, by the server or when its time is over, in the moment in which it
- * is used again: then nothing was answered, and a question can be asked once more.
- */
-function isHungUp(error: unknown): boolean {
-  return (
-    error instanceof Error && /socket hang up|ECONNRESET/.test(`${error.message} ${(error as { code?: string }).code}`)
-  );
 }
 
 /** Whatever it says, it lives. */

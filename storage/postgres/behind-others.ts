@@ -2,11 +2,10 @@
  * Two transactions that wait for each other are told apart by Postgres, which undoes one of them: that one begins anew, behind the other.
  * Whoever asked is not answered 503 for what was only a matter of order.
  */
-import { postgresCode } from '../failure.ts';
+import { isDeadlock } from '../failure.ts';
 import type { Stores, Transaction } from '../stores.ts';
 
 const TRIES = 3;
-const DEADLOCK = '40P01';
 
 /** `attempt` is a whole transaction that reads in it what it goes by, so that a second time is as good as the first. */
 export async function behindOthers<T>(attempt: () => Promise<T>): Promise<T> {
@@ -14,7 +13,7 @@ export async function behindOthers<T>(attempt: () => Promise<T>): Promise<T> {
     try {
       return await attempt();
     } catch (error) {
-      if (left === 1 || postgresCode(error) !== DEADLOCK) throw error;
+      if (left === 1 || !isDeadlock(error)) throw error;
     }
   }
 }

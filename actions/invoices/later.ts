@@ -1,0 +1,69 @@
+/**
+ * Work on an invoice in the background: the caller gets the id of a workflow to ask after (docs/rules/invoices.md, "Invoices
+ * computed later"). The work and its result are written in one transaction, so that it takes effect once however often it is tried
+ * (actions/workflows/run.ts).
+ */
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { bounded } from '../../storage/bounded.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { billingTransaction } from '../billing/transaction.ts';
+import { type Attempt, addRun, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
+import { computeWithin } from './compute-invoice.ts';
+
+export type InvoiceAsked = { readonly invoice_id: string; readonly author: Author };
+
+/** `check` throws where it would fail anyway, so that whoever asks is told at once. */
+export function addInvoiceRun(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { invoice_id, author }: InvoiceAsked,
+  { task, workflow_type, check }: { task: string; workflow_type: string; check: (invoice: InvoiceModel) => void },
+): Promise<WorkflowRunModel> {
+  return postgres.transaction(async (transaction) => {
+    check(await InvoiceModel.fetch(scope, invoice_id, { database: transaction }));
+    return addRun(transaction, scope, {
+      job: { task },
+      workflow_type,
+      task_queue: 'invoice',
+      entity: 'invoice',
+      entity_id: invoice_id,
+      author,
+    });
+  });
+}
+
+export type Computed = Awaited<ReturnType<typeof computeWithin>>;
+type Done = { readonly id: string; readonly version: number; readonly total: string };
+export type InvoiceQuestion = { readonly scope: Scope; readonly invoice_id: string; readonly now: Date };
+
+/** Computes the invoice, and does with it what `finish` does in the same transaction. */
+export function tryInvoiceRun(
+  stores: Stores,
+  place: RunPlace,
+  attempt: Attempt,
+  finish: (transaction: Transaction, computed: Computed, question: InvoiceQuestion) => Promise<Done>,
+): Promise<'completed' | 'failed'> {
+  return tryRun(stores, place, attempt, () => runOnce(stores, place, attempt, finish));
+}
+
+function runOnce(
+  stores: Stores,
+  place: RunPlace,
+  { clock, ...bound }: Attempt,
+  finish: Parameters<typeof tryInvoiceRun>[3],
+) {
+  return billingTransaction(stores, (transaction) =>
+    bounded({ postgres: stores.postgres, transaction }, bound, async () => {
+      const { run, ended } = await holdRun(transaction, place);
+      if (ended) return ended;
+      const question = { scope: place, invoice_id: run.entity_id, now: clock() };
+      const computed = await computeWithin(stores, transaction, question);
+      const { id: invoice_id, version, total } = await finish(transaction, computed, question);
+      const result = { invoice_id, version, total, skipped: computed.skipped };
+      return completeRun(transaction, place, { result, now: clock() });
+    }),
+  );
+}
