@@ -2,6 +2,7 @@
  * Changes a line of a subscription: what describes it in place, what it charges by a line that follows it, at `effective_from`
  * or now (docs/rules/subscriptions.md, "Lines that come and go").
  */
+import { runningPeriod } from '../../core/billing/charges.ts';
 import { checkOneLevel } from '../../core/commitment/requested.ts';
 import { changedCommitment, type StatedCommitment } from '../../core/commitment/stated.ts';
 import { invalid } from '../../core/error.ts';
@@ -17,7 +18,7 @@ import { formatMs } from '../../core/time/instant.ts';
 import type { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import type { BillableItem } from '../billing/billable-items.ts';
+import { type BillableItem, billedSubscription } from '../billing/billable-items.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { statesNothingNew } from '../catalogue/change-price.ts';
 import { type PriceWriting, storePrice, symbolOf, timeBucketsOf } from '../catalogue/create-price.ts';
@@ -77,7 +78,9 @@ async function following(
       );
     return null;
   }
-  const at = changeOfLine(record, item, request.effective_from, times);
+  const { current, now } = times;
+  const running = runningPeriod(item, { subscription: billedSubscription(subscription), current, now }) ?? current;
+  const at = changeOfLine(record, { ...item, running }, request.effective_from, times);
   const price = (isRepriced ? await ownPrice(held, { request, at }, writing) : null) ?? price_record;
   const commitment = changedCommitment(request, record, { ...question, price });
   if (price === price_record && commitment === null && quantity === null) return null;

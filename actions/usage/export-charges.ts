@@ -3,7 +3,7 @@
  * export"). What stands on an invoice is taken from there. What does not is measured and priced as a preview does it, and
  * so is what is cut: by the range, by days or by months (docs/rules/usage.md, "What a day adds to a charge").
  */
-import { type BilledSubscription, countedSince, servicesWithin } from '../../core/billing/charges.ts';
+import { type BilledSubscription, countedSince, hasOwnPeriods, servicesWithin } from '../../core/billing/charges.ts';
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import {
   addedSince,
@@ -24,7 +24,7 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { billedSubscription } from '../billing/billable-items.ts';
+import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 import type { ExportAsked } from './export-asked.ts';
 import { type Cut, measureCuts } from './measure-cuts.ts';
@@ -160,11 +160,17 @@ type Charge = {
 
 type Service = { readonly item: AnalyticsItem; readonly period: Period };
 
-/** Those of periods that have begun: what never resets would be charged for in all that are to come. */
+/**
+ * Those of periods that have begun: what never resets would be charged for in all that are to come. In the period that runs a line may
+ * begin later.
+ */
 function startedServices(item: AnalyticsItem, asked: ExportAsked): Service[] {
   const range = { start: msOf(asked.start_us), end: msNotBefore(asked.end_us) };
-  return servicesWithin(range, item, billedSubscription(item.subscription))
-    .filter(({ start }) => start <= asked.now.getTime())
+  const billed = billedSubscription(item.subscription);
+  const now = asked.now.getTime();
+  const begun = hasOwnPeriods(item, billed) ? now : Math.max(now, currentPeriod(item.subscription).end - 1);
+  return servicesWithin(range, item, billed)
+    .filter(({ start }) => start <= begun)
     .map((period) => ({ item, period }));
 }
 

@@ -33,7 +33,7 @@ function csvCell({ kind }: ColumnHead, cell: Cell): string {
 const PLAIN = /^\w[\w .:/-]*$/;
 
 /**
- * Blanks and what nobody sees (controls, byte order marks, joiners) are passed over before the first sign, as spreadsheets do. So is what
+ * Blanks and what nobody sees (controls, byte order marks, joiners, letters that are filled with nothing) are passed over before the first sign, as spreadsheets do. So is what
  * stands behind another delimiter, where a spreadsheet that cuts there begins a cell: quotes do not keep it from that. Apostrophes are passed over
  * as well, so that one is set before those that a text has of its own, and `undefused` gives each text back as it was.
  */
@@ -53,9 +53,9 @@ export function undefused(text: string): string {
  * well: RFC 4180 quotes them.
  */
 const OTHER_DELIMITERS = /[;\t|\r\n\u0085\u2028\u2029]/;
-const FORMULA = /^['\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠]|^'*[\t\r\n]/u;
-const INNER_FORMULA = /([;\t|\r\n\u0085\u2028\u2029])(?=['\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠])/gu;
-const INNER_DEFUSED = /([;\t|\r\n\u0085\u2028\u2029])'(?=['\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠])/gu;
+const FORMULA = /^['\s\p{C}\p{Z}\p{M}\p{DI}\u2800]*[=+\-@＝＋－＠﹦﹢﹣﹫]|^'*[\t\r\n]/u;
+const INNER_FORMULA = /([;\t|\r\n\u0085\u2028\u2029])(?=['\s\p{C}\p{Z}\p{M}\p{DI}\u2800]*[=+\-@＝＋－＠﹦﹢﹣﹫])/gu;
+const INNER_DEFUSED = /([;\t|\r\n\u0085\u2028\u2029])'(?=['\s\p{C}\p{Z}\p{M}\p{DI}\u2800]*[=+\-@＝＋－＠﹦﹢﹣﹫])/gu;
 
 function quoted(text: string): string {
   return MUST_BE_QUOTED.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

@@ -94,11 +94,11 @@ export function endOfLine(line: Line, { field, at }: { field: string; at: string
 
 /**
  * When a line is followed by one that charges differently. What a meter that never resets has counted is charged once per
- * period, so its price changes with the period; and what is charged once is not charged again.
+ * period, so its price changes with the period, which may be one of the line's own; and what is charged once is not charged again.
  */
 export function changeOfLine(
   line: Line,
-  item: Pick<BilledItem, 'billing_period' | 'reset_usage'>,
+  item: Pick<BilledItem, 'billing_period' | 'reset_usage'> & { readonly running: Period },
   stated: string | null,
   times: LineTimes,
 ): number {
@@ -108,12 +108,13 @@ export function changeOfLine(
   if (item.billing_period === 'ONETIME' && hasBegun)
     throw notAllowed(`line item ${line.id} is charged once, and has been`, { field });
   const isWithPeriod = item.reset_usage === 'NEVER' && hasBegun;
-  if (isWithPeriod && stated !== null && instantOf(stated) !== times.current.end)
+  const periodEnd = item.running.end;
+  if (isWithPeriod && stated !== null && instantOf(stated) !== periodEnd)
     throw invalid(
       field,
-      `must be ${formatMs(times.current.end)}: the price of a meter that never resets changes with the period`,
+      `must be ${formatMs(periodEnd)}: the price of a meter that never resets changes with the period`,
     );
-  const at = isWithPeriod ? formatMs(times.current.end) : stated;
+  const at = isWithPeriod ? formatMs(periodEnd) : stated;
   const change = item.billing_period === 'ONETIME' ? start : endOfLine(line, { field, at }, times);
   const last = Math.min(line.end_date ? instantOf(line.end_date) : Infinity, times.end_ms ?? Infinity);
   if (change >= last) throw invalid(field, 'must lie before the end of the line item and of the subscription');

@@ -56,6 +56,13 @@ const CASES: Case[] = [
     said: { calls: ['4', '4'], seats: ['6', '12'] },
   },
   {
+    title: 'lines that are still to start inside the period',
+    customer: 'to come',
+    plan: 'From 16 February',
+    period: { start_time: at('02-16'), end_time: at('03-01') },
+    said: { calls: ['4', '4'], seats: ['6', '12'] },
+  },
+  {
     title: 'a cancellation that is scheduled inside the period',
     customer: 'leaving',
     plan: 'From February',
@@ -116,6 +123,7 @@ describe('scenario: every door says one number', () => {
     await world.plan('From January', lines({}));
     await world.plan('From February', lines({ start_date: at('02-01') }));
     await world.plan('From 12 February', lines({ start_date: at('02-12') }));
+    await world.plan('From 16 February', lines({ start_date: at('02-16') }));
     await world.plan('Quarters from February', lines({ start_date: at('02-01'), billing_period: 'QUARTERLY' }));
     await world.plan('Committed', []);
     const [calls] = await Promise.all(lines({}).map((line) => world.price('Committed', line)));

@@ -16,6 +16,7 @@ import {
   type PeriodTerms,
   periodsFromChange,
 } from '../../../core/subscription/plan-change.ts';
+import { itemOf } from '../../../core/subscription/plan-sync.ts';
 import type { PRORATION_BEHAVIORS } from '../../../core/subscription/record.ts';
 import { formatMs, instantOf, type Milliseconds } from '../../../core/time/instant.ts';
 import { PlanModel } from '../../../storage/models/plan.ts';
@@ -138,35 +139,43 @@ function wasOnce({ billing_period, start_ms }: BillableItem, at: Milliseconds): 
 }
 
 /** What is to begin later never does. */
-function endsOf({ subscription, items, at, leaves, restarts }: Changing): LineEnd[] {
+function endsOf(changing: Changing): LineEnd[] {
+  const { items, at, leaves, restarts } = changing;
   const ending = items.filter((item) => isLive(item, at) && (leaves(item) || (restarts && !wasOnce(item, at))));
+  const standing = standingUntil(changing);
   return ending.flatMap((item) => {
-    const end = restarts ? at : changesAt(item, { subscription, at });
+    const end = item.reset_usage === 'NEVER' ? (standing.get(item.record.meter_id ?? null) ?? at) : at;
     const last = Math.max(end, instantOf(item.record.start_date));
     return isLive(item, last) ? [{ item, at: last }] : [];
   });
 }
 
-/** What a meter that never resets has counted is charged once per period: its price changes with the period. */
-function changesAt(
-  item: Parameters<typeof wholePeriodsUntil>[1],
-  { subscription, at }: { subscription: SubscriptionModel; at: Milliseconds },
-): Milliseconds {
-  return item.reset_usage === 'NEVER' ? wholePeriodsUntil(at, item, billedSubscription(subscription)) : at;
+/**
+ * What a meter that never resets has counted is charged once per period: its price changes with the period. Until when that of the lines that
+ * leave lasts, by meter: their periods may be of different lengths, and the line that comes must not begin in one of them. Where
+ * periods begin anew none lasts.
+ */
+function standingUntil({ subscription, items, at, leaves, restarts }: Changing): Map<string | null, Milliseconds> {
+  const billed = billedSubscription(subscription);
+  const standing = new Map<string | null, Milliseconds>();
+  for (const item of restarts ? [] : items) {
+    const meter_id = item.record.meter_id ?? null;
+    if (item.reset_usage !== 'NEVER' || !isLive(item, at) || !leaves(item)) continue;
+    const end = Math.min(wholePeriodsUntil(at, item, billed), item.end_ms ?? Infinity);
+    standing.set(meter_id, Math.max(end, standing.get(meter_id) ?? at));
+  }
+  return standing;
 }
 
-function beginsOf({ subscription, target, at, length, restarts }: Changing): LineStart[] {
+function beginsOf(changing: Changing): LineStart[] {
+  const { subscription, target, at, length, restarts } = changing;
   const { plan, prices, meters } = target;
+  const standing = standingUntil(changing);
+  const billed = billedSubscription(subscription);
   return prices.map((price) => {
     const meter = price.meter_id ? (meters.get(price.meter_id) ?? null) : null;
-    const billed = {
-      ...price,
-      price_type: price.type,
-      start_ms: at,
-      end_ms: null,
-      reset_usage: meter?.reset_usage ?? null,
-    };
-    const from = restarts ? at : changesAt(billed, { subscription, at });
+    const waits = !restarts && meter?.reset_usage === 'NEVER';
+    const from = waits ? (standing.get(meter.id) ?? wholePeriodsUntil(at, itemOf(price, at), billed)) : at;
     const terms = lineItemOf({
       price,
       subscription: { ...length, start_date: formatMs(from), end_date: subscription.end_date },
