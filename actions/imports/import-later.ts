@@ -9,7 +9,7 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { Task } from '../../core/task/record.ts';
 import { keepFile, writeChunks } from '../../storage/imports/files.ts';
-import { TaskModel } from '../../storage/models/task.ts';
+import { TaskModel, waitingUploadBytes } from '../../storage/models/task.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { addRun } from '../workflows/run.ts';
@@ -18,6 +18,10 @@ import { addRun } from '../workflows/run.ts';
 export const IMPORT_JOB = { task: 'import-records', in_turns: true, in_order: true } as const;
 /** Of one that is fetched first, as fast as its sender is. Imports of a tenant go one after the other, both kinds of them. */
 export const FETCHED_IMPORT_JOB = { task: 'import-fetched', queue: IMPORT_JOB.task, in_turns: true } as const;
+
+/** They are kept in Postgres until their rows are done, and whoever sends faster than that would fill its disk. */
+const UPLOADS_BYTES_MAX = 1024 ** 3;
+const UPLOADS_AGAIN_SECONDS = 60;
 
 /** What can be imported, and what its records are called where permissions are given. */
 export const IMPORTED = {
@@ -48,6 +52,10 @@ export async function importLater(
       const [known] = await TaskModel.in(scope, transaction).where({ id });
       if (known) return known;
     }
+    if ('bytes' in file && (await waitingUploadBytes(transaction, scope)) >= UPLOADS_BYTES_MAX)
+      throw new FarthingError('too_many_requests', 'uploads of a gigabyte wait: send more when some are done', {
+        details: { retry_after_seconds: UPLOADS_AGAIN_SECONDS },
+      });
     const file_url = 'url' in file ? file.url : '';
     const { id: workflow_id } = await addImportRun(transaction, scope, { task: { id, file_url }, author });
     const bytes = 'bytes' in file ? file.bytes : null;

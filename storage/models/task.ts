@@ -34,6 +34,15 @@ export class TaskModel extends ScopedModel {
 
 const COUNTS = ['total_records', 'processed_records', 'successful_records', 'failed_records', 'size_bytes'];
 
+/** Of the files that came with their requests, and whose rows are not done. */
+export async function waitingUploadBytes(database: Database, scope: Scope): Promise<number> {
+  const [row] = await TaskModel.in(scope, database)
+    .where({ task_type: 'IMPORT', file_url: '' })
+    .whereIn('task_status', ['PENDING', 'PROCESSING'])
+    .sum({ size_bytes: 'size_bytes' });
+  return row?.size_bytes ?? 0;
+}
+
 /** To the file and to all before it that have none, of the same schedule. How far they are, is in no audit log. */
 export async function giveCut(
   database: Database,

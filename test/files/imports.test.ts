@@ -87,6 +87,23 @@ describe('imports', () => {
     return (await world.post('/events/usage', { ...asked, ...range })).value;
   }
 
+  it('429 while uploads of a gigabyte wait, until some are done', async () => {
+    const file = 'external_id\nwaits\n';
+    const first = await upload(file, { entity: 'CUSTOMERS' });
+    await world.api.services
+      .postgres('tasks')
+      .where({ id: first.body.id })
+      .update({ size_bytes: 1024 ** 3 });
+    const refused = await upload(file, { entity: 'CUSTOMERS' });
+    expect([refused.status, refused.body.code, refused.headers.get('retry-after')]).to.deep.equal([
+      429,
+      'too_many_requests',
+      '60',
+    ]);
+    await run(first.body);
+    expect((await upload(file, { entity: 'CUSTOMERS' })).status).to.equal(202);
+  });
+
   describe('events', () => {
     it('of CSV, a column for each property; what is wrong is reported by row', async () => {
       const file = [
