@@ -155,15 +155,24 @@ async function runAlone(file, args) {
 }
 
 // Its signals are the child's: a terminal tells the child as well, a supervisor does not, and a second telling changes nothing.
-function inChild(args, { command = process.execPath, shell = false } = {}) {
+// Where it does not go within `leaves_ms` it is killed, and its code is that of the signal that it was told.
+function inChild(args, { command = process.execPath, shell = false, leaves_ms } = {}) {
   const child = spawn(command, args, { stdio: 'inherit', shell });
-  const tell = (signal) => child.kill(signal);
+  let told;
+  let patience;
+  const tell = (signal) => {
+    child.kill(signal);
+    told ??= signal;
+    if (leaves_ms !== undefined) patience ??= setTimeout(() => child.kill('SIGKILL'), leaves_ms);
+  };
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, tell);
   return new Promise((resolve) => {
     child.on('error', ({ message }) => leave(`${command} could not be started (${message}): is Node installed whole?`));
     child.on('exit', (code, signal) => {
-      for (const each of ['SIGINT', 'SIGTERM']) process.off(each, tell);
-      resolve(code ?? 128 + constants.signals[signal]);
+      // Once it was told, we are about to end as well, and one more would end us before what is half there is taken away.
+      if (!told) for (const each of ['SIGINT', 'SIGTERM']) process.off(each, tell);
+      clearTimeout(patience);
+      resolve(code ?? 128 + constants.signals[signal === 'SIGKILL' ? (told ?? signal) : signal]);
     });
   });
 }
@@ -266,10 +275,12 @@ async function installWhenNeeded(dev) {
     if (isInstalled(dev)) return; // Another launcher did it while we waited.
     console.log('Installing the locked dependencies into node_modules; this is needed once and takes about a minute.');
     const code = await npm(['ci', ...(dev ? ['--include=dev'] : [])]);
-    // Half of the dependencies would be no use to anybody; npm writes its record last.
-    if (code !== 0 && !readJson(join(NODE_MODULES, '.package-lock.json')))
+    const isBrokenOff = code > 128;
+    if (isBrokenOff) process.stdout.write(process.stdout.isTTY ? SHOW_CURSOR : '');
+    if (isBrokenOff) console.log('Stopped in the installation; what was half there is taken away again.');
+    // Half of the dependencies would be no use to anybody; npm writes its record last, and takes the old one away at some time.
+    if (isBrokenOff || (code !== 0 && !readJson(join(NODE_MODULES, '.package-lock.json'))))
       rmSync(NODE_MODULES, { recursive: true, force: true });
-    if (code > 128) process.stdout.write(process.stdout.isTTY ? SHOW_CURSOR : '');
     if (code !== 0) throw new InstallFailed(code);
   } finally {
     release();
@@ -278,6 +289,9 @@ async function installWhenNeeded(dev) {
 
 // npm hides the cursor behind its spinner.
 const SHOW_CURSOR = '\x1b[?25h';
+
+// npm looks at signals between its steps only, one of which takes most of the minute, and then takes all back by itself.
+const NPM_LEAVES_MS = 1_000;
 
 // npm keeps a record of what it put into node_modules, in the form of the lock file: the two must agree.
 function isInstalled(dev) {
@@ -298,7 +312,11 @@ function npm(args) {
   const cli = process.env.npm_execpath || '';
   const [command, ...first] = cli.endsWith('npm-cli.js') ? [process.execPath, cli] : ['npm'];
   const shell = process.platform === 'win32' && command === 'npm';
-  return inChild([...first, ...args, '--no-audit', '--no-fund', '--loglevel=error'], { command, shell });
+  return inChild([...first, ...args, '--no-audit', '--no-fund', '--loglevel=error'], {
+    command,
+    shell,
+    leaves_ms: NPM_LEAVES_MS,
+  });
 }
 
 // Two launchers may start at once. A directory is made by one of them only; it holds the number of its process, and is

@@ -39,7 +39,7 @@ export async function waitingUploadBytes(database: Database, scope: Scope): Prom
   const [row] = await TaskModel.in(scope, database)
     .where({ task_type: 'IMPORT', file_url: '' })
     .whereIn('task_status', ['PENDING', 'PROCESSING'])
-    .sum({ size_bytes: 'size_bytes' });
+    .sum('size_bytes as size_bytes');
   return row?.size_bytes ?? 0;
 }
 

@@ -12,30 +12,35 @@ describe('Ctrl-C', function () {
   const directory = temporaryDirectory();
   after(() => directory.remove());
 
-  it('in the installation: what is half there goes, and so does the lock', async () => {
-    const clone = join(directory.path, 'clone');
-    const files = ['package.json', 'package-lock.json', 'process', 'run.mjs'];
-    mkdirSync(clone);
-    for (const file of files) cpSync(join(ROOT, file), join(clone, file), { recursive: true });
-    // As npm is while it installs: it has written something, and is told to end by the signal.
-    const npm = join(directory.path, 'npm-cli.js');
-    const begins = `require('node:fs').mkdirSync('node_modules/half', { recursive: true });`;
-    writeFileSync(npm, `${begins} console.log('installs'); setInterval(() => {}, 1000);`);
-    const env = environmentWith({ npm_execpath: npm });
-    const launcher = spawn(process.execPath, ['run.mjs', 'check'], {
-      cwd: clone,
-      env,
-      stdio: ['ignore', 'pipe', 'inherit'],
+  for (const [what, listens] of [
+    ['', ''],
+    [', also where npm does not listen', `process.on('SIGINT', () => {});`],
+  ] as const)
+    it(`in the installation: what is half there goes, and so does the lock${what}`, async () => {
+      const clone = join(directory.path, `clone${listens.length}`);
+      const files = ['package.json', 'package-lock.json', 'process', 'run.mjs'];
+      mkdirSync(clone);
+      for (const file of files) cpSync(join(ROOT, file), join(clone, file), { recursive: true });
+      // As npm is while it installs: it has written something, and is told to end by the signal.
+      const npm = join(directory.path, 'npm-cli.js');
+      const begins = `require('node:fs').mkdirSync('node_modules/half', { recursive: true });`;
+      writeFileSync(npm, `${begins} ${listens} console.log('installs'); setInterval(() => {}, 1000);`);
+      const env = environmentWith({ npm_execpath: npm });
+      const launcher = spawn(process.execPath, ['run.mjs', 'check'], {
+        cwd: clone,
+        env,
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      let said = '';
+      for await (const text of launcher.stdout) {
+        said += String(text);
+        if (said.includes('installs\n')) launcher.kill('SIGINT');
+      }
+      const code = launcher.exitCode ?? (await once(launcher, 'exit'))[0];
+      expect(code).to.equal(130);
+      expect(said).to.contain('Stopped in the installation');
+      expect(readdirSync(clone).sort()).to.deep.equal(files.sort());
     });
-    let said = '';
-    for await (const text of launcher.stdout) {
-      said += String(text);
-      if (said.includes('installs\n')) launcher.kill('SIGINT');
-    }
-    const code = launcher.exitCode ?? (await once(launcher, 'exit'))[0];
-    expect(code).to.equal(130);
-    expect(readdirSync(clone).sort()).to.deep.equal(files.sort());
-  });
 
   // The command `script` of Linux gives a terminal of its own.
   if (platform() === 'linux') {
