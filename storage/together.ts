@@ -110,6 +110,17 @@ export class TogetherByKey<Store extends object, Asked, Answer> {
   }
 }
 
+/**
+ * Of what one answer is made of, so many are asked for at one time. What is asked together goes to the stores as one; an answer of
+ * a thousand lines that asked for a few of them after the other took a hundred rounds of all that a question takes.
+ */
+export const QUESTIONS_AT_ONCE = 500;
+
+/** A few read their raw events each for itself: to look first whether all of them together are few is a statement, too. */
+export function areMany(questions: number): boolean {
+  return questions > 16;
+}
+
 /** What `work` makes of each, so many at a time, in the order of the items; the first failure is thrown. */
 export async function mapConcurrently<Item, Made>(
   count: number,

@@ -54,7 +54,11 @@ export async function finished<Result>(
 }
 
 /** What `make` makes of each. */
-export async function inTurns<From, To>(asker: Asker, items: readonly From[], make: (item: From) => To): Promise<To[]> {
+export async function inTurns<From, To>(
+  asker: Asker | undefined,
+  items: readonly From[],
+  make: (item: From) => To,
+): Promise<To[]> {
   const turns = new Turns(asker);
   const made: To[] = [];
   for (const item of items) {

@@ -14,7 +14,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import { windowCount } from '../../core/time/window.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { mapConcurrently } from '../../storage/together.ts';
+import { mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
 import { checkCells } from '../../storage/usage/question.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
 import {
@@ -29,8 +29,6 @@ import {
 } from './gather-costs.ts';
 
 export type CostPeriod = Cost & { readonly window_us: Microseconds };
-
-const QUESTIONS_AT_ONCE = 16;
 
 /** In the order of the rows. */
 export async function costsByPeriod(

@@ -15,7 +15,7 @@ import type { WindowSize } from '../../core/time/window.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { mapConcurrently } from '../../storage/together.ts';
+import { mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
 import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, type UsageOfKey } from '../../storage/usage/usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
@@ -58,9 +58,6 @@ export type CostRow = UsageCostRow | FixedCostRow;
 export function isOfUsage(row: CostRow): row is UsageCostRow {
   return row.line.meter !== null;
 }
-
-/** Those that are out at one time go to the stores together (storage/usage/bucket-lines.ts). */
-const QUESTIONS_AT_ONCE = 16;
 
 export async function gatherCosts(stores: Stores, scope: Scope, asked: CostsAsked): Promise<CostRow[]> {
   const [used, fixed] = [await usageCosts(stores, scope, asked), await fixedCosts(stores, scope, asked)];

@@ -12,9 +12,11 @@ import { type Decimal, ZERO } from '../../core/decimal.ts';
 import type { MeasuredAllowance } from '../../core/entitlement/allowance.ts';
 import type { Granting } from '../../core/entitlement/grants.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
-import { instantOf, type Milliseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
+import { instantOf, type Microseconds, type Milliseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { MeterModel } from '../../storage/models/meter.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
 import { readUsage, type UsageReport } from '../../storage/usage/usage.ts';
 import { readUsageInOrder } from '../../storage/usage/usage-in-order.ts';
 import { billedSubscription, scopeOf } from '../billing/billable-items.ts';
@@ -32,7 +34,7 @@ import type { AnalyticsItem } from './analytics-items.ts';
 
 export type TimesOfDay = WindowedCharge['by_time'];
 
-export type Cost = {
+type Cost = {
   readonly cost: Decimal;
   readonly commitment_info: CommitmentInfo | null;
   /** Of a commitment with times of day, where they are asked for. */
@@ -41,7 +43,7 @@ export type Cost = {
 
 const FREE: Cost = { cost: ZERO, commitment_info: null, times_of_day: null };
 
-export type Costs = {
+type Costs = {
   total(answer: WindowAnswer): Promise<Cost>;
   /** One after the other, in order of time. */
   point(answer: WindowAnswer): Cost;
@@ -55,9 +57,42 @@ type Costing = {
   /** Whether each time of day of a commitment is asked for. */
   readonly by_time_of_day: boolean;
   readonly now: Date;
+  readonly invoiced: InvoicedOnce;
 };
 
-export function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now }: Costing): Costs {
+/** What invoices of a subscription say, which is read once for all of its lines. */
+export type InvoicedOnce = (subscription: SubscriptionModel) => Promise<RecordedUsage[]>;
+
+export function invoicedOnce(database: Database): InvoicedOnce {
+  const read = new Map<string, Promise<RecordedUsage[]>>();
+  return (subscription) => {
+    const known = read.get(subscription.id) ?? gatherInvoicedLines(database, subscription).then(recordedUsage);
+    read.set(subscription.id, known);
+    return known;
+  };
+}
+
+/** Whether all of its usage may be asked for once more, or what was invoiced of it. */
+export function asksForCosts({ allowances = [], commitment }: AnalyticsItem): boolean {
+  return allowances.length > 0 || Boolean(commitment?.duration);
+}
+
+export type Priced = { readonly costs: Costs; readonly total: Cost };
+
+/** The whole range, and with that the points. */
+export async function pricedOf(stores: Stores, costing: Costing, answer: WindowAnswer): Promise<Priced> {
+  const costs = costsOf(stores, costing);
+  return { costs, total: await costs.total(answer) };
+}
+
+type Unused = { readonly meter: MeterModel; readonly since_us: Microseconds; readonly end_us: Microseconds };
+
+export function nothingUsed({ meter, since_us: start_us, end_us }: Unused): WindowAnswer {
+  const buckets = meter.aggregation.bucket_size ? [] : null;
+  return { start_us, end_us, window_us: start_us, value: ZERO, event_count: 0, buckets, bucket_starts_us: buckets };
+}
+
+function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now, invoiced }: Costing): Costs {
   if (item === null) return { total: async () => FREE, point: () => FREE };
   const priced = isWhole ? item : { ...item, commitment: null, allowances: [] };
   const { currency } = item.subscription;
@@ -80,7 +115,7 @@ export function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day,
         return grants(window);
       };
       const met = await measureAllowances(limited, { window, measured, read, granted });
-      const part = priced.commitment ? await partOf(stores, item, window) : undefined;
+      const part = priced.commitment ? await partOf(invoiced, item, window) : undefined;
       const known = { ...measured, ...met };
       const charge = usageCharge(priced, window, { measured: known, currency, part });
       const times_of_day = timesIn(window, known);
@@ -145,12 +180,10 @@ function questionOf({ meter, members, subscription }: AnalyticsItem, window: Per
 }
 
 /** Of a longer term with what the invoices have drawn. */
-async function partOf(stores: Stores, item: AnalyticsItem, window: { start: number; end: number }) {
+async function partOf(invoiced: InvoicedOnce, item: AnalyticsItem, window: { start: number; end: number }) {
   const subscription = billedSubscription(item.subscription);
   const isTerm = Boolean(item.commitment?.duration);
-  const recorded: RecordedUsage[] = isTerm
-    ? recordedUsage(await gatherInvoicedLines(stores.postgres, item.subscription))
-    : [];
+  const recorded = isTerm ? await invoiced(item.subscription) : [];
   const service = { start: Math.max(window.start, item.start_ms), end: window.end };
   // By itself, as an invoice of just this line and time would have it.
   return commitmentPart({ ...item, committed_lines: null }, service, { subscription, recorded });

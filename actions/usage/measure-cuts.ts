@@ -15,7 +15,7 @@ import type { Scope } from '../../core/scope.ts';
 import { instantOf, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
 import { type WindowSize, windowCount, windowStart } from '../../core/time/window.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { mapConcurrently } from '../../storage/together.ts';
+import { mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, type UsageReport } from '../../storage/usage/usage.ts';
 import { billedSubscription } from '../billing/billable-items.ts';
@@ -44,9 +44,6 @@ type Question = {
   readonly asked: Asked;
   readonly same: readonly Cut[];
 };
-
-/** Those that are out at one time go to the stores together (storage/usage/bucket-lines.ts). */
-const QUESTIONS_AT_ONCE = 16;
 
 export async function measureCuts(
   stores: Stores,

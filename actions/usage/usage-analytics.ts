@@ -10,6 +10,7 @@ import { countedSince } from '../../core/billing/charges.ts';
 import type { CommitmentInfo } from '../../core/commitment/info.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
+import type { WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Member } from '../../core/subscription/members.ts';
 import { instantOf, type Microseconds, type Milliseconds, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
@@ -19,14 +20,22 @@ import type { CustomerModel } from '../../storage/models/customer.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { mapConcurrently } from '../../storage/together.ts';
+import { areMany, mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
 import { inTurns, Turns } from '../../storage/turns.ts';
 import { checkAnswer, checkCells, type Dividing, type QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, freshness, type UsageOfKey, type UsageReport } from '../../storage/usage/usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
 import { customersAsked } from '../billing/members.ts';
 import { type AskedIds, askedRecords } from './analytics-asked.ts';
-import { costsOf, type TimesOfDay } from './analytics-costs.ts';
+import {
+  asksForCosts,
+  type InvoicedOnce,
+  invoicedOnce,
+  nothingUsed,
+  type Priced,
+  pricedOf,
+  type TimesOfDay,
+} from './analytics-costs.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 
 export type AnalyticsAsked = AskedIds & {
@@ -92,10 +101,12 @@ export async function usageAnalytics(stores: Stores, scope: Scope, asked: Analyt
       ...(await unbilled(stores, scope, { asked, customers, items: all, isAsked })),
     ],
   });
-  const rows: AnalyticsRow[] = [];
+  const costing = { asked, invoiced: invoicedOnce(database) };
+  const ahead = await pricedAhead(stores, measured, costing);
   const turns = new Turns(asked.bounds?.asker);
+  const rows: AnalyticsRow[] = [];
   for (const one of measured) {
-    for await (const row of rowsOf(stores, one, { asked, features, turns })) rows.push(row);
+    for await (const row of rowsOf(stores, one, { ...costing, features, turns, ahead })) rows.push(row);
   }
   return { rows: rows.sort(byFeature), as_of };
 }
@@ -209,22 +220,20 @@ function pick({ tenant_id, environment_id }: Scope): Scope {
 
 type Measured = { subject: Subject; report: UsageReport; usage: readonly { group: Group; of: UsageOfKey }[] };
 
-/** Those that are out at one time go to the stores together (storage/usage/bucket-lines.ts). */
-const QUESTIONS_AT_ONCE = 16;
-
-/** Customers who share a meter, a range and a clock share one question. */
+/** Customers who share a meter, a range and a clock share one question, and so do the lines of one customer. */
 async function measureAll(
   stores: Stores,
   scope: Scope,
   { asked, subjects }: { asked: AnalyticsAsked; subjects: readonly Subject[] },
 ): Promise<Measured[]> {
-  const questions = groupBy(subjects, ({ item, meter, members, since_us, start_us, end_us, timezone, anchor_ms }) =>
-    JSON.stringify([meter.id, since_us, start_us, end_us, timezone, anchor_ms, members && item?.id]),
-  );
+  const questions = groupBy(subjects, (subject) => {
+    const { item, meter, members, since_us, start_us, end_us } = subject;
+    return JSON.stringify([meter.id, since_us, start_us, end_us, ...clockOf(subject, asked), members && item?.id]);
+  });
   if (asked.bounds) checkCells([...questions.values()].reduce((sum, [one]) => sum + windowsAsked(one, asked), 0));
   const answer = { items: 0, points: 0 };
   const measured = await mapConcurrently(QUESTIONS_AT_ONCE, [...questions.values()], async (same) => {
-    const some = await measureTogether(stores, scope, { asked, same });
+    const some = await measureTogether(stores, scope, { asked, same, is_of_many: areMany(questions.size) });
     for (const { usage } of some) {
       answer.items += usage.length;
       for (const { of } of usage) answer.points += of.windows.length;
@@ -235,6 +244,13 @@ async function measureAll(
   // In the order of the line items again.
   const order = new Map(subjects.map((subject, index) => [subject, index]));
   return measured.flat().sort((a, b) => order.get(a.subject)! - order.get(b.subject)!);
+}
+
+/** By what it is cut into windows; what is not cut is the same on every clock, and of an anchor months alone know. */
+function clockOf({ meter, timezone, anchor_ms }: Subject, { window_size, billing_anchor_ms }: AnalyticsAsked) {
+  const sizes = [window_size, meter.aggregation.bucket_size].filter((size) => size);
+  const anchor = sizes.includes('MONTH') ? (billing_anchor_ms ?? anchor_ms) : null;
+  return [sizes.length > 0 ? timezone : null, anchor];
 }
 
 function dividing({ group_by, window_size }: AnalyticsAsked): Dividing {
@@ -250,10 +266,10 @@ function windowsAsked({ meter, start_us, end_us }: Subject, { window_size }: Ana
 async function measureTogether(
   stores: Stores,
   scope: Scope,
-  { asked, same }: { asked: AnalyticsAsked; same: readonly [Subject, ...Subject[]] },
+  { asked, same, is_of_many }: { asked: AnalyticsAsked; same: readonly [Subject, ...Subject[]]; is_of_many: boolean },
 ): Promise<Measured[]> {
   const [{ meter, members, since_us, start_us }] = same;
-  const question = { ...questionOf(same, asked), ...(members ? familyOf(same[0], asked) : {}) };
+  const question = { ...questionOf(same, asked), is_of_many, ...(members ? familyOf(same[0], asked) : {}) };
   const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size) ?? undefined;
   // A weighted sum of who left is another one in a window than in the whole range.
   const isOne = window_size === undefined || (since_us === start_us && !question.clipped?.size);
@@ -316,23 +332,44 @@ function keyParts({ group_by }: AnalyticsAsked, key: string): { customer: string
   return { customer, group: groupOf(group_by, values) };
 }
 
-type RowParts = { asked: AnalyticsAsked; features: ReadonlyMap<string, FeatureModel>; turns: Turns };
+type Costing = { readonly asked: AnalyticsAsked; readonly invoiced: InvoicedOnce };
+type Ahead = ReadonlyMap<Measured, Priced>;
+type RowParts = Costing & { features: ReadonlyMap<string, FeatureModel>; turns: Turns; ahead: Ahead };
 
-async function* rowsOf(
-  stores: Stores,
-  { subject, report, usage }: Measured,
-  { asked, features, turns }: RowParts,
-): AsyncGenerator<AnalyticsRow> {
+/** What a line costs may be a question of its own, about what is free of its period or drawn of its term: these are asked together. */
+async function pricedAhead(stores: Stores, measured: readonly Measured[], costing: Costing): Promise<Ahead> {
+  const asking = isWhole(costing.asked) ? measured.filter(({ subject: { item } }) => item && asksForCosts(item)) : [];
+  const priced = await mapConcurrently(QUESTIONS_AT_ONCE, asking, (one) =>
+    pricedOf(stores, costingOf(one, costing), one.usage[0]?.of.total ?? nothingUsed(one.subject)),
+  );
+  return new Map(asking.map((one, index) => [one, priced[index]!]));
+}
+
+function costingOf({ subject: { item }, report }: Measured, { asked, invoiced }: Costing) {
+  const { by_time_of_day = false, now } = asked;
+  return { item, report, isWhole: isWhole(asked), by_time_of_day, now, invoiced };
+}
+
+/** All of a line's usage, not a part of it. */
+function isWhole(asked: AnalyticsAsked): boolean {
+  return !isFiltered(asked) && !divides(asked.group_by);
+}
+
+async function* rowsOf(stores: Stores, one: Measured, parts: RowParts): AsyncGenerator<AnalyticsRow> {
+  const { asked, features, turns, ahead } = parts;
+  const { subject, usage } = one;
   const { item, meter, external_customer_id } = subject;
   const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size);
   const row = { item, meter, external_customer_id, feature: features.get(meter.id) ?? null, window_size };
-  const filtered = isFiltered(asked);
-  // What was not used is shown, unless a filter asks for what was (docs/rules/usage.md, "Analytics").
-  const isWhole = !filtered && !divides(asked.group_by);
-  if (usage.length === 0 && item !== null && !filtered) yield await unusedRow(stores, row, { subject, report, asked });
+  const priced = async (answer: WindowAnswer) => ahead.get(one) ?? pricedOf(stores, costingOf(one, parts), answer);
+  // What was not used is shown, unless a filter asks for what was (docs/rules/usage.md, "Analytics"): it costs what is lacking to a commitment.
+  if (usage.length === 0 && item !== null && !isFiltered(asked)) {
+    const { total } = await priced(nothingUsed(subject));
+    const points = window_size ? [] : null;
+    yield { ...row, ...total, group: NO_GROUP, usage: ZERO, event_count: 0, points };
+  }
   for (const { group, of } of usage) {
-    const costs = costsOf(stores, { item, report, isWhole, ...costingOf(asked) });
-    const total = await costs.total(of.total);
+    const { costs, total } = await priced(of.total);
     const points: AnalyticsPoint[] = [];
     // Each is priced by itself, and there may be tens of thousands.
     for (const window of of.windows) {
@@ -351,33 +388,4 @@ async function* rowsOf(
     // To have a value at once is no turn of others, and there may be thousands of groups.
     if (turns.isOver()) await turns.next(asked.bounds?.signal);
   }
-}
-
-type Row = Pick<AnalyticsRow, 'item' | 'meter' | 'external_customer_id' | 'feature' | 'window_size'>;
-
-/** Nothing was used: that costs what is lacking to a commitment. */
-async function unusedRow(
-  stores: Stores,
-  row: Row,
-  { subject, report, asked }: Pick<Measured, 'subject' | 'report'> & { asked: AnalyticsAsked },
-): Promise<AnalyticsRow> {
-  const isWhole = !divides(asked.group_by);
-  const { since_us: start_us, end_us } = subject;
-  const buckets = row.meter.aggregation.bucket_size ? [] : null;
-  const nothing = {
-    start_us,
-    end_us,
-    window_us: start_us,
-    value: ZERO,
-    event_count: 0,
-    buckets,
-    bucket_starts_us: buckets,
-  };
-  const total = await costsOf(stores, { item: row.item, report, isWhole, ...costingOf(asked) }).total(nothing);
-  const points = row.window_size ? [] : null;
-  return { ...row, ...total, group: NO_GROUP, usage: ZERO, event_count: 0, points };
-}
-
-function costingOf({ by_time_of_day = false, now }: AnalyticsAsked) {
-  return { by_time_of_day, now };
 }

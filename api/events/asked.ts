@@ -123,6 +123,8 @@ export async function withBounds<Answer>(
   } catch (error) {
     // What the store says of a statement that was broken off is no news.
     caller.signal.throwIfAborted();
+    // Nor does anybody want what the other lines of a refused answer still ask for.
+    caller.abort(error);
     throw error;
   } finally {
     response.off('close', leave);

@@ -7,7 +7,7 @@ import { decimalText } from '../../core/record.ts';
 import { formatUs, msOf } from '../../core/time/instant.ts';
 import { windowCount } from '../../core/time/window.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
-import { mapConcurrently } from '../../storage/together.ts';
+import { areMany, mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
 import { inTurns } from '../../storage/turns.ts';
 import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
@@ -135,7 +135,7 @@ export const meterUsageRoutes: Route[] = [
     async handle({ body }, context) {
       const { scope, services } = context;
       const meter = await MeterModel.fetch(scope, body.meter_id, { database: services.postgres });
-      return withBounds(context, (bounds) => measured(meter, body, { context, bounds }));
+      return withBounds(context, (bounds) => measured(meter, body, { context, bounds, count: 1 }));
     },
   }),
   route({
@@ -158,7 +158,9 @@ export const meterUsageRoutes: Route[] = [
       // Each is cut into its windows, whether or not there are events in them.
       checkCells(meters.length * windowCount({ start_us: body.start_time, end_us: body.end_time }, body.window_size));
       return withBounds(context, async (bounds) => ({
-        items: await mapConcurrently(METERS_AT_ONCE, meters, (meter) => measured(meter, body, { context, bounds })),
+        items: await mapConcurrently(QUESTIONS_AT_ONCE, meters, (meter) =>
+          measured(meter, body, { context, bounds, count: meters.length }),
+        ),
       }));
     },
   }),
@@ -177,9 +179,6 @@ export const meterUsageRoutes: Route[] = [
   }),
 ];
 
-/** Those that are out at one time go to the stores together (storage/usage/bucket-lines.ts). */
-const METERS_AT_ONCE = 16;
-
 /** In the order in which they are asked for. */
 async function metersOf(ids: readonly string[], { scope, services }: Context): Promise<MeterModel[]> {
   const meters = await MeterModel.byId(scope, ids, services.postgres);
@@ -193,7 +192,7 @@ async function metersOf(ids: readonly string[], { scope, services }: Context): P
 async function measured(
   meter: MeterModel,
   body: Asked,
-  { context, bounds }: { context: Context; bounds: QuestionBounds },
+  { context, bounds, count }: { context: Context; bounds: QuestionBounds; count: number },
 ) {
   const range = checkedRange({ start_us: body.start_time, end_us: body.end_time });
   const definition = definitionFor(meter, body.aggregation_type);
@@ -208,6 +207,7 @@ async function measured(
     window_size: pointSize(body.window_size, bucket_size) ?? undefined,
     billing_anchor_ms: body.billing_anchor === null ? undefined : msOf(body.billing_anchor),
     now_ms: context.now.getTime(),
+    is_of_many: areMany(count),
     bounds,
   };
   const report = await askUsage(context.services, context.scope, asked);

@@ -1,14 +1,15 @@
 /**
  * Events just beyond a range that ends now. Of a busy service they are few, and everybody who asks meanwhile wants to know of them:
  * who waits is told by one statement, wherever in the log they stand, so that whoever asks knows also which of them may have
- * been counted while the rows were read.
+ * been counted while the rows were read. So are the raw events of the many lines of one answer, where they are few.
  */
-import { type Range, united } from '../../core/analytics/segments.ts';
+import { isIn, type Range, united } from '../../core/analytics/segments.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { ClickHouseClient } from '../clickhouse/clickhouse.ts';
 import { fewEventsOf, type PlacedEvent } from '../events/raw-events.ts';
 import { TogetherByKey } from '../together.ts';
+import { inTurns } from '../turns.ts';
 import { asSmall, type QuestionBounds } from './question.ts';
 
 export type BeyondQuestion = Scope & {
@@ -18,7 +19,7 @@ export type BeyondQuestion = Scope & {
   readonly bounds: QuestionBounds | undefined;
 };
 
-const QUESTIONS_MAX = 50;
+const QUESTIONS_MAX = 500;
 
 const TOGETHER = new TogetherByKey<ClickHouseClient, BeyondQuestion, PlacedEvent[] | null>(answerAll, {
   atOnceMax: QUESTIONS_MAX,
@@ -52,15 +53,14 @@ async function answerAll(
   const ofAll = bounds && { ...bounds, signal: new AbortController().signal, spent: { work: 0 } };
   const events = await asSmall({ tenant_id, bounds: ofAll }, () => fewEventsOf(clickhouse, wanted));
   if (events === null) return asked.map(() => null);
-  const byCustomer = groupBy(events, ({ external_customer_id }) => external_customer_id);
-  return asked.map((one) =>
-    [...new Set(one.external_customer_ids)]
-      .flatMap((customer) => byCustomer.get(customer) ?? [])
-      .filter((event) => isAsked(one, event)),
+  const byLine = groupBy(events, ({ external_customer_id, event_name }) => lineKey(external_customer_id, event_name));
+  return inTurns(bounds?.asker, asked, ({ external_customer_ids, event_name, ranges }) =>
+    [...new Set(external_customer_ids)]
+      .flatMap((customer) => byLine.get(lineKey(customer, event_name)) ?? [])
+      .filter(({ timestamp_us }) => isIn(ranges, timestamp_us)),
   );
 }
 
-function isAsked({ event_name, ranges }: BeyondQuestion, event: PlacedEvent): boolean {
-  const { timestamp_us } = event;
-  return event.event_name === event_name && ranges.some(([start, end]) => timestamp_us >= start && timestamp_us < end);
+function lineKey(external_customer_id: string, event_name: string): string {
+  return JSON.stringify([external_customer_id, event_name]);
 }

@@ -5,15 +5,17 @@
  *
  * The starts and ends of all that is asked cut time into stretches. The statement answers by stretch, and a question takes the
  * stretches that lie in its own ranges: sums, least and greatest of stretches are those of the whole. Of sets of distinct
- * values the store answers how many there are, which cannot be put together, so these are asked for one by one.
+ * values the store answers how many there are, which cannot be put together, so these are asked for one by one, once it is known
+ * of all of them together which have any rows.
  */
 import { TupleParam } from '@clickhouse/client';
 import { isIn, type SegmentPlan } from '../../core/analytics/segments.ts';
 import type { BucketField } from '../../core/metering/bucket.ts';
+import { US_BY_ROW_SIZE } from '../../core/metering/bucket-size.ts';
 import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
 import { type ClickHouseClient, clickhouseFailure, SMALL_ANSWER, streamedRows } from '../clickhouse/clickhouse.ts';
 import { TogetherByKey } from '../together.ts';
-import { Turns } from '../turns.ts';
+import { inTurns, Turns } from '../turns.ts';
 import {
   type BucketQuestion,
   type Cell,
@@ -32,9 +34,11 @@ import { asSmall, checkCells, type QuestionBounds } from './question.ts';
 
 type BatchedQuestion = { readonly question: BucketQuestion; readonly inside: Inside | undefined };
 
-/** More customers than these, or more windows, are a question of their own. */
+/** More customers than these, or more windows, are a question of their own: a month of hours goes together. */
 const CUSTOMERS_MAX = 10;
-const SEGMENTS_MAX = 50;
+const WINDOWS_MAX = 750;
+/** Of more windows than these nothing is kept in memory. */
+const SEGMENTS_KEPT_MAX = 50;
 /** Of one statement, whose parameters a server takes in its address. */
 const QUESTIONS_MAX = 100;
 
@@ -42,14 +46,56 @@ const TOGETHER = new TogetherByKey<ClickHouseClient, BatchedQuestion, StoredCell
   atOnceMax: QUESTIONS_MAX,
 });
 
+/** Whether memory may keep the answer. */
 export function isOfLines(question: BucketQuestion): boolean {
-  const { external_customer_ids, by_customer, plan, extra_uniques, meter, bounds } = question;
-  if (meter.aggregation.fills.includes('uniques')) return false;
-  // Windows of the meter's own, and groups, may be any number: whoever has bounds is counted while they come.
+  const { plan, meter, bounds } = question;
   if (bounds && (plan.rows_are_windows || meter.group_by !== undefined)) return false;
+  return goesTogether(question) && plan.segments.length <= SEGMENTS_KEPT_MAX;
+}
+
+export function goesTogether(question: BucketQuestion): boolean {
+  return isOfFew(question) && !countsDistinct(question);
+}
+
+function countsDistinct({ meter }: BucketQuestion): boolean {
+  return meter.aggregation.fills.includes('uniques');
+}
+
+function isOfFew({ external_customer_ids, by_customer, plan, extra_uniques, meter, bounds }: BucketQuestion): boolean {
+  // Groups, and windows of the meter's own, may be any number: whoever has bounds is counted while they come.
+  if (bounds && (meter.group_by !== undefined || (plan.rows_are_windows && rowsMax(meter, plan) > WINDOWS_MAX)))
+    return false;
   if (external_customer_ids === null || external_customer_ids.length > CUSTOMERS_MAX) return false;
-  if (plan.segments.length > SEGMENTS_MAX || extra_uniques.length > 0) return false;
+  if (plan.segments.length > WINDOWS_MAX || extra_uniques.length > 0) return false;
   return by_customer || external_customer_ids.length === 1;
+}
+
+function rowsMax({ base_size }: BucketQuestion['meter'], { base_ranges }: SegmentPlan): number {
+  return base_ranges.reduce((sum, [start, end]) => sum + (end - start) / US_BY_ROW_SIZE[base_size], 0);
+}
+
+const ANY = new TogetherByKey<ClickHouseClient, BucketQuestion, boolean>(haveAny, { atOnceMax: QUESTIONS_MAX });
+
+/**
+ * Whether there may be rows for it, of a question for distinct values: of the many lines of a customer most have none, and need no
+ * statement of their own. Who asks alone is not told, and asks at once.
+ */
+export async function mayHaveDistinct(clickhouse: ClickHouseClient, question: BucketQuestion): Promise<boolean> {
+  const { plan, bounds } = question;
+  if (!countsDistinct(question) || !isOfFew(question) || plan.base_ranges.length + plan.day_ranges.length === 0)
+    return true;
+  const found = await ANY.ask(clickhouse, question, batchKey(question));
+  bounds?.signal.throwIfAborted();
+  return found;
+}
+
+async function haveAny(clickhouse: ClickHouseClient, questions: readonly BucketQuestion[]): Promise<boolean[]> {
+  if (questions.length === 1) return [true];
+  const { tenant_id, bounds } = questions[0]!;
+  const asked = questions.map((question) => ({ question, inside: undefined }));
+  const asking = { tenant_id, bounds: boundsOfBatch(bounds) };
+  const rows = await asSmall(asking, () => readRows(clickhouse, asked, ['count']));
+  return inTurns(bounds?.asker, asked, (one) => cellsFor(one, ['count'], rows).cells.length > 0);
 }
 
 /** As `bucketCells` answers. */
@@ -93,7 +139,7 @@ async function answerAll(clickhouse: ClickHouseClient, asked: readonly BatchedQu
   const { tenant_id, bounds } = asked[0]!.question;
   const asking = { tenant_id, bounds: boundsOfBatch(bounds) };
   const rows = await asSmall(asking, () => readRows(clickhouse, asked, fields));
-  return asked.map((one) => cellsFor(one, fields, rows));
+  return inTurns(bounds?.asker, asked, (one) => cellsFor(one, fields, rows));
 }
 
 /** Who has gone leaves the others their answer. */
@@ -181,14 +227,15 @@ function cellsFor(
   let ends = NO_ENDS;
   let has_later = !question.asks_later;
   const end_us = question.asks_later ? endOf(plan) : Number.POSITIVE_INFINITY;
+  const starts = segmentStarts(plan.segments);
   for (const customer of new Set(question.external_customer_ids)) {
     for (const row of rows.get(lineKey(meter.id, meter_version, customer)) ?? []) {
       if (row[SIZE] === meter.base_size && startOf(row) >= end_us) has_later = true;
       if (!isAsked(question, row)) continue;
       if (inside) ends = endsWith(ends, question, row);
-      const stretch_s = Number(row[STRETCH]);
       const window_s = plan.rows_are_windows ? row[STRETCH] : '0';
-      const place = [segmentOf(plan, stretch_s), window_s, row[3], by_customer ? customer : ''] as const;
+      const segment_s = String(starts[placeIn(starts, Number(row[STRETCH]))] ?? 0);
+      const place = [segment_s, window_s, row[3], by_customer ? customer : ''] as const;
       cells.push(cellOf(fields, [...place, ...row.slice(LEADING_COLUMNS)]));
     }
   }
@@ -201,11 +248,10 @@ const SIZE = 4;
 const STRETCH = 5;
 
 function isAsked({ meter, plan }: BucketQuestion, row: LineRow): boolean {
-  const ranges = [
-    ...(row[SIZE] === meter.base_size ? plan.base_ranges : []),
-    ...(row[SIZE] === 'DAY' ? plan.day_ranges : []),
-  ];
-  return isIn(ranges, startOf(row));
+  const at = startOf(row);
+  return (
+    (row[SIZE] === meter.base_size && isIn(plan.base_ranges, at)) || (row[SIZE] === 'DAY' && isIn(plan.day_ranges, at))
+  );
 }
 
 function endsWith({ first_us, last_us }: Ends, { meter, plan }: BucketQuestion, row: LineRow): Ends {
@@ -218,8 +264,8 @@ function startOf(row: LineRow): Microseconds {
   return Number(row[STRETCH]) * US_PER_SECOND;
 }
 
-function segmentOf({ segments }: SegmentPlan, stretch_s: number): string {
-  return String(Math.floor((segments[segmentIndex(segments, stretch_s)]?.start_us ?? 0) / US_PER_SECOND));
+function segmentStarts(segments: SegmentPlan['segments']): number[] {
+  return segments.map(({ start_us }) => Math.floor(start_us / US_PER_SECOND));
 }
 
 /** The row of a ragged start begins before the first segment, and belongs to it. */
@@ -228,4 +274,15 @@ export function segmentIndex(segments: SegmentPlan['segments'], start_s: number)
     0,
     segments.findLastIndex(({ start_us }) => Math.floor(start_us / US_PER_SECOND) <= start_s),
   );
+}
+
+/** The same of starts at hand: there may be as many as hours of a month. */
+function placeIn(starts: readonly number[], start_s: number): number {
+  let [first, behind] = [0, starts.length];
+  while (behind - first > 1) {
+    const middle = (first + behind) >> 1;
+    if (starts[middle]! <= start_s) first = middle;
+    else behind = middle;
+  }
+  return first;
 }

@@ -5,6 +5,7 @@
 import { FarthingError, invalid } from '../../core/error.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { costOfMeter } from '../../core/metering/meter-cost.ts';
+import { Places } from '../places.ts';
 import type { Asker } from '../turns.ts';
 
 export type QuestionBounds = {
@@ -247,9 +248,17 @@ const OWN_PLACES = new QuestionPlaces({
   wait_ms: Number.POSITIVE_INFINITY,
 });
 
-/** A statement that answers from pre-aggregated rows or from few raw ones. */
-export const asSmall = <Answer>(asking: Asking, work: () => Promise<Answer>): Promise<Answer> =>
-  (asking.bounds === undefined ? OWN_PLACES : SMALL_PLACES).within(askedBy(asking), work);
+/** A statement that answers from pre-aggregated rows or from few raw ones. Of one request a few stand in line at a time, however many it is made of. */
+export function asSmall<Answer>({ tenant_id, bounds }: Asking, work: () => Promise<Answer>): Promise<Answer> {
+  if (bounds === undefined) return OWN_PLACES.within({ asker: tenant_id }, work);
+  const own = ownPlaces.get(bounds.spent) ?? new Places(SMALL_AT_ONCE);
+  ownPlaces.set(bounds.spent, own);
+  return own.within(() => SMALL_PLACES.within(bounds, work));
+}
+
+/** By request. */
+const ownPlaces = new WeakMap<QuestionBounds['spent'], Places>();
+const SMALL_AT_ONCE = 16;
 
 /** One that looks at raw events without knowing how many. Those of one request are one asker's work: one after the other. */
 export function asLarge<Answer>(asking: Asking, work: () => Promise<Answer>): Promise<Answer> {

@@ -35,6 +35,8 @@ export type UsageAsked = {
   readonly key_of?: ((event: KeyedEvent) => string) | undefined;
   /** The keys are groups that the caller asked for, of which a tenant's own question has a bound. */
   readonly is_grouped?: boolean;
+  /** Many like it are asked at this time: where its raw events are few they are read together with those of the others. */
+  readonly is_of_many?: boolean;
   readonly now_ms?: Milliseconds;
   /** A tenant's own question, which may be too much, or called off; none where billing asks. */
   readonly bounds?: QuestionBounds | undefined;

@@ -27,9 +27,10 @@ import {
   type ExtraUniques,
   endOf,
   type Inside,
+  NO_CELLS,
   type StoredCells,
 } from './bucket-cells.ts';
-import { cellsOfLines, isOfLines } from './bucket-lines.ts';
+import { cellsOfLines, goesTogether, isOfLines, mayHaveDistinct } from './bucket-lines.ts';
 import { openKeyOf } from './kept-usage.ts';
 import { asSmall, checkCells, checkGroups, readWithin } from './question.ts';
 import type { Certainty, Snapshot } from './snapshot.ts';
@@ -262,8 +263,9 @@ async function cellsWithRaw(reading: Reading): Promise<PlacedCell[]> {
 }
 
 /** Together with who else asks, or by a statement of its own. */
-function storedCells({ clickhouse }: Stores, question: BucketQuestion, inside?: Inside): Promise<StoredCells> {
-  if (isOfLines(question)) return cellsOfLines(clickhouse, question, inside);
+async function storedCells({ clickhouse }: Stores, question: BucketQuestion, inside?: Inside): Promise<StoredCells> {
+  if (goesTogether(question)) return cellsOfLines(clickhouse, question, inside);
+  if (!(await mayHaveDistinct(clickhouse, question))) return NO_CELLS;
   return asSmall(question, () => bucketCells(clickhouse, question, inside));
 }
 
@@ -330,9 +332,26 @@ function passerOf({ only, clipped }: UsageAsked): ((event: RawEvent) => boolean)
   return (event) => isThere(event) && (passes === undefined || passes(event.properties));
 }
 
-function rawCells(reading: Reading): Promise<PlacedCell[]> {
+async function rawCells(reading: Reading): Promise<PlacedCell[]> {
+  const events = reading.asked.is_of_many ? await fewRawEvents(reading) : null;
+  if (events) return gathered(reading, () => events);
   const wanted = { ...rawWanted(reading), signal: reading.asked.bounds?.signal };
   return gathered(reading, () => rawEvents(reading.stores.clickhouse, wanted));
+}
+
+/** As `rawEvents` reads them, by one statement for all who ask; null where they are not few. */
+async function fewRawEvents(reading: Reading): Promise<PlacedEvent[] | null> {
+  const { external_customer_ids, bounds, only } = reading.asked;
+  if (external_customer_ids === null || external_customer_ids.length > CUSTOMERS_TOGETHER_MAX) return null;
+  const events = await eventsBeyond(reading.stores.clickhouse, {
+    ...reading.scope,
+    event_name: reading.meter.event_name,
+    external_customer_ids,
+    ranges: reading.plan.raw_ranges,
+    bounds,
+  });
+  const isCounted = isBefore(reading);
+  return events && events.filter((event) => isCounted(event) && (only?.sources?.includes(event.source) ?? true));
 }
 
 /** `events` is called anew when the question turns out not to be small. */

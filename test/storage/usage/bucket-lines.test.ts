@@ -103,16 +103,19 @@ describe('usage that is asked for at one time', () => {
     expect(statements).to.have.length(1);
   });
 
-  it('asks for sets and latest values only where they are wanted, and for each set by itself', async () => {
+  it('asks for sets and latest values only where they are wanted, and for each set by itself, but for those that are empty', async () => {
     await watched(() =>
       Promise.all(each([RANGES[0]]).map(({ meter, customer, range }) => metering.usage(meter, customer, range))),
     );
-    expect(statements.filter((text) => text.includes('unique_values'))).to.have.length(CUSTOMERS.length);
+    // One has none, which one statement tells of all.
+    expect(statements.filter((text) => text.includes('unique_values'))).to.have.length(CUSTOMERS.length - 1);
     expect(statements.filter((text) => text.includes('latest'))).to.have.length(1);
     expect(statements).to.have.length(CUSTOMERS.length + 2);
+    await watched(() => metering.usage('m_unique', 'nobody', RANGES[0]));
+    expect(statements, 'who asks alone asks at once').to.have.length(1);
   });
 
-  it('counts the windows and groups of who has bounds while they come: such questions are their own', async () => {
+  it('counts the groups and very many windows of who has bounds while they come: such questions are their own', async () => {
     const aggregation = { type: 'MAX', field: 'n', group_by: 'host' } as const;
     await metering.announce('m_grouped', { event_name: 'call', filters: [], aggregation });
     await metering.settled();
@@ -125,6 +128,30 @@ describe('usage that is asked for at one time', () => {
     expect(grouped).to.have.length(2);
     // Whoever comes while a statement is out waits for the next one, so these are one or two.
     expect(plain!.length).to.be.within(1, 2);
+
+    const hourly = { type: 'MAX', field: 'n', bucket_size: 'HOUR' } as const;
+    for (const id of ['m_hourly', 'm_also_hourly'])
+      await metering.announce(id, { event_name: 'call', filters: [], aggregation: hourly });
+    await metering.settled();
+    const both = (days: number) => () =>
+      Promise.all(
+        ['m_hourly', 'm_also_hourly'].map((id) =>
+          askUsage(metering.stores, SCOPE, {
+            meter: { id },
+            external_customer_ids: ['acme'],
+            start_us: range.start_us,
+            end_us: range.start_us + days * 86_400_000_000,
+            bounds: bounds(),
+          }),
+        ),
+      );
+    const month = await watched(both(31));
+    expect(statements, 'a month of hours').to.have.length(1);
+    const season = await watched(both(60));
+    expect(statements, 'two months').to.have.length(2);
+    expect([...month, ...season].map(({ usage }) => String(usage[0]!.total.value))).to.deep.equal(
+      Array(4).fill('42'), // 20 in one hour and 22 in the next.
+    );
   });
 
   it('is asked once more when its connection breaks before anything is answered', async () => {
