@@ -47,7 +47,7 @@ const asked = {
   }),
   order: orDefault(anyCase(['asc', 'desc']), 'desc').meta({ description: 'Of what `sort` names.' }),
   offset: orDefault(wholeNumber.pipe(z.int().min(0)), 0).meta({
-    description: 'How many events to leave out before the page.',
+    description: 'How many events to leave out before the page: as many as the pages before it had.',
   }),
   iter_first_key: orNull(z.string()).meta({ description: 'Of an answer: the page before it.' }),
   iter_last_key: orNull(z.string()).meta({ description: 'Of an answer: the page behind it.' }),
@@ -104,7 +104,7 @@ export const queryRoutes: Route[] = [
     operation_id: 'listEvents',
     summary: 'List events',
     description:
-      'Events as they were sent, newest first unless `sort` and `order` say otherwise. Go on with `offset`, or with `iter_last_key` of the answer, which stays exact while events arrive.',
+      'Events as they were sent, newest first unless `sort` and `order` say otherwise. A page has fewer events than `page_size` where they are long. Go on with `iter_last_key` of the answer, which stays exact while events arrive, or with an `offset` that is higher by as many as there were in it.',
     tag: 'Events',
     access: 'event:read',
     query: GetEventsQuery,
