@@ -1,6 +1,7 @@
 /** That the stores can be used, asked before anything else: one that cannot is told by the setting that names it. */
 import type { Logger } from 'pino';
 import { isAway } from '../storage/failure.ts';
+import { pingPostgres } from '../storage/postgres/postgres.ts';
 import type { Stores } from '../storage/stores.ts';
 
 /** Waits so long for a store that starts at the same time as we do. */
@@ -11,7 +12,7 @@ export async function reachStores(
   { postgres, clickhouse }: Pick<Stores, 'postgres' | 'clickhouse'>,
   patience: Patience,
 ): Promise<void> {
-  await reached('DATABASE_URL', () => postgres.raw('select 1'), patience);
+  await reached('DATABASE_URL', () => pingPostgres(postgres), patience);
   await reached('CLICKHOUSE_URL', () => clickhouse.command({ query: 'select 1 format Null' }), patience);
 }
 
