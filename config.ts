@@ -6,6 +6,7 @@ import { homedir } from 'node:os';
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { eventNamed, SYSTEM_EVENT_NAMES } from './core/system-event/catalogue.ts';
+import { whyInvalid } from './core/why-invalid.ts';
 
 const port = z.coerce.number().int().min(0).max(65535);
 const positive = z.coerce.number().int().positive();
@@ -138,7 +139,13 @@ const Settings = z.object({
   /** Names of events, separated by commas, that alone are sent again; all of them when absent. */
   WEBHOOK_RETRY_ALLOWED_EVENT_TYPES: listOfTexts
     .transform((names) => names.map(eventNamed))
-    .pipe(z.array(z.enum(SYSTEM_EVENT_NAMES))),
+    .pipe(
+      z.array(
+        z.enum(SYSTEM_EVENT_NAMES, {
+          error: ({ input }) => `${input} is no system event (docs/rules/webhooks.md has them all)`,
+        }),
+      ),
+    ),
   /** System events, and how they were delivered, are kept for so many days. */
   SYSTEM_EVENT_RETENTION_DAYS: positive.default(30),
   /** Where the events of reservations stand in the log is kept for so many days behind their being counted. */
@@ -187,7 +194,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
       .map((name) => [name, environment[name]]),
   );
   refuseMistyped(environment);
-  const parsed = Settings.safeParse(known);
+  const parsed = Settings.safeParse(known, { error: whyInvalid });
   if (parsed.success) {
     const { METRICS, DOCS, INTERNAL_PORT } = parsed.data;
     if (INTERNAL_PORT === undefined && [METRICS, DOCS].includes('internal'))
@@ -199,7 +206,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     refuseUntraced(parsed.data, environment);
     return parsed.data;
   }
-  const faults = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${whyRefused(issue, known)}`);
+  const faults = parsed.error.issues.map((issue) => `${String(issue.path[0])}: ${whyRefused(issue, known)}`);
   throw new Error(`configuration: ${faults.join('; ')}`);
 }
 
