@@ -142,7 +142,7 @@ const Settings = z.object({
     .pipe(
       z.array(
         z.enum(SYSTEM_EVENT_NAMES, {
-          error: ({ input }) => `${input} is no system event (docs/rules/webhooks.md has them all)`,
+          error: ({ input }) => `${String(input)} is no system event (docs/rules/webhooks.md has them all)`,
         }),
       ),
     ),
