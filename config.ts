@@ -6,6 +6,7 @@ import { homedir } from 'node:os';
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { eventNamed, SYSTEM_EVENT_NAMES } from './core/system-event/catalogue.ts';
+import { whyInvalid } from './core/why-invalid.ts';
 
 const port = z.coerce.number().int().min(0).max(65535);
 const positive = z.coerce.number().int().positive();
@@ -16,6 +17,13 @@ const optionalText = z
   .trim()
   .transform((text) => (text === '' ? undefined : text))
   .optional();
+
+/** `~` and `~/…` are in the home directory of who runs the process; that of another, as a shell knows it, would be a folder of that name here. */
+const directory = z
+  .string()
+  .refine((path) => !/^~[^/]/.test(path), { error: 'must be written in full: ~ alone is a home directory, your own' })
+  .transform(fromHome);
+const optionalDirectory = optionalText.pipe(directory.optional());
 
 /** `a,b`: none when absent. */
 const listOfTexts = z
@@ -50,7 +58,7 @@ const Settings = z.object({
   /** Keys of a request body that the service does not know: refused, or left out and named in a header of the answer. */
   UNKNOWN_BODY_KEYS: z.enum(['refuse', 'ignore']).default('refuse'),
   /** Where the embedded stores keep their data. */
-  DATA_DIR: z.string().default('.farthing').transform(fromHome),
+  DATA_DIR: directory.default('.farthing').transform(fromHome),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('warn'),
   /** First API key, for scripts, tests and containers; made at random on the first start when absent. */
   BOOTSTRAP_API_KEY: optionalText,
@@ -114,13 +122,13 @@ const Settings = z.object({
   /** So often a tenant may have it asked in an hour, per process. */
   LLM_REQUESTS_PER_HOUR: whole.default(60),
   /** A folder with fonts (.ttf, .otf) for invoices in scripts that those of the service lack, such as Chinese. */
-  PDF_FONTS_DIR: optionalText.transform((folder) => (folder === undefined ? undefined : fromHome(folder))),
+  PDF_FONTS_DIR: optionalDirectory,
   /** smtp://user:password@host:587, or smtps:// : invoices are sent by e-mail; nothing is sent when absent. */
   SMTP_URL: optionalText.pipe(z.url({ protocol: /^smtps?$/, error: 'must be an smtp(s) URL' }).optional()),
   /** Who sends them: `billing@example.com`, or `Acme <billing@example.com>`; needed with SMTP_URL. */
   MAIL_FROM: optionalText,
   /** Where exports to a directory are written, and read again, by every process; such connections are refused when absent. */
-  EXPORT_DIRECTORY: optionalText.transform((folder) => (folder === undefined ? undefined : fromHome(folder))),
+  EXPORT_DIRECTORY: optionalDirectory,
   /** A scheduled export begins so long after the end of its time, so that what was late is in it. */
   EXPORT_DELAY_SECONDS: whole.default(300),
   /** What speaks S3 may be at a private address, and without TLS: for a store of your own network. */
@@ -138,7 +146,13 @@ const Settings = z.object({
   /** Names of events, separated by commas, that alone are sent again; all of them when absent. */
   WEBHOOK_RETRY_ALLOWED_EVENT_TYPES: listOfTexts
     .transform((names) => names.map(eventNamed))
-    .pipe(z.array(z.enum(SYSTEM_EVENT_NAMES))),
+    .pipe(
+      z.array(
+        z.enum(SYSTEM_EVENT_NAMES, {
+          error: ({ input }) => `${String(input)} is no system event (docs/rules/webhooks.md has them all)`,
+        }),
+      ),
+    ),
   /** System events, and how they were delivered, are kept for so many days. */
   SYSTEM_EVENT_RETENTION_DAYS: positive.default(30),
   /** Where the events of reservations stand in the log is kept for so many days behind their being counted. */
@@ -187,7 +201,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
       .map((name) => [name, environment[name]]),
   );
   refuseMistyped(environment);
-  const parsed = Settings.safeParse(known);
+  const parsed = Settings.safeParse(known, { error: whyInvalid });
   if (parsed.success) {
     const { METRICS, DOCS, INTERNAL_PORT } = parsed.data;
     if (INTERNAL_PORT === undefined && [METRICS, DOCS].includes('internal'))
@@ -199,7 +213,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     refuseUntraced(parsed.data, environment);
     return parsed.data;
   }
-  const faults = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${whyRefused(issue, known)}`);
+  const faults = parsed.error.issues.map((issue) => `${String(issue.path[0])}: ${whyRefused(issue, known)}`);
   throw new Error(`configuration: ${faults.join('; ')}`);
 }
 

@@ -57,8 +57,9 @@ export type ErrorRecord = {
 export function errorRecord(error: FarthingError): ErrorRecord {
   const { code, http_status_code } = error;
   const told = withShortId(error);
-  const message = shortened(told.message) as string;
-  const details = told.details === undefined ? null : (shortened(told.details) as Record<string, unknown>);
+  const message = textOf(told.message);
+  const room = { left: DETAILS_MAX, omitted: 0 };
+  const details = told.details === undefined ? null : (shortened(told.details, room) as Record<string, unknown>);
   return { code, http_status_code, message, details, success: false, error: { message, internal_error: null } };
 }
 
@@ -73,14 +74,41 @@ function withShortId({ message, details }: FarthingError): Pick<FarthingError, '
 const ID_MAX = 100;
 const TEXT_MAX = 500;
 const LIST_MAX = 100;
+/** Of all that is told beside the message. */
+const DETAILS_MAX = 10_000;
 
-/** What was sent is repeated as far as it helps to find the fault, not at whatever length it came. */
-function shortened(value: unknown): unknown {
-  if (typeof value === 'string') return value.length > TEXT_MAX ? `${beginningOf(value, TEXT_MAX)}…` : value;
-  if (Array.isArray(value)) return value.slice(0, LIST_MAX).map(shortened);
-  if (typeof value !== 'object' || value === null) return value;
-  const pairs = Object.entries(value).slice(0, LIST_MAX);
-  return Object.fromEntries(pairs.map(([key, inner]) => [shortened(key), shortened(inner)]));
+/**
+ * What was sent is repeated as far as it helps to find the fault, not at whatever length it came: each text to some length, of a map
+ * what there is room for, and a list as far as its entries are whole.
+ */
+function shortened(value: unknown, room: Room): unknown {
+  if (typeof value !== 'object' || value === null) {
+    const told = typeof value === 'string' ? textOf(value) : value;
+    room.left -= String(told).length;
+    return told;
+  }
+  const isList = Array.isArray(value);
+  const kept: [key: string, inner: unknown][] = [];
+  for (const [key, inner] of Object.entries(value).slice(0, LIST_MAX)) {
+    const before = { ...room };
+    room.left -= AROUND + (isList ? 0 : key.length);
+    const told = shortened(inner, room);
+    const fits = room.left >= 0 && !(isList && room.omitted > before.omitted);
+    if (fits) kept.push([isList ? key : textOf(key), told]);
+    else Object.assign(room, { left: before.left, omitted: before.omitted + 1 });
+    if (isList && !fits) break;
+  }
+  return isList ? kept.map(([, inner]) => inner) : Object.fromEntries(kept);
+}
+
+/** For so many characters there is room still; so often something was left out. */
+type Room = { left: number; omitted: number };
+
+/** What stands around each value: quotation marks, a comma. */
+const AROUND = 4;
+
+function textOf(text: string): string {
+  return text.length > TEXT_MAX ? `${beginningOf(text, TEXT_MAX)}…` : text;
 }
 
 /** Not half of a character. */

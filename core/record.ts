@@ -49,8 +49,8 @@ const KEY_LENGTH_MAX = 255;
 export const keyText = z.string().max(KEY_LENGTH_MAX);
 
 /** Nothing in it is seen: blanks, controls, joiners, marks of direction and of width. Nobody could find or tell apart such a key. */
-const isBlank = (text: string) => /^[\s\p{Cc}\p{Cf}\p{Z}\p{DI}\u2800]*$/u.test(text);
-const BLANK = { error: 'must not be blank: nothing in it can be seen' };
+export const isBlank = (text: string): boolean => /^[\s\p{Cc}\p{Cf}\p{Z}\p{DI}\u2800]*$/u.test(text);
+export const BLANK = { error: 'must not be blank: nothing in it can be seen' };
 
 /** Clients written in languages without null send "" for a key that is not set. */
 export const optionalKey = keyText

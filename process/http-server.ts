@@ -1,6 +1,6 @@
 /**
  * A server of HTTP that answers with our error record also where no handler is reached: headers that are too large, a
- * request that does not come to its end, bytes that are no HTTP. What is sent on one connection without waiting for the
+ * request that does not come to its end or does not say for which host it is, bytes that are no HTTP. What is sent on one connection without waiting for the
  * answers is done in turn (docs/decisions/0061-one-request-of-a-connection.md).
  */
 import { AsyncResource } from 'node:async_hooks';
@@ -21,6 +21,8 @@ const REFUSALS: Record<string, [status: string, why: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'the request did not come to its end in time'],
 };
 const UNREADABLE = ['400 Bad Request', 'the request is not HTTP/1.1'] as const;
+const NO_HOST = 'the header Host is missing';
+const UNEXPECTED = 'the header Expect may ask for 100-continue alone';
 
 /**
  * For longer than balancers keep a connection for the next request (60 s to 10 min): one that we close in the moment in which it is used
@@ -32,26 +34,35 @@ export function makeHttpServer(listener: RequestListener, options: ServerOptions
   /** Of each connection the answer that was begun last. Most wait for it before they ask again, and for them nothing else is made. */
   const inHand = new WeakMap<Socket, ServerResponse>();
   const lines = new WeakMap<Socket, Line>();
-  const begin = (request: IncomingMessage, response: ServerResponse) => {
+  const begin = (request: IncomingMessage, response: ServerResponse, handle: RequestListener) => {
     inHand.set(request.socket, response);
-    listener(request, response);
+    handle(request, response);
   };
   const waitBehind = (before: ServerResponse, socket: Socket, go: () => void) => {
     let line = lines.get(socket);
     if (!line) lines.set(socket, (line = new Line(socket, () => inHand.get(socket)!)));
     line.add(before, go);
   };
-  const server = createServer({ keepAliveTimeout: IDLE_CONNECTION_MS, ...options }, (request, response) => {
+  const inTurn = (request: IncomingMessage, response: ServerResponse, handle: RequestListener) => {
     const { socket } = request;
     const before = inHand.get(socket);
-    if (before === undefined || before.closed) return begin(request, response);
+    if (before === undefined || before.closed) return begin(request, response, handle);
     // As if it had come by itself: on behalf of nobody yet, and not of whom the answer before it was for.
     waitBehind(
       before,
       socket,
-      AsyncResource.bind(() => begin(request, response)),
+      AsyncResource.bind(() => begin(request, response, handle)),
     );
-  });
+  };
+  // Node would refuse a request without Host by itself, with no word of ours.
+  const ours = { keepAliveTimeout: IDLE_CONNECTION_MS, requireHostHeader: false };
+  const server = createServer({ ...ours, ...options }, (request, response) =>
+    inTurn(request, response, lacksHost(request) ? refuseWith(400, NO_HOST) : listener),
+  );
+  // Emitted in the place of `request`, and not for `100-continue`, which Node answers.
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
+    inTurn(request, response, lacksHost(request) ? refuseWith(400, NO_HOST) : refuseWith(417, UNEXPECTED)),
+  );
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const begun = inHand.get(socket);
     if (!socket.writable || error.code === 'ECONNRESET') return socket.destroy(error);
@@ -104,13 +115,34 @@ class Line {
   };
 }
 
+/** Of HTTP/1.0 it need not be stated. */
+function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
+  return httpVersion === '1.1' && headers.host === undefined;
+}
+
+/** A body is not waited for: whoever asked whether to send it may not do so now, and what comes next would be read as one. */
+function refuseWith(status: number, why: string): RequestListener {
+  return ({ headers }, response) => {
+    const body = refusalBody(status, why);
+    const hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+    if (hasBody || status === 400) response.setHeader('Connection', 'close');
+    response.writeHead(status, { 'Content-Type': JSON_TYPE, 'Content-Length': Buffer.byteLength(body) });
+    response.end(body);
+  };
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+function refusalBody(http_status_code: number, why: string): string {
+  return JSON.stringify(errorRecord(new FarthingError('validation_error', why, { http_status_code })));
+}
+
 function refusal(code: string | undefined): string {
   const [status, why] = REFUSALS[code ?? ''] ?? UNREADABLE;
-  const http_status_code = Number.parseInt(status, 10);
-  const body = JSON.stringify(errorRecord(new FarthingError('validation_error', why, { http_status_code })));
+  const body = refusalBody(Number.parseInt(status, 10), why);
   return [
     `HTTP/1.1 ${status}`,
-    'Content-Type: application/json; charset=utf-8',
+    `Content-Type: ${JSON_TYPE}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',
     '',

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -58,8 +59,47 @@ describe('settings', () => {
       expect(() => readConfig({ PORT }), PORT).to.throw(new RegExp(`^configuration: PORT: ${why}$`));
   });
 
+  it('that are refused are named, in words that are ours, whichever it is', () => {
+    const cases = {
+      METRICS: ['closed', 'must be public, internal or off'],
+      SIGN_UP: ['yes', 'must be open or closed'],
+      PORT: ['-1', 'must be at least 0'],
+      LOG_PARTITIONS: ['5000', 'must be at most 4096'],
+      WEBHOOK_RETRY_ALLOWED_EVENT_TYPES: [
+        'invoice.finalised',
+        'invoice.finalised is no system event (docs/rules/webhooks.md has them all)',
+      ],
+    };
+    for (const [name, [given, why]] of Object.entries(cases))
+      expect(() => readConfig({ [name]: given }), name).to.throw(`configuration: ${name}: ${why}`);
+    const names = readFileSync(new URL('../.env.example', import.meta.url), 'utf8').matchAll(
+      /^#? ?([A-Z][A-Z\d_]+)=/gm,
+    );
+    const said = [...names].flatMap(([, name]) =>
+      [' ', 'never', '-1', '1.5', '9'.repeat(20)].flatMap((given) => refusal(name!, given)),
+    );
+    expect(said.length).to.be.greaterThan(100);
+    expect(
+      said.filter(({ name, why }) => !new RegExp(`^configuration: (?:[A-Z_]+ and )?${name}\\b`).test(why)),
+    ).to.deep.equal([]);
+    expect(said.filter(({ why }) => /invalid|expected|received|too (big|small)|[<>]=/i.test(why))).to.deep.equal([]);
+  });
+
   it('that name a path below the home directory', () => {
     expect(readConfig({ DATA_DIR: '~/farthing' }).DATA_DIR).to.equal(join(homedir(), 'farthing'));
     expect(readConfig({ DATA_DIR: '/srv/~x' }).DATA_DIR).to.equal('/srv/~x');
+    for (const setting of ['DATA_DIR', 'EXPORT_DIRECTORY', 'PDF_FONTS_DIR'])
+      expect(() => readConfig({ [setting]: '~somebody/x' })).to.throw(
+        `configuration: ${setting}: must be written in full: ~ alone is a home directory, your own`,
+      );
   });
 });
+
+function refusal(name: string, given: string): { name: string; why: string }[] {
+  try {
+    readConfig({ [name]: given });
+    return [];
+  } catch (error) {
+    return [{ name, why: (error as Error).message }];
+  }
+}

@@ -19,6 +19,8 @@ export type CustomerChange = {
   author: Author;
 };
 
+const AT_EXTERNAL_ID = { field: 'external_id' };
+
 export async function changeCustomer(
   stores: Pick<Stores, 'postgres'>,
   scope: Scope,
@@ -32,9 +34,9 @@ export async function changeCustomer(
     const renamed = changes.external_id !== undefined && changes.external_id !== customer.external_id;
     // Usage is recorded under the external id: a new one would leave the running period's usage behind, unbilled.
     if (renamed && (await hasLiveSubscription(scope, customer.id, transaction)))
-      throw notAllowed('external_id cannot change while the customer has active subscriptions');
+      throw notAllowed('external_id cannot change while the customer has active subscriptions', AT_EXTERNAL_ID);
     if (renamed && (await hasOpenUsage(scope, customer.id, transaction)))
-      throw notAllowed('external_id cannot change while usage of the customer may still be invoiced');
+      throw notAllowed('external_id cannot change while usage of the customer may still be invoiced', AT_EXTERNAL_ID);
     const conflict = `a customer with external_id ${changes.external_id} exists already`;
     const stated = { ...changes, ...(parent_customer_id === undefined ? {} : { parent_customer_id }) };
     const by = { by: change.author, database: transaction, conflict };

@@ -248,11 +248,13 @@ function conditionOf(filter: FilterCondition, grammar: ListGrammar, record: z.Zo
   const kind = columnKind(field, grammar, 'filters');
   const rule = OPERATORS[operator];
   const given = value.boolean ?? value[data_type];
+  // Which condition it is, without the value: that may be ten thousand ids.
+  const which = { filter: { field, operator, data_type } };
   if (!rule.types.includes(data_type) || given === null || given === undefined) {
-    throw invalid('filters', `${operator} on ${field} needs a value of type ${rule.types.join(' or ')}`, { filter });
+    throw invalid('filters', `${operator} on ${field} needs a value of type ${rule.types.join(' or ')}`, which);
   }
   const wanted: ColumnKind = typeof given === 'boolean' ? 'boolean' : data_type === 'array' ? 'string' : data_type;
-  if (wanted !== kind) throw invalid('filters', `${field} is a ${kind}, not a ${wanted}`, { filter });
+  if (wanted !== kind) throw invalid('filters', `${field} is a ${kind}, not a ${wanted}`, which);
   const words = WHOLE_WORDS.includes(operator) ? wordsOf(record?.shape[field]) : null;
   const asSpelled = (one: string) => (words ? spelled(one, { field, words }) : one);
   if (typeof given === 'string') return [field, rule.operator, asSpelled(given)];

@@ -1,15 +1,11 @@
 /** The OpenAPI 3.1 document at /v1/openapi.json, written from the same shapes that decode requests and encode answers. */
 import { z } from 'zod';
-import {
-  createDocument,
-  type ZodOpenApiOperationObject,
-  type ZodOpenApiOverride,
-  type ZodOpenApiPathsObject,
-} from 'zod-openapi';
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { VERSION } from '../../process/version.ts';
 import { codeSamplesOf } from './code-samples.ts';
 import { ErrorAnswer } from './errors.ts';
 import { type Example, readExamples } from './examples.ts';
+import { ANY, describeShape } from './json-schemas.ts';
 import { describedInQuery } from './list.ts';
 import type { Route } from './route.ts';
 
@@ -42,8 +38,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
         responses: errorResponses(),
       },
     },
-    // What has no JSON Schema (a transform, say) is described as any value, not refused.
-    { allowEmptySchema: ANY, override: declareEveryKey },
+    { allowEmptySchema: ANY, override: describeShape },
   );
 }
 
@@ -97,23 +92,6 @@ const TAGS: Record<string, string> = {
     'What is told when a record changes: [system events, endpoints, deliveries](/docs/rules/webhooks.md), signed as Standard Webhooks has it.',
   Workflows:
     'Long work that a request asked for: [invoices computed later](/docs/rules/invoices.md#invoices-computed-later).',
-};
-
-const ANY = Object.fromEntries(
-  ['any', 'unknown', 'custom', 'transform', 'date', 'bigint', 'undefined'].map((type) => [
-    type,
-    { input: true, output: true },
-  ]),
-);
-
-/** Answers have every declared key, null when unset (encode.ts): what a shape calls optional is nullable on the wire. */
-const declareEveryKey: ZodOpenApiOverride = ({ jsonSchema, io }) => {
-  if (io !== 'output' || !jsonSchema.properties) return;
-  const required = new Set(jsonSchema.required);
-  for (const [key, property] of Object.entries(jsonSchema.properties)) {
-    if (!required.has(key)) jsonSchema.properties[key] = { anyOf: [property, { type: 'null' }] } as typeof property;
-  }
-  jsonSchema.required = Object.keys(jsonSchema.properties);
 };
 
 function pathsOf(routes: readonly Route[], exampleOfRoute: (route: Route) => Example): ZodOpenApiPathsObject {

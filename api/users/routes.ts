@@ -4,6 +4,7 @@ import { preparePassword } from '../../actions/access/change-password.ts';
 import { archiveServiceAccount, changeUser, replaceRoles } from '../../actions/access/change-user.ts';
 import { createUser } from '../../actions/access/create-user.ts';
 import { requireSuperAdmin } from '../../core/access/role.ts';
+import { invalid } from '../../core/error.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
 import { UserModel } from '../../storage/models/user.ts';
@@ -57,6 +58,7 @@ export const userRoutes: Route[] = [
     handle: async ({ body }, context) => {
       const { services, principal } = context;
       const { password, current_password, ...changes } = body;
+      if (current_password && !password) throw invalid('password', 'is required with current_password');
       const wanted = password && { password, current_password };
       const newPassword =
         wanted && (await guarded([principal.user_id], () => preparePassword(services, principal, wanted)));

@@ -9,7 +9,7 @@ import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import type { Aggregation as AggregationRules } from '../metering/aggregations/aggregation.ts';
 import { AGGREGATIONS, type AggregationType } from '../metering/aggregations/index.ts';
-import { anyCase, baseFields, decimalText, keyText, orDefault, orNull, wordsOf } from '../record.ts';
+import { anyCase, BLANK, baseFields, decimalText, isBlank, keyText, orDefault, orNull, wordsOf } from '../record.ts';
 import { WINDOW_SIZES } from '../time/window.ts';
 
 /** A new one is a file and a line in `core/metering/aggregations/`. */
@@ -80,14 +80,15 @@ export type MeterDefinition = z.output<typeof createMeterShape>;
 export type CompileExpression = (text: string) => unknown;
 
 export function checkMeter(meter: MeterDefinition, compileExpression?: CompileExpression): void {
-  if (meter.name.trim() === '') throw invalid('name', 'must not be blank');
-  if (meter.event_name.trim() === '') throw invalid('event_name', 'must not be blank');
+  const { name, event_name } = meter;
+  refuseBlank({ name, event_name });
   checkAggregation(meter.aggregation, compileExpression);
   checkFilters(meter.filters);
 }
 
 export function checkAggregation(aggregation: Aggregation, compileExpression?: CompileExpression): void {
-  const { type, field, expression } = aggregation;
+  const { type, field, expression, group_by } = aggregation;
+  refuseBlank({ 'aggregation.field': field, 'aggregation.expression': expression, 'aggregation.group_by': group_by });
   if (AGGREGATIONS[type].needs_value && !hasText(field) && !hasText(expression))
     throw invalid('aggregation.field', `is required for ${type} unless an expression is given`);
   if (hasText(expression)) compileExpression?.(expression);
@@ -98,9 +99,15 @@ export function checkAggregation(aggregation: Aggregation, compileExpression?: C
 /** A dot in a key is part of its name (docs/rules/metering.md, "Which events count"). */
 export function checkFilters(filters: readonly Filter[]): void {
   for (const [index, filter] of filters.entries()) {
-    if (filter.key.trim() === '') throw invalid(`filters[${index}].key`, 'must not be blank');
+    refuseBlank({ [`filters[${index}].key`]: filter.key });
     if (filter.values.length === 0) throw invalid(`filters[${index}].values`, 'needs at least one value');
   }
+}
+
+/** Nobody could tell which property, or which events, such a text names. */
+function refuseBlank(texts: Readonly<Record<string, string | null | undefined>>): void {
+  for (const [field, text] of Object.entries(texts))
+    if (typeof text === 'string' && isBlank(text)) throw invalid(field, BLANK.error);
 }
 
 function checkMultiplier({ type, multiplier }: Aggregation): void {

@@ -7,8 +7,9 @@
  * The files are a cache: without them, where a byte of them is not as it was written, with another number of partitions, or
  * beside other stores, they are made again from ClickHouse, and `onRemade` is told.
  */
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeDirectory } from '../../storage/make-directory.ts';
 import { pipelineMetrics } from '../metrics.ts';
 import { DamagedFile, type IdentitySource, joined, writeIdentityFile } from './identity-file.ts';
 import { IdentityFilter } from './identity-filter.ts';
@@ -168,7 +169,7 @@ export class IdentityMemory {
   }
 
   async #make(source: IdentitySource): Promise<IdentityFilter> {
-    mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
+    makeDirectory(this.#dir, 0o700);
     const path = join(this.#dir, `${process.pid}-${Date.now()}-${this.#made++}.ids`);
     const filter = await IdentityFilter.openNew(path, await writeIdentityFile(path, source));
     await filter.reside(true);

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { arch, platform } from 'node:os';
 import { join, resolve } from 'node:path';
+import { makeDirectory } from '../make-directory.ts';
 
 export interface DataDirectory {
   path: string;
@@ -22,7 +23,7 @@ export function openDataDirectory(path: string): DataDirectory {
   const mine = JSON.stringify({ pid: process.pid, started: processStart(process.pid) });
   const draft = `${lock}.${process.pid}`;
   writing(dir, () => {
-    mkdirSync(dir, { recursive: true, mode: 0o711 }); // Others may pass, so that Postgres can have a user of its own; the parts below are closed.
+    makeDirectory(dir, 0o711); // Others may pass, so that Postgres can have a user of its own; the parts below are closed.
     writeFileSync(draft, mine, { mode: 0o600 });
   });
   try {
@@ -131,6 +132,7 @@ function writing(dir: string, work: () => void): void {
   try {
     work();
   } catch (error) {
-    throw new Error(`The data directory ${dir} is not writable: ${(error as Error).message}`, { cause: error });
+    const why = `The data directory ${dir} is not writable (DATA_DIR names another): ${(error as Error).message}`;
+    throw new Error(why, { cause: error });
   }
 }

@@ -244,6 +244,36 @@ describe('conventions', () => {
       expect(text.length).to.be.below(600);
     });
 
+    const LONG = 'x'.repeat(60_000);
+    const IDS = { field: 'created_at', operator: 'in', data_type: 'array', value: { array: Array(15).fill(LONG) } };
+    const repeated: [what: string, path: string, body: unknown, message: RegExp, about: object][] = [
+      [
+        'a filter of many long texts',
+        '/plans/search',
+        { filters: [IDS] },
+        /^filters: created_at is a date, not a string$/,
+        { filter: { field: 'created_at', operator: 'in', data_type: 'array' } },
+      ],
+      ['a text in the place of a number', '/plans/search', { limit: LONG }, /^limit: /, {}],
+      [
+        'five hundred faults',
+        '/otlp/v1/metrics',
+        { resourceMetrics: Array(500).fill('x') },
+        /^resourceMetrics\[0\]: /,
+        {},
+      ],
+      ['faults of long names', '/customers', { external_id: 'a', metadata: longNames(90) }, /^metadata\.0x+/, {}],
+    ];
+    for (const [what, path, body, message, about] of repeated)
+      it(`400 tells ${what} at no great length`, async () => {
+        const { status, body: answer, text } = await api.request('POST', path, { body });
+        expect([status, answer.code], text).to.deep.equal([400, 'validation_error']);
+        expect(answer.message).to.match(message);
+        expect(answer.details).to.deep.include(about);
+        for (const fault of answer.details.faults ?? []) expect(fault).to.have.all.keys('field', 'message');
+        expect(text.length).to.be.below(6_000);
+      });
+
     it('an event may be called as a path is: 405 where there is none', async () => {
       const ask = (method: string, key?: null) => api.request(method, '/events/bulk', { key });
       const { status, headers, body } = await ask('GET');
@@ -650,3 +680,8 @@ describe('health', () => {
     expect(text).to.not.contain(api.scope.tenant_id);
   });
 });
+
+/** Each of them as long as a name may be, with what is no text. */
+function longNames(count: number): Record<string, unknown> {
+  return Object.fromEntries(Array.from({ length: count }, (_, at) => [`${at}${'x'.repeat(250)}`, 5]));
+}

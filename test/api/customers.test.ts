@@ -252,7 +252,7 @@ describe('/customers', () => {
       await subscribe(customer.id, 'active');
       const renamed = await api.request('PUT', `/customers/${customer.id}`, { body: { external_id: externalId() } });
       expect(renamed.status).to.equal(400);
-      expect(renamed.body.code).to.equal('invalid_operation');
+      expect(renamed.body).to.deep.include({ code: 'invalid_operation', details: { field: 'external_id' } });
       const same = { external_id: customer.external_id, name: 'Still' };
       expect((await api.request('PUT', `/customers/${customer.id}`, { body: same })).status).to.equal(200);
     });
@@ -317,6 +317,7 @@ describe('/customers', () => {
       for (const { id } of found.items) {
         const early = await api.request('PUT', `/customers/${former.id}`, { body: { external_id: externalId() } });
         expect([early.status, early.body.code], 'its usage is on a draft').to.deep.equal([400, 'invalid_operation']);
+        expect(early.body.details).to.deep.equal({ field: 'external_id' });
         expect((await api.request('POST', `/invoices/${id}/finalize`)).status).to.equal(200);
       }
       expect((await giveUp(former.id)).status).to.be.oneOf([200, 204]);

@@ -185,6 +185,11 @@ describe('signing in', () => {
     api.setNow('2026-03-15T13:00:00Z');
     const change = (body: unknown) => as(first)('PUT', '/users/me', body);
     expect((await change({ password: 'my own words' })).body.details.field).to.equal('current_password');
+    const nothingNew = await change({ current_password: made.body.password });
+    expect([nothingNew.status, nothingNew.body.message]).to.deep.equal([
+      400,
+      'password: is required with current_password',
+    ]);
     const wrong = await change({ password: 'my own words', current_password: 'no' });
     expect([wrong.status, wrong.body.details.field]).to.deep.equal([403, 'current_password']);
     expect((await change({ password: 'my own words', current_password: made.body.password })).status).to.equal(200);

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { register } from 'prom-client';
 import { buildApp } from '../../api/app.ts';
+import { makeHttpServer } from '../../process/http-server.ts';
 import { UsageMemory } from '../../storage/usage/usage-memory.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
@@ -33,7 +34,7 @@ describe('reads that are kept', () => {
     await world.use('acme', 'calls', 3);
     await world.settle();
     for (const path of paths) await world.get(path);
-    framework = buildApp({ ...world.api.services, usage_memory: undefined }).listen(0);
+    framework = makeHttpServer(buildApp({ ...world.api.services, usage_memory: undefined })).listen(0);
   });
   after(async () => {
     framework.closeAllConnections();

@@ -96,6 +96,25 @@ describe('the OpenAPI document', () => {
     expect(silent.filter((name) => !SAYS_ALL.test(name.split(': ')[1]!))).to.deep.equal([]);
   });
 
+  it('says of a page how long it may be and where it may begin, in a query string as in a body', () => {
+    const pages = operations().flatMap(({ operation }) => {
+      const { $ref } = operation.requestBody?.content['application/json']?.schema ?? {};
+      const body = $ref === undefined ? {} : document.components.schemas[$ref.split('/').at(-1)].properties;
+      const query = Object.fromEntries((operation.parameters ?? []).map(({ name, schema }: Json) => [name, schema]));
+      return [query, body].filter((one) => one?.filters !== undefined && one.limit !== undefined);
+    });
+    expect(pages.length).to.be.greaterThan(50);
+    for (const { limit, offset } of pages) {
+      expect(limit).to.deep.include({ type: 'integer', minimum: 1, maximum: 1000, default: 50 });
+      expect(offset).to.deep.include({ type: 'integer', minimum: 0, default: 0 });
+      expect(offset).to.not.have.property('maximum');
+    }
+  });
+
+  it('names no bound that nobody has set', () => {
+    expect(JSON.stringify(document)).to.not.contain(String(Number.MAX_SAFE_INTEGER));
+  });
+
   it('says of a list in a query string what the server takes there', async () => {
     const lists = operations().filter(({ method, path, operation }) => {
       const names = (operation.parameters ?? []).map((one: Json) => one.name);

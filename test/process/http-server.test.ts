@@ -36,6 +36,15 @@ describe('a server of HTTP', () => {
     ['headers that do not end', 'GET / HTTP/1.1\r\nHost: x\r\n', IMPATIENT, 408],
     ['a body that does not come', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n', IMPATIENT, 408],
     ['bytes that are no HTTP', 'what is this?\r\n\r\n', {}, 400],
+    ['no Host', 'GET / HTTP/1.1\r\n\r\n', {}, 400],
+    ['no Host, and a body that does not come', 'POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n', {}, 400],
+    [
+      'another Expect than 100-continue',
+      'POST / HTTP/1.1\r\nHost: x\r\nExpect: nonsense\r\nContent-Length: 10\r\n\r\n',
+      {},
+      417,
+    ],
+    ['no Host, and such an Expect', 'GET / HTTP/1.1\r\nExpect: nonsense\r\n\r\n', {}, 400],
   ];
   for (const [what, bytes, options, status] of rows) {
     it(`${status} with the error record for ${what}`, async () => {
@@ -69,6 +78,27 @@ describe('a server of HTTP', () => {
     await once(slow, 'close');
     expect(await ask()).to.match(/^HTTP\/1\.1 200 /);
     socket.destroy();
+  });
+
+  it('asks for the body of who waits to be asked, and answers who speaks HTTP/1.0 without Host', async () => {
+    server = makeHttpServer((request, response) => request.pipe(response));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    socket.write(
+      'POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\nConnection: close\r\n\r\n',
+    );
+    const [asked] = (await once(socket, 'data')) as [Buffer];
+    expect(asked.toString()).to.equal('HTTP/1.1 100 Continue\r\n\r\n');
+    socket.write('there');
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(answer.toString()).to.match(/^HTTP\/1\.1 200 /);
+    socket.destroy();
+    const old = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    old.write('GET / HTTP/1.0\r\n\r\n');
+    const [first] = (await once(old, 'data')) as [Buffer];
+    expect(first.toString()).to.match(/^HTTP\/1\.1 200 /);
+    old.destroy();
   });
 
   it('breaks an answer that has begun off, and mixes no other into it', async () => {

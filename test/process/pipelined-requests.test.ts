@@ -153,7 +153,7 @@ describe('requests of one connection', () => {
     ]);
   });
 
-  it('of one that Node refuses by itself leave those behind it theirs', async () => {
+  it('of one that is refused for what it expects leave those behind it theirs', async () => {
     client.write(get('/0', 'Expect: nothing\r\n') + get('/1', 'Connection: close\r\n'));
     await answeredAll(1);
     await once(client, 'close');

@@ -30,6 +30,11 @@ describe('a meter', () => {
       { type },
     ]),
     ['aggregation.field', { type: 'SUM', field: ' ' }],
+    ['aggregation.field', { type: 'SUM', field: '\u200b' }],
+    ['aggregation.field', { type: 'COUNT', field: '   ' }],
+    ['aggregation.expression', { type: 'SUM', field: 'v', expression: ' \u2060' }],
+    ['aggregation.group_by', { type: 'MAX', field: 'v', bucket_size: 'DAY', group_by: '   ' }],
+    ['aggregation.group_by', { type: 'COUNT', group_by: '\u00a0' }],
     ['aggregation.multiplier', { type: 'SUM_WITH_MULTIPLIER', field: 'v' }],
     ['aggregation.multiplier', { type: 'SUM_WITH_MULTIPLIER', field: 'v', multiplier: '0' }],
     ['aggregation.multiplier', { type: 'SUM_WITH_MULTIPLIER', field: 'v', multiplier: '-1' }],
@@ -48,7 +53,9 @@ describe('a meter', () => {
   it('needs a name, an event name, and filters that say something', () => {
     expect(() => check(counted, { name: '  ' })).to.throw('name:');
     expect(() => check(counted, { event_name: '\t' })).to.throw('event_name:');
-    expect(() => check(counted, { filters: [{ key: '', values: ['a'] }] })).to.throw('filters[0].key:');
+    expect(() => check(counted, { event_name: '\u200d' })).to.throw('event_name:');
+    for (const key of ['', '  ', '\ufeff'])
+      expect(() => check(counted, { filters: [{ key, values: ['a'] }] }), key).to.throw('filters[0].key:');
     expect(() =>
       check(counted, {
         filters: [

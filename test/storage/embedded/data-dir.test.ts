@@ -73,13 +73,25 @@ describe('openDataDirectory', () => {
     const file = join(dir, 'file');
     writeFileSync(file, '');
     expect(() => openDataDirectory(join(file, 'inner'))).to.throw(
-      /^The data directory .* is not writable: .*ENOTDIR[^\n]*$/,
+      /^The data directory .* is not writable \(DATA_DIR names another\): .*ENOTDIR[^\n]*$/,
     );
     if (process.getuid?.() !== 0) return;
     chmodSync(dir, 0o755);
     const nobody = { uid: 1, gid: 1, env: {} };
     const run = spawnSync(process.execPath, [...NODE, opening, dir], { ...nobody, encoding: 'utf8' });
-    expect(run.stderr).to.contain(`The data directory ${dir} is not writable: EACCES`);
+    expect(run.stderr).to.contain(`The data directory ${dir} is not writable (DATA_DIR names another): EACCES`);
+  });
+
+  it('says so where nothing can ever be made', () => {
+    if (process.platform !== 'linux') return;
+    // In a process of its own: one that tries for ever hears nothing.
+    const run = spawnSync(process.execPath, [...NODE, opening, '/proc/farthing/data'], {
+      encoding: 'utf8',
+      timeout: 60_000,
+    });
+    expect(run.stderr).to.contain(
+      'The data directory /proc/farthing/data is not writable (DATA_DIR names another): ENOENT',
+    );
   });
 });
 
