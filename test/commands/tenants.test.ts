@@ -1,8 +1,10 @@
 /** The command as a person runs it, beside a running service. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { forgetKeys } from '../../api/http/auth.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
-import { runScript } from '../support/service.ts';
+import { runScript, temporaryDirectory } from '../support/service.ts';
 import { testStores } from '../support/stores.ts';
 
 describe('npm run tenants', function () {
@@ -49,6 +51,16 @@ describe('npm run tenants', function () {
     expect(await login(password!)).to.equal(200);
     const [, renewed] = /^password: (\S+)$/m.exec((await tenants('--new-password', 'EVE@example.com')).said)!;
     expect([await login(password!), await login(renewed!)]).to.deep.equal([403, 200]);
+  });
+
+  it('makes no installation where none is', async () => {
+    const directory = temporaryDirectory();
+    const DATA_DIR = join(directory.path, 'data');
+    const command = runScript('tenants', ['--suspend', 'tenant_unknown'], { DATA_DIR });
+    expect((await command.ended).code).to.equal(1);
+    expect(command.stderr()).to.equal(`tenants: there is no installation in DATA_DIR=${DATA_DIR}\n`);
+    expect(existsSync(DATA_DIR)).to.equal(false);
+    directory.remove();
   });
 
   it('says what is wrong in one line', async () => {
