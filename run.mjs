@@ -155,7 +155,7 @@ async function runAlone(file, args) {
 }
 
 // Its signals are the child's: a terminal tells the child as well, a supervisor does not, and a second telling changes nothing.
-// Where it does not go within `leaves_ms` it is killed, and its code is that of the signal that it was told.
+// Where it does not go within `leaves_ms` of a signal it is killed, and its code is then that of the signal, however it went.
 function inChild(args, { command = process.execPath, shell = false, leaves_ms } = {}) {
   const child = spawn(command, args, { stdio: 'inherit', shell });
   let told;
@@ -172,7 +172,9 @@ function inChild(args, { command = process.execPath, shell = false, leaves_ms } 
       // Once it was told, we are about to end as well, and one more would end us before what is half there is taken away.
       if (!told) for (const each of ['SIGINT', 'SIGTERM']) process.off(each, tell);
       clearTimeout(patience);
-      resolve(code ?? 128 + constants.signals[signal === 'SIGKILL' ? (told ?? signal) : signal]);
+      // npm may end with 0 or 1 when it is told to end.
+      if (told && leaves_ms !== undefined) resolve(128 + constants.signals[told]);
+      else resolve(code ?? 128 + constants.signals[signal]);
     });
   });
 }

@@ -17,9 +17,17 @@ type Waiting<Asked, Answer> = {
 
 const REST_MAX_MS = 60;
 
-/** How many are answered by one question at most, and how long the store rests after one while others wait. */
-export type TogetherLimits = { readonly atOnceMax?: number; readonly restMax_ms?: number };
-type TogetherOptions = TogetherLimits & {
+/**
+ * How many are answered by one question at most, how long what they send to the store may be together (`lengthOf` each, and one alone
+ * whatever it is), and how long the store rests after one while others wait.
+ */
+export type TogetherLimits<Asked> = {
+  readonly atOnceMax?: number;
+  readonly lengthMax?: number;
+  readonly lengthOf?: (asked: Asked) => number;
+  readonly restMax_ms?: number;
+};
+type TogetherOptions<Asked> = TogetherLimits<Asked> & {
   /** All who have asked are answered, or about to be. */
   readonly onIdle?: () => void;
 };
@@ -27,15 +35,20 @@ type TogetherOptions = TogetherLimits & {
 export class Together<Asked, Answer> {
   readonly #answerAll: AnswerAll<Asked, Answer>;
   readonly #atOnceMax: number;
+  readonly #lengthMax: number;
+  readonly #lengthOf: (asked: Asked) => number;
   readonly #restMax_ms: number;
   readonly #onIdle: (() => void) | undefined;
   #waiting: Waiting<Asked, Answer>[] = [];
   #isOut = false;
 
   /** `answerAll` answers in the order of what was asked. */
-  constructor(answerAll: AnswerAll<Asked, Answer>, { atOnceMax, restMax_ms, onIdle }: TogetherOptions = {}) {
+  constructor(answerAll: AnswerAll<Asked, Answer>, options: TogetherOptions<Asked> = {}) {
+    const { atOnceMax, lengthMax, lengthOf, restMax_ms, onIdle } = options;
     this.#answerAll = answerAll;
     this.#atOnceMax = atOnceMax ?? Number.POSITIVE_INFINITY;
+    this.#lengthMax = lengthMax ?? Number.POSITIVE_INFINITY;
+    this.#lengthOf = lengthOf ?? (() => 0);
     this.#restMax_ms = restMax_ms ?? REST_MAX_MS;
     this.#onIdle = onIdle;
   }
@@ -58,13 +71,25 @@ export class Together<Asked, Answer> {
       // Who is about to ask in this round of the event loop is taken along.
       await new Promise((resolve) => setImmediate(resolve));
       const began = performance.now();
-      await this.#answerSome(this.#waiting.splice(0, this.#atOnceMax));
+      await this.#answerSome(this.#waiting.splice(0, this.#fitting()));
       const rest_ms = Math.min(performance.now() - began, this.#restMax_ms);
-      const mayBecomeMore = this.#waiting.length > 0 && this.#waiting.length < this.#atOnceMax;
+      const mayBecomeMore =
+        this.#waiting.length > 0 && this.#fitting() === this.#waiting.length && this.#waiting.length < this.#atOnceMax;
       if (mayBecomeMore && rest_ms > 0) await new Promise((resolve) => setTimeout(resolve, rest_ms));
     }
     this.#isOut = false;
     this.#onIdle?.();
+  }
+
+  /** So many of those who wait go into one question. */
+  #fitting(): number {
+    let length = 0;
+    const most = Math.min(this.#waiting.length, this.#atOnceMax);
+    for (let count = 0; count < most; count++) {
+      length += this.#lengthOf(this.#waiting[count]!.asked);
+      if (length > this.#lengthMax && count > 0) return count;
+    }
+    return most;
   }
 
   async #answerSome(some: readonly Waiting<Asked, Answer>[]): Promise<void> {
@@ -80,12 +105,12 @@ export class Together<Asked, Answer> {
 /** One for each store, and for each key where what is asked must be alike. */
 export class TogetherByKey<Store extends object, Asked, Answer> {
   readonly #answerAll: (store: Store, asked: readonly Asked[]) => Promise<readonly Answer[]>;
-  readonly #limits: TogetherLimits;
+  readonly #limits: TogetherLimits<Asked>;
   readonly #open = new WeakMap<Store, Map<string, Together<Asked, Answer>>>();
 
   constructor(
     answerAll: (store: Store, asked: readonly Asked[]) => Promise<readonly Answer[]>,
-    limits: TogetherLimits = {},
+    limits: TogetherLimits<Asked> = {},
   ) {
     this.#answerAll = answerAll;
     this.#limits = limits;

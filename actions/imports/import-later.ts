@@ -19,7 +19,7 @@ export const IMPORT_JOB = { task: 'import-records', in_turns: true, in_order: tr
 /** Of one that is fetched first, as fast as its sender is. Imports of a tenant go one after the other, both kinds of them. */
 export const FETCHED_IMPORT_JOB = { task: 'import-fetched', queue: IMPORT_JOB.task, in_turns: true } as const;
 
-/** They are kept in Postgres until their rows are done, and whoever sends faster than that would fill its disk. */
+/** About: uploads side by side do not count each other. They are kept in Postgres until their rows are done, and whoever sends faster would fill its disk. */
 const UPLOADS_BYTES_MAX = 1024 ** 3;
 const UPLOADS_AGAIN_SECONDS = 60;
 

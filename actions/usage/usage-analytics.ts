@@ -336,12 +336,16 @@ type Costing = { readonly asked: AnalyticsAsked; readonly invoiced: InvoicedOnce
 type Ahead = ReadonlyMap<Measured, Priced>;
 type RowParts = Costing & { features: ReadonlyMap<string, FeatureModel>; turns: Turns; ahead: Ahead };
 
+/** They are asked without the bounds of who waits for the answer, as billing asks: few at a time, so that nobody's bills wait for them. */
+const PRICED_AT_ONCE = 16;
+
 /** What a line costs may be a question of its own, about what is free of its period or drawn of its term: these are asked together. */
 async function pricedAhead(stores: Stores, measured: readonly Measured[], costing: Costing): Promise<Ahead> {
   const asking = isWhole(costing.asked) ? measured.filter(({ subject: { item } }) => item && asksForCosts(item)) : [];
-  const priced = await mapConcurrently(QUESTIONS_AT_ONCE, asking, (one) =>
-    pricedOf(stores, costingOf(one, costing), one.usage[0]?.of.total ?? nothingUsed(one.subject)),
-  );
+  const priced = await mapConcurrently(PRICED_AT_ONCE, asking, (one) => {
+    costing.asked.bounds?.signal.throwIfAborted();
+    return pricedOf(stores, costingOf(one, costing), one.usage[0]?.of.total ?? nothingUsed(one.subject));
+  });
   return new Map(asking.map((one, index) => [one, priced[index]!]));
 }
 

@@ -20,10 +20,19 @@ export type BeyondQuestion = Scope & {
 };
 
 const QUESTIONS_MAX = 500;
+/** Of the customers and names of a statement: a server takes 128 KiB of a parameter. */
+const PARAMETERS_LENGTH_MAX = 100_000;
+/** Of all answers of a statement together: lines of many meters may want the same events, each its own. */
+const ANSWERED_EVENTS_MAX = 500_000;
 
 const TOGETHER = new TogetherByKey<ClickHouseClient, BeyondQuestion, PlacedEvent[] | null>(answerAll, {
   atOnceMax: QUESTIONS_MAX,
+  lengthMax: PARAMETERS_LENGTH_MAX,
+  lengthOf: ({ event_name, external_customer_ids }) =>
+    external_customer_ids.reduce((sum, customer) => sum + customer.length + AROUND, event_name.length + AROUND),
 });
+/** Quotation marks and a comma. */
+const AROUND = 3;
 
 /** Null where there are too many: each who asks then reads his own, a row at a time. */
 export async function eventsBeyond(
@@ -54,11 +63,15 @@ async function answerAll(
   const events = await asSmall({ tenant_id, bounds: ofAll }, () => fewEventsOf(clickhouse, wanted));
   if (events === null) return asked.map(() => null);
   const byLine = groupBy(events, ({ external_customer_id, event_name }) => lineKey(external_customer_id, event_name));
-  return inTurns(bounds?.asker, asked, ({ external_customer_ids, event_name, ranges }) =>
-    [...new Set(external_customer_ids)]
+  let answered = 0;
+  return inTurns(bounds?.asker, asked, ({ external_customer_ids, event_name, ranges }) => {
+    if (answered > ANSWERED_EVENTS_MAX) return null;
+    const own = [...new Set(external_customer_ids)]
       .flatMap((customer) => byLine.get(lineKey(customer, event_name)) ?? [])
-      .filter(({ timestamp_us }) => isIn(ranges, timestamp_us)),
-  );
+      .filter(({ timestamp_us }) => isIn(ranges, timestamp_us));
+    answered += own.length;
+    return own;
+  });
 }
 
 function lineKey(external_customer_id: string, event_name: string): string {

@@ -39,12 +39,25 @@ const CUSTOMERS_MAX = 10;
 const WINDOWS_MAX = 750;
 /** Of more windows than these nothing is kept in memory. */
 const SEGMENTS_KEPT_MAX = 50;
-/** Of one statement, whose parameters a server takes in its address. */
 const QUESTIONS_MAX = 100;
+/** Of all parameters of a statement: a server takes 128 KiB of each. */
+const PARAMETERS_LENGTH_MAX = 100_000;
 
 const TOGETHER = new TogetherByKey<ClickHouseClient, BatchedQuestion, StoredCells>(answerAll, {
   atOnceMax: QUESTIONS_MAX,
+  lengthMax: PARAMETERS_LENGTH_MAX,
+  lengthOf: ({ question }) => parametersLength(question),
 });
+
+/** Of its cuts, in seconds since 1970 with a comma, and of its lines, with quotation marks, brackets and the version. */
+function parametersLength({ meter, external_customer_ids, plan }: BucketQuestion): number {
+  const { segments, base_ranges, day_ranges, edge_ranges } = plan;
+  const cuts = segments.length + 2 * (base_ranges.length + day_ranges.length + edge_ranges.length);
+  const lines = (external_customer_ids ?? []).map((customer) => meter.id.length + customer.length + LINE_AROUND);
+  return cuts * CUT_LENGTH + lines.reduce((sum, length) => sum + length, 0);
+}
+const CUT_LENGTH = 12;
+const LINE_AROUND = 20;
 
 /** Whether memory may keep the answer. */
 export function isOfLines(question: BucketQuestion): boolean {
@@ -74,7 +87,11 @@ function rowsMax({ base_size }: BucketQuestion['meter'], { base_ranges }: Segmen
   return base_ranges.reduce((sum, [start, end]) => sum + (end - start) / US_BY_ROW_SIZE[base_size], 0);
 }
 
-const ANY = new TogetherByKey<ClickHouseClient, BucketQuestion, boolean>(haveAny, { atOnceMax: QUESTIONS_MAX });
+const ANY = new TogetherByKey<ClickHouseClient, BucketQuestion, boolean>(haveAny, {
+  atOnceMax: QUESTIONS_MAX,
+  lengthMax: PARAMETERS_LENGTH_MAX,
+  lengthOf: parametersLength,
+});
 
 /**
  * Whether there may be rows for it, of a question for distinct values: of the many lines of a customer most have none, and need no

@@ -22,6 +22,10 @@ describe('scenario: what stands, changed between periods of different lengths', 
     await world.plan('Months', [named('m', '1', MONTHLY)]);
     await world.plan('Other months', [named('o', '2', MONTHLY)]);
     await world.plan('Both', [named('q', '3', QUARTERLY), named('m', '1', MONTHLY)]);
+    await world.plan('With months later', [
+      named('q', '3', QUARTERLY),
+      named('late', '1', { ...MONTHLY, start_date: '2026-02-01T00:00:00Z' }),
+    ]);
     await world.plan('Months and desks', [named('m', '1', MONTHLY), usage('desks', '7', { display_name: 'desk' })]);
   });
   after(() => world.stop());
@@ -30,10 +34,11 @@ describe('scenario: what stands, changed between periods of different lengths', 
     await world.on('2026-01-01', () => world.subscribe(customer, plan));
     await world.send([world.event(customer, 'seats', { n: 5, at: '2026-01-02T00:00:00Z' })]);
   };
-  const changed = (customer: string, plan: string) =>
+  const changed = (customer: string, plan: string, fields: Fields = {}) =>
     world.post(`/subscriptions/${world.id(`subscription ${customer}`)}/change/v2/execute`, {
       target_plan_id: world.id(`plan ${plan}`),
       proration_behavior: 'create_prorations',
+      ...fields,
     });
   /** The lines of all invoices of the half-year, in their order. */
   const paid = async (customer: string) => {
@@ -109,6 +114,67 @@ describe('scenario: what stands, changed between periods of different lengths', 
       await world.on('2026-01-15', () => changed(customer, to));
       expect(await paid(customer)).to.deep.equal(lines);
     });
+
+  const OTHER_FROM_APRIL = ['04', '05', '06'].map((month, at) => `o 2026-${month}-01..2026-0${at + 5}-01: 5 = 10`);
+  const OTHER_FROM_FEBRUARY = ['02', '03', '04', '05', '06'].map(
+    (month, at) => `o 2026-${month}-01..2026-0${at + 3}-01: 5 = 10`,
+  );
+
+  it('changed twice while the quarter of the first plan stands: the third begins behind it, and the second never does', async () => {
+    await subscribed('twice', 'Quarters');
+    await world.on('2026-01-15', () => changed('twice', 'Months'));
+    await world.on('2026-01-20', () => changed('twice', 'Quarters'));
+    expect(await paid('twice')).to.deep.equal(['q 2026-01-01..2026-04-01: 5 = 15', 'q 2026-04-01..2026-07-01: 5 = 15']);
+  });
+
+  it('changed at the end of a period, and again without proration', async () => {
+    await subscribed('at the end', 'Quarters');
+    await world.on('2026-01-15', () => changed('at the end', 'Months', { change_at: 'end_of_period' }));
+    await world.on('2026-02-10', () => changed('at the end', 'Other months', { proration_behavior: 'none' }));
+    expect(await paid('at the end')).to.deep.equal([...OTHER_FROM_APRIL, 'q 2026-01-01..2026-04-01: 5 = 15']);
+  });
+
+  it('a line that has not begun never does', async () => {
+    await subscribed('not begun', 'With months later');
+    await world.on('2026-01-15', () => changed('not begun', 'Other months'));
+    expect(await paid('not begun')).to.deep.equal([...OTHER_FROM_APRIL, 'q 2026-01-01..2026-04-01: 5 = 15']);
+  });
+
+  it('a line that ends inside its period has paid for all of it', async () => {
+    await subscribed('ended', 'Months');
+    const [{ id }] = (await world.subscription('ended')).line_items;
+    const body = { effective_from: '2026-01-20T00:00:00Z' };
+    await world.on('2026-01-10', () => world.api.request('DELETE', `/subscriptions/lineitems/${id}`, { body }));
+    await world.on('2026-01-15', () => changed('ended', 'Other months'));
+    expect(await paid('ended')).to.deep.equal(['m 2026-01-01..2026-01-20: 5 = 5', ...OTHER_FROM_FEBRUARY]);
+  });
+
+  it('what an add-on charges besides ends with its own period, and the plan does not wait for it', async () => {
+    const { id: addon_id } = await world.post('/addons', { name: 'Seats', lookup_key: 'more-seats', type: 'onetime' });
+    await world.post('/prices', {
+      entity_type: 'ADDON',
+      entity_id: addon_id,
+      meter_id: world.id('meter seats'),
+      type: 'USAGE',
+      billing_model: 'FLAT_FEE',
+      amount: '3',
+      currency: 'usd',
+      ...QUARTERLY,
+      invoice_cadence: 'ARREAR',
+      display_name: 'addon',
+      start_date: '2020-01-01T00:00:00Z',
+    });
+    await subscribed('addon', 'Months');
+    const subscription_id = world.id('subscription addon');
+    await world.on('2026-01-11', () => world.post('/subscriptions/addon', { subscription_id, addon_id }));
+    const entity_policies = { addons: { default_behaviour: 'drop' } };
+    await world.on('2026-01-15', () => changed('addon', 'Other months', { entity_policies }));
+    expect(await paid('addon')).to.deep.equal([
+      'addon 2026-01-11..2026-04-11: 5 = 15',
+      'm 2026-01-01..2026-02-01: 5 = 5',
+      ...OTHER_FROM_FEBRUARY,
+    ]);
+  });
 
   it('a line of a period of its own changes its price with that period, also where it is asked for by its day', async () => {
     for (const [customer, fields] of [

@@ -1,22 +1,19 @@
 /** Who asks at one time is answered by one question, and nobody by one that was begun before he asked. */
 import { expect } from 'chai';
-import { mapConcurrently, Together } from '../../storage/together.ts';
+import { mapConcurrently, Together, type TogetherLimits } from '../../storage/together.ts';
 
 type Round = { asked: readonly number[]; answer(): void; fail(error: Error): void };
 
 /** A store whose answers come when the test says so. */
-function slowStore(atOnceMax = Number.POSITIVE_INFINITY) {
+function slowStore(limits: TogetherLimits<number> = {}) {
   const rounds: Round[] = [];
   const begun: (() => void)[] = [];
-  const together = new Together<number, string>(
-    (asked) => {
-      return new Promise((resolve, reject) => {
-        rounds.push({ asked, answer: () => resolve(asked.map((one) => `${one} in ${rounds.length}`)), fail: reject });
-        begun.shift()?.();
-      });
-    },
-    { atOnceMax },
-  );
+  const together = new Together<number, string>((asked) => {
+    return new Promise((resolve, reject) => {
+      rounds.push({ asked, answer: () => resolve(asked.map((one) => `${one} in ${rounds.length}`)), fail: reject });
+      begun.shift()?.();
+    });
+  }, limits);
   return {
     together,
     /** The next question that goes out. */
@@ -47,7 +44,7 @@ describe('questions that go together', () => {
   });
 
   it('asks for so many at most, and for the others next', async () => {
-    const { together, next } = slowStore(2);
+    const { together, next } = slowStore({ atOnceMax: 2 });
     let begins = next();
     const all = Promise.all([1, 2, 3].map((one) => together.ask(one)));
     const round = await begins;
@@ -58,8 +55,21 @@ describe('questions that go together', () => {
     expect(await all).to.deep.equal(['1 in 1', '2 in 1', '3 in 2']);
   });
 
+  it('asks for no more than may be sent together, and for one alone however long it is', async () => {
+    const { together, next } = slowStore({ lengthOf: (length) => length, lengthMax: 10 });
+    const asked = [3, 7, 1, 50, 9, 2].map((length) => together.ask(length));
+    const rounds: (readonly number[])[] = [];
+    for (let answered = 0; answered < asked.length; answered += rounds.at(-1)!.length) {
+      const round = await next();
+      rounds.push(round.asked);
+      round.answer();
+    }
+    expect(rounds).to.deep.equal([[3, 7], [1], [50], [9], [2]]);
+    expect(await Promise.all(asked)).to.have.length(6);
+  });
+
   it('rests while some wait, as long as it took, so that more come along', async () => {
-    const { together, next } = slowStore(2);
+    const { together, next } = slowStore({ atOnceMax: 2 });
     let begins = next();
     const first = together.ask(1);
     const round = await begins;

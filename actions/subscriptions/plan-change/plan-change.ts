@@ -133,6 +133,10 @@ function isLive({ record }: BillableItem, at: Milliseconds): boolean {
   return record.end_date === null || record.end_date === undefined || instantOf(record.end_date) > at;
 }
 
+function hasBegun({ record }: BillableItem, at: Milliseconds): boolean {
+  return instantOf(record.start_date) <= at;
+}
+
 /** What is charged once was charged, or will be with the arrears of the period in which it began. */
 function wasOnce({ billing_period, start_ms }: BillableItem, at: Milliseconds): boolean {
   return billing_period === 'ONETIME' && start_ms <= at;
@@ -144,38 +148,63 @@ function endsOf(changing: Changing): LineEnd[] {
   const ending = items.filter((item) => isLive(item, at) && (leaves(item) || (restarts && !wasOnce(item, at))));
   const standing = standingUntil(changing);
   return ending.flatMap((item) => {
-    const end = item.reset_usage === 'NEVER' ? (standing.get(item.record.meter_id ?? null) ?? at) : at;
-    const last = Math.max(end, instantOf(item.record.start_date));
+    const last = Math.max(endOf(item, standing, changing), instantOf(item.record.start_date));
     return isLive(item, last) ? [{ item, at: last }] : [];
   });
 }
 
+/** What a meter that never resets has counted is charged once per period: its price changes with the period. */
+function endOf(item: BillableItem, standing: Standing, { subscription, at, restarts }: Changing): Milliseconds {
+  if (restarts || item.reset_usage !== 'NEVER' || !hasBegun(item, at)) return at;
+  const since = isOfAPlan(item) ? (standing.get(item.record.meter_id ?? null) ?? at) : at;
+  return wholePeriodsUntil(since, item, billedSubscription(subscription));
+}
+
+type Standing = ReadonlyMap<string | null, Milliseconds>;
+
 /**
- * What a meter that never resets has counted is charged once per period: its price changes with the period. Until when that of the lines that
- * leave lasts, by meter: their periods may be of different lengths, and the line that comes must not begin in one of them. Where
- * periods begin anew none lasts.
+ * Until when what a meter that never resets has counted is paid for by lines of this plan, and of plans before it that stand still: by meter,
+ * until the end of the period of the one that ends last. The lines that leave go on until then, each in whole periods, and those that come
+ * begin behind them. Where periods begin anew none stands.
  */
-function standingUntil({ subscription, items, at, leaves, restarts }: Changing): Map<string | null, Milliseconds> {
+function standingUntil({ subscription, items, at, leaves, restarts }: Changing): Standing {
   const billed = billedSubscription(subscription);
   const standing = new Map<string | null, Milliseconds>();
   for (const item of restarts ? [] : items) {
+    if (item.reset_usage !== 'NEVER' || !isOfAPlan(item) || !hasBegun(item, at) || !isLive(item, at)) continue;
+    const end = wholePeriodsUntil(leaves(item) ? at : (item.end_ms ?? at), item, billed);
     const meter_id = item.record.meter_id ?? null;
-    if (item.reset_usage !== 'NEVER' || !isLive(item, at) || !leaves(item)) continue;
-    const end = Math.min(wholePeriodsUntil(at, item, billed), item.end_ms ?? Infinity);
     standing.set(meter_id, Math.max(end, standing.get(meter_id) ?? at));
   }
   return standing;
 }
 
+function isOfAPlan({ record }: BillableItem): boolean {
+  return record.entity_type === 'plan';
+}
+
+/** By meter the end of the last of the lines that stand, also where their periods do not end together. */
+function behindStanding(changing: Changing): Standing {
+  const standing = standingUntil(changing);
+  const behind = new Map(standing);
+  for (const item of changing.items) {
+    const meter_id = item.record.meter_id ?? null;
+    const until = standing.get(meter_id);
+    if (until === undefined || !changing.leaves(item) || !isOfAPlan(item) || !isLive(item, until)) continue;
+    behind.set(meter_id, Math.max(endOf(item, standing, changing), behind.get(meter_id)!));
+  }
+  return behind;
+}
+
 function beginsOf(changing: Changing): LineStart[] {
   const { subscription, target, at, length, restarts } = changing;
   const { plan, prices, meters } = target;
-  const standing = standingUntil(changing);
+  const behind = behindStanding(changing);
   const billed = billedSubscription(subscription);
   return prices.map((price) => {
     const meter = price.meter_id ? (meters.get(price.meter_id) ?? null) : null;
     const waits = !restarts && meter?.reset_usage === 'NEVER';
-    const from = waits ? (standing.get(meter.id) ?? wholePeriodsUntil(at, itemOf(price, at), billed)) : at;
+    const from = waits ? (behind.get(meter.id) ?? wholePeriodsUntil(at, itemOf(price, at), billed)) : at;
     const terms = lineItemOf({
       price,
       subscription: { ...length, start_date: formatMs(from), end_date: subscription.end_date },

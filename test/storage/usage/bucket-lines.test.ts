@@ -154,6 +154,33 @@ describe('usage that is asked for at one time', () => {
     );
   });
 
+  it('goes in parts where it would be more than a server takes of one parameter, 128 KiB', async () => {
+    const months = Array.from(
+      { length: 48 },
+      (_, month) => [Date.UTC(2023, month), Date.UTC(2023, month + 1)] as const,
+    );
+    const answers = await watched(() =>
+      Promise.all(
+        months.map(([start, end]) =>
+          askUsage(metering.stores, SCOPE, {
+            meter: { id: 'm_sum' },
+            external_customer_ids: ['acme'],
+            start_us: start * 1000,
+            end_us: end * 1000,
+            window_size: 'HOUR',
+            bounds: { asker: 'acme', signal: new AbortController().signal, spent: { work: 0 } },
+          }),
+        ),
+      ),
+    );
+    expect(
+      answers.map(({ usage }) => String(usage[0]?.total.value ?? '0')).filter((value) => value !== '0'),
+    ).to.deep.equal(['63']);
+    const instants = statements.map((text) => text.match(/\b\d{10}\b/g)?.length ?? 0);
+    expect(instants.length).to.be.within(2, 24);
+    expect(Math.max(...instants) * '1767225600,'.length).to.be.within(50_000, 131_072);
+  });
+
   it('is asked once more when its connection breaks before anything is answered', async () => {
     let asked = 0;
     way.meet(({ text }) => (/from usage_buckets/.test(text) && asked++ === 0 ? 'lost' : undefined));
