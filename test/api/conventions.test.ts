@@ -271,7 +271,7 @@ describe('conventions', () => {
         expect(answer.message).to.match(message);
         expect(answer.details).to.deep.include(about);
         for (const fault of answer.details.faults ?? []) expect(fault).to.have.all.keys('field', 'message');
-        expect(text.length).to.be.below(6_000);
+        expect(text.length).to.be.below(12_000);
       });
 
     it('an event may be called as a path is: 405 where there is none', async () => {
