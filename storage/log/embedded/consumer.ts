@@ -151,6 +151,8 @@ export class EmbeddedConsumer {
     const place = await this.#handler.assigned(held.partition);
     await checkPlace(this.#kept, held.partition, place);
     held.read_from = place.next_offset;
+    // Whoever had it before may have lost it between its last slice and its commit: nothing is left to read that would tell others so.
+    if (place.next_offset > held.committed) await this.#commit(held, place.next_offset);
   }
 
   async #takeBatch(held: Held): Promise<void> {

@@ -123,6 +123,17 @@ export function logContract(newLog: (partitions: number) => Promise<LogUnderTest
     expect(again.of(1).map(textOf)).to.deep.equal(['c', 'd']);
   });
 
+  it('is told by who takes a partition how far the stores are, also where nothing is left to read', async () => {
+    const handle = await open();
+    await handle.append([entry(1, 'a'), entry(1, 'b')]);
+    // Whoever had it has stored both, and lost it before that was committed.
+    const reader = new Reader({ from: new Map([[1, 2n]]) });
+    await consume(handle, reader);
+    await settled(handle);
+    expect(reader.records).to.deep.equal([]);
+    expect((await handle.lag()).map((each) => each.unprocessed_records)).to.deep.equal([0, 0, 0]);
+  });
+
   it('tells how far the consumers are behind', async () => {
     const handle = await open();
     const before_us = Date.now() * 1000;
