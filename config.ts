@@ -58,7 +58,7 @@ const Settings = z.object({
   /** Keys of a request body that the service does not know: refused, or left out and named in a header of the answer. */
   UNKNOWN_BODY_KEYS: z.enum(['refuse', 'ignore']).default('refuse'),
   /** Where the embedded stores keep their data. */
-  DATA_DIR: directory.default('.farthing').transform(fromHome),
+  DATA_DIR: directory.default('.farthing'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('warn'),
   /** First API key, for scripts, tests and containers; made at random on the first start when absent. */
   BOOTSTRAP_API_KEY: optionalText,

@@ -13,6 +13,7 @@ export async function reachStores(
   patience: Patience,
 ): Promise<void> {
   await reached('DATABASE_URL', () => pingPostgres(postgres), patience);
+  // A ping asks for no password.
   await reached('CLICKHOUSE_URL', () => clickhouse.command({ query: 'select 1 format Null' }), patience);
 }
 

@@ -52,10 +52,13 @@ export function undefused(text: string): string {
  * Where spreadsheets cut at these, what follows one would begin a cell, and could be a formula. A line ends at a lone CR or LF as
  * well: RFC 4180 quotes them.
  */
-const OTHER_DELIMITERS = /[;\t|\r\n\u0085\u2028\u2029]/;
-const FORMULA = /^['\s\p{C}\p{Z}\p{M}\p{DI}\u2800]*[=+\-@＝＋－＠﹦﹢﹣﹫]|^'*[\t\r\n]/u;
-const INNER_FORMULA = /([;\t|\r\n\u0085\u2028\u2029])(?=['\s\p{C}\p{Z}\p{M}\p{DI}\u2800]*[=+\-@＝＋－＠﹦﹢﹣﹫])/gu;
-const INNER_DEFUSED = /([;\t|\r\n\u0085\u2028\u2029])'(?=['\s\p{C}\p{Z}\p{M}\p{DI}\u2800]*[=+\-@＝＋－＠﹦﹢﹣﹫])/gu;
+const DELIMITER = String.raw`[;\t|\r\n\u0085\u2028\u2029]`;
+/** A sign with which a formula begins, behind whatever is passed over. */
+const SIGN = String.raw`['\s\p{C}\p{Z}\p{M}\p{DI}\u2800]*[=+\-@＝＋－＠﹦﹢﹣﹫]`;
+const OTHER_DELIMITERS = new RegExp(DELIMITER);
+const FORMULA = new RegExp(String.raw`^${SIGN}|^'*[\t\r\n]`, 'u');
+const INNER_FORMULA = new RegExp(`(${DELIMITER})(?=${SIGN})`, 'gu');
+const INNER_DEFUSED = new RegExp(`(${DELIMITER})'(?=${SIGN})`, 'gu');
 
 function quoted(text: string): string {
   return MUST_BE_QUOTED.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

@@ -244,15 +244,13 @@ function cellsFor(
   let ends = NO_ENDS;
   let has_later = !question.asks_later;
   const end_us = question.asks_later ? endOf(plan) : Number.POSITIVE_INFINITY;
-  const starts = segmentStarts(plan.segments);
   for (const customer of new Set(question.external_customer_ids)) {
     for (const row of rows.get(lineKey(meter.id, meter_version, customer)) ?? []) {
       if (row[SIZE] === meter.base_size && startOf(row) >= end_us) has_later = true;
       if (!isAsked(question, row)) continue;
       if (inside) ends = endsWith(ends, question, row);
       const window_s = plan.rows_are_windows ? row[STRETCH] : '0';
-      const segment_s = String(starts[placeIn(starts, Number(row[STRETCH]))] ?? 0);
-      const place = [segment_s, window_s, row[3], by_customer ? customer : ''] as const;
+      const place = [segmentOf(plan, Number(row[STRETCH])), window_s, row[3], by_customer ? customer : ''] as const;
       cells.push(cellOf(fields, [...place, ...row.slice(LEADING_COLUMNS)]));
     }
   }
@@ -281,24 +279,16 @@ function startOf(row: LineRow): Microseconds {
   return Number(row[STRETCH]) * US_PER_SECOND;
 }
 
-function segmentStarts(segments: SegmentPlan['segments']): number[] {
-  return segments.map(({ start_us }) => Math.floor(start_us / US_PER_SECOND));
+function segmentOf({ segments }: SegmentPlan, stretch_s: number): string {
+  return String(Math.floor((segments[segmentIndex(segments, stretch_s)]?.start_us ?? 0) / US_PER_SECOND));
 }
 
-/** The row of a ragged start begins before the first segment, and belongs to it. */
+/** The row of a ragged start begins before the first segment, and belongs to it. There may be as many as hours of a month. */
 export function segmentIndex(segments: SegmentPlan['segments'], start_s: number): number {
-  return Math.max(
-    0,
-    segments.findLastIndex(({ start_us }) => Math.floor(start_us / US_PER_SECOND) <= start_s),
-  );
-}
-
-/** The same of starts at hand: there may be as many as hours of a month. */
-function placeIn(starts: readonly number[], start_s: number): number {
-  let [first, behind] = [0, starts.length];
+  let [first, behind] = [0, segments.length];
   while (behind - first > 1) {
     const middle = (first + behind) >> 1;
-    if (starts[middle]! <= start_s) first = middle;
+    if (Math.floor(segments[middle]!.start_us / US_PER_SECOND) <= start_s) first = middle;
     else behind = middle;
   }
   return first;

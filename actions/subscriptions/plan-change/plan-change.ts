@@ -78,7 +78,8 @@ export async function planPlanChange(database: Database, question: PlanChangeQue
   await checkCarried(database, { subscription, carried: addons.carried, target_plan_id: target.plan.id, length });
   const dropped = new Set<string | null | undefined>(addons.dropped.map(({ id }) => id));
   const leaves = (item: BillableItem) => isOfPlan(item, subscription) || dropped.has(item.record.addon_association_id);
-  const changing = { subscription, items, target, at, length, leaves, restarts: periods !== null };
+  const leaving = { subscription, items, at, leaves, restarts: periods !== null };
+  const changing = { ...leaving, target, length, standing: standingUntil(leaving) };
   const ends = endsOf(changing);
   const { proration_behavior } = request;
   const begins = [...beginsOf(changing), ...(periods ? stays(changing) : [])];
@@ -112,16 +113,20 @@ function earlierPeriods(subscription: SubscriptionModel, at: Milliseconds): Earl
   return [...(earlier_periods ?? []), { until: formatMs(at), billing_anchor, billing_period, billing_period_count }];
 }
 
-type Changing = {
+type Leaving = {
   subscription: SubscriptionModel;
   items: readonly BillableItem[];
-  target: TargetPlan;
   at: Milliseconds;
-  /** Of the periods after the change. */
-  length: Pick<SubscriptionModel, 'billing_period' | 'billing_period_count'>;
   /** Whether a line ends with the plan. */
   leaves(item: BillableItem): boolean;
   restarts: boolean;
+};
+
+type Changing = Leaving & {
+  target: TargetPlan;
+  /** Of the periods after the change. */
+  length: Pick<SubscriptionModel, 'billing_period' | 'billing_period_count'>;
+  standing: Standing;
 };
 
 /** The lines of its plan, also those whose price it overrides. */
@@ -146,15 +151,14 @@ function wasOnce({ billing_period, start_ms }: BillableItem, at: Milliseconds): 
 function endsOf(changing: Changing): LineEnd[] {
   const { items, at, leaves, restarts } = changing;
   const ending = items.filter((item) => isLive(item, at) && (leaves(item) || (restarts && !wasOnce(item, at))));
-  const standing = standingUntil(changing);
   return ending.flatMap((item) => {
-    const last = Math.max(endOf(item, standing, changing), instantOf(item.record.start_date));
+    const last = Math.max(endOf(item, changing), instantOf(item.record.start_date));
     return isLive(item, last) ? [{ item, at: last }] : [];
   });
 }
 
 /** What a meter that never resets has counted is charged once per period: its price changes with the period. */
-function endOf(item: BillableItem, standing: Standing, { subscription, at, restarts }: Changing): Milliseconds {
+function endOf(item: BillableItem, { subscription, at, restarts, standing }: Changing): Milliseconds {
   if (restarts || item.reset_usage !== 'NEVER' || !hasBegun(item, at)) return at;
   const since = isOfAPlan(item) ? (standing.get(item.record.meter_id ?? null) ?? at) : at;
   return wholePeriodsUntil(since, item, billedSubscription(subscription));
@@ -167,7 +171,7 @@ type Standing = ReadonlyMap<string | null, Milliseconds>;
  * until the end of the period of the one that ends last. The lines that leave go on until then, each in whole periods, and those that come
  * begin behind them. Where periods begin anew none stands.
  */
-function standingUntil({ subscription, items, at, leaves, restarts }: Changing): Standing {
+function standingUntil({ subscription, items, at, leaves, restarts }: Leaving): Standing {
   const billed = billedSubscription(subscription);
   const standing = new Map<string | null, Milliseconds>();
   for (const item of restarts ? [] : items) {
@@ -185,13 +189,13 @@ function isOfAPlan({ record }: BillableItem): boolean {
 
 /** By meter the end of the last of the lines that stand, also where their periods do not end together. */
 function behindStanding(changing: Changing): Standing {
-  const standing = standingUntil(changing);
+  const { standing } = changing;
   const behind = new Map(standing);
   for (const item of changing.items) {
     const meter_id = item.record.meter_id ?? null;
     const until = standing.get(meter_id);
     if (until === undefined || !changing.leaves(item) || !isOfAPlan(item) || !isLive(item, until)) continue;
-    behind.set(meter_id, Math.max(endOf(item, standing, changing), behind.get(meter_id)!));
+    behind.set(meter_id, Math.max(endOf(item, changing), behind.get(meter_id)!));
   }
   return behind;
 }
