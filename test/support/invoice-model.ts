@@ -81,12 +81,12 @@ export function chargeByModel(terms: ModelTerms, { buckets, value }: Pick<ModelU
 }
 
 /** What is measured below nothing is billed as nothing (docs/rules/pricing.md, "Never below zero"). */
-function notNegative(quantity: Decimal): Decimal {
+export function notNegative(quantity: Decimal): Decimal {
   return quantity.lt(0) ? new Decimal(0) : quantity;
 }
 
 /** The price models (docs/rules/pricing.md); nothing costs nothing in each of them. */
-function costOf(terms: ModelTerms, quantity: Decimal): Decimal {
+export function costOf(terms: ModelTerms, quantity: Decimal): Decimal {
   if (quantity.isZero()) return new Decimal(0);
   switch (terms.model) {
     case 'FLAT_FEE':

@@ -235,7 +235,7 @@ function isLater(a: Counted, b: Counted): boolean {
   return Buffer.compare(Buffer.from(a.event_id), Buffer.from(b.event_id)) > 0;
 }
 
-type Window = { start: bigint; end: bigint };
+export type Window = { start: bigint; end: bigint };
 
 /** `counted` is in order of time. */
 function inWindows(counted: readonly Counted[], size: ModelWindow, question: ModelQuestion) {
@@ -252,7 +252,11 @@ function inWindows(counted: readonly Counted[], size: ModelWindow, question: Mod
  * Windows of an hour and less are stretches of real time, cut where the clock is changed; longer ones begin when the clock
  * of the timezone shows 00:00, 03:00, 06:00 …, weeks on Monday (docs/rules/windows.md, "Days of 23 and 25 hours").
  */
-function windowAt(at_us: bigint, size: ModelWindow, { timezone = 'UTC', billing_anchor }: ModelQuestion): Window {
+export function windowAt(
+  at_us: bigint,
+  size: ModelWindow,
+  { timezone = 'UTC', billing_anchor }: ModelQuestion,
+): Window {
   const at = zoned(at_us, timezone);
   const minutes = { MINUTE: 1, '15MIN': 15, '30MIN': 30, HOUR: 60 }[size as string];
   if (minutes !== undefined) {
