@@ -1,0 +1,98 @@
+/** What each door says that the usage of a customer costs in January 2026: a text for each line, and the total. */
+import { expect } from 'chai';
+import { Decimal, sumOf } from '../../core/decimal.ts';
+import { csvRecords } from './csv-records.ts';
+import type { World } from './world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+const RANGE = { start_time: '2026-01-01T00:00:00Z', end_time: '2026-02-01T00:00:00Z' };
+
+export type Doors = Record<string, () => Promise<string[]>>;
+
+/** Amounts of lines as `begin amount`, in order, and then `= total`. */
+export function statedLines(all: readonly Answer[]): string[] {
+  const lines = all.map(({ period_start, amount }) => {
+    const begin = new Date(period_start).toISOString().slice(0, 16);
+    return `${begin} ${new Decimal(amount).toFixed()}`;
+  });
+  return [...lines.sort(), total(all.map(({ amount }) => amount))];
+}
+
+/** Doors that have parts say the total alone. */
+export function total(amounts: readonly string[]): string {
+  return `= ${sumOf(amounts.map((amount) => new Decimal(amount)))
+    .toDecimalPlaces(2)
+    .toFixed()}`;
+}
+
+type Asked = { customer: string; meter_id: string };
+
+/** While the period runs. */
+export function runningDoors(world: World, asked: Asked): Doors {
+  const { customer } = asked;
+  return {
+    preview: async () => statedLines(usageLines(await world.preview(customer), asked)),
+    'subscription usage': async () => subscriptionUsage(world, asked, {}),
+    balance: async () => {
+      const wallet = await world.post('/wallets', { external_customer_id: customer, currency: 'usd' });
+      const { current_period_usage } = await world.get(`/wallets/${wallet.id}/balance/real-time`);
+      await world.post(`/wallets/${wallet.id}/terminate`, {});
+      return [total([current_period_usage])];
+    },
+    ...rangeDoors(world, asked),
+  };
+}
+
+/** Once the period is over: `status` of its invoices. */
+export function overDoors(world: World, asked: Asked, status: 'DRAFT' | 'FINALIZED'): Doors {
+  return {
+    [status]: async () => {
+      const invoices = await world.invoices(asked.customer);
+      const lines = invoices.flatMap((invoice) => usageLines(invoice, asked));
+      for (const { invoice_status } of invoices.filter((invoice) => usageLines(invoice, asked).length > 0))
+        expect(invoice_status).to.be.oneOf([status, 'SKIPPED']);
+      return statedLines(lines);
+    },
+    'subscription usage of the dates': () => subscriptionUsage(world, asked, RANGE),
+    ...rangeDoors(world, asked),
+  };
+}
+
+function rangeDoors(world: World, asked: Asked): Doors {
+  return {
+    analytics: async () => {
+      const query = { external_customer_id: asked.customer, ...RANGE };
+      const { items } = await world.post('/events/analytics', query);
+      const own = items.filter(({ meter_id }: Answer) => meter_id === asked.meter_id);
+      return [total(own.map(({ total_cost }: Answer) => total_cost))];
+    },
+    'export with amounts': () => exported(world, asked, ''),
+    'export by day': () => exported(world, asked, '&split=day'),
+  };
+}
+
+async function subscriptionUsage(world: World, { customer, meter_id }: Asked, range: Partial<typeof RANGE>) {
+  const subscription_id = world.id(`subscription ${customer}`);
+  const { charges } = await world.post('/subscriptions/usage', { subscription_id, ...range });
+  const own = charges.filter((charge: Answer) => charge.meter_id === meter_id);
+  return [total(own.map(({ amount }: Answer) => amount))];
+}
+
+async function exported(world: World, { customer, meter_id }: Asked, more: string): Promise<string[]> {
+  const path = `/events/usage/export?start_time=${RANGE.start_time}&end_time=${RANGE.end_time}&amounts=true`;
+  const { status, text } = await world.api.request('GET', `${path}&meter_ids=${meter_id}${more}`);
+  expect(status, text).to.equal(200);
+  const rows = csvRecords(text).filter((row) => row.external_customer_id === customer && row.amount);
+  return [total(rows.map((row) => row.amount!))];
+}
+
+/** Of the January of the meter: of one that never resets, of no other month. */
+function usageLines({ line_items }: Answer, { meter_id }: Asked): Answer[] {
+  const [from, to] = [Date.parse(RANGE.start_time), Date.parse(RANGE.end_time)];
+  return line_items.filter(
+    (line: Answer) =>
+      line.meter_id === meter_id && Date.parse(line.period_start) >= from && Date.parse(line.period_start) < to,
+  );
+}

@@ -1,0 +1,68 @@
+/** A world in which usage is charged over changes that are drawn by chance, and what each door said of each subscription, and when. */
+import { type Changed, makeMeters, modelAmounts, planDeeds } from './changed-usage.ts';
+import { type Doors, overDoors, runningDoors } from './usage-doors.ts';
+import { startWorld, type World } from './world.ts';
+
+/** By subscription and door: a text for each line, and the total. */
+export type StatedUsage = Map<string, Record<string, string[]>>;
+
+type MakeDoors = (world: World, asked: { customer: string; meter_id: string }) => Doors;
+
+/** Lives through all changes, and asks every door before the end of the period, of its draft, and of its final invoice. */
+export async function liveThrough(all: readonly Changed[]): Promise<StatedUsage> {
+  const world = await startWorld({ now: '2025-12-01T00:00:00Z' });
+  const stated: StatedUsage = new Map(all.map(({ name }) => [name, {}]));
+  await makeMeters(world);
+  for (const { name } of all) await world.customer(name);
+  await world.send(all.flatMap(({ events }) => events));
+  const deeds = all.flatMap((changed) => planDeeds(world, changed));
+  for (const { at, run } of deeds.sort((a, b) => Date.parse(a.at) - Date.parse(b.at))) {
+    if (Date.parse(at) !== world.now.getTime()) await world.on(at);
+    await run();
+  }
+  const running = all.filter(({ kind }) => kind !== 'cancel');
+  await world.settle();
+  world.at('2026-01-26T00:00:00Z');
+  await ask(world, { of: running, when: 'on the 26th', doors: runningDoors, stated });
+  world.at('2026-01-30T12:00:00Z');
+  const unchanged: MakeDoors = (...asked) => {
+    const { preview, balance } = runningDoors(...asked);
+    return { preview: preview!, balance: balance! };
+  };
+  await ask(world, { of: running, when: 'on the 30th', doors: unchanged, stated });
+  await world.on('2026-02-01');
+  await ask(world, { of: all, when: 'as a draft', doors: (...asked) => overDoors(...asked, 'DRAFT'), stated });
+  await world.finalize();
+  const last: MakeDoors = (...asked) => {
+    const { FINALIZED, 'export by day': exported } = overDoors(...asked, 'FINALIZED');
+    return { FINALIZED: FINALIZED!, 'export by day': exported! };
+  };
+  await ask(world, { of: all, when: 'when it is final', doors: last, stated });
+  await world.stop();
+  return stated;
+}
+
+type Asking = { of: readonly Changed[]; when: string; doors: MakeDoors; stated: StatedUsage };
+
+/** A door that fails says why in place of an amount. */
+async function ask(world: World, { of, when, doors, stated }: Asking): Promise<void> {
+  for (const { name, measure } of of) {
+    const asked = { customer: name, meter_id: world.id(`meter ${measure.name}`) };
+    const answers = Object.entries(doors(world, asked)).map(async ([door, answer]) => {
+      const found = await answer().catch((error: Error) => [error.message]);
+      stated.get(name)![`${door}, ${when}`] = found;
+    });
+    await Promise.all(answers);
+  }
+}
+
+/** The same doors, with what the model says: the lines where a door said them. */
+export function expectedAt(stated: Readonly<Record<string, string[]>>, changed: Changed): Record<string, string[]> {
+  const { lines, total } = modelAmounts(changed);
+  return Object.fromEntries(
+    Object.entries(stated).map(([door, found]) => [
+      door,
+      found.length === 1 ? [`= ${total}`] : [...lines, `= ${total}`],
+    ]),
+  );
+}
