@@ -1,5 +1,5 @@
 /** A world in which usage is charged over changes that are drawn by chance, and what each door said of each subscription, and when. */
-import { type Changed, makeMeters, modelAmounts, planDeeds } from './changed-usage.ts';
+import { type Changed, JANUARY, makeMeters, modelAmounts, planDeeds } from './changed-usage.ts';
 import { type Doors, overDoors, runningDoors } from './usage-doors.ts';
 import { startWorld, type World } from './world.ts';
 
@@ -15,12 +15,18 @@ export async function liveThrough(all: readonly Changed[]): Promise<StatedUsage>
   await makeMeters(world);
   for (const { name } of all) await world.customer(name);
   await world.send(all.flatMap(({ events }) => events));
+  await world.settle();
   const deeds = all.flatMap((changed) => planDeeds(world, changed));
+  const ends = all.filter(({ kind }) => kind === 'ending');
+  const beforeEnd = () => ask(world, { of: ends, when: 'before its end', doors: runningDoors, stated });
+  deeds.push({ at: '2026-01-23T00:00:00Z', run: beforeEnd });
+  // The periods of December are over at the begin of January; until February no other is.
   for (const { at, run } of deeds.sort((a, b) => Date.parse(a.at) - Date.parse(b.at))) {
-    if (Date.parse(at) !== world.now.getTime()) await world.on(at);
+    if (at === JANUARY.start && world.now.getTime() < Date.parse(at)) await world.on(at);
+    world.at(at);
     await run();
   }
-  const running = all.filter(({ kind }) => kind !== 'cancel');
+  const running = all.filter(({ end }) => end === null);
   await world.settle();
   world.at('2026-01-26T00:00:00Z');
   await ask(world, { of: running, when: 'on the 26th', doors: runningDoors, stated });
