@@ -20,14 +20,8 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
-import {
-  billedItem,
-  billedSubscription,
-  CHARGES_AT_ONCE,
-  gatherItems,
-  scopeOf,
-  usageReader,
-} from '../billing/billable-items.ts';
+import { billedItem, billedSubscription, CHARGES_AT_ONCE, gatherItems, scopeOf } from '../billing/billable-items.ts';
+import { usageReader } from '../billing/measure-usage.ts';
 import type { Found } from './findings.ts';
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
@@ -120,7 +114,7 @@ async function tellUsed(stores: AuditStores, { subscription, times }: Open, foun
     const item = items.get(line_item_id);
     if (item === undefined) return;
     // Without what entitlements leave of it: a line of 0 is written, too.
-    const { quantity, event_count } = await measure(item, time, []);
+    const { quantity, event_count } = await measure(item, time, { limited: [] });
     if (event_count === 0 || quantity.isZero()) return;
     const used = `${event_count} events that come to ${quantity.toFixed()} from ${formatMs(time.start)} to ${formatMs(time.end)}`;
     const what = `${subscription.id}, line ${line_item_id}: ${used} are on no invoice`;

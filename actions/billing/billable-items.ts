@@ -2,39 +2,23 @@
  * A subscription's line items with what prices them, in the terms of core, and the one way in which billing asks for
  * their usage.
  */
+import type { ChainTerms } from '../../core/billing/chains/chain.ts';
 import type { BilledItem, BilledSubscription } from '../../core/billing/charges.ts';
-import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
+import type { PricedItem } from '../../core/billing/line-amount.ts';
 import { lineCommitment } from '../../core/commitment/stated.ts';
 import { Decimal } from '../../core/decimal.ts';
-import type { Granting } from '../../core/entitlement/grants.ts';
 import { FarthingError } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
-import type { CountedOf } from '../../core/invoice/computed-from.ts';
+import { AGGREGATIONS } from '../../core/metering/aggregations/index.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatUs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { NotKept } from '../../storage/kept/kept-answer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
-import { isSideBySide } from '../../storage/models/side-by-side.ts';
 import type { EarlierPeriods, SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
-import { Places } from '../../storage/places.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
-import { readUsage, type UsageQuestion } from '../../storage/usage/usage.ts';
-import { readUsageInOrder, type UsageInOrder } from '../../storage/usage/usage-in-order.ts';
-import {
-  allowancesOfOne,
-  allowancesOfUsage,
-  grantsOf,
-  isGranting,
-  isLimit,
-  type Limited,
-  limitedSince,
-  limitedWindows,
-  measureAllowances,
-} from './gather-allowances.ts';
-import { customersAsked, membersOf } from './members.ts';
+import type { Database } from '../../storage/stores.ts';
+import { allowancesOfOne } from './gather-allowances.ts';
 
 /** A line item as core prices it, with the records that it came from. */
 export type BillableItem = PricedItem & {
@@ -122,6 +106,7 @@ export function billableItem(record: SubscriptionLineItemModel, { price, meter, 
     display_name: record.display_name || record.meter_display_name || record.plan_display_name || record.price_id,
     meter_id: meter?.id ?? null,
     commitment: commitmentOf(record, meter, subscription),
+    chain_terms: chainTerms(record, meter, subscription),
     record,
     price_record: price,
     meter,
@@ -161,6 +146,30 @@ export function commitmentOf(
   return lineCommitment(record, { bucket_size: meter?.aggregation.bucket_size ?? null, timezone, billing_anchor });
 }
 
+/**
+ * Null of what is charged by itself: of a meter that never resets the price changes with the period, unless it is a level, and each window
+ * with a commitment of its own is committed to by one line.
+ */
+function chainTerms(
+  record: SubscriptionLineItemModel,
+  meter: MeterModel | null,
+  subscription: SubscriptionModel,
+): ChainTerms | null {
+  if (meter === null || commitmentOf(record, meter, subscription)?.windows) return null;
+  const { chain_rule: rule } = AGGREGATIONS[meter.aggregation.type];
+  if (meter.reset_usage === 'NEVER' && rule !== 'integral') return null;
+  const source = record.entity_type === 'addon' ? record.entity_id : 'plan';
+  const { timezone } = subscription;
+  const { bucket_size: size } = meter.aggregation;
+  const billing_anchor = instantOf(subscription.billing_anchor);
+  return {
+    rule,
+    key: `${source} ${meter.id}`,
+    follows_id: record.follows_line_item_id,
+    windows: size ? { size, timezone, billing_anchor } : null,
+  };
+}
+
 /** A line item whose price or meter is gone cannot be measured or priced, and that is an error, never a missing line. */
 export function found<M>(records: ReadonlyMap<string, M>, id: string, what: string): M {
   const record = records.get(id);
@@ -170,135 +179,6 @@ export function found<M>(records: ReadonlyMap<string, M>, id: string, what: stri
 
 /** Charges that are measured at one time go to the stores together (storage/usage/bucket-lines.ts): as many as one statement takes. */
 export const CHARGES_AT_ONCE = 50;
-
-/**
- * `limited` are the limits that count, of what was charged before those of then; the item's own where it is not stated.
- * `service` is what is paid for, where the window reaches back before it.
- */
-export type Measure<Item extends PricedItem = BillableItem> = (
-  item: Item,
-  window: Period,
-  limited?: readonly Limited[],
-  service?: Period,
-) => Promise<MeasuredUsage>;
-
-const places = new WeakMap<Database, Places>();
-
-/** However many are billed side by side, and whatever they ask. */
-const SIDE_BY_SIDE_AT_ONCE = 200;
-
-function placesOf(database: Database): Places {
-  const own = places.get(database) ?? new Places(SIDE_BY_SIDE_AT_ONCE);
-  places.set(database, own);
-  return own;
-}
-
-export async function usageReader(
-  stores: Stores,
-  database: Database,
-  subscription: SubscriptionModel,
-  { now }: { now?: Date } = {},
-): Promise<Measure> {
-  const scope = scopeOf(subscription);
-  const members = (await membersOf(database, scope, [subscription])).get(subscription.id)!;
-  const questionOf = ({ meter, id }: BillableItem, window: Period, service: Period) => {
-    if (meter === null) throw new FarthingError('system_error', `line item ${id} has no meter`);
-    return {
-      meter,
-      ...customersAsked(members, window, service.start),
-      start_ms: window.start,
-      end_ms: window.end,
-      timezone: subscription.timezone,
-      billing_anchor_ms: instantOf(subscription.billing_anchor),
-      ...(now === undefined ? {} : { now_ms: now.getTime() }),
-    };
-  };
-  const inPlace = <Answer>(ask: () => Promise<Answer>): Promise<Answer> =>
-    isSideBySide(database) ? placesOf(database).within(ask) : ask();
-  const read = (item: BillableItem, window: Period, service: Period): Promise<MeasuredUsage> => {
-    const question = questionOf(item, window, service);
-    return inPlace(async () => ({
-      ...(await readUsage(stores, scope, question)),
-      counted: countedOf(question, subscription),
-    }));
-  };
-  const readInOrder = (item: BillableItem, since: Milliseconds, window: Period): Promise<InOrder> => {
-    const question = questionOf(item, { start: since, end: window.end }, window);
-    return inPlace(async () => ({
-      ...(await readUsageInOrder(stores, scope, question)),
-      counted: countedOf(questionOf(item, window, window), subscription),
-    }));
-  };
-  return measureBy(billedSubscription(subscription), { read, readInOrder });
-}
-
-type InOrder = UsageInOrder & Pick<MeasuredUsage, 'counted'>;
-
-/** Of an item the usage of a window; or since an instant before it until its end, in the order in which it happened. */
-export type UsageReading<Item extends PricedItem> = {
-  read(item: Item, window: Period, service: Period): Promise<MeasuredUsage>;
-  readInOrder(item: Item, since: Milliseconds, window: Period): Promise<InOrder>;
-};
-
-/** Of an item the usage of a window, with what its allowances want to know, by whoever reads it. */
-export function measureBy<Item extends PricedItem>(
-  billed: BilledSubscription,
-  { read, readInOrder }: UsageReading<Item>,
-): Measure<Item> {
-  return async (item, window, limited = limitedWindows(item, window, billed), service = window) => {
-    const isInOrder = limited.some(isGranting);
-    const inOrder = isInOrder ? await readInOrder(item, limitedSince(limited.filter(isGranting)), window) : null;
-    const measured = inOrder ? measuredInOrder(inOrder, window) : await read(item, window, service);
-    if (limited.length === 0) return measured;
-    // What stands is not counted of who has left before the service; what was used was used by them, too.
-    const again = (other: Period) => read(item, other, item.reset_usage === 'NEVER' ? service : other);
-    const granted = async (granting: Granting) => {
-      const { usage } = inOrder!;
-      const grants = await grantsOf(granting, { usage, start: window.start, price: item.price });
-      return grants(window);
-    };
-    return { ...measured, ...(await measureAllowances(limited, { window, measured, read: again, granted })) };
-  };
-}
-
-/** As it would have been read of the window by itself. */
-function measuredInOrder({ usage, event_counts, ...read }: InOrder, window: Period): MeasuredUsage {
-  const [from, to] = [usage.placeOf(window.start), usage.placeOf(window.end)];
-  const event_count = event_counts.slice(from, to).reduce((sum, count) => sum + count, 0);
-  return { ...read, quantity: usage.between(window), event_count, buckets: null };
-}
-
-/** The same where usage is at hand, of one item and window: what its limits are does not depend on usage. */
-export function measuredAtHand(
-  billed: BilledSubscription,
-  item: PricedItem,
-  window: Period,
-): (read: (window: Period) => MeasuredUsage) => MeasuredUsage {
-  const limited = limitedWindows(item, window, billed);
-  return (read) => {
-    const measured = read(window);
-    if (limited.length === 0) return measured;
-    // Of what is granted bit by bit the order counts, which nobody has at hand.
-    if (!limited.every(isLimit)) throw new NotKept();
-    const usedIn = (other: Period) => read(other).quantity;
-    return { ...measured, ...allowancesOfUsage(limited, { window, measured, usedIn }) };
-  };
-}
-
-/** For whoever looks at the line again: the customers and the clock may be others then. */
-export function countedOf(
-  { external_customer_ids, clipped }: Pick<UsageQuestion, 'external_customer_ids' | 'clipped'>,
-  { timezone, billing_anchor }: Pick<SubscriptionModel, 'timezone' | 'billing_anchor'>,
-): CountedOf {
-  const customers = external_customer_ids.map((external_customer_id) => {
-    const times = clipped?.get(external_customer_id) ?? null;
-    return {
-      external_customer_id,
-      times: times && times.map(([start, end]) => ({ start: formatUs(start), end: formatUs(end) })),
-    };
-  });
-  return { customers, timezone, billing_anchor };
-}
 
 export function scopeOf(record: Scope): Scope {
   return { tenant_id: record.tenant_id, environment_id: record.environment_id };

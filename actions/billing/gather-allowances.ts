@@ -136,12 +136,13 @@ type LimitedWindows = Omit<FreeWindows, 'limit'> & { readonly limit: Decimal | n
 export type Limited = LimitedWindows | Granting;
 
 export function limitedWindows(
-  { allowances = [], reset_usage }: Pick<PricedItem, 'allowances' | 'reset_usage'>,
+  { allowances = [], reset_usage, chain_terms }: Pick<PricedItem, 'allowances' | 'reset_usage' | 'chain_terms'>,
   window: Period,
   subscription: BilledSubscription,
 ): Limited[] {
   return allowances.map((allowance) => {
-    if ('limit' in allowance) return limitWindowsOf(allowance, window, { billed: subscription, reset_usage });
+    const isLevel = chain_terms?.rule === 'integral';
+    if ('limit' in allowance) return limitWindowsOf(allowance, window, { billed: subscription, reset_usage, isLevel });
     const cycles = wholeWindowsWithin(window, subscription);
     return { ...allowance, cycles, timezone: subscription.timezone };
   });
@@ -150,16 +151,22 @@ export function limitedWindows(
 export function limitWindowsOf(
   { limit, usage_reset_period }: LimitAllowance,
   window: Period,
-  { billed, reset_usage }: { billed: BilledSubscription; reset_usage: PricedItem['reset_usage'] },
+  {
+    billed,
+    reset_usage,
+    isLevel = false,
+  }: { billed: BilledSubscription; reset_usage: PricedItem['reset_usage']; isLevel?: boolean },
 ): LimitedWindows {
   if (limit === null) return { limit, windows: [] };
   const limited = {
     subscription: billed,
     usage_reset_period,
-    reset_usage: reset_usage ?? 'BILLING_PERIOD',
+    // Each billing period has an integral of its own, also of a meter that never resets.
+    reset_usage: isLevel ? 'BILLING_PERIOD' : (reset_usage ?? 'BILLING_PERIOD'),
   } as const;
   const windows = limitWindowsWithin(window, limited).map((one) => {
-    const own = limitIn(limit, one.start, limited);
+    // A level is measured against whole periods, so that its limit is not cut where the period is.
+    const own = isLevel ? limit : limitIn(limit, one.start, limited);
     return own.eq(limit) ? one : { ...one, limit: own };
   });
   return { limit, windows };

@@ -3,6 +3,7 @@
  * invoices, and the usage; then asks core what the invoice should say. Preview, draft and recomputation all come through
  * here, so that they cannot disagree (docs/rules/invoices.md, "Preview and invoice agree").
  */
+import { usageToRead } from '../../core/billing/chains/charge-chains.ts';
 import {
   type BilledSubscription,
   type Charge,
@@ -37,14 +38,7 @@ import { couponsInForce } from '../coupons/coupons-in-force.ts';
 import { ratesInForce, type Taxed } from '../taxes/rates-in-force.ts';
 import { taxesComeFirst } from '../taxes/tax-final.ts';
 import { prepaidOfPreview } from '../wallets/prepaid-wallets.ts';
-import {
-  type BillableItem,
-  billedSubscription,
-  CHARGES_AT_ONCE,
-  gatherItems,
-  type Measure,
-  usageReader,
-} from './billable-items.ts';
+import { type BillableItem, billedSubscription, CHARGES_AT_ONCE, gatherItems } from './billable-items.ts';
 import {
   gatherClosedCharges,
   gatherInvoicedLines,
@@ -58,6 +52,7 @@ import {
 } from './gather-closed-charges.ts';
 import { recordedTrueUps, recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
 import { type InvoiceBefore, invoicedTogether } from './invoiced-together.ts';
+import { type Measure, usageReader } from './measure-usage.ts';
 
 export type BillingTarget = {
   readonly subscription: SubscriptionModel;
@@ -162,9 +157,9 @@ async function usageOf<Item extends PricedItem>(
   measure: Measure<Item>,
 ): Promise<ReadonlyMap<string, MeasuredUsage>> {
   const usage = new Map<string, MeasuredUsage>();
-  await mapConcurrently(CHARGES_AT_ONCE, charges, async ({ item, service, usage_window }) => {
-    if (usage_window === null) return;
-    usage.set(chargeKey(item.id, service), await measure(item, usage_window, undefined, service));
+  await mapConcurrently(CHARGES_AT_ONCE, usageToRead(charges), async ({ item, window, service, chain, keys }) => {
+    const measured = await measure(item, window, { service, chain });
+    for (const key of keys) usage.set(key, measured);
   });
   return usage;
 }

@@ -20,8 +20,10 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { hasCorrectionsSince } from '../../storage/progress/corrections.ts';
 import type { Database } from '../../storage/stores.ts';
 import { returnedAsCredits } from '../credit-notes/returned-as-credits.ts';
-import type { BillableItem, Measure } from './billable-items.ts';
-import { type Limited, limitedSince, recordedWindows } from './gather-allowances.ts';
+import type { BillableItem } from './billable-items.ts';
+import { limitedSince, recordedWindows } from './gather-allowances.ts';
+import { type ChainedWindow, gatherClosedChains, hasEarlierUse, type RecordedCharge } from './gather-closed-chains.ts';
+import type { Measure } from './measure-usage.ts';
 
 export type InvoicedLine = {
   readonly key: string;
@@ -86,6 +88,8 @@ export async function gatherClosedCharges(
   measure: Measure,
 ): Promise<ClosedCharge<BillableItem>[]> {
   const closed: ClosedCharge<BillableItem>[] = [];
+  const chained: ChainedWindow[] = [];
+  const partial = partialCharges(lines);
   const byItem = groupBy(
     lines.filter((one) => !one.is_partial && !isSaidLater(one, before)),
     ({ line }) => line.subscription_line_item_id,
@@ -94,16 +98,19 @@ export async function gatherClosedCharges(
     if (item.price_type !== 'USAGE') continue;
     const windows = closedWindows(item, byItem.get(item.id) ?? []).filter(({ own }) => own.service.end <= before);
     const isSettled = !windows.some(isCarrying) && !windows.some(hasUseBefore(windows));
-    if (!corrected && isSettled && !(await hasGrown(item, windows, measure))) continue;
-    const partial = partialCharges(lines);
+    const isSame = !corrected && isSettled && !(await hasGrown(item, windows, measure));
     for (const window of windows) {
       const charge = recordedCharge(item, window, partial);
-      const measured = await measure(item, charge.usage_window, charge.limited, charge.service);
+      if (window.newest.chain)
+        chained.push({ charge, chain: window.newest.chain, isCarrying: isCarrying(window), isSame });
+      if (isSame || window.newest.chain) continue;
+      const { usage_window, limited, service } = charge;
+      const measured = await measure(item, usage_window, { limited, service });
       const isOther = measured.event_count !== charge.billed_event_count || hasEarlierUse(charge);
       if (corrected || isOther || isCarrying(window)) closed.push({ ...charge, measured });
     }
   }
-  return closed;
+  return [...closed, ...(await gatherClosedChains(chained, { items, corrected }, measure))];
 }
 
 /** What the draft of a later period says of an earlier charge is computed anew, behind this one, before it is final. */
@@ -163,13 +170,6 @@ function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedW
     return undefined;
   const window = { start: instantOf(newest.window_start), end: instantOf(newest.window_end) };
   return { own, group, newest, window, event_count: newest.event_count ?? 0 };
-}
-
-type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & { readonly limited: readonly Limited[] };
-
-/** Of a limit that began before the charge: what came late before it has used units that were free. */
-function hasEarlierUse({ limited, usage_window }: RecordedCharge): boolean {
-  return limitedSince(limited) < usage_window.start;
 }
 
 /** The same of one among the windows of an item: what came late before all of them is in none of them. */
@@ -269,5 +269,5 @@ async function hasGrown(item: BillableItem, windows: readonly ClosedWindow[], me
     start: Math.min(...windows.map(({ window }) => window.start)),
     end: Math.max(...windows.map(({ window }) => window.end)),
   };
-  return (await measure(item, whole, [])).event_count !== expected;
+  return (await measure(item, whole, { limited: [] })).event_count !== expected;
 }

@@ -47,8 +47,9 @@ export function customersAsked(
   members: readonly Member[],
   window: Period,
   service_start: Milliseconds,
+  gaps: readonly Period[] = [],
 ): Pick<UsageAsked, 'clipped'> & { external_customer_ids: readonly string[] } {
-  const { external_customer_ids, clipped } = countedIn(members, window, service_start);
+  const { external_customer_ids, clipped } = countedIn(members, window, service_start, gaps);
   if (clipped.size === 0) return { external_customer_ids };
   const inUs = ({ start, end }: Period) => [usOf(start), usOf(end)] as const;
   return {

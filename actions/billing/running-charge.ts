@@ -2,14 +2,17 @@
  * The charge of a running period, made again of what its lines count by now (storage/kept): by the functions that plan the invoice, and
  * from what the preview gathered. It is kept for many subscriptions at once, so of their records only what core goes by is.
  */
+import type { Chain } from '../../core/billing/chains/chain.ts';
+import { usageToRead } from '../../core/billing/chains/charge-chains.ts';
 import { planFollowing } from '../../core/billing/invoices-to-come.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
-import { chargeKey, type InvoiceQuestion, openCharges, planDiscounted } from '../../core/billing/plan-invoice.ts';
+import { type InvoiceQuestion, openCharges, planDiscounted } from '../../core/billing/plan-invoice.ts';
 import { usageNet, usageNetOfAll } from '../../core/billing/usage-net.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import type { Made, ReadKept } from '../../storage/kept/kept-answer.ts';
 import { sharedValue } from '../../storage/kept/shared-value.ts';
-import { type BillableItem, measuredAtHand } from './billable-items.ts';
+import type { BillableItem } from './billable-items.ts';
+import { measuredAtHand } from './measure-usage.ts';
 
 /** Of several they follow each other: invoices that wait to be made. */
 export function chargeAgain(gathered: readonly InvoiceQuestion<BillableItem>[]): Made<Decimal> {
@@ -27,14 +30,15 @@ function questionAgain(gathered: InvoiceQuestion<BillableItem>): (read: ReadKept
   const question = slim(gathered);
   // Which charges there are, and what is free of them, is the same whatever arrives, and takes longer to find than what they come to.
   const open = openCharges(question);
-  const measures = open.map(({ item, usage_window }) =>
-    usage_window === null ? null : measuredAtHand(question.subscription, item, usage_window),
-  );
+  const measures = usageToRead(open).map(({ item, keys, ...asked }) => {
+    const measure = measuredAtHand(question.subscription, item, asked);
+    return { keys, measured: (read: ReadKept) => measure((window) => read(item.meter_id!, window)) };
+  });
   return (read) => {
     const usage = new Map<string, MeasuredUsage>();
-    for (const [index, { item, service }] of open.entries()) {
-      const measured = measures[index]?.((window) => read(item.meter_id!, window));
-      if (measured) usage.set(chargeKey(item.id, service), measured);
+    for (const { keys, measured } of measures) {
+      const one = measured(read);
+      for (const key of keys) usage.set(key, one);
     }
     return { ...question, open, usage };
   };
@@ -55,10 +59,21 @@ function slim(gathered: InvoiceQuestion<BillableItem>): InvoiceQuestion<PricedIt
     items.set(item, made);
     return made;
   };
+  const chains = new Map<Chain<BillableItem>, Chain<PricedItem>>();
+  const slimChain = (chain: Chain<BillableItem>): Chain<PricedItem> => {
+    const lines = chain.lines.map(({ item, service }) => ({ item: slimItem(item), service }));
+    const made = chains.get(chain) ?? { ...chain, lines };
+    chains.set(chain, made);
+    return made;
+  };
   return {
     ...gathered,
     items: gathered.items.map(slimItem),
-    closed: gathered.closed.map((charge) => ({ ...charge, item: slimItem(charge.item) })),
+    closed: gathered.closed.map(({ chained, ...charge }) => ({
+      ...charge,
+      item: slimItem(charge.item),
+      ...(chained ? { chained: { ...chained, chain: slimChain(chained.chain) } } : {}),
+    })),
     usage: new Map(),
   };
 }

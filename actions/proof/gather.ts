@@ -16,8 +16,8 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { definitionAt } from '../../storage/progress/meter-versions.ts';
 import { offsetsText } from '../../storage/progress/slice-state.ts';
 import type { Database } from '../../storage/stores.ts';
-import { countedOf } from '../billing/billable-items.ts';
 import { withLines } from '../billing/invoice-records.ts';
+import { countedOf } from '../billing/measure-usage.ts';
 import { customersAsked, membersOf } from '../billing/members.ts';
 
 /** What a usage line counted; lines with the same `key` counted the same events. */

@@ -3,9 +3,12 @@
  * the one rating function, as on the invoice (docs/rules/usage.md, "One number"). Without dates it is the running period;
  * an item with a period of its own shows that.
  */
-import { runningPeriod, usageWindowIn } from '../../core/billing/charges.ts';
+
+import { type ServedLine, servedIn } from '../../core/billing/chains/chains-within.ts';
+import { ChainCharges, usageToRead } from '../../core/billing/chains/charge-chains.ts';
+import { runningPeriod } from '../../core/billing/charges.ts';
 import { baseAmountOf, sharedLines } from '../../core/billing/committed-lines.ts';
-import { type LineAmount, usageCharge } from '../../core/billing/line-amount.ts';
+import { type LineAmount, type MeasuredUsage, usageCharge } from '../../core/billing/line-amount.ts';
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import { commitmentPart, drawnInTurn } from '../../core/commitment/part.ts';
 import {
@@ -32,10 +35,10 @@ import {
   CHARGES_AT_ONCE,
   currentPeriod,
   gatherItems,
-  usageReader,
 } from '../billing/billable-items.ts';
 import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
 import { recordedUsage, subscriptionCommitment } from '../billing/gather-commitments.ts';
+import { usageReader } from '../billing/measure-usage.ts';
 
 export type UsageRequest = {
   subscription_id: string;
@@ -77,28 +80,29 @@ export async function subscriptionUsage(
   const items = await gatherItems(database, subscription, { at });
   const commitment = subscriptionCommitment(subscription);
   const isPooled = commitment !== null || items.some((item) => item.commitment?.duration);
-  const served = items.flatMap((item) => {
-    const period = asked ?? runningPeriod(item, { subscription: billed, current, now: now.getTime() });
-    const window = period ? usageWindowIn(period, item, billed) : null;
-    if (window === null) return [];
-    return { item, window, service: { start: Math.max(period!.start, item.start_ms), end: window.end } };
-  });
-  const isOver = ({ service }: Served) => asked === null && service.end <= current.start;
+  const periodOf = (item: BillableItem) =>
+    asked ?? runningPeriod(item, { subscription: billed, current, now: now.getTime() });
+  const served = servedIn(periodOf, items, billed);
+  const isOver = ({ service }: ServedLine<BillableItem>) => asked === null && service.end <= current.start;
   const invoiced = isPooled || served.some(isOver) ? await gatherInvoicedLines(database, subscription) : [];
   const recorded = isPooled ? recordedUsage(invoiced) : [];
   // A line that ended where the running period began has periods that go on: what it was used for may be invoiced by now.
   const keys = new Set(invoiced.map(({ key }) => key));
   const running = served.filter((one) => !isOver(one) || !keys.has(chargeKey(one.item.id, one.service)));
-  const measured = await mapConcurrently(CHARGES_AT_ONCE, running, async (one) => {
-    const { item, window, service } = one;
-    return { ...one, usage: await measure(item, window, undefined, service) };
+  const usage = new Map<string, MeasuredUsage>();
+  await mapConcurrently(CHARGES_AT_ONCE, usageToRead(running), async ({ item, window, service, chain, keys: of }) => {
+    const measured = await measure(item, window, { service, chain });
+    for (const key of of) usage.set(key, measured);
   });
   const { currency } = subscription;
-  const lines = drawnInTurn(measured, recorded, {
-    lineOf: ({ item, service, window, usage }, before): UsageCharge => {
+  const chains = new ChainCharges<BillableItem>(usage);
+  const lines = drawnInTurn(running, recorded, {
+    lineOf: (one, before): UsageCharge => {
+      const { item, service, usage_window: window } = one;
       const question = { subscription: billed, recorded: before };
       const part = item.commitment ? commitmentPart(item, service, question) : undefined;
-      const charge = usageCharge(item, window, { measured: usage, currency, part });
+      const measured = usage.get(chargeKey(item.id, service))!;
+      const charge = chains.price(one, (chained) => usageCharge(item, window, { measured, currency, part, chained }));
       return { item, service, display_name: item.display_name, ...charge };
     },
     drawnBy: baseAmountOf,
@@ -117,8 +121,6 @@ function paidOf({ start, end }: Period, { trial_end, opens_at, subscription_stat
   if (subscription_status === 'draft' || opens_at) return { start: end, end };
   return { start: Math.min(end, Math.max(start, trial_end ? instantOf(trial_end) : start)), end };
 }
-
-type Served = { readonly item: BillableItem; readonly window: Period; readonly service: Period };
 
 type Drawing = Omit<PoolFacts, 'true_ups'> & { period: Period; currency: string };
 

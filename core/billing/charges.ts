@@ -22,6 +22,7 @@ import {
   type RecurringPeriod,
   wholePeriod,
 } from '../time/period.ts';
+import { type Chain, usageWindowIn as chainedWindow, findChains, type LinkedItem } from './chains/chain.ts';
 import { regularPeriod, type Share, shareOf } from './proration.ts';
 
 export const REFERENCE_POINTS = ['period_start', 'period_end', 'cancel', 'preview', 'late'] as const;
@@ -46,8 +47,7 @@ export type PeriodGrid = {
 };
 
 /** What billing needs to know of a line item to say when it is charged. */
-export type BilledItem = {
-  readonly id: string;
+export type BilledItem = LinkedItem & {
   readonly price_type: 'FIXED' | 'USAGE';
   readonly invoice_cadence: 'ARREAR' | 'ADVANCE';
   readonly billing_period: RecurringPeriod | 'ONETIME';
@@ -67,6 +67,8 @@ export type Charge<Item extends BilledItem = BilledItem> = {
   readonly share: Share;
   /** Where a usage item's events are counted; null for fixed charges. */
   readonly usage_window: Period | null;
+  /** The lines with which it is measured and priced (docs/rules/proration.md, "Usage over a change"); absent where it is by itself. */
+  readonly chain?: Chain<Item>;
 };
 
 export type ChargeQuestion<Item extends BilledItem> = {
@@ -83,12 +85,23 @@ export function chargesDue<Item extends BilledItem>(question: ChargeQuestion<Ite
   if (reference === 'late') return [];
   const subscriptionEnd = reference === 'cancel' ? period.end : subscription.end_ms;
   const next = reference === 'cancel' ? null : nextPeriod(period.end, subscription);
-  return items.flatMap((item) => {
-    const isInvoiced = dueTest(item, { period, next, reference });
-    return servicePeriods(item, { subscription, subscriptionEnd, period, next })
-      .filter(({ service }) => isInvoiced(service))
-      .map(({ service, share }) => ({ item, service, share, usage_window: windowOf(item, service, subscription) }));
-  });
+  const services = items.flatMap((item) =>
+    servicePeriods(item, { subscription, subscriptionEnd, period, next }).map((slice) => ({ item, ...slice })),
+  );
+  const chains = findChains(services);
+  return services
+    .filter(({ item, service }) => dueTest(item, { period, next, reference })(service))
+    .map((one) => chargeOf(one, { chain: chains.get(one), subscription }));
+}
+
+type Belonging<Item extends BilledItem> = { chain: Chain<Item> | undefined; subscription: BilledSubscription };
+
+function chargeOf<Item extends BilledItem>(
+  { item, service, share }: Slice & { item: Item },
+  { chain, subscription }: Belonging<Item>,
+): Charge<Item> {
+  if (!chain) return { item, service, share, usage_window: windowOf(item, service, subscription) };
+  return { item, service, share, usage_window: chainedWindow(chain, service), chain };
 }
 
 /** The period after this one; null where the subscription has ended by then. */
@@ -130,7 +143,8 @@ type Stretch = {
   period: Period;
   next: Period | null;
 };
-type Slice = { service: Period; share: Share };
+/** `begins`: where the billing period does, of which the item may serve a part. */
+type Slice = { service: Period; share: Share; whole: Period; begins: Milliseconds; level_since: Milliseconds };
 
 /** The item's service periods around the window, each cut to where the item and the subscription live. */
 function servicePeriods(item: BilledItem, stretch: Stretch): Slice[] {
@@ -140,9 +154,23 @@ function servicePeriods(item: BilledItem, stretch: Stretch): Slice[] {
   for (const period of itemPeriods(item, stretch, rule)) {
     const service = serviceIn(period, item, stretch.subscriptionEnd);
     if (service === null) continue;
-    slices.push({ service, share: shareOf(service, regularPeriod(period, rule), servedSince(stretch.subscription)) });
+    const { whole, ...begin } = levelPeriod(period, item, stretch.subscription);
+    slices.push({ service, share: shareOf(service, whole, servedSince(stretch.subscription)), whole, ...begin });
   }
   return slices;
+}
+
+/** The regular period of an item, where its billing begins in it, and since when values make the level that stands in it. */
+export function levelPeriod(
+  period: Period,
+  item: BilledItem,
+  subscription: BilledSubscription,
+): Pick<Slice, 'whole' | 'begins' | 'level_since'> {
+  const whole = regularPeriod(period, itemRule(item, subscription));
+  // A line of its own periods has what stands since they began, also where it follows another in them.
+  const start = hasOwnPeriods(item, subscription) ? whole.start : period.start;
+  const begins = Math.max(start, servedSince(subscription));
+  return { whole, begins, level_since: countedSince(item.reset_usage, begins, subscription.start_ms) };
 }
 
 /** Nothing of a period that it cuts was ever served before. */
@@ -166,10 +194,11 @@ function oneTimeCharge(item: BilledItem, subscriptionEnd: number | null): Slice[
   if (subscriptionEnd !== null && at > subscriptionEnd) return [];
   // It ended before it began to be charged: in a trial.
   if (item.end_ms !== null && item.end_ms <= at) return [];
-  return [{ service: { start: at, end: at }, share: { part_ms: 1, whole_ms: 1 } }];
+  const service = { start: at, end: at };
+  return [{ service, share: { part_ms: 1, whole_ms: 1 }, whole: service, begins: at, level_since: at }];
 }
 
-function itemRule(item: BilledItem, subscription: BilledSubscription): PeriodRule {
+export function itemRule(item: BilledItem, subscription: BilledSubscription): PeriodRule {
   if (hasOwnPeriods(item, subscription))
     return {
       billing_anchor: item.anchor_ms ?? item.start_ms,
@@ -333,7 +362,7 @@ export function chargeIn<Item extends BilledItem>(
 ): Charge<Item> | null {
   if (item.billing_period === 'ONETIME') {
     const [once] = oneTimeCharge(item, subscription.end_ms);
-    return once === undefined ? null : { item, ...once, usage_window: null };
+    return once === undefined ? null : { item, service: once.service, share: once.share, usage_window: null };
   }
   const service = serviceIn(period, item, subscription.end_ms);
   if (service === null) return null;

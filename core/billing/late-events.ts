@@ -9,6 +9,8 @@ import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import type { ComputedFrom } from '../invoice/computed-from.ts';
 import { roundMoney } from '../money.ts';
 import type { Period } from '../time/period.ts';
+import type { Chain } from './chains/chain.ts';
+import { ChainCharges } from './chains/charge-chains.ts';
 import { baseAmountOf } from './committed-lines.ts';
 import { type BilledInAll, type BilledLine, billedInAll, givenBackWith } from './given-back.ts';
 import { type LineAmount, type MeasuredUsage, type PlannedLine, type PricedItem, usageCharge } from './line-amount.ts';
@@ -34,6 +36,16 @@ export type ClosedCharge<Item extends PricedItem = PricedItem> = {
   readonly billed?: BilledInAll;
   /** What credit notes and refunds gave back of it, as credits. */
   readonly returned?: readonly BilledLine[];
+  /** The chain with which it was charged, and what its lines measure today; absent where it was charged by itself. */
+  readonly chained?: ClosedChain<Item>;
+};
+
+export type ClosedChain<Item extends PricedItem = PricedItem> = {
+  readonly chain: Chain<Item>;
+  /** By `chargeKey`, of all of its lines. */
+  readonly usage: ReadonlyMap<string, MeasuredUsage>;
+  /** How many events came late for any of its lines. */
+  readonly late_count: number;
 };
 
 /** How commitments bear on a charge that is looked at again. */
@@ -59,7 +71,9 @@ export function correctionsOf<Item extends PricedItem>(
   closed: readonly ClosedCharge<Item>[],
   { currency, available, committed = UNCOMMITTED }: Question<Item>,
 ): PlannedLine<Item>[] {
-  const differences = closed.map((charge) => differenceOf(charge, { currency, committed }));
+  const usage = new Map(closed.flatMap(({ chained }) => [...(chained?.usage ?? [])]));
+  const chains = new ChainCharges<Item>(usage);
+  const differences = closed.map((charge) => differenceOf(charge, { currency, committed, chains }));
   // Debts first: they make room for what is given back.
   const ordered = [...differences].sort((a, b) => b.amount.comparedTo(a.amount));
   let room: Decimal | null = available;
@@ -91,7 +105,11 @@ type Difference<Item extends PricedItem> = {
   base_amount: Decimal | null;
 };
 
-type Committed<Item extends PricedItem> = { currency: string; committed: CommittedBefore<Item> };
+type Committed<Item extends PricedItem> = {
+  currency: string;
+  committed: CommittedBefore<Item>;
+  chains: ChainCharges<Item>;
+};
 
 /** No more comes back than what was billed, and has not come back otherwise. */
 function differenceOf<Item extends PricedItem>(
@@ -107,11 +125,13 @@ function differenceOf<Item extends PricedItem>(
 
 function wholeDifferenceOf<Item extends PricedItem>(
   charge: ClosedCharge<Item>,
-  { currency, committed }: Committed<Item>,
+  { currency, committed, chains }: Committed<Item>,
 ): Difference<Item> {
   const { item, service, usage_window, measured, billed_amount, billed_base_amount = billed_amount } = charge;
   const part = committed.partOf(item, service);
-  const today = usageCharge(item, usage_window, { measured, currency, part });
+  const today = chains.price({ item, service, ...(charge.chained ? { chain: charge.chained.chain } : {}) }, (chained) =>
+    usageCharge(item, usage_window, { measured, currency, part, chained }),
+  );
   const base_amount = baseAmountOf(today).minus(billed_base_amount);
   const pool = committed.poolOf(item, service);
   if (pool === null) {
@@ -138,7 +158,7 @@ function correctionLine<Item extends PricedItem>(
   difference: LineAmount,
   isSettled: boolean,
 ): PlannedLine<Item> {
-  const late = charge.measured.event_count - charge.billed_event_count;
+  const late = charge.chained?.late_count ?? charge.measured.event_count - charge.billed_event_count;
   const isSurplus = late === 0 && carriedOf(charge).gt(0);
   return {
     item: charge.item,

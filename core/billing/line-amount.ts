@@ -30,10 +30,13 @@ import { groupBy } from '../group-by.ts';
 import type { ComputedFrom, CountedOf } from '../invoice/computed-from.ts';
 import { MAX_FRACTION_DIGITS, roundMoney } from '../money.ts';
 import { CHARGED_FIELDS } from '../price/record.ts';
+import { addParts } from '../pricing/add-parts.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../pricing/charge.ts';
 import type { ChargePart } from '../pricing/terms.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
+import { type LineCost, lessGranted } from './chains/chain-costs.ts';
+import { type ChainedLine, chainedAmount, chainText } from './chains/chained-line.ts';
 import type { BilledItem } from './charges.ts';
 import type { BesideAmount, BilledInAll } from './given-back.ts';
 import { isWhole, prorate, roundedShare, type Share, shareText } from './proration.ts';
@@ -64,6 +67,8 @@ export type MeasuredUsage = {
   readonly allowances?: readonly MeasuredAllowance[];
   /** What was used in each stretch between their bounds, where several cut the charge. */
   readonly parts?: readonly UsedIn[];
+  /** Of a level: units × microseconds in the time of the line, exact. */
+  readonly integral?: Decimal | undefined;
   readonly as_of: string;
   readonly high_water: Readonly<Record<string, string>>;
   /** Which definition of the meter counted. */
@@ -128,17 +133,26 @@ export function usageCharge(
     measured,
     currency,
     part = WHOLE_COMMITMENT,
-  }: { measured: MeasuredUsage; currency: string; part?: CommitmentPart | undefined },
+    chained,
+  }: {
+    measured: MeasuredUsage;
+    currency: string;
+    part?: CommitmentPart | undefined;
+    /** Of a line that is charged with others: what it has of what all of them cost. */
+    chained?: ChainedLine | undefined;
+  },
 ): LineAmount {
   const allowed = { ...measured, ...afterAllowances(measured) };
   const asked = { measured: allowed, currency, part };
-  const { base, breakdown, charge, commitment_info, window_terms, of_term } = priced(item, window, asked);
+  const cost = chained?.cost;
+  const computed = cost ? pricedInChain(item, cost, asked) : priced(item, window, asked);
+  const { base, breakdown, charge, commitment_info, window_terms, of_term } = computed;
   return {
-    quantity: shownQuantity(allowed.quantity),
-    amount: roundMoney(charge, currency),
+    quantity: cost ? cost.quantity.toDecimalPlaces(MAX_FRACTION_DIGITS) : shownQuantity(allowed.quantity),
+    amount: chained ? chainedAmount(chained, charge, currency) : roundMoney(charge, currency),
     exact: charge,
     commitment_info,
-    free_quantity: allowed.free,
+    free_quantity: cost ? cost.free : allowed.free,
     computed_from: {
       price: priceSnapshot(item.price),
       meter_id: item.meter_id,
@@ -156,6 +170,7 @@ export function usageCharge(
       ...(of_term ? { of_term } : {}),
       ...(measured.allowances?.length ? { allowances: allowancesText(measured.allowances) } : {}),
       ...(measured.parts?.length ? { allowance_parts: partsText(measured.parts) } : {}),
+      ...(chained ? { chain: chainText(chained) } : {}),
     },
   };
 }
@@ -177,8 +192,20 @@ function priced(item: PricedItem, window: Period, pricing: Pricing): Priced {
   const { commitment, price } = item;
   if (commitment?.windows) return pricedByWindow(item, window, pricing);
   const parts = usageParts(price, measured);
-  const base = lessGranted(sumOf(parts.map(({ amount }) => amount)), measured);
-  const breakdown = parts.map(partText);
+  const base = lessGranted(sumOf(parts.map(({ amount }) => amount)), amountAbove(measured.allowances), measured.free);
+  return committed(item, { base, breakdown: parts.map(partText) }, { currency, part });
+}
+
+/** What the line adds to what its chain costs, under its own commitment. */
+function pricedInChain(item: PricedItem, { until_begin, until_end, parts }: LineCost, pricing: Pricing): Priced {
+  return committed(item, { base: until_end.minus(until_begin), breakdown: parts.map(partText) }, pricing);
+}
+
+function committed(
+  { commitment, price }: PricedItem,
+  { base, breakdown }: Pick<Priced, 'base' | 'breakdown'>,
+  { currency, part }: Pick<Pricing, 'currency' | 'part'>,
+): Priced {
   if (!commitment) return { base, charge: base, breakdown, commitment_info: null };
   const { amount, charged, is_trued_up } = committedCharge(base, { commitment, price, part });
   return {
@@ -192,13 +219,6 @@ function priced(item: PricedItem, window: Period, pricing: Pricing): Priced {
 
 function termText({ used, since, is_last }: CommitmentPart & { readonly since: Milliseconds }, committed: Decimal) {
   return { used: used.toFixed(), committed: committed.toFixed(), since: formatMs(since), is_last };
-}
-
-/** Grants of money leave what is above them; beside units that are free the dearer of both is charged. */
-function lessGranted(cost: Decimal, { allowances, free }: PricedUsage): Decimal {
-  const above = amountAbove(allowances);
-  if (above === null) return cost;
-  return free === null ? Decimal.min(above, cost) : Decimal.max(above, cost);
 }
 
 /** What each time of day of its windowed commitment comes to in a usage charge: together the charge before it is rounded. */
@@ -249,36 +269,17 @@ function shownQuantity(quantity: Decimal): Decimal {
 /** A bucketed meter prices each bucket, and each group in it, on its own; its explanation adds up what fell in each tier. */
 function usageParts(price: PriceTerms, measured: MeasuredUsage): ChargePart[] {
   if (measured.buckets === null) return chargeParts(price, billedQuantity(measured.quantity));
-  return addedUp(measured.buckets.flat().flatMap((value) => chargeParts(price, billedQuantity(value))));
-}
-
-function addedUp(parts: readonly ChargePart[]): ChargePart[] {
-  const byTier = new Map<number | null, ChargePart>();
-  for (const part of parts) {
-    const before = byTier.get(part.tier);
-    byTier.set(part.tier, before === undefined ? part : addParts(before, part));
-  }
-  return [...byTier.values()].sort((a, b) => (a.tier ?? 0) - (b.tier ?? 0));
+  return addParts(measured.buckets.flat().flatMap((value) => chargeParts(price, billedQuantity(value))));
 }
 
 /** The tiers of the line's own price, and those of each time of day. */
 function partsByTier({ parts }: WindowedCharge): Record<string, unknown>[] {
   return [...groupBy(parts, ({ time_bucket }) => time_bucket)].flatMap(([time_bucket, of]) =>
-    addedUp(of.map(({ part }) => part)).map((part) => ({
+    addParts(of.map(({ part }) => part)).map((part) => ({
       ...partText(part),
       ...(time_bucket === null ? {} : { time_bucket }),
     })),
   );
-}
-
-function addParts(a: ChargePart, b: ChargePart): ChargePart {
-  return {
-    tier: a.tier,
-    units: a.units.plus(b.units),
-    unit_amount: a.unit_amount,
-    flat_amount: a.flat_amount.plus(b.flat_amount),
-    amount: a.amount.plus(b.amount),
-  };
 }
 
 function partText(part: ChargePart): Record<string, unknown> {

@@ -11,6 +11,8 @@ import { sumOf } from '../decimal.ts';
 import { FarthingError } from '../error.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
+import { type Chain, usageWindowIn } from './chains/chain.ts';
+import { ChainCharges, chargeKey } from './chains/charge-chains.ts';
 import { type BilledItem, type Charge, type ChargeQuestion, chargesDue, nextPeriod } from './charges.ts';
 import { committedBefore } from './committed-before.ts';
 import { baseAmountOf, trueUpLines, underCommitment } from './committed-lines.ts';
@@ -29,7 +31,7 @@ export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
   readonly currency: string;
   /** `invoicedKeys` of everything that stands on another invoice that is not void. */
   readonly invoiced: ReadonlySet<string>;
-  /** By `chargeKey`, one answer for every usage charge of `openCharges`. */
+  /** By `chargeKey`, one answer for all usage of `openCharges` that is to be read (`usageToRead`). */
   readonly usage: ReadonlyMap<string, MeasuredUsage>;
   /** What `openCharges` says of it, where that is known: nothing of it depends on usage. */
   readonly open?: readonly Charge<Item>[];
@@ -135,13 +137,21 @@ export function thresholdCharges<Item extends BilledItem>(
 ): Charge<Item>[] {
   const { subscription, period } = question;
   const whole = { start: period.start, end: nextPeriod(period.start, subscription)?.end ?? period.end };
+  const running = new Map<Chain<Item>, Chain<Item>>();
   return openCharges({ ...question, period: whole, reference: 'period_end' }).flatMap((charge) => {
     const { item, service, usage_window } = charge;
     if (item.price_type !== 'USAGE' || usage_window === null) return [];
     const isRunning = service.start >= period.start && service.start < period.end;
-    const until = Math.min(usage_window.end, period.end);
-    return isRunning ? [{ ...charge, usage_window: { start: usage_window.start, end: until } }] : [];
+    if (!isRunning) return [];
+    if (!charge.chain) return [{ ...charge, usage_window: cutAt(usage_window, period.end) }];
+    const chain = running.get(charge.chain) ?? { ...charge.chain, measured_until: period.end };
+    running.set(charge.chain, chain);
+    return [{ ...charge, chain, usage_window: usageWindowIn(chain, service) }];
   });
+}
+
+function cutAt({ start, end }: Period, until: Milliseconds): Period {
+  return { start, end: Math.min(end, until) };
 }
 
 /** What is given back lowers what stands on the invoice already, to 0 at most; the last one gives back all. */
@@ -199,10 +209,7 @@ export function openCharges<Item extends BilledItem>(
   return chargesDue(question).filter(({ item, service }) => !isInvoiced(item, service, question.invoiced));
 }
 
-/** A charge is known by its line item and its exact service period. */
-export function chargeKey(lineItemId: string, service: Period): string {
-  return `${lineItemId}/${service.start}/${service.end}`;
-}
+export { chargeKey };
 
 /** By which what stands on an invoice is found again: its charge, and of what was charged in advance where it begins. */
 export function invoicedKeys(lineItemId: string, service: Period): string[] {
@@ -223,26 +230,28 @@ function linesOf<Item extends PricedItem>(
   charges: readonly Charge<Item>[],
   question: InvoiceQuestion<Item> & { readonly isRunning?: boolean },
 ): PlannedLine<Item>[] {
+  const chains = new ChainCharges<Item>(question.usage);
   return drawnInTurn(charges, question.recorded ?? [], {
-    lineOf: (charge, recorded) => lineOf(charge, { ...question, recorded }),
+    lineOf: (charge, recorded) => lineOf(charge, { ...question, recorded, chains }),
     drawnBy: baseAmountOf,
   });
 }
 
 function lineOf<Item extends PricedItem>(
   charge: Charge<Item>,
-  question: InvoiceQuestion<Item> & { readonly isRunning?: boolean },
+  question: InvoiceQuestion<Item> & { readonly isRunning?: boolean; readonly chains: ChainCharges<Item> },
 ): PlannedLine<Item> {
-  const { currency, usage } = question;
-  const { item, service } = charge;
+  const { currency, usage, chains } = question;
+  const { item, service, usage_window: window } = charge;
   const line = { item, service, display_name: item.display_name, parent_line_item_id: null };
-  if (charge.usage_window === null) return { ...line, ...fixedCharge(item, charge.share, currency) };
+  if (window === null) return { ...line, ...fixedCharge(item, charge.share, currency) };
   const measured = usage.get(chargeKey(item.id, service));
   // A failed usage read is an error (docs/rules/usage.md, "Never a quiet zero").
   if (measured === undefined) throw new FarthingError('system_error', `no usage was read for line item ${item.id}`);
   const whole = item.commitment ? commitmentPart(item, service, partQuestion(question)) : undefined;
   const part = whole && question.isRunning ? { ...whole, is_last: false } : whole;
-  return { ...line, ...usageCharge(item, charge.usage_window, { measured, currency, part }) };
+  const amount = chains.price(charge, (chained) => usageCharge(item, window, { measured, currency, part, chained }));
+  return { ...line, ...amount };
 }
 
 /**

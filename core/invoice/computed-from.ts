@@ -25,6 +25,36 @@ export const CountedOf = z.object({
 });
 export type CountedOf = z.infer<typeof CountedOf>;
 
+/** The lines with which a usage line was charged (docs/rules/proration.md, "Usage over a change"). */
+const ChainOf = z.object({
+  version: z.int().meta({ description: 'By which version of the rule: 1.' }),
+  rule: z.enum(['additive', 'shared', 'integral']).meta({
+    description:
+      'How lines share usage: each charges its own events; all charge one number by time; all charge one integral over time.',
+  }),
+  whole_start: timestampText.meta({ description: 'The start of the whole period, also where the period is short.' }),
+  whole_end: timestampText.meta({ description: 'The end of the whole period.' }),
+  begins: timestampText.meta({ description: 'The start of the billing period.' }),
+  level_since: timestampText.nullish().meta({
+    description: 'Of an integral: the instant since which values make the level; else not there.',
+  }),
+  lines: z
+    .array(
+      z.object({
+        line_item_id: z.string().meta({ description: 'The line item of the subscription.' }),
+        start: timestampText.meta({ description: 'When it begins to be active in the period.' }),
+        end: timestampText.meta({ description: 'When it ends, which is not in it.' }),
+      }),
+    )
+    .meta({ description: 'In order of time, with this line.' }),
+  until_begin: z.string().meta({
+    description: 'What the lines before this one cost, not rounded, before commitments, in units of the currency.',
+  }),
+  until_end: z.string().meta({
+    description: 'The same with this line. The amount is the difference of both, each rounded.',
+  }),
+});
+
 /** What a line is when it is not the charge of its period itself; `reason` says the same to people. */
 export const LINE_KINDS = [
   'overage',
@@ -152,6 +182,10 @@ export const ComputedFrom = z.object({
     })
     .nullish()
     .meta({ description: 'The share of the period to the millisecond, where `proration` says one.' }),
+  chain: ChainOf.nullish().meta({
+    description:
+      'The usage lines that follow one another in the period and are charged as one. Not there where a line is charged by itself, and where an earlier version computed the line, which charged each line by itself.',
+  }),
   billed_before: z
     .object({
       amount: z.string().meta({ description: 'In units of the currency.' }),

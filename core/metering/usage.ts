@@ -38,6 +38,8 @@ export type WindowAnswer = {
   readonly buckets: readonly (readonly Decimal[])[] | null;
   /** Where those windows begin. */
   readonly bucket_starts_us?: readonly Microseconds[] | null;
+  /** Units × microseconds, exact, of a meter that integrates over time. */
+  readonly integral?: Decimal;
 };
 
 export type UsageQuestion = {
@@ -230,8 +232,12 @@ function* segmentsByStart(segments: readonly Segment[]): Steps<Map<number, Segme
 function* answerOf(meter: CompiledMeter, cells: readonly OwnedCell[], range: Range): Steps<WindowAnswer> {
   let event_count = 0;
   for (const cell of cells) event_count += cell.bucket.count;
-  if (meter.bucket_size === undefined)
-    return { ...range, value: yield* valueOf(meter, cells, range), event_count, buckets: null };
+  if (meter.bucket_size === undefined) {
+    const value = yield* valueOf(meter, cells, range);
+    if (!meter.aggregation.integrate) return { ...range, value, event_count, buckets: null };
+    const integral = meter.aggregation.integrate(yield* mergedOf(cells), range);
+    return { ...range, value, event_count, buckets: null, integral };
+  }
   const byBucket = groupBy(cells, (cell) => cell.own_us);
   const buckets: Decimal[][] = [];
   const bucket_starts_us = [...byBucket.keys()].sort((a, b) => a - b);
@@ -251,12 +257,16 @@ function* answerOf(meter: CompiledMeter, cells: readonly OwnedCell[], range: Ran
 function* valueOf(meter: CompiledMeter, cells: readonly OwnedCell[], range: Range): Steps<Decimal> {
   const counted = cells.flatMap(({ counted_uniques }) => counted_uniques ?? []);
   if (counted.length > 0) return countedOnce(counted);
+  return valueOfBucket(meter, yield* mergedOf(cells), range);
+}
+
+function* mergedOf(cells: readonly OwnedCell[]): Steps<UsageBucket> {
   const merged = new UsageBucket();
   for (const cell of cells) {
     merged.combine(cell.bucket);
     yield;
   }
-  return valueOfBucket(meter, merged, range);
+  return merged;
 }
 
 /** What all events of a range come to, of a meter without windows of its own. */

@@ -12,7 +12,7 @@ declare const unit: unique symbol;
 export type Microseconds = number & { readonly [unit]?: 'microseconds' };
 export type Milliseconds = number & { readonly [unit]?: 'milliseconds' };
 
-const US_PER_MS = 1000;
+export const US_PER_MS = 1000;
 export const US_PER_SECOND = 1_000_000;
 export const US_PER_MINUTE = 60 * US_PER_SECOND;
 export const US_PER_HOUR = 60 * US_PER_MINUTE;

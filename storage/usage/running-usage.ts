@@ -25,7 +25,11 @@ export type UsageRead = Scope & {
 };
 
 /** What a line comes to. */
-export type Counted = { readonly quantity: Decimal; readonly event_count: number };
+export type Counted = {
+  readonly quantity: Decimal;
+  readonly event_count: number;
+  readonly integral?: Decimal | undefined;
+};
 
 /** Of one customer and meter. */
 export type Subject = { readonly lines: RunningLine[]; readonly watchers: Set<Watcher> };
@@ -75,7 +79,11 @@ export class RunningLine {
   }
 
   get answer(): Counted {
-    this.#answer ??= { quantity: valueOfBucket(this.meter, this.#bucket, this), event_count: this.#bucket.count };
+    this.#answer ??= {
+      quantity: valueOfBucket(this.meter, this.#bucket, this),
+      event_count: this.#bucket.count,
+      integral: this.meter.aggregation.integrate?.(this.#bucket, this),
+    };
     return this.#answer;
   }
 }

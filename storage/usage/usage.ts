@@ -258,6 +258,8 @@ export type UsageAnswer = {
   readonly buckets: readonly (readonly Decimal[])[] | null;
   /** Where these buckets begin. */
   readonly bucket_starts: readonly Milliseconds[] | null;
+  /** Units × microseconds until the end of the range, exact, of a meter that integrates over time. */
+  readonly integral?: Decimal | undefined;
   /** Everything that was durable in the log before this instant is in the answer. */
   readonly as_of: string;
   /** Per partition, the log offset that the answer includes up to (exclusive). */
@@ -280,6 +282,7 @@ export async function readUsage(stores: Stores, scope: Scope, question: UsageQue
     event_count: total.event_count,
     buckets: total.buckets,
     bucket_starts: total.bucket_starts_us?.map(msOf) ?? null,
+    integral: total.integral,
     as_of,
     high_water,
     meter_version,

@@ -11,6 +11,13 @@ export type FinishRange = {
   readonly multiplier: Decimal | undefined;
 };
 
+/**
+ * How usage is shared among lines that follow one another inside a billing period (docs/rules/proration.md, "Usage over a change"):
+ * `additive`, each event is charged by the line in force; `shared`, one number of the period, shared by time; `integral`, one integral over
+ * time, shared by the part of it that each line has.
+ */
+export type ChainRule = 'additive' | 'shared' | 'integral';
+
 export type Aggregation = {
   /** Whether a field or an expression must say what to aggregate. */
   readonly needs_value: boolean;
@@ -18,6 +25,7 @@ export type Aggregation = {
   readonly takes: readonly ('multiplier' | 'bucket_size' | 'group_by')[];
   /** Whether the number of the same events depends on the range that is asked for. */
   readonly needs_range?: true;
+  readonly chain_rule: ChainRule;
   /** The fields of a bucket that this type fills; bucket.ts says how each of them combines. */
   readonly fills: readonly BucketField[];
   /** What one event contributes. */
@@ -25,4 +33,6 @@ export type Aggregation = {
   add(bucket: UsageBucket, contribution: Contribution): void;
   /** How a merged bucket becomes a number; an empty bucket gives 0 for every type (docs/rules/metering.md, "Aggregations"). */
   finish(bucket: UsageBucket, range: FinishRange): Decimal;
+  /** Units × microseconds until the end of the range, exact; of `integral` types alone. */
+  integrate?(bucket: UsageBucket, range: Pick<FinishRange, 'end_us'>): Decimal;
 };

@@ -11,6 +11,7 @@ import type { Aggregation } from './aggregation.ts';
 export const avg: Aggregation = {
   needs_value: true,
   takes: [],
+  chain_rule: 'shared',
   fills: ['count', 'sum'],
   measure: contributeNumber,
   add(bucket, contribution) {

@@ -6,6 +6,7 @@ import type { Aggregation } from './aggregation.ts';
 export const countUnique: Aggregation = {
   needs_value: true,
   takes: [],
+  chain_rule: 'shared',
   fills: ['count', 'uniques'],
   measure: contributeIdentity,
   add(bucket, contribution) {

@@ -6,6 +6,7 @@ import type { Aggregation } from './aggregation.ts';
 export const count: Aggregation = {
   needs_value: false,
   takes: [],
+  chain_rule: 'additive',
   fills: ['count'],
   measure: contributeEvent,
   add(bucket) {

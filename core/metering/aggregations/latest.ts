@@ -11,6 +11,7 @@ import type { Aggregation } from './aggregation.ts';
 export const latest: Aggregation = {
   needs_value: true,
   takes: [],
+  chain_rule: 'shared',
   fills: ['count', 'latest'],
   measure: contributeNumber,
   add(bucket, contribution) {

@@ -12,6 +12,7 @@ import type { Aggregation } from './aggregation.ts';
 export const max: Aggregation = {
   needs_value: true,
   takes: ['bucket_size', 'group_by'],
+  chain_rule: 'shared',
   fills: ['count', 'min', 'max'],
   measure: contributeNumber,
   add(bucket, contribution) {

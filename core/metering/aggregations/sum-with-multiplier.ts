@@ -8,6 +8,7 @@ import type { Aggregation } from './aggregation.ts';
 export const sumWithMultiplier: Aggregation = {
   needs_value: true,
   takes: ['multiplier'],
+  chain_rule: 'additive',
   fills: ['count', 'sum'],
   measure: contributeNumber,
   add(bucket, contribution) {

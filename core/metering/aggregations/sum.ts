@@ -7,6 +7,7 @@ import type { Aggregation } from './aggregation.ts';
 export const sum: Aggregation = {
   needs_value: true,
   takes: ['bucket_size'],
+  chain_rule: 'additive',
   fills: ['count', 'sum'],
   measure: contributeNumber,
   add(bucket, contribution) {

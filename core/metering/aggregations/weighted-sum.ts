@@ -3,6 +3,8 @@
  * arrived. The pair (Σ v, Σ v·t) is enough to know it for any range: (end × Σ v − Σ v·t) / (end − start).
  */
 import { ZERO } from '../../decimal.ts';
+import type { Microseconds } from '../../time/instant.ts';
+import type { UsageBucket } from '../bucket.ts';
 import { contributeNumber } from '../contribution.ts';
 import { divideRounded, type Exact } from '../exact.ts';
 import { decimalOfScaled } from '../quantity.ts';
@@ -12,6 +14,7 @@ export const weightedSum: Aggregation = {
   needs_value: true,
   takes: [],
   needs_range: true,
+  chain_rule: 'integral',
   fills: ['count', 'sum', 'weighted_sum'],
   measure: contributeNumber,
   add(bucket, contribution) {
@@ -23,7 +26,11 @@ export const weightedSum: Aggregation = {
   finish(bucket, { start_us, end_us }) {
     if (bucket.count === 0) return ZERO;
     if (end_us <= start_us) throw new RangeError('WEIGHTED_SUM needs a range that is not empty');
-    const weight = bucket.sum * BigInt(end_us) - bucket.weighted_sum;
-    return decimalOfScaled(divideRounded(weight, BigInt(end_us - start_us)));
+    return decimalOfScaled(divideRounded(weightUntil(bucket, end_us), BigInt(end_us - start_us)));
   },
+  integrate: (bucket, { end_us }) => decimalOfScaled(weightUntil(bucket, end_us)),
 };
+
+function weightUntil(bucket: UsageBucket, end_us: Microseconds): bigint {
+  return bucket.sum * BigInt(end_us) - bucket.weighted_sum;
+}

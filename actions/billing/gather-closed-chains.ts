@@ -1,0 +1,76 @@
+/**
+ * Charges of chains that stand on final invoices (docs/rules/proration.md, "Usage over a change"): where events came late for one line, all
+ * lines of its chain are measured again, as the chain was recorded, because tiers, shares and corrections go on from one line to the next.
+ */
+import { recordedChain } from '../../core/billing/chains/chained-line.ts';
+import { chargeKey, usageToRead } from '../../core/billing/chains/charge-chains.ts';
+import type { ClosedCharge } from '../../core/billing/late-events.ts';
+import type { MeasuredUsage } from '../../core/billing/line-amount.ts';
+import { groupBy } from '../../core/group-by.ts';
+import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
+import { mapConcurrently } from '../../storage/together.ts';
+import { type BillableItem, CHARGES_AT_ONCE } from './billable-items.ts';
+import { type Limited, limitedSince } from './gather-allowances.ts';
+import type { Measure } from './measure-usage.ts';
+
+/** What a line was charged, and by which limits. */
+export type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & { readonly limited: readonly Limited[] };
+
+/** Of a limit that began before the charge: what came late before it has used units that were free. */
+export function hasEarlierUse({ limited, usage_window }: RecordedCharge): boolean {
+  return limitedSince(limited) < usage_window.start;
+}
+
+/** A charge with the chain that its line has recorded. */
+export type ChainedWindow = {
+  readonly charge: RecordedCharge;
+  readonly chain: NonNullable<ComputedFrom['chain']>;
+  /** More was invoiced before its period was over than could be set off since. */
+  readonly isCarrying: boolean;
+  /** Nothing can have come late for it. */
+  readonly isSame: boolean;
+};
+
+type Gathering = { readonly items: readonly BillableItem[]; readonly corrected: boolean };
+
+export async function gatherClosedChains(
+  windows: readonly ChainedWindow[],
+  { items, corrected }: Gathering,
+  measure: Measure,
+): Promise<ClosedCharge<BillableItem>[]> {
+  const closed: ClosedCharge<BillableItem>[] = [];
+  const byId = new Map(items.map((item) => [item.id, item]));
+  for (const those of groupBy(windows, ({ chain }) => JSON.stringify([chain.rule, chain.lines])).values()) {
+    if (those.every(({ isSame }) => isSame)) continue;
+    const chain = recordedChain(those[0].chain, {
+      item: (id) => byId.get(id),
+      windows: those[0].charge.item.chain_terms?.windows ?? null,
+    });
+    // A line that is gone was never charged.
+    if (chain === null) continue;
+    const limits = new Map(those.map(({ charge }) => [chargeKey(charge.item.id, charge.service), charge.limited]));
+    const usage = new Map<string, MeasuredUsage>();
+    const reads = usageToRead(chain.lines.map((line) => ({ ...line, usage_window: line.service, chain })));
+    await mapConcurrently(CHARGES_AT_ONCE, reads, async ({ item, window, service, keys }) => {
+      const limited = keys.map((key) => limits.get(key)).find((one) => one !== undefined);
+      const measured = await measure(item, window, { service, chain, ...(limited ? { limited } : {}) });
+      for (const key of keys) usage.set(key, measured);
+    });
+    const charges = those.map(({ charge, isCarrying }) => {
+      const measured = usage.get(chargeKey(charge.item.id, charge.service))!;
+      const late = measured.event_count - charge.billed_event_count;
+      return { charge: { ...charge, measured }, late, isOther: late !== 0 || hasEarlierUse(charge) || isCarrying };
+    });
+    if (!corrected && charges.every(({ isOther }) => !isOther)) continue;
+    const late_count = countLate(chain.rule, charges);
+    charges.sort((a, b) => a.charge.service.start - b.charge.service.start);
+    closed.push(...charges.map(({ charge }) => ({ ...charge, chained: { chain, usage, late_count } })));
+  }
+  return closed;
+}
+
+/** Lines that charge one number have all counted the same events. */
+function countLate(rule: string, charges: readonly { readonly late: number }[]): number {
+  const lates = charges.map(({ late }) => late);
+  return rule === 'additive' ? lates.reduce((sum, late) => sum + late, 0) : Math.max(...lates);
+}

@@ -1,0 +1,220 @@
+/**
+ * The one way in which billing asks for the usage of a line item: of its own window, or as its chain is measured
+ * (docs/rules/proration.md, "Usage over a change"), with what its allowances want to know.
+ */
+import { type Chain, gapsOf } from '../../core/billing/chains/chain.ts';
+import { type LevelReading, levelOf, levelReadings } from '../../core/billing/chains/levels.ts';
+import type { BilledSubscription } from '../../core/billing/charges.ts';
+import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
+import type { Granting } from '../../core/entitlement/grants.ts';
+import { FarthingError } from '../../core/error.ts';
+import type { CountedOf } from '../../core/invoice/computed-from.ts';
+import { formatUs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import { NotKept } from '../../storage/kept/kept-answer.ts';
+import { isSideBySide } from '../../storage/models/side-by-side.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { Places } from '../../storage/places.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { readUsage, type UsageQuestion } from '../../storage/usage/usage.ts';
+import { readUsageInOrder, type UsageInOrder } from '../../storage/usage/usage-in-order.ts';
+import { type BillableItem, billedSubscription, scopeOf } from './billable-items.ts';
+import {
+  allowancesOfUsage,
+  grantsOf,
+  isGranting,
+  isLimit,
+  type Limited,
+  limitedSince,
+  limitedWindows,
+  measureAllowances,
+} from './gather-allowances.ts';
+import { customersAsked, membersOf } from './members.ts';
+
+export type MeasuredFor<Item extends PricedItem = BillableItem> = {
+  /** The limits that count, of what was charged before those of then; the item's own where it is not stated. */
+  readonly limited?: readonly Limited[];
+  /** What is paid for, where the window reaches back before it. */
+  readonly service?: Period;
+  /** The lines with which it is charged. */
+  readonly chain?: Chain<Item> | undefined;
+};
+export type Measure<Item extends PricedItem = BillableItem> = (
+  item: Item,
+  window: Period,
+  about?: MeasuredFor<Item>,
+) => Promise<MeasuredUsage>;
+
+const places = new WeakMap<Database, Places>();
+
+/** However many are billed side by side, and whatever they ask. */
+const SIDE_BY_SIDE_AT_ONCE = 200;
+
+function placesOf(database: Database): Places {
+  const own = places.get(database) ?? new Places(SIDE_BY_SIDE_AT_ONCE);
+  places.set(database, own);
+  return own;
+}
+
+export async function usageReader(
+  stores: Stores,
+  database: Database,
+  subscription: SubscriptionModel,
+  { now }: { now?: Date } = {},
+): Promise<Measure> {
+  const scope = scopeOf(subscription);
+  const members = (await membersOf(database, scope, [subscription])).get(subscription.id)!;
+  const questionOf = ({ meter, id }: BillableItem, window: Period, { service, gaps }: ReadFor) => {
+    if (meter === null) throw new FarthingError('system_error', `line item ${id} has no meter`);
+    return {
+      meter,
+      ...customersAsked(members, window, service.start, gaps),
+      start_ms: window.start,
+      end_ms: window.end,
+      timezone: subscription.timezone,
+      billing_anchor_ms: instantOf(subscription.billing_anchor),
+      ...(now === undefined ? {} : { now_ms: now.getTime() }),
+    };
+  };
+  const inPlace = <Answer>(ask: () => Promise<Answer>): Promise<Answer> =>
+    isSideBySide(database) ? placesOf(database).within(ask) : ask();
+  const read = (item: BillableItem, window: Period, about: ReadFor): Promise<MeasuredUsage> => {
+    const question = questionOf(item, window, about);
+    return inPlace(async () => ({
+      ...(await readUsage(stores, scope, question)),
+      counted: countedOf(question, subscription),
+    }));
+  };
+  const readInOrder = (item: BillableItem, since: Milliseconds, window: Period): Promise<InOrder> => {
+    const question = questionOf(item, { start: since, end: window.end }, { service: window });
+    return inPlace(async () => ({
+      ...(await readUsageInOrder(stores, scope, question)),
+      counted: countedOf(questionOf(item, window, { service: window }), subscription),
+    }));
+  };
+  return measureBy(billedSubscription(subscription), { read, readInOrder });
+}
+
+type InOrder = UsageInOrder & Pick<MeasuredUsage, 'counted'>;
+
+/** `service` is what is paid for; nothing is counted in `gaps`. */
+export type ReadFor = { readonly service: Period; readonly gaps?: readonly Period[] };
+
+/** Of an item the usage of a window; or since an instant before it until its end, in the order in which it happened. */
+export type UsageReading<Item extends PricedItem> = {
+  read(item: Item, window: Period, about: ReadFor): Promise<MeasuredUsage>;
+  readInOrder(item: Item, since: Milliseconds, window: Period): Promise<InOrder>;
+};
+
+/** Of an item the usage of a window, with what its allowances want to know, by whoever reads it. */
+export function measureBy<Item extends PricedItem>(
+  billed: BilledSubscription,
+  { read, readInOrder }: UsageReading<Item>,
+): Measure<Item> {
+  return async (item, window, about = {}) => {
+    const { service = window, chain } = about;
+    if (chain?.rule === 'integral') return measureLevel(item, service, { ...about, billed, read });
+    const { limited = limitedWindows(item, window, billed) } = about;
+    const gaps = chain?.rule === 'shared' ? gapsOf(chain) : [];
+    const isInOrder = limited.some(isGranting);
+    const inOrder = isInOrder ? await readInOrder(item, limitedSince(limited.filter(isGranting)), window) : null;
+    const measured = inOrder ? measuredInOrder(inOrder, window) : await read(item, window, { service, gaps });
+    if (limited.length === 0) return measured;
+    // What stands is not counted of who has left before the service; what was used was used by them, too.
+    const again = (other: Period) =>
+      read(item, other, { service: item.reset_usage === 'NEVER' ? service : other, gaps });
+    const granted = async (granting: Granting) => {
+      const { usage } = inOrder!;
+      const grants = await grantsOf(granting, { usage, start: window.start, price: item.price });
+      return grants(window);
+    };
+    return { ...measured, ...(await measureAllowances(limited, { window, measured, read: again, granted })) };
+  };
+}
+
+type LevelAsked<Item extends PricedItem> = Pick<MeasuredFor<Item>, 'limited' | 'chain'> &
+  Pick<UsageReading<Item>, 'read'> & { readonly billed: BilledSubscription };
+
+/** What stood in the time of the line, in units × whole billing periods; what is free of it is measured so, too. */
+async function measureLevel<Item extends PricedItem>(
+  item: Item,
+  service: Period,
+  { limited, chain, billed, read }: LevelAsked<Item>,
+): Promise<MeasuredUsage> {
+  const time = measuredTime(service, chain);
+  const level = async (of: Period) => {
+    const readings = levelReadings(of, item, billed);
+    // Who has left a family before the billing period is counted no more; who leaves in it is, wherever a line is cut.
+    return levelIn(
+      readings,
+      await Promise.all(readings.map(({ window, period }) => read(item, window, { service: period }))),
+    );
+  };
+  const measured = await level(time);
+  const windows = (limited ?? limitedWindows(item, time, billed)).filter(isLimit);
+  if (windows.length === 0) return measured;
+  const granted = () => Promise.reject(new FarthingError('system_error', 'a level is not granted bit by bit'));
+  return { ...measured, ...(await measureAllowances(windows, { window: time, measured, read: level, granted })) };
+}
+
+function measuredTime({ start, end }: Period, chain: Pick<Chain, 'measured_until'> | undefined): Period {
+  return { start, end: Math.min(end, chain?.measured_until ?? end) };
+}
+
+function levelIn(readings: readonly LevelReading[], answers: readonly MeasuredUsage[]): MeasuredUsage {
+  const last = answers[readings.findLastIndex(({ isBefore }) => !isBefore)];
+  if (!last) throw new FarthingError('system_error', 'a level was asked for outside of all billing periods');
+  const as_of = answers.map((answer) => answer.as_of).sort((a, b) => (a < b ? -1 : 1))[0]!;
+  return { ...last, ...levelOf(readings, answers), as_of };
+}
+
+/** As it would have been read of the window by itself. */
+function measuredInOrder({ usage, event_counts, ...read }: InOrder, window: Period): MeasuredUsage {
+  const [from, to] = [usage.placeOf(window.start), usage.placeOf(window.end)];
+  const event_count = event_counts.slice(from, to).reduce((sum, count) => sum + count, 0);
+  return { ...read, quantity: usage.between(window), event_count, buckets: null };
+}
+
+type AtHand = { readonly window: Period; readonly service: Period; readonly chain?: Chain | undefined };
+
+/** The same where usage is at hand, of one item and window: what its limits are does not depend on usage. */
+export function measuredAtHand(
+  billed: BilledSubscription,
+  item: PricedItem,
+  { window, service, chain }: AtHand,
+): (read: (window: Period) => MeasuredUsage) => MeasuredUsage {
+  const isLevel = chain?.rule === 'integral';
+  const time = isLevel ? measuredTime(service, chain) : window;
+  const limited = limitedWindows(item, time, billed);
+  return (read) => {
+    const measure = (of: Period): MeasuredUsage => {
+      if (!isLevel) return read(of);
+      const readings = levelReadings(of, item, billed);
+      return levelIn(
+        readings,
+        readings.map((one) => read(one.window)),
+      );
+    };
+    const measured = measure(time);
+    if (limited.length === 0) return measured;
+    // Of what is granted bit by bit the order counts, which nobody has at hand.
+    if (!limited.every(isLimit)) throw new NotKept();
+    const usedIn = (other: Period) => measure(other).quantity;
+    return { ...measured, ...allowancesOfUsage(limited, { window: time, measured, usedIn }) };
+  };
+}
+
+/** For whoever looks at the line again: the customers and the clock may be others then. */
+export function countedOf(
+  { external_customer_ids, clipped }: Pick<UsageQuestion, 'external_customer_ids' | 'clipped'>,
+  { timezone, billing_anchor }: Pick<SubscriptionModel, 'timezone' | 'billing_anchor'>,
+): CountedOf {
+  const customers = external_customer_ids.map((external_customer_id) => {
+    const times = clipped?.get(external_customer_id) ?? null;
+    return {
+      external_customer_id,
+      times: times && times.map(([start, end]) => ({ start: formatUs(start), end: formatUs(end) })),
+    };
+  });
+  return { customers, timezone, billing_anchor };
+}

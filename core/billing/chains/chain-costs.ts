@@ -1,0 +1,302 @@
+/**
+ * What a chain costs until the begin and the end of each of its lines (docs/rules/proration.md, "Usage over a change"), exact and before
+ * commitments. What a line adds is the difference, so that parts add up wherever the chain is cut.
+ */
+import { Decimal, sumOf, ZERO } from '../../decimal.ts';
+import { afterAllowances, amountAbove } from '../../entitlement/allowance.ts';
+import { addParts } from '../../pricing/add-parts.ts';
+import { billedQuantity, chargeParts, type PriceTerms } from '../../pricing/charge.ts';
+import { termsKey } from '../../pricing/equal-terms.ts';
+import type { ChargePart } from '../../pricing/terms.ts';
+import type { Milliseconds } from '../../time/instant.ts';
+import type { Period } from '../../time/period.ts';
+import { windowAt } from '../../time/window.ts';
+import { type Chain, sharedTimes } from './chain.ts';
+import {
+  allowedPrefixes,
+  joinedAllowances,
+  joinedParts,
+  type MeasuredLine,
+  type Prefix,
+  type UnitsByBucket,
+} from './prefixes.ts';
+import { costOfRuns, costOfUnits, joinRuns, type PricedUnits } from './runs.ts';
+
+export type LineCost = {
+  readonly until_begin: Decimal;
+  readonly until_end: Decimal;
+  /** Units that the line charges, or of which it charges its share. */
+  readonly quantity: Decimal;
+  /** What entitlements made free of these; null where nothing is granted. */
+  readonly free: Decimal | null;
+  /** What the difference is the sum of. */
+  readonly parts: readonly ChargePart[];
+};
+
+export type PricedLine = {
+  readonly service: Period;
+  readonly price: PriceTerms;
+  readonly terms: string;
+  /** Null where nothing of it is measured yet. */
+  readonly measured: MeasuredLine | null;
+};
+
+type Question = Pick<Chain, 'whole' | 'windows'> & { readonly lines: readonly PricedLine[] };
+
+/** In the order of its lines. */
+export function chainCosts<Item extends { readonly price: PriceTerms }>(
+  chain: Chain<Item>,
+  measuredOf: (line: Chain<Item>['lines'][number]) => MeasuredLine | null,
+): LineCost[] {
+  const lines = chain.lines.map((line) => {
+    const { price } = line.item;
+    return { service: line.service, price, terms: termsKey(price), measured: measuredOf(line) };
+  });
+  return FAMILIES[chain.rule]({ ...chain, lines });
+}
+
+const ONE = new Decimal(1);
+const TAKEN_OFF = new Decimal(-1);
+const QUANTITY_PLACES = 24;
+
+const FAMILIES = { additive: additiveCosts, shared: sharedCosts, integral: integralCosts } as const;
+
+/** Each event is charged by the line in force; in each bucket tiers go on as long as terms are equal. */
+function additiveCosts({ lines, windows }: Question): LineCost[] {
+  const isBucketed = lines.some(({ measured }) => measured?.buckets);
+  const own = lines.map((line) => unitsOf(line, windows));
+  const prefixes = allowedPrefixes(lines, own, isBucketed);
+  const costs = lines.map((_, index) => addedBy(index, { lines, prefixes }));
+  let cost = ZERO;
+  let until_begin = ZERO;
+  return costs.map(({ added, parts }, index) => {
+    cost = cost.plus(added);
+    const { allowances, free, quantity } = prefixes[index]!;
+    const until_end = lessGranted(cost, amountAbove(allowances), free);
+    const before = prefixes[index - 1];
+    const line: LineCost = {
+      until_begin,
+      until_end,
+      quantity: quantity.minus(before?.quantity ?? ZERO),
+      free: free && free.minus(before?.free ?? ZERO),
+      parts: addParts(parts).filter(({ units, amount }) => !units.isZero() || !amount.isZero()),
+    };
+    until_begin = until_end;
+    return line;
+  });
+}
+
+/** Grants of money leave what is above them; beside units that are free the dearer of both is charged. */
+export function lessGranted(cost: Decimal, above: Decimal | null, free: Decimal | null): Decimal {
+  if (above === null) return cost;
+  return free === null ? Decimal.min(above, cost) : Decimal.max(above, cost);
+}
+
+function unitsOf({ service, measured }: PricedLine, windows: Chain['windows']): UnitsByBucket {
+  if (measured === null) return new Map();
+  if (measured.buckets === null) return new Map([[0, measured.quantity]]);
+  const starts = measured.bucket_starts ?? [];
+  return new Map(
+    measured.buckets.map((values, index) => {
+      const start = starts[index]!;
+      // The first one may have begun before the line, and is then the last one of the line before.
+      const isCut = index === 0 && windows !== null;
+      const at = isCut ? windowAt(Math.max(start, service.start), windows.size, windows).start : start;
+      return [at, sumOf(values)] as const;
+    }),
+  );
+}
+
+type Priced = { readonly lines: readonly PricedLine[]; readonly prefixes: readonly Prefix[] };
+
+/** What a line adds to each bucket that it, or what is free of it, has changed. */
+function addedBy(index: number, { lines, prefixes }: Priced): { added: Decimal; parts: ChargePart[] } {
+  const parts: ChargePart[] = [];
+  let added = ZERO;
+  for (const bucket of prefixes[index]!.units.keys()) {
+    const entries = entriesIn(bucket, index, { lines, prefixes });
+    const last = entries.at(-1)!;
+    if (last.units.isZero()) continue;
+    const before = entries.slice(0, -1);
+    added = added.plus(costOfRuns(entries)).minus(costOfRuns(before));
+    parts.push(...partsAdded(before, last));
+  }
+  return { added, parts };
+}
+
+/** What each line up to this one has in a bucket; those between two that have something break a run, too. */
+function entriesIn(bucket: Milliseconds, index: number, { lines, prefixes }: Priced): PricedUnits[] {
+  const unitsUntil = (place: number) => prefixes[place]?.units.get(bucket) ?? ZERO;
+  const first = prefixes.findIndex(({ units }) => units.has(bucket));
+  return lines.slice(first, index + 1).map(({ price, terms }, offset) => {
+    const place = first + offset;
+    return { price, terms, units: unitsUntil(place).minus(unitsUntil(place - 1)) };
+  });
+}
+
+/** By tier what the last of the entries adds to its run. */
+function partsAdded(before: readonly PricedUnits[], last: PricedUnits): ChargePart[] {
+  const run = joinRuns(before).at(-1);
+  const used = run?.terms === last.terms ? Decimal.max(run.units, ZERO) : ZERO;
+  const parts = chargeParts(last.price, billedQuantity(used.plus(last.units)));
+  return used.isZero()
+    ? parts
+    : [...parts, ...chargeParts(last.price, used).map((part) => timesShare(part, TAKEN_OFF, ONE))];
+}
+
+/** One number, of which each line charges its price for its share of the time; each bucket by itself. */
+function sharedCosts({ lines, whole, windows }: Question): LineCost[] {
+  // All of its lines have measured the same.
+  const measured = lines.find((line) => line.measured !== null)?.measured ?? null;
+  if (measured === null) return lines.map(nothing);
+  const allowed = afterAllowances(measured);
+  const shares =
+    allowed.buckets === null
+      ? [{ units: [allowed.quantity], ...weightsOf(lines, whole, measured) }]
+      : bucketShares({ lines, whole, windows }, allowed.buckets, measured.bucket_starts ?? []);
+  const quantity = billedQuantity(allowed.quantity);
+  return costsOfShares(lines, shares).map((cost) => ({ ...cost, quantity, free: allowed.free }));
+}
+
+/** Values of which line `index` pays `weights[index] / total`. */
+type Share = { readonly units: readonly Decimal[]; readonly weights: readonly Decimal[]; readonly total: Decimal };
+
+/** By time; where limits of several reset periods leave something, by what each of them leaves. */
+function weightsOf(lines: readonly PricedLine[], whole: Period, measured: MeasuredLine): Omit<Share, 'units'> {
+  const resets = resetShares(lines, whole, measured);
+  if (resets !== null) return resets;
+  const times = timesOf(lines, whole);
+  return { weights: times, total: sumOf(times) };
+}
+
+function timesOf(lines: readonly PricedLine[], time: Period): Decimal[] {
+  return sharedTimes(
+    lines.map(({ service }) => ({ item: null, service })),
+    time,
+  ).map((ms) => new Decimal(ms));
+}
+
+/** Null where one reset period, or none, decides what is charged. */
+function resetShares(
+  lines: readonly PricedLine[],
+  whole: Period,
+  { allowances = [], parts = [] }: MeasuredLine,
+): Omit<Share, 'units'> | null {
+  const [allowance, ...others] = allowances;
+  if (!allowance || allowance.limit === null || others.length > 0 || parts.length > 0) return null;
+  if (allowance.windows.length < 2) return null;
+  const { limit } = allowance;
+  const left = allowance.windows.map(({ start, end, before, after, limit: own = limit }) => {
+    const above = Decimal.max(ZERO, after.minus(own)).minus(Decimal.max(ZERO, before.minus(own)));
+    const times = timesOf(lines, { start: Math.max(start, whole.start), end: Math.min(end, whole.end) });
+    return { above: Decimal.max(ZERO, above), times, time: sumOf(times) };
+  });
+  if (left.some(({ above, time }) => above.gt(0) && time.isZero()) || left.every(({ above }) => above.isZero()))
+    return null;
+  // Over a common divisor, so that the shares come to exactly one.
+  const divisors = [...new Set(left.filter(({ time }) => time.gt(0)).map(({ time }) => time.toFixed()))];
+  const common = divisors.reduce((product, time) => product.times(time), ONE);
+  const weights = lines.map((_, index) =>
+    sumOf(
+      left.flatMap(({ above, times, time }) =>
+        time.isZero() ? [] : [above.times(times[index]!).times(common.dividedBy(time))],
+      ),
+    ),
+  );
+  return { weights, total: sumOf(weights) };
+}
+
+function bucketShares(
+  { lines, whole, windows }: Question,
+  buckets: readonly (readonly Decimal[])[],
+  starts: readonly Milliseconds[],
+): Share[] {
+  const windowIn = (at: Milliseconds) => (windows === null ? whole : windowAt(at, windows.size, windows));
+  const begin = lines[0]!.service.start;
+  // Most buckets lie in one line: only those in which one begins are shared.
+  const cut = new Map(lines.slice(1).map(({ service }) => [windowIn(service.start).start, service.start]));
+  return buckets.map((units, index) => {
+    const at = Math.max(starts[index]!, begin);
+    const window = index === 0 || cut.has(starts[index]!) ? windowIn(at) : null;
+    if (window === null || !cut.has(window.start)) {
+      const holds = lines.findLastIndex(({ service }) => service.start <= at);
+      return { units, weights: lines.map((_, place) => new Decimal(place === holds ? 1 : 0)), total: ONE };
+    }
+    const weights = timesOf(lines, {
+      start: Math.max(window.start, whole.start),
+      end: Math.min(window.end, whole.end),
+    });
+    return { units, weights, total: sumOf(weights) };
+  });
+}
+
+/** One integral over time: each line pays its price of the whole for its part of it. A run of equal terms below 0 has no share. */
+function integralCosts({ lines, whole }: Question): LineCost[] {
+  const whole_us = new Decimal(whole.end - whole.start).times(1000);
+  const integrals = lines.map(({ measured }) => measured?.integral ?? ZERO);
+  const quantity = sumOf(integrals).dividedBy(whole_us).toDecimalPlaces(QUANTITY_PLACES);
+  const allowed = afterAllowances({
+    quantity,
+    buckets: null,
+    allowances: joinedAllowances(lines),
+    parts: joinedParts(lines),
+  });
+  const runs = runsOf(lines);
+  const sums = runs.map((places) => sumOf(places.map((place) => integrals[place]!)));
+  const weights = lines.map((_, index) => {
+    const run = runs.findIndex((places) => places.includes(index));
+    return sums[run]!.gt(0) ? integrals[index]! : ZERO;
+  });
+  const total = sumOf(weights);
+  const billed = billedQuantity(allowed.quantity);
+  const share = { units: total.gt(0) ? [billed] : [], weights, total: total.gt(0) ? total : ONE };
+  return costsOfShares(lines, [share]).map((cost, index) => ({
+    ...cost,
+    quantity: integrals[index]!.dividedBy(whole_us).toDecimalPlaces(QUANTITY_PLACES),
+    free: index === 0 ? allowed.free : allowed.free && ZERO,
+  }));
+}
+
+/** Places of neighbours with equal terms. */
+function runsOf(lines: readonly PricedLine[]): number[][] {
+  const runs: number[][] = [];
+  for (const [index, { terms }] of lines.entries()) {
+    if (index > 0 && lines[index - 1]!.terms === terms) runs.at(-1)!.push(index);
+    else runs.push([index]);
+  }
+  return runs;
+}
+
+/** Multiplied before it is divided, and divided once for each total, so that shares that come to all cost what all costs. */
+function costsOfShares(
+  lines: readonly PricedLine[],
+  shares: readonly Share[],
+): Pick<LineCost, 'until_begin' | 'until_end' | 'parts'>[] {
+  const numerators = new Map<string, Decimal>();
+  let until_begin = ZERO;
+  return lines.map(({ price }, index) => {
+    const parts: ChargePart[] = [];
+    for (const { units, weights, total } of shares) {
+      const weight = weights[index]!;
+      if (weight.isZero()) continue;
+      const cost = sumOf(units.map((one) => costOfUnits(price, one)));
+      const key = total.toFixed();
+      numerators.set(key, (numerators.get(key) ?? ZERO).plus(cost.times(weight)));
+      for (const one of units)
+        parts.push(...chargeParts(price, billedQuantity(one)).map((part) => timesShare(part, weight, total)));
+    }
+    const until_end = sumOf([...numerators].map(([total, sum]) => sum.dividedBy(total)));
+    const line = { until_begin, until_end, parts: addParts(parts) };
+    until_begin = until_end;
+    return line;
+  });
+}
+
+function nothing(): LineCost {
+  return { until_begin: ZERO, until_end: ZERO, quantity: ZERO, free: null, parts: [] };
+}
+
+function timesShare(part: ChargePart, weight: Decimal, total: Decimal): ChargePart {
+  const share = (value: Decimal) => value.times(weight).dividedBy(total);
+  return { ...part, units: share(part.units), flat_amount: share(part.flat_amount), amount: share(part.amount) };
+}

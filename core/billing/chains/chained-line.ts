@@ -1,0 +1,68 @@
+/** What one line of a chain is charged, and what it records of that (docs/rules/invoices.md, "What a line was computed from"). */
+import type { Decimal } from '../../decimal.ts';
+import type { ComputedFrom } from '../../invoice/computed-from.ts';
+import { roundMoney } from '../../money.ts';
+import { formatMs, instantOf } from '../../time/instant.ts';
+import type { Chain } from './chain.ts';
+import type { LineCost } from './chain-costs.ts';
+
+export type ChainedLine = {
+  readonly chain: Chain<{ readonly id: string }>;
+  readonly cost: LineCost;
+  /** What the lines before it are charged, exact and with their commitments; what they cost, where none has one. */
+  readonly charged_before?: Decimal | undefined;
+};
+
+/** By which rule the lines of a chain are computed; a line that names none was computed before there were chains. */
+export const CHAIN_VERSION = 1;
+
+/** The rounded cost of the chain until its end less the rounded cost until its beginning. */
+export function chainedAmount({ cost, charged_before }: ChainedLine, charge: Decimal, currency: string): Decimal {
+  const before = charged_before ?? cost.until_begin;
+  const after = charged_before ? charged_before.plus(charge) : cost.until_end;
+  return roundMoney(after, currency).minus(roundMoney(before, currency));
+}
+
+export function chainText({ chain, cost }: ChainedLine): NonNullable<ComputedFrom['chain']> {
+  const { rule, lines, whole, level_since, begins } = chain;
+  return {
+    version: CHAIN_VERSION,
+    rule,
+    whole_start: formatMs(whole.start),
+    whole_end: formatMs(whole.end),
+    begins: formatMs(begins),
+    ...(rule === 'integral' ? { level_since: formatMs(level_since) } : {}),
+    lines: lines.map(({ item, service }) => ({
+      line_item_id: item.id,
+      start: formatMs(service.start),
+      end: formatMs(service.end),
+    })),
+    until_begin: cost.until_begin.toFixed(),
+    until_end: cost.until_end.toFixed(),
+  };
+}
+
+type Recorded<Item> = {
+  readonly item: (line_item_id: string) => Item | undefined;
+  readonly windows: Chain['windows'];
+};
+
+/** The chain that a line has recorded: late events are charged by the lines and the rule of then. Null where a line is not there any more. */
+export function recordedChain<Item>(
+  text: NonNullable<ComputedFrom['chain']>,
+  { item: itemOf, windows }: Recorded<Item>,
+): Chain<Item> | null {
+  const lines = text.lines.flatMap(({ line_item_id, start, end }) => {
+    const item = itemOf(line_item_id);
+    return item ? [{ item, service: { start: instantOf(start), end: instantOf(end) } }] : [];
+  });
+  if (lines.length < text.lines.length) return null;
+  return {
+    rule: text.rule,
+    lines,
+    whole: { start: instantOf(text.whole_start), end: instantOf(text.whole_end) },
+    begins: instantOf(text.begins),
+    level_since: instantOf(text.level_since ?? text.begins),
+    windows,
+  };
+}

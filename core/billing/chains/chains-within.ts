@@ -1,0 +1,51 @@
+/**
+ * Usage lines with their chains in a time that somebody asks about (docs/rules/proration.md, "Usage over a change"): a billing period, or
+ * any range, which is charged as an invoice of just this time would be.
+ */
+import type { Period } from '../../time/period.ts';
+import { type BilledItem, type BilledSubscription, levelPeriod, usageWindowIn } from '../charges.ts';
+import { type Chain, type ChainLine, usageWindowIn as chainedWindow, findChains, type Linkable } from './chain.ts';
+import { periodsWithin } from './levels.ts';
+
+export type ServedLine<Item> = ChainLine<Item> & {
+  /** Where its events are counted. */
+  readonly usage_window: Period;
+  readonly chain?: Chain<Item>;
+};
+
+/** `periodOf`: of an item the time that is asked about; undefined where there is none of it. */
+export function servedIn<Item extends BilledItem>(
+  periodOf: (item: Item) => Period | undefined,
+  items: readonly Item[],
+  subscription: BilledSubscription,
+): ServedLine<Item>[] {
+  const served = items.flatMap((item) => {
+    const period = periodOf(item);
+    const window = period ? usageWindowIn(period, item, subscription) : null;
+    if (!period || window === null) return [];
+    const service = { start: Math.max(period.start, item.start_ms), end: window.end };
+    return [{ item, service, usage_window: window, ...sharedPeriod(period, item, subscription) }];
+  });
+  const chains = findChains(served);
+  return served.map((one) => servedLine(one, chains.get(one)));
+}
+
+function servedLine<Item extends BilledItem>(
+  { item, service, usage_window }: Linkable<Item> & { usage_window: Period },
+  chain: Chain<Item> | undefined,
+): ServedLine<Item> {
+  return chain
+    ? { item, service, usage_window: chainedWindow(chain, service), chain }
+    : { item, service, usage_window };
+}
+
+type Shared = Pick<Linkable<BilledItem>, 'whole' | 'begins' | 'level_since'>;
+
+/** The regular period of the time; of a range over several of them those from the first to the last, of a level the first, in which it is measured. */
+function sharedPeriod(asked: Period, item: BilledItem, subscription: BilledSubscription): Shared {
+  const periods = periodsWithin(asked, item, subscription).map((period) => levelPeriod(period, item, subscription));
+  const [first] = periods;
+  if (!first) return { whole: asked, begins: asked.start, level_since: asked.start };
+  if (item.chain_terms?.rule === 'integral') return first;
+  return { ...first, whole: { start: first.whole.start, end: periods.at(-1)!.whole.end } };
+}

@@ -1,0 +1,100 @@
+/**
+ * What entitlements leave of the usage of a chain (docs/rules/entitlements.md, "What is free"): of its first line, of the first two, and so
+ * on, each as if the chain ended there. No change of a price begins an allowance again: the reset periods of the lines are the same.
+ */
+import { Decimal, sumOf, ZERO } from '../../decimal.ts';
+import {
+  type Allowed,
+  type AllowedWindow,
+  afterAllowances,
+  type MeasuredAllowance,
+} from '../../entitlement/allowance.ts';
+import type { UsedIn } from '../../entitlement/beside.ts';
+import type { Milliseconds } from '../../time/instant.ts';
+import type { Period } from '../../time/period.ts';
+
+/** What the meter of a line has measured in its own time. */
+export type MeasuredLine = {
+  readonly quantity: Decimal;
+  readonly buckets: readonly (readonly Decimal[])[] | null;
+  readonly bucket_starts?: readonly Milliseconds[] | null;
+  readonly allowances?: readonly MeasuredAllowance[];
+  readonly parts?: readonly UsedIn[];
+  /** Of a level: units × microseconds in the time of the line. */
+  readonly integral?: Decimal | undefined;
+};
+
+export type MeasuredService = { readonly service: Period; readonly measured: MeasuredLine | null };
+
+/** The usage of a line by the start of each bucket; of a meter without windows under 0. */
+export type UnitsByBucket = ReadonlyMap<Milliseconds, Decimal>;
+
+export type Prefix = Pick<Allowed, 'quantity' | 'free'> & {
+  readonly units: UnitsByBucket;
+  readonly allowances: readonly MeasuredAllowance[];
+};
+
+/** One for each line, of all lines up to it. `units` are the own ones of the lines. */
+export function allowedPrefixes(
+  lines: readonly MeasuredService[],
+  units: readonly UnitsByBucket[],
+  isBucketed: boolean,
+): Prefix[] {
+  return lines.map((_, index) => {
+    const before = lines.slice(0, index + 1);
+    const added = addUnits(units.slice(0, index + 1));
+    const quantity = sumOf(before.map(({ measured }) => measured?.quantity ?? ZERO));
+    const allowances = isBucketed ? mergedAllowances(before) : joinedAllowances(before);
+    if (allowances.length === 0) return { quantity: Decimal.max(quantity, ZERO), free: null, units: added, allowances };
+    const starts = [...added.keys()];
+    const buckets = isBucketed ? starts.map((start) => [added.get(start)!]) : null;
+    const parts = isBucketed ? [] : joinedParts(before);
+    const allowed = afterAllowances({ quantity, buckets, bucket_starts: starts, allowances, parts });
+    const left = allowed.buckets?.map(([value]) => Decimal.max(value!, ZERO)) ?? [allowed.quantity];
+    const keys = isBucketed ? starts : [0];
+    return { ...allowed, units: new Map(keys.map((start, place) => [start, left[place]!])), allowances };
+  });
+}
+
+function addUnits(units: readonly UnitsByBucket[]): UnitsByBucket {
+  const added = new Map<Milliseconds, Decimal>();
+  for (const own of units) for (const [start, value] of own) added.set(start, (added.get(start) ?? ZERO).plus(value));
+  return new Map([...added].sort(([a], [b]) => a - b));
+}
+
+type Measured = readonly MeasuredService[];
+
+/** What each line adds to a limit, one after the other: the growth of the whole is the sum of theirs. */
+export function joinedAllowances(lines: Measured): MeasuredAllowance[] {
+  return acrossLines(lines, (windows) => windows);
+}
+
+/** Limits with the use before the chain and after it, for usage that is drawn bucket by bucket. */
+function mergedAllowances(lines: Measured): MeasuredAllowance[] {
+  return acrossLines(lines, (windows) => {
+    const merged = new Map<Milliseconds, AllowedWindow>();
+    for (const window of windows) {
+      const before = merged.get(window.start)?.before ?? window.before;
+      merged.set(window.start, { ...window, before });
+    }
+    return [...merged.values()].sort((a, b) => a.start - b.start);
+  });
+}
+
+function acrossLines(lines: Measured, merge: (windows: AllowedWindow[]) => AllowedWindow[]): MeasuredAllowance[] {
+  const all = lines.flatMap(({ measured }) => (measured?.allowances?.length ? [measured.allowances] : []));
+  const [first = []] = all;
+  return first.map((allowance, index) => ({
+    ...allowance,
+    windows: merge(all.flatMap((allowances) => allowances[index]?.windows ?? [])),
+  }));
+}
+
+/** Where limits cut one line, the others are parts of the chain too. */
+export function joinedParts(lines: Measured): UsedIn[] {
+  if (!lines.some(({ measured }) => measured?.parts?.length)) return [];
+  return lines.flatMap(({ service, measured }) => {
+    if (measured === null) return [];
+    return measured.parts?.length ? [...measured.parts] : [{ ...service, used: measured.quantity }];
+  });
+}

@@ -1,0 +1,35 @@
+/**
+ * Whether two prices charge alike (docs/rules/proration.md, "Usage over a change"): model, amounts, tiers, package and its rounding, as
+ * numbers and not as records. So an amount that is written otherwise, or a successor with the same amount, begins no tiers again.
+ */
+import { Decimal, ZERO } from '../decimal.ts';
+import type { PriceTerms } from './charge.ts';
+import { PRICE_MODELS } from './index.ts';
+import type { ModelField, ModelTerms, TierTerms } from './terms.ts';
+import { inTierOrder, isOpen } from './tiers.ts';
+
+/** Prices with equal terms have one key. */
+export function termsKey(price: PriceTerms): string {
+  const { billing_model, currency } = price;
+  const model = PRICE_MODELS.find(
+    (each) => each.billing_model === billing_model && (each.tier_mode === null || each.tier_mode === price.tier_mode),
+  );
+  const fields: readonly ModelField[] = model?.takes ?? [];
+  return JSON.stringify([
+    billing_model,
+    model?.tier_mode ?? null,
+    currency.toLowerCase(),
+    ...fields.map((field) => normalized[field](price)),
+  ]);
+}
+
+const normalized: { readonly [Field in ModelField]: (terms: ModelTerms) => unknown } = {
+  amount: ({ amount }) => new Decimal(amount ?? ZERO).toFixed(),
+  tiers: ({ tiers }) => inTierOrder(tiers ?? []).map(tierNumbers),
+  transform_quantity: ({ transform_quantity: it }) => it && [it.divide_by, it.round ?? 'up'],
+};
+
+function tierNumbers(tier: TierTerms) {
+  const up_to = isOpen(tier) ? null : new Decimal(tier.up_to!).toFixed();
+  return [up_to, new Decimal(tier.unit_amount).toFixed(), new Decimal(tier.flat_amount ?? ZERO).toFixed()];
+}
