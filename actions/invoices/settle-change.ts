@@ -151,6 +151,7 @@ async function giveBack(
     idempotency_key: ownKey('change', invoice.id),
     description: 'Unused time that was charged in advance',
     metadata: { subscription_id: subscription_id ?? '' },
+    pays_after_tax: true,
     author,
   });
 }
