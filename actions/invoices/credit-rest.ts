@@ -47,6 +47,7 @@ export async function creditRest(transaction: Transaction, invoice: Invoice, now
     idempotency_key: ownKey('rest', id),
     description: invoice.invoice_type === 'CREDIT' ? creditOf(invoice) : 'More was invoiced than the usage costs',
     metadata: { subscription_id: subscription_id ?? '' },
+    pays_after_tax: true,
     author: { user_id: '', now },
   });
 }

@@ -21,6 +21,7 @@ import { taxFinal } from '../taxes/tax-final.ts';
 import { holdPrepaidWallets, type PayingWallet, takePrepaid, walletsFor } from '../wallets/prepaid-wallets.ts';
 import { creditRest } from './credit-rest.ts';
 import { nextNumbers } from './next-numbers.ts';
+import { returnCredits } from './return-credits.ts';
 import { type Ready, writeFinal } from './write-final.ts';
 
 /** For a caller that has a transaction open. */
@@ -52,8 +53,11 @@ export async function finalizeReady(
   for (const one of ready) checkFinalizable(one, now);
   const taxed = await settleAll(transaction, scope, { ready, now });
   // One after the other: two may be of one wallet.
-  for (const { invoice, changes } of taxed)
-    await creditRest(transaction, changes?.total === undefined ? invoice : { ...invoice, ...changes }, now);
+  for (const { invoice, changes, line_items } of taxed) {
+    const settled = changes?.total === undefined ? invoice : { ...invoice, ...changes };
+    await returnCredits(transaction, settled, { line_items, author: { user_id: '', now } });
+    await creditRest(transaction, settled, now);
+  }
   const config = await settingOf(scope, 'invoice_config', transaction);
   // The numbers come last: their counter stays locked from here to the commit.
   const numbers = await nextNumbers(transaction, scope, { config, count: ready.length, now });
@@ -104,7 +108,7 @@ async function settleOne(
   const author = { user_id: '', now };
   const prepaid = wallets.map((one) => one.prepaid);
   const taxed = await taxFinal(transaction, { ...draft, prepaid }, author);
-  await takePrepaid(transaction, draft.invoice, { wallets, used: taxed.prepaid_used, author });
+  await takePrepaid(transaction, draft.invoice, { wallets, author, ...taxed });
   return { ...draft, line_items: taxed.line_items, changes: { ...changes, ...taxed.changes } };
 }
 

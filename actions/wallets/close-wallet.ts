@@ -197,6 +197,7 @@ function putIn(parts: readonly MovedLot[], { to, key, made, now }: Move) {
       description: lot.description,
       expiry_date: lot.expiry_date ?? null,
       priority: lot.priority ?? null,
+      pays_after_tax: lot.pays_after_tax,
       metadata: lot.metadata ?? null,
     };
   });

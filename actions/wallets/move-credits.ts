@@ -31,11 +31,13 @@ export type Saying = {
   readonly parent_transaction_id?: string | null | undefined;
   readonly expiry_date?: string | null | undefined;
   readonly priority?: number | null | undefined;
+  /** It includes tax, so it pays after taxes; before them where absent. */
+  readonly pays_after_tax?: boolean | undefined;
   readonly author: Author;
 };
 
 type WithoutId<M> = M extends unknown
-  ? Omit<M, 'id' | 'transaction_reason' | 'created_ms' | 'expiry_ms' | 'priority'>
+  ? Omit<M, 'id' | 'transaction_reason' | 'created_ms' | 'expiry_ms' | 'priority' | 'pays_after_tax'>
   : never;
 export type Entry = Saying & { readonly movement: WithoutId<Movement> };
 
@@ -134,20 +136,30 @@ function decideAll(
         return { key, known: before };
       }
       checkNew?.(wallet);
-      const { movement, author, expiry_date = null, priority = null, ...said } = entry;
+      const { movement, author, expiry_date = null, priority = null, pays_after_tax = false, ...said } = entry;
       const id = newId('wallet_transaction', author.now.getTime());
       const told = { id, transaction_reason: said.transaction_reason };
       const lot = {
         priority,
         expiry_ms: expiry_date === null ? null : instantOf(expiry_date),
         created_ms: author.now.getTime(),
+        pays_after_tax,
       };
       const decided = move(now, { ...movement, ...told, ...lot } as Movement);
       now = decided.holding;
       seen.set(key, decided.record.credit_amount);
       const isSpent = movement.kind === 'spend' || movement.kind === 'take';
       const metadata = isSpent ? { ...said.metadata, ...consumedText(decided.parts) } : said.metadata;
-      const record = { ...said, ...decided.record, ...createdBy(author), id, expiry_date, priority, metadata };
+      const record = {
+        ...said,
+        ...decided.record,
+        ...createdBy(author),
+        id,
+        expiry_date,
+        priority,
+        pays_after_tax,
+        metadata,
+      };
       return { entry, record, decided };
     } catch (error) {
       if (error instanceof FarthingError) return error;

@@ -68,6 +68,7 @@ export async function completePurchase(transaction: Transaction, { invoice, by }
       priority: pending.priority ?? null,
       expiry_ms,
       created_ms: instantOf(pending.created_at),
+      pays_after_tax: pending.pays_after_tax,
     });
     const { credit_balance_before, credit_balance_after } = decided.record;
     const changes = {

@@ -1,6 +1,6 @@
 /**
  * In which order the lots of a wallet are used (docs/rules/wallets.md, "Which credits are used first"): a lot is a credit of which
- * something is left. Lower priority first, those without last; what expires sooner first, what never does last; then the
+ * something is left. Lots that pay before taxes come first; among lots of one kind: lower priority first, those without last; what expires sooner first, what never does last; then the
  * larger one, then the older one.
  */
 import { Decimal, ZERO } from '../decimal.ts';
@@ -13,7 +13,17 @@ export type Lot = {
   readonly priority: number | null;
   readonly expiry_ms: Milliseconds | null;
   readonly created_ms: Milliseconds;
+  /** It came from an invoice and includes tax (docs/rules/wallets.md, "Before and after tax"). */
+  readonly pays_after_tax: boolean;
 };
+
+/** Whether credits pay an invoice before its taxes, or what remains after them. */
+export type LotKind = 'before_tax' | 'after_tax';
+
+/** All lots where no kind is named. */
+export function lotsOfKind(lots: readonly Lot[], kind: LotKind | undefined): readonly Lot[] {
+  return kind === undefined ? lots : lots.filter(({ pays_after_tax }) => pays_after_tax === (kind === 'after_tax'));
+}
 
 /** So many credits of one lot. */
 export type Part = { readonly lot_id: string; readonly credits: Decimal };
@@ -53,6 +63,7 @@ export function lotsAfter(lots: readonly Lot[], parts: readonly Part[]): Lot[] {
 
 export function inOrderOfUse(a: Lot, b: Lot): number {
   return (
+    Number(a.pays_after_tax) - Number(b.pays_after_tax) ||
     lowerFirst(a.priority, b.priority) ||
     lowerFirst(a.expiry_ms, b.expiry_ms) ||
     b.credit_amount.comparedTo(a.credit_amount) ||

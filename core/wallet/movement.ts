@@ -6,7 +6,7 @@ import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { notAllowed } from '../error.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { ACCOUNT_OF, type Account, type CounterAccount } from './accounts.ts';
-import { type Lot, lotsAfter, type Part, takeFrom } from './lots.ts';
+import { type Lot, type LotKind, lotsAfter, lotsOfKind, type Part, takeFrom } from './lots.ts';
 import { creditsBeside, freeCredits, keepsPromises, type Promised } from './promises.ts';
 import { moneyOf } from './rates.ts';
 import type { TransactionReason, WalletTransaction } from './record.ts';
@@ -34,6 +34,8 @@ export type Movement = Told &
         readonly credits: Decimal;
         /** Credits that had expired then are not used. */
         readonly at_ms: Milliseconds;
+        /** Takes lots of this kind alone; of both where absent. */
+        readonly of_kind?: LotKind | undefined;
         readonly allow_negative?: boolean | undefined;
         /** What is held for others, by when it ends: it is left in the wallet. */
         readonly promised?: readonly Promised[] | undefined;
@@ -75,8 +77,8 @@ export function move(holding: Holding, movement: Movement): Decided {
   });
 }
 
-function takeOf({ lots }: Holding, { credits, at_ms }: Spend) {
-  return takeFrom(lots, credits, at_ms);
+function takeOf({ lots }: Holding, { credits, at_ms, of_kind }: Spend) {
+  return takeFrom(lotsOfKind(lots, of_kind), credits, at_ms);
 }
 
 /** Who may owe takes what an invoice could, which leaves what is held for others: the rest is owed. */
@@ -85,8 +87,8 @@ function takeFree({ lots }: Holding, { credits, at_ms, promised = [] }: Spend) {
   return { parts: takeFrom(lots, free, at_ms).parts, lacking: credits.minus(free) };
 }
 
-function checkAvailable({ lots }: Holding, { credits, at_ms, promised = [] }: Spend): void {
-  const available = creditsBeside(lots, at_ms, promised);
+function checkAvailable({ lots }: Holding, { credits, at_ms, of_kind, promised = [] }: Spend): void {
+  const available = creditsBeside(lotsOfKind(lots, of_kind), at_ms, promised);
   if (credits.gt(available))
     throw notAllowed('the wallet does not have so many credits', {
       field: 'credits',
@@ -104,8 +106,8 @@ function checkPromises(left: readonly Lot[], { promised = [] }: Spend): void {
 
 /** What a wallet owes is paid back first. */
 function credited(holding: Holding, movement: Movement & { kind: 'credit' }): Decided {
-  const { id, credits, priority, expiry_ms, created_ms } = movement;
-  const lot = { id, credit_amount: credits, available: ZERO, priority, expiry_ms, created_ms };
+  const { id, credits, priority, expiry_ms, created_ms, pays_after_tax } = movement;
+  const lot = { id, credit_amount: credits, available: ZERO, priority, expiry_ms, created_ms, pays_after_tax };
   const repaid = Decimal.min(holding.owed, credits);
   const parts = [
     { lot_id: id, credits },

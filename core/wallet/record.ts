@@ -114,6 +114,10 @@ export const WalletTransaction = z.object({
     .nullish()
     .meta({ description: 'Of a credit: until when it can be used; null is for ever.' }),
   priority: z.int().nullish().meta({ description: 'Credits with a lower one are taken first; those without, last.' }),
+  pays_after_tax: z.boolean().meta({
+    description:
+      'A credit that an invoice gave back: it includes tax and pays what remains after taxes. False: it pays before taxes. Of a debit: it paid an invoice after taxes.',
+  }),
   idempotency_key: z.string().meta({ description: 'One key is one transaction.' }),
   description: z.string().meta({ description: 'For people.' }),
   metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),

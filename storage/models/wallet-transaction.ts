@@ -33,5 +33,6 @@ export function lotOf(transaction: WalletTransactionModel): Lot {
     priority,
     expiry_ms: expiry_date ? instantOf(expiry_date) : null,
     created_ms: instantOf(transaction.created_at),
+    pays_after_tax: transaction.pays_after_tax,
   };
 }

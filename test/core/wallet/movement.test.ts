@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
 import { FarthingError } from '../../../core/error.ts';
+import type { LotKind } from '../../../core/wallet/lots.ts';
 import { type Holding, type Movement, move } from '../../../core/wallet/movement.ts';
 import { samples } from '../../support/samples.ts';
 
@@ -16,6 +17,7 @@ type PlainLot = {
   priority: number | null;
   expiry: number | null;
   at: number;
+  isAfterTax: boolean;
 };
 
 /** Whole numbers, one credit after the other, each from the best lot by a full comparison. */
@@ -41,8 +43,11 @@ class Plain {
     }
   }
   /** Null when there is not enough. */
-  spend(credits: number, now: number, mayOwe: boolean): Map<string, number> | null {
-    const usable = this.lots.filter(({ left, expiry }) => left > 0 && (expiry === null || expiry >= now));
+  spend(credits: number, now: number, { mayOwe, kind }: { mayOwe: boolean; kind?: LotKind | undefined }) {
+    const usable = this.lots.filter(
+      ({ left, expiry, isAfterTax }) =>
+        left > 0 && (expiry === null || expiry >= now) && (!kind || isAfterTax === (kind === 'after_tax')),
+    );
     if (!mayOwe && usable.reduce((sum, { left }) => sum + left, 0) < credits) return null;
     const taken = new Map<string, number>();
     for (let n = 0; n < credits; n++) {
@@ -61,7 +66,13 @@ class Plain {
 
 function comes(a: PlainLot, b: PlainLot): boolean {
   const last = Number.POSITIVE_INFINITY;
-  const key = (lot: PlainLot) => [lot.priority ?? last, lot.expiry ?? last, -lot.put_in, lot.at];
+  const key = (lot: PlainLot) => [
+    Number(lot.isAfterTax),
+    lot.priority ?? last,
+    lot.expiry ?? last,
+    -lot.put_in,
+    lot.at,
+  ];
   const [first, second] = [key(a), key(b)];
   const at = first.findIndex((value, index) => value !== second[index]);
   return at === -1 ? a.id < b.id : first[at]! < second[at]!;
@@ -76,8 +87,14 @@ const deeds = fc.array(
       n: fc.constantFrom(1, 4, 4, 9),
       priority: perhaps(0, 1),
       expiry: perhaps(5, 20, 30),
+      isAfterTax: fc.boolean(),
     }),
     fc.record({ kind: fc.constant('spend' as const), n: fc.integer({ min: 1, max: 12 }), owing: fc.boolean() }),
+    fc.record({
+      kind: fc.constant('spend_kind' as const),
+      n: fc.integer({ min: 1, max: 6 }),
+      of_kind: fc.constantFrom('before_tax' as const, 'after_tax' as const),
+    }),
     fc.record({ kind: fc.constant('take' as const), which: fc.nat(20) }),
     fc.record({ kind: fc.constant('put_back' as const), which: fc.nat(20), many: fc.integer({ min: 1, max: 3 }) }),
   ),
@@ -100,8 +117,8 @@ describe('movements of credits', () => {
           let movement: Movement;
           let expected: Map<string, number> | null = new Map();
           if (deed.kind === 'credit') {
-            const { n, priority, expiry } = deed;
-            plain.credit({ id, put_in: n, left: n, priority, expiry, at: created_ms });
+            const { n, priority, expiry, isAfterTax } = deed;
+            plain.credit({ id, put_in: n, left: n, priority, expiry, at: created_ms, isAfterTax });
             movement = {
               ...told,
               transaction_reason: 'FREE_CREDIT_GRANT',
@@ -110,10 +127,15 @@ describe('movements of credits', () => {
               priority,
               expiry_ms: expiry,
               created_ms,
+              pays_after_tax: isAfterTax,
             };
           } else if (deed.kind === 'spend') {
-            expected = plain.spend(deed.n, now, deed.owing);
+            expected = plain.spend(deed.n, now, { mayOwe: deed.owing });
             movement = { ...told, kind: 'spend', credits: new Decimal(deed.n), at_ms: now, allow_negative: deed.owing };
+          } else if (deed.kind === 'spend_kind') {
+            const { n, of_kind } = deed;
+            expected = plain.spend(n, now, { mayOwe: false, kind: of_kind });
+            movement = { ...told, kind: 'spend', credits: new Decimal(n), at_ms: now, of_kind };
           } else {
             const lots = Array.from(plain.lots.keys(), (n) => plain.lots[(deed.which + n) % plain.lots.length]!);
             const movable = lots.map((lot) => ({ lot, n: deed.kind === 'take' ? lot.left : lot.put_in - lot.left }));
@@ -137,7 +159,7 @@ describe('movements of credits', () => {
           }
           const decided = move(holding, movement);
           expect(sumOf(decided.postings.map(({ credits }) => credits)).toFixed()).to.equal('0');
-          if (deed.kind === 'spend' || deed.kind === 'take')
+          if (deed.kind !== 'credit' && deed.kind !== 'put_back')
             expect(decided.parts.map(({ lot_id, credits }) => [lot_id, credits.toNumber()])).to.deep.equal([
               ...expected,
             ]);
@@ -154,7 +176,13 @@ describe('movements of credits', () => {
   });
 
   it('of lots that are alike the older is used first, whatever their ids, and the lower id of those that are as old', () => {
-    const lot = { kind: 'credit' as const, credits: new Decimal(5), priority: null, expiry_ms: null };
+    const lot = {
+      kind: 'credit' as const,
+      credits: new Decimal(5),
+      priority: null,
+      expiry_ms: null,
+      pays_after_tax: false,
+    };
     let holding = EMPTY;
     for (const [id, created_ms] of [
       ['b', 2],
@@ -168,7 +196,14 @@ describe('movements of credits', () => {
   });
 
   it('a lot that expires at an instant can be used at it, and not after it', () => {
-    const lot = { kind: 'credit' as const, credits: new Decimal(5), priority: null, expiry_ms: 1000, created_ms: 0 };
+    const lot = {
+      kind: 'credit' as const,
+      credits: new Decimal(5),
+      priority: null,
+      expiry_ms: 1000,
+      created_ms: 0,
+      pays_after_tax: false,
+    };
     const { holding } = move(EMPTY, { ...lot, id: 'a', transaction_reason: 'FREE_CREDIT_GRANT' });
     const spend = { id: 'b', transaction_reason: 'MANUAL_BALANCE_DEBIT' as const, kind: 'spend' as const };
     const credits = new Decimal(2);

@@ -14,6 +14,7 @@ const lot = (id: string, available: string, { priority = null, expiry_ms = null 
   priority,
   expiry_ms,
   created_ms: 0,
+  pays_after_tax: false,
 });
 
 describe('what a wallet has promised', () => {
