@@ -121,10 +121,7 @@ function lastBefore({ original, corrections }: EventHistory, sequence: bigint): 
 
 type EffectInput = { readonly before: Last; readonly history: EventHistory; readonly met: CorrectionPlace };
 
-function effectOf(
-  correction: Correction,
-  { before, history, met }: EffectInput,
-): Effect & { row: AppliedCorrection } {
+function effectOf(correction: Correction, { before, history, met }: EffectInput): Effect & { row: AppliedCorrection } {
   const { tenant_id, environment_id, event_id, action, id: sequence } = correction;
   const after = action === 'void' ? null : replacementOf(correction, before);
   const said = before.action === 'void' ? [] : [before];

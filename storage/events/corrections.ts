@@ -173,11 +173,21 @@ export async function compareCorrections(
 }
 
 /** Two corrections of one number are the same if these texts are. */
-function correctionText(correction: StoredContent & { readonly action: string; readonly place: CorrectionPlace }): string {
+function correctionText(
+  correction: StoredContent & { readonly action: string; readonly place: CorrectionPlace },
+): string {
   const { action, place, external_customer_id, event_name, timestamp_us, customer_id, source, properties } = correction;
   const { received_at_us, event_partition, event_offset, event_position } = correction;
   const content = [external_customer_id, event_name, timestamp_us, customer_id, source, properties, received_at_us];
-  return JSON.stringify([action, place.partition, place.offset, event_partition, event_offset, event_position, content]);
+  return JSON.stringify([
+    action,
+    place.partition,
+    place.offset,
+    event_partition,
+    event_offset,
+    event_position,
+    content,
+  ]);
 }
 
 /** Takes away rows that say something else than was accepted: after the right ones are there, so that no reader finds none. */

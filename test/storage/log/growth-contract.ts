@@ -7,6 +7,7 @@ import { CHECKS, type Finding } from '../../../actions/audit/findings.ts';
 import { auditRecords } from '../../../actions/audit/records.ts';
 import { auditUsage, type Difference } from '../../../actions/audit/usage.ts';
 import { requestCorrection } from '../../../actions/events/request-correction.ts';
+import { countOpenCorrections, requestCorrectionsAgain } from '../../../storage/progress/corrections.ts';
 import { type Metering, SCOPE } from '../../support/metering.ts';
 
 const RANGE = ['2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z'] as const;
@@ -84,6 +85,32 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
     await announce('last');
     await metering.settled();
     expect(await counted('last')).to.deep.equal(['5809', '72']);
+    expect(await misplaced()).to.deep.equal([]);
+    expect(await findings()).to.deep.equal([]);
+  });
+
+  it('corrections that a version before stored at another place are found by both ways to count, and applied again', async () => {
+    await announce('before');
+    await metering.settled();
+    for (let n = 0; n < 30; n++) await metering.send([event(`e${n}`, 1)]);
+    await metering.settled();
+    await metering.grow(4);
+    for (let n = 20; n < 30; n++) await replaced(`e${n}`, 100);
+    await metering.settled();
+    expect(await counted('before')).to.deep.equal(['1020', '30']);
+    // As the column of a row is filled that was written before there was one.
+    await metering.stores.clickhouse.command({
+      query: 'alter table event_corrections update event_partition = partition where event_partition != partition',
+      clickhouse_settings: { mutations_sync: '2' },
+    });
+    const found = (await findings()).filter((finding): finding is Finding => 'kind' in finding);
+    const kinds = found.map(({ kind }) => kind);
+    expect(new Set(kinds)).to.deep.equal(new Set(['correction_differs', 'counts_disagree']));
+    const ids = found.flatMap(({ correction_id }) => correction_id ?? []);
+    await requestCorrectionsAgain(metering.stores.postgres, ids);
+    await metering.settled();
+    expect(await countOpenCorrections(metering.stores.postgres, ids)).to.equal(0);
+    expect(await counted('before')).to.deep.equal(['1020', '30']);
     expect(await misplaced()).to.deep.equal([]);
     expect(await findings()).to.deep.equal([]);
   });
