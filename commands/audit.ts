@@ -16,6 +16,7 @@ import { parseEventTime } from '../core/time/instant.ts';
 import { identityOptions } from '../pipeline/pipeline.ts';
 import { argumentsOf, leave } from '../process/command-line.ts';
 import { installationId } from '../storage/installation.ts';
+import { countOpenCorrections, requestCorrectionsAgain } from '../storage/progress/corrections.ts';
 import { metersToAudit } from '../storage/progress/meter-versions.ts';
 import { comparedIdentityFiles } from './audit-identity-files.ts';
 import { logOf, type Opened, openStores } from './audit-stores.ts';
@@ -42,7 +43,9 @@ async function main(): Promise<number> {
     const matching = await metersToAudit(stores.postgres, asked.meters);
     if (matching.length === 0 && Object.values(asked.meters).some((id) => id !== undefined))
       throw new Error('no meter matches --tenant, --environment and --meter');
-    const findings = await withRevenueRepaired(stores, asked, await lookAtRecords(config, stores, asked));
+    const seen = await lookAtRecords(config, stores, asked);
+    const records = await withCorrectionsRepaired(config, stores, { asked, findings: seen });
+    const findings = await withRevenueRepaired(stores, asked, records);
     const usage = asked.checks.has('usage') ? await lookAtUsage(stores, asked) : { found: [], meters: matching.length };
     if (usage.found.length > 0 && asked.repair) return await repair(stores, asked, { findings, found: usage.found });
     if (findings.length + usage.found.length > 0) return 1;
@@ -71,6 +74,37 @@ async function lookAtRecords(config: Config, stores: Opened['stores'], asked: As
   });
   for (const report of reports) asked.speaker.check(report);
   return findings;
+}
+
+/** The pipeline applies them again as they were accepted; then everything is looked at once more. Not while raw rows are in doubt. */
+async function withCorrectionsRepaired(
+  config: Config,
+  stores: Opened['stores'],
+  { asked, findings }: { asked: Asked; findings: readonly Finding[] },
+): Promise<readonly Finding[]> {
+  const ids = findings.flatMap(({ correction_id }) => correction_id ?? []);
+  const isInDoubt = findings.some((finding) => spoilsRecount(finding) && !CORRECTED.includes(checkOf(finding.kind)));
+  if (!asked.repair || ids.length === 0 || isInDoubt) return findings;
+  asked.speaker.note(`applying ${ids.length} corrections again`);
+  await requestCorrectionsAgain(stores.postgres, ids);
+  const isDone = async () => (await countOpenCorrections(stores.postgres, ids)) === 0;
+  if (!(await isDoneInTime(isDone))) {
+    asked.speaker.note('the corrections wait for a pipeline: start one, and run the audit again');
+    return findings;
+  }
+  asked.speaker.note('applied; audited again');
+  return lookAtRecords(config, stores, asked);
+}
+
+const CORRECTED: readonly CheckName[] = ['corrections', 'second_count'];
+
+async function isDoneInTime(isDone: () => Promise<boolean>): Promise<boolean> {
+  const until = performance.now() + REPAIR_WITHIN_MS;
+  while (!(await isDone())) {
+    if (performance.now() > until) return false;
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+  return true;
 }
 
 /** Rows of revenue are made of Postgres alone: whatever else differs. */
@@ -120,13 +154,9 @@ async function repair(stores: Opened['stores'], asked: Asked, { findings, found 
   }
   const ids = await repairUsage(stores, found);
   note(`rebuilding what differs (${ids.length} rebuilds)`);
-  const until = performance.now() + REPAIR_WITHIN_MS;
-  while (!(await isRepaired(stores, ids))) {
-    if (performance.now() > until) {
-      note('the rebuilds wait for a pipeline: start one, and run the audit again');
-      return 1;
-    }
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  if (!(await isDoneInTime(() => isRepaired(stores, ids)))) {
+    note('the rebuilds wait for a pipeline: start one, and run the audit again');
+    return 1;
   }
   note('rebuilt; audited again');
   const again = await lookAtUsage(stores, asked);

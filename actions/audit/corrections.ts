@@ -1,11 +1,12 @@
 /**
- * Audit of the corrections: what Postgres calls applied stands in ClickHouse, with the same number, action and event, and at
- * the event's place; and nothing stands there that was not asked for or did not take effect. Only a correction that is in
+ * Audit of the corrections: what Postgres calls applied stands in ClickHouse, with the same number, action, event and content, at
+ * the same place of the log and at the event's own place; and nothing stands there that was not asked for or did not take effect. Only a correction that is in
  * progress is known to one of them alone. That the usage rows hold their effect is for the recount to say.
  */
 import { byId } from '../../core/by-id.ts';
 import { identityHashOf } from '../../core/event/identity.ts';
 import { groupBy } from '../../core/group-by.ts';
+import { scopeKey } from '../../core/scope.ts';
 import {
   type CorrectionRow,
   correctionsPage,
@@ -19,6 +20,7 @@ import { findIdentities } from '../../storage/events/identities.ts';
 import { nextOffsets } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { type AcceptedContent, applyCorrections } from './accepted-contents.ts';
 import { type FindingKind, type Found, idText } from './findings.ts';
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
@@ -59,22 +61,63 @@ type Compared = {
 async function compare(stores: AuditStores, { requested, stored, passed }: Compared, found: Found): Promise<void> {
   const written = byId(stored);
   const known = byId(requested);
-  const tell = (kind: FindingKind, row: CorrectionRow, what: string) =>
-    found({ kind, count: 1, what: `${what}: ${row.action} ${row.id} of ${idText(row)}` });
+  const tell: Tell = (kind, row, what) => {
+    const isMendable = kind !== 'correction_extra' && known.get(row.id)?.state === 'applied';
+    found({
+      kind,
+      count: 1,
+      what: `${what}: ${row.action} ${row.id} of ${idText(row)}`,
+      ...(isMendable ? { correction_id: row.id } : {}),
+    });
+  };
   for (const row of requested) {
     if (row.state === 'applied' && !written.has(row.id))
       tell('correction_missing', row, 'a correction is called applied and is not there');
   }
+  const misplaced = await findMisplaced(stores, stored);
+  const contents = await acceptedContents(stores, requested);
   for (const row of stored) {
-    const asked = known.get(row.id);
-    if (asked && saidBy(asked) !== saidBy(row))
-      tell('correction_differs', row, `what was asked for is another (${asked.action} of ${idText(asked)})`);
+    const why = whatDiffers(row, known.get(row.id), contents.get(row.id)) ?? misplaced.get(row);
+    if (why !== undefined) tell('correction_differs', row, why);
   }
   await tellUnapplied(stores, { stored, known, passed }, tell);
-  await tellMisplaced(stores, stored, tell);
 }
 
 type Tell = (kind: FindingKind, row: CorrectionRow, what: string) => void;
+
+/** By correction in effect, what its event says from it on. */
+async function acceptedContents(
+  stores: AuditStores,
+  requested: readonly RequestedCorrection[],
+): Promise<Map<string, AcceptedContent>> {
+  const contents = new Map<string, AcceptedContent>();
+  for (const some of groupBy(requested, scopeKey).values()) {
+    const event_ids = [...new Set(some.map(({ event_id }) => event_id))];
+    for (const steps of (await applyCorrections(stores, some[0], event_ids)).values())
+      for (const step of steps) if (step.correction_id !== null) contents.set(step.correction_id, step);
+  }
+  return contents;
+}
+
+/** Why the stored correction is not the one that was accepted; undefined if it is, or if that cannot be said of it. */
+function whatDiffers(
+  row: StoredCorrection,
+  asked: RequestedCorrection | undefined,
+  content: AcceptedContent | undefined,
+): string | undefined {
+  if (asked === undefined) return undefined;
+  if (saidBy(asked) !== saidBy(row)) return `what was asked for is another (${asked.action} of ${idText(asked)})`;
+  if (asked.state !== 'applied') return undefined;
+  if (asked.log_offset !== null && (asked.log_partition !== row.partition || asked.log_offset !== row.offset))
+    return `it stands at ${row.partition}/${row.offset} of the log, and was met at ${asked.log_partition}/${asked.log_offset}`;
+  // No reader looks at the content of a void.
+  if (content === undefined || row.action === 'void') return undefined;
+  const fields = CONTENT_FIELDS.filter((field) => content[field] !== row[field]);
+  if (content.timestamp_us !== Number(row.at_us)) return 'its timestamp is not the one that was accepted';
+  return fields.length > 0 ? `its ${fields.join(', ')} are not those that were accepted` : undefined;
+}
+
+const CONTENT_FIELDS = ['external_customer_id', 'event_name', 'customer_id', 'source', 'properties'] as const;
 
 /** What stands in ClickHouse and was not applied when Postgres was read: perhaps it is by now, or is being applied. */
 async function tellUnapplied(
@@ -97,23 +140,22 @@ async function tellUnapplied(
   }
 }
 
-/** A void is looked for by its id alone; what replaces an event stands at the event's place. */
-async function tellMisplaced(
+/** Those that say another place than the one at which their event stands: readers compare that place. */
+async function findMisplaced(
   { clickhouse }: AuditStores,
   stored: readonly StoredCorrection[],
-  tell: Tell,
-): Promise<void> {
+): Promise<Map<StoredCorrection, string>> {
   const owners = groupBy(await findIdentities(clickhouse, [...new Set(stored.map(identityHashOf))]), idText);
+  const misplaced = new Map<StoredCorrection, string>();
   for (const row of stored) {
-    const places = owners.get(idText(row)) ?? [];
-    const isThere = places.some(
-      ({ offset, position }) => offset === Number(row.event_offset) && position === row.event_position,
+    const isThere = (owners.get(idText(row)) ?? []).some(
+      ({ partition, offset, position }) =>
+        partition === row.event_partition && offset === Number(row.event_offset) && position === row.event_position,
     );
-    if (!isThere) {
-      const where = `${row.event_offset}.${row.event_position}`;
-      tell('correction_differs', row, `its event does not stand at offset ${where}, where it says`);
-    }
+    const where = `${row.event_partition}/${row.event_offset}.${row.event_position}`;
+    if (!isThere) misplaced.set(row, `its event does not stand at ${where}, where it says`);
   }
+  return misplaced;
 }
 
 function saidBy({ action, ...row }: CorrectionRow): string {

@@ -12,6 +12,7 @@ export const CHECKS = [
   'outcomes',
   'identities',
   'corrections',
+  'second_count',
   'identity_files',
   'credits',
   'invoices',
@@ -46,6 +47,7 @@ export const KINDS = {
   correction_missing: { check: 'corrections', spoils_recount: true },
   correction_extra: { check: 'corrections', spoils_recount: true },
   correction_differs: { check: 'corrections', spoils_recount: true },
+  counts_disagree: { check: 'second_count', spoils_recount: true },
   identity_file_damaged: { check: 'identity_files', spoils_recount: false },
   identity_file_differs: { check: 'identity_files', spoils_recount: false },
   credits_unbalanced: { check: 'credits', spoils_recount: false },
@@ -85,6 +87,8 @@ export type Finding = {
   /** Offsets, half-open, as text. */
   readonly from_offset?: string;
   readonly to_offset?: string;
+  /** The correction that applying it again would mend. */
+  readonly correction_id?: string;
   /** The first of them. */
   readonly first?: readonly NamedPlace[];
 };

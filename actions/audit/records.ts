@@ -19,6 +19,7 @@ import { auditRanges, auditRowsAhead, type PlacesLooked, type Ranged } from './p
 import { auditReservations } from './reservations.ts';
 import { auditRevenue } from './revenue.ts';
 import { auditRunning } from './running.ts';
+import { auditSecondCount } from './second-count.ts';
 import { auditTasks } from './tasks.ts';
 import { auditUninvoiced } from './uninvoiced.ts';
 
@@ -54,6 +55,11 @@ export async function auditRecords(stores: AuditStores, asked: RecordsAsked, fou
   if (wants('raw_rows') || wants('outcomes') || wants('identities'))
     looked.push(...(await lookAtRows(stores, asked, counting)));
   if (wants('corrections')) looked.push(['corrections', await auditCorrections(stores, counting)]);
+  if (wants('second_count'))
+    looked.push([
+      'second_count',
+      await auditSecondCount(stores, { days: COUNTED_DAYS, chance: asked.chance }, counting),
+    ]);
   if (wants('identity_files'))
     looked.push(['identity_files', auditIdentityFiles(await asked.identityFiles(), counting)]);
   if (wants('credits')) looked.push(['credits', await auditCredits(stores, counting)]);
@@ -78,6 +84,9 @@ async function lookAtLog(stores: AuditStores, log: RecordsAsked['log'], found: F
   if (log === null) return 'the log cannot be asked: set KAFKA_BROKERS';
   return log === 'embedded' ? auditEmbeddedLog(stores, found) : auditLogBounds(stores, log, found);
 }
+
+/** Days of meters that are counted in two ways, besides those of corrected events. */
+const COUNTED_DAYS = 20;
 
 const HASH_SAMPLE = { times: 32, ids: 500 };
 

@@ -17,12 +17,15 @@ import { sampleInvoices } from './invoices.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds } from './ledger.ts';
 import { auditRanges } from './places.ts';
 import { sampleReservations } from './reservations.ts';
+import { auditSecondCount } from './second-count.ts';
 import { sampleTasks } from './tasks.ts';
 import { sampleUninvoiced } from './uninvoiced.ts';
 
 export type RecordsSampled = { readonly ranges: number; readonly records: number };
 
 const CORRECTIONS = 500;
+/** The usage of the newest corrected events, and of some days by chance. */
+const COUNTED_TWICE = { newest: 50, days: 2 };
 const HASH_SAMPLE = { times: 2, ids: 200 };
 
 export async function sampleRecords(stores: Stores, chance: () => number, found: Found): Promise<RecordsSampled> {
@@ -38,6 +41,7 @@ export async function sampleRecords(stores: Stores, chance: () => number, found:
   await auditIds(stores, found, await someHashes(stores, chance));
   await auditHashes(stores, { ...HASH_SAMPLE, chance }, found);
   await auditCorrections(stores, found, { newest: CORRECTIONS });
+  await auditSecondCount(stores, { ...COUNTED_TWICE, chance }, found);
   return { ranges: ranges.length, records: looked.raw_rows + looked.outcomes };
 }
 

@@ -13,10 +13,12 @@ import { type Scope, scopeKey } from '../../core/scope.ts';
 import { type Microseconds, parseEventTime, US_PER_DAY } from '../../core/time/instant.ts';
 import {
   type AppliedCorrection,
+  type CorrectionPlace,
+  compareCorrections,
+  deleteWrongCorrections,
   type EventContent,
   type EventHistory,
-  historiesOf,
-  missingCorrections,
+  loadHistories,
   type StoredContent,
   writeCorrections,
 } from '../../storage/events/corrections.ts';
@@ -24,6 +26,7 @@ import type { WriteAttempt } from '../../storage/events/write-fence.ts';
 import {
   type Correction,
   correctedSince,
+  placeInLog,
   requestedCorrections,
   settleCorrection,
 } from '../../storage/progress/corrections.ts';
@@ -48,8 +51,7 @@ export type CorrectionsMet = {
 export async function correctEvents(stores: Stores, met: CorrectionsMet): Promise<void> {
   const effects = await effectsOf(stores, met);
   const finish = async (transaction: Database) => {
-    for (const { correction, row } of effects)
-      await settleCorrection(transaction, correction.id, row ? 'applied' : 'unknown_event');
+    for (const { correction, row } of effects) await settleCorrection(transaction, correction.id, row);
     const arrivals = effects.flatMap(arrivalsOf);
     await tellLateUsage(transaction, arrivals, met.received_at_us);
     // What is spent, and what is left, has moved as by usage that lands.
@@ -92,7 +94,7 @@ async function effectsOf({ postgres, clickhouse }: Stores, { held, records }: Co
   const corrections = await requestedCorrections(postgres, [...offsets.keys()]);
   const effects: Effect[] = [];
   for (const some of groupBy(corrections, scopeKey).values()) {
-    const histories = await historiesOf(clickhouse, some[0], [...new Set(some.map(({ event_id }) => event_id))]);
+    const histories = await loadHistories(clickhouse, some[0], [...new Set(some.map(({ event_id }) => event_id))]);
     const lasts = new Map<string, Last>();
     for (const correction of some) {
       const history = histories.get(correction.event_id);
@@ -100,9 +102,9 @@ async function effectsOf({ postgres, clickhouse }: Stores, { held, records }: Co
         effects.push({ correction, row: null, contents: [] });
         continue;
       }
-      const place = { partition: held.partition, offset: Number(offsets.get(correction.id)!) };
+      const met = { partition: held.partition, offset: Number(offsets.get(correction.id)!) };
       const before = lasts.get(correction.event_id) ?? lastBefore(history, BigInt(correction.id));
-      const effect = effectOf(correction, before, place);
+      const effect = effectOf(correction, { before, history, met });
       lasts.set(correction.event_id, { ...effect.row, action: correction.action });
       effects.push(effect);
     }
@@ -117,22 +119,38 @@ function lastBefore({ original, corrections }: EventHistory, sequence: bigint): 
   return corrections.findLast((correction) => correction.sequence < sequence) ?? { ...original, action: 'none' };
 }
 
-function effectOf(
-  correction: Correction,
-  before: Last,
-  place: { partition: number; offset: number },
-): Effect & { row: AppliedCorrection } {
+type EffectInput = { readonly before: Last; readonly history: EventHistory; readonly met: CorrectionPlace };
+
+function effectOf(correction: Correction, { before, history, met }: EffectInput): Effect & { row: AppliedCorrection } {
   const { tenant_id, environment_id, event_id, action, id: sequence } = correction;
   const after = action === 'void' ? null : replacementOf(correction, before);
   const said = before.action === 'void' ? [] : [before];
-  const row = { ...before, ...after, tenant_id, environment_id, event_id, action, sequence, ...place };
-  return { correction, row, contents: after === null ? said : [...said, after] };
+  // An earlier try, or somebody's hand, may have stored something else under this number: it was counted where that says.
+  const stored = history.corrections.filter((known) => String(known.sequence) === sequence);
+  const { event_partition, event_offset, event_position } = history.original;
+  const row = {
+    ...before,
+    ...after,
+    tenant_id,
+    environment_id,
+    event_id,
+    action,
+    sequence,
+    ...(placeInLog(correction) ?? stored[0]?.place ?? met),
+    event_partition,
+    event_offset,
+    event_position,
+  };
+  return { correction, row, contents: [...said, ...stored, ...(after === null ? [] : [after])] };
 }
 
 /** What the events say from here on is stored, and looked at: without it the rows would be recounted as they were. */
 async function keep({ clickhouse }: Stores, rows: readonly AppliedCorrection[], own: WriteAttempt): Promise<void> {
-  await writeCorrections(clickhouse, await missingCorrections(clickhouse, rows), own);
-  if ((await missingCorrections(clickhouse, rows)).length > 0)
+  const { missing, wrong } = await compareCorrections(clickhouse, rows);
+  await writeCorrections(clickhouse, missing, own);
+  if (wrong.length > 0) await deleteWrongCorrections(clickhouse, wrong);
+  const left = await compareCorrections(clickhouse, rows);
+  if (left.missing.length + left.wrong.length > 0)
     throw unavailable('the usage store (corrections that were written are not there)');
 }
 
@@ -161,7 +179,7 @@ export async function overtakenByCorrections(
   const counted = await countedNow(stores, scope, { meter_id, before: new Map(), settling: version });
   if (counted?.version !== version) return [];
   const corrected = await correctedSince(stores.postgres, scope, { meter_id, version });
-  const histories = await historiesOf(stores.clickhouse, scope, corrected);
+  const histories = await loadHistories(stores.clickhouse, scope, corrected);
   const targets: RebuildTarget[] = [];
   for (const { original, corrections } of histories.values()) {
     for (const content of [original, ...corrections]) {

@@ -4,14 +4,27 @@ import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
 import type { Database } from '../stores.ts';
 
 export type CorrectionRow = Scope & { readonly id: string; readonly event_id: string; readonly action: string };
-export type RequestedCorrection = CorrectionRow & { readonly state: 'requested' | 'applied' | 'unknown_event' };
+export type RequestedCorrection = CorrectionRow & {
+  readonly state: 'requested' | 'applied' | 'unknown_event';
+  /** Where the pipeline met it; null where a version before did not record it. */
+  readonly log_partition: number | null;
+  readonly log_offset: string | null;
+};
 export type StoredCorrection = CorrectionRow & {
   /** Where the correction stands in the log. */
   readonly partition: number;
   readonly offset: string;
   /** Where its event does. */
+  readonly event_partition: number;
   readonly event_offset: string;
   readonly event_position: number;
+  readonly external_customer_id: string;
+  readonly event_name: string;
+  readonly customer_id: string;
+  readonly source: string;
+  /** Microseconds, as text. */
+  readonly at_us: string;
+  readonly properties: string;
 };
 
 export type CorrectionPage = { readonly after: bigint; readonly limit: number };
@@ -22,7 +35,8 @@ export async function correctionsPage(
   { after, limit }: CorrectionPage,
 ): Promise<RequestedCorrection[]> {
   const { rows } = await database.raw(
-    `select id, tenant_id, environment_id, event_id, action, state from event_corrections where id > ? order by id limit ?`,
+    `select id, tenant_id, environment_id, event_id, action, state, log_partition, log_offset from event_corrections
+      where id > ? order by id limit ?`,
     [String(after), limit],
   );
   return rows;
@@ -53,7 +67,8 @@ export async function storedCorrections(
 ): Promise<StoredCorrection[]> {
   return askRows<StoredCorrection>(clickhouse, 'corrections by number', {
     query: `select distinct toString(sequence) as id, tenant_id, environment_id, event_id, action, partition,
-                   toString(offset) as offset, toString(event_offset) as event_offset, event_position
+                   toString(offset) as offset, event_partition, toString(event_offset) as event_offset, event_position,
+                   external_customer_id, event_name, customer_id, source, toString(toUnixTimestamp64Micro(timestamp)) as at_us, properties
               from event_corrections where sequence > {after:UInt64} and sequence <= {until:UInt64}
              order by sequence limit ${limit}`,
     params: { after, until },

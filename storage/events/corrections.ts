@@ -8,6 +8,8 @@ import { groupBy } from '../../core/group-by.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
+import { deleteWhere } from '../clickhouse/delete.ts';
+import { quoted } from '../clickhouse/literals.ts';
 import { instant, label, text, uint16, uint32, uint64 } from './native.ts';
 import { writeRows } from './rows.ts';
 import type { RowTarget } from './tables.ts';
@@ -24,73 +26,101 @@ export type EventContent = {
   readonly properties: string;
 };
 
-export type StoredContent = EventContent & {
-  readonly received_at_us: Microseconds;
+/** The place in the log that an event was given when it was stored. It is carried along and never derived from the id again. */
+export type PlaceOfEvent = {
+  readonly event_partition: number;
   readonly event_offset: number;
   readonly event_position: number;
 };
 
-/** Offsets of two partitions cannot be compared: the same id may have stood on another before partitions were added. */
-export type OriginalContent = StoredContent & { readonly partition: number };
+export type StoredContent = EventContent & PlaceOfEvent & { readonly received_at_us: Microseconds };
+
+/** Where a correction stands in the log. */
+export type CorrectionPlace = { readonly partition: number; readonly offset: number };
 
 export type AppliedCorrection = StoredContent &
+  CorrectionPlace &
   Scope & {
     readonly event_id: string;
     readonly sequence: string;
     readonly action: 'void' | 'replace';
-    readonly partition: number;
-    readonly offset: number;
   };
+
+export type StoredCorrection = StoredContent & {
+  readonly sequence: bigint;
+  readonly action: string;
+  readonly place: CorrectionPlace;
+  /** A hash of the row that the store computes: equal rows have equal ones. */
+  readonly fingerprint: string;
+};
 
 /** What an event has said: as it was accepted, and by each correction that is stored of it, oldest first. */
 export type EventHistory = {
-  readonly original: OriginalContent;
-  readonly corrections: readonly (StoredContent & { readonly sequence: bigint; readonly action: string })[];
+  readonly original: StoredContent;
+  readonly corrections: readonly StoredCorrection[];
 };
 
 /** The histories of those events that were accepted, by their ids. */
-export async function historiesOf(
+export async function loadHistories(
   clickhouse: ClickHouseClient,
   scope: Scope,
   event_ids: readonly string[],
 ): Promise<Map<string, EventHistory>> {
+  const [originals, corrections] = await Promise.all([
+    loadOriginals(clickhouse, scope, event_ids),
+    loadStoredCorrections(clickhouse, scope, event_ids),
+  ]);
+  const byEvent = groupBy(corrections, ({ event_id }) => event_id);
+  return new Map(
+    [...originals].map(([event_id, original]) => [event_id, { original, corrections: byEvent.get(event_id) ?? [] }]),
+  );
+}
+
+/** The events as they were accepted, whatever corrected them since. */
+export async function loadOriginals(
+  clickhouse: ClickHouseClient,
+  scope: Scope,
+  event_ids: readonly string[],
+): Promise<Map<string, StoredContent>> {
   const hasher = new IdentityHasher(scope);
   const hashes = event_ids.map((event_id) => {
     hasher.hash(event_id);
     return hashToBigInt(hasher.high, hasher.low);
   });
-  const { tenant_id, environment_id } = scope;
-  const params = { tenant_id, environment_id, event_ids: [...event_ids] };
-  const [originals, corrections] = await Promise.all([
-    askRows<ContentRow>(clickhouse, 'corrected events', {
-      query: `
-        select event_id, ${CONTENT}, toString(offset) as event_place, position as event_position, partition from events
-         where ${EVENTS_ASKED} and timestamp in
-               (select timestamp from event_identities where id_hash in {hashes:Array(UInt64)} and ${EVENTS_ASKED})
-         order by event_id, offset, position limit 1 by event_id`,
-      params: { ...params, hashes },
-    }),
-    askRows<ContentRow>(clickhouse, 'corrections', {
-      query: `
-        select event_id, ${CONTENT}, toString(event_offset) as event_place, event_position, action, toString(sequence) as nth
-          from event_corrections where ${EVENTS_ASKED} order by event_id, sequence limit 1 by event_id, sequence`,
-      params,
-    }),
-  ]);
-  const byEvent = groupBy(corrections, (row) => row.event_id);
-  return new Map(
-    originals.map((row) => [
-      row.event_id,
-      {
-        original: { ...contentOf(row), partition: row.partition! },
-        corrections: (byEvent.get(row.event_id) ?? []).map((correction) => ({
-          ...contentOf(correction),
-          action: correction.action!,
-          sequence: BigInt(correction.nth!),
-        })),
-      },
-    ]),
-  );
+  const rows = await askRows<ContentRow>(clickhouse, 'corrected events', {
+    query: `
+      select event_id, ${CONTENT}, partition as event_partition, toString(offset) as event_place, position as event_position
+        from events
+       where ${EVENTS_ASKED} and timestamp in
+             (select timestamp from event_identities where id_hash in {hashes:Array(UInt64)} and ${EVENTS_ASKED})
+       order by event_id, event_partition, offset, event_position limit 1 by event_id`,
+    params: { ...eventParams(scope, event_ids), hashes },
+  });
+  return new Map(rows.map((row) => [row.event_id, contentOf(row)]));
+}
+
+/** Oldest first. Several rows of one number are those of several tries; they differ only after a fault. */
+async function loadStoredCorrections(
+  clickhouse: ClickHouseClient,
+  scope: Scope,
+  event_ids: readonly string[],
+): Promise<(StoredCorrection & { readonly event_id: string })[]> {
+  const rows = await askRows<CorrectionContentRow>(clickhouse, 'corrections', {
+    query: `
+      select event_id, ${CONTENT}, event_partition, toString(event_offset) as event_place, event_position,
+             action, toString(sequence) as nth, partition, toString(offset) as log_offset,
+             toString(${FINGERPRINT}) as fingerprint
+        from event_corrections where ${EVENTS_ASKED} order by event_id, sequence`,
+    params: eventParams(scope, event_ids),
+  });
+  return rows.map((row) => ({
+    ...contentOf(row),
+    event_id: row.event_id,
+    action: row.action,
+    sequence: BigInt(row.nth),
+    place: { partition: row.partition, offset: Number(row.log_offset) },
+    fingerprint: row.fingerprint,
+  }));
 }
 
 /** The event as it was accepted, and the last correction that is stored of it. */
@@ -98,8 +128,8 @@ export async function storedContent(
   clickhouse: ClickHouseClient,
   scope: Scope,
   event_id: string,
-): Promise<{ original: OriginalContent; last: (StoredContent & { action: string }) | undefined } | undefined> {
-  const history = (await historiesOf(clickhouse, scope, [event_id])).get(event_id);
+): Promise<{ original: StoredContent; last: (StoredContent & { action: string }) | undefined } | undefined> {
+  const history = (await loadHistories(clickhouse, scope, [event_id])).get(event_id);
   return history && { original: history.original, last: history.corrections.at(-1) };
 }
 
@@ -111,22 +141,66 @@ export async function writeCorrections(
   await writeRows(clickhouse, EVENT_CORRECTIONS, { rows, attempt });
 }
 
-/** Those of the corrections that are not there. */
-export async function missingCorrections(
+/** What has to be done so that the table says exactly these corrections. */
+export type CorrectionDifferences = {
+  /** Those of which no row says the same. */
+  readonly missing: readonly AppliedCorrection[];
+  /** Rows under the number of one of them that say something else. */
+  readonly wrong: readonly (Scope & StoredCorrection & { readonly event_id: string })[];
+};
+
+export async function compareCorrections(
   clickhouse: ClickHouseClient,
   rows: readonly AppliedCorrection[],
-): Promise<AppliedCorrection[]> {
-  const there = new Set<string>();
+): Promise<CorrectionDifferences> {
+  const missing: AppliedCorrection[] = [];
+  const wrong: (Scope & StoredCorrection & { event_id: string })[] = [];
   for (const some of groupBy(rows, scopeKey).values()) {
     const { tenant_id, environment_id } = some[0];
-    const event_ids = some.map(({ event_id }) => event_id);
-    const stored = await askRows<{ nth: string; action: string }>(clickhouse, 'corrections', {
-      query: `select toString(sequence) as nth, action from event_corrections where ${EVENTS_ASKED}`,
-      params: { tenant_id, environment_id, event_ids },
-    });
-    for (const { nth, action } of stored) there.add(`${nth}.${action}`);
+    const event_ids = [...new Set(some.map(({ event_id }) => event_id))];
+    const stored = await loadStoredCorrections(clickhouse, { tenant_id, environment_id }, event_ids);
+    const byNumber = groupBy(stored, ({ event_id, sequence }) => JSON.stringify([event_id, String(sequence)]));
+    for (const row of some) {
+      const known = byNumber.get(JSON.stringify([row.event_id, row.sequence])) ?? [];
+      const { partition, offset } = row;
+      const expected = correctionText({ ...row, place: { partition, offset } });
+      const others = known.filter((correction) => correctionText(correction) !== expected);
+      if (others.length === known.length) missing.push(row);
+      for (const other of others) wrong.push({ ...other, tenant_id, environment_id });
+    }
   }
-  return rows.filter(({ sequence, action }) => !there.has(`${sequence}.${action}`));
+  return { missing, wrong };
+}
+
+/** Two corrections of one number are the same if these texts are. */
+function correctionText(
+  correction: StoredContent & { readonly action: string; readonly place: CorrectionPlace },
+): string {
+  const { action, place, external_customer_id, event_name, timestamp_us, customer_id, source, properties } = correction;
+  const { received_at_us, event_partition, event_offset, event_position } = correction;
+  const content = [external_customer_id, event_name, timestamp_us, customer_id, source, properties, received_at_us];
+  return JSON.stringify([
+    action,
+    place.partition,
+    place.offset,
+    event_partition,
+    event_offset,
+    event_position,
+    content,
+  ]);
+}
+
+/** Takes away rows that say something else than was accepted: after the right ones are there, so that no reader finds none. */
+export async function deleteWrongCorrections(
+  clickhouse: ClickHouseClient,
+  wrong: CorrectionDifferences['wrong'],
+): Promise<void> {
+  const conditions = wrong.map(
+    ({ tenant_id, environment_id, event_id, sequence, fingerprint }) =>
+      `(tenant_id = ${quoted(tenant_id)} and environment_id = ${quoted(environment_id)} and event_id = ${quoted(event_id)}
+        and sequence = ${sequence} and ${FINGERPRINT} = ${fingerprint})`,
+  );
+  await deleteWhere(clickhouse, { table: 'event_corrections', conditions });
 }
 
 const EVENT_CORRECTIONS: RowTarget<AppliedCorrection> = {
@@ -146,6 +220,7 @@ const EVENT_CORRECTIONS: RowTarget<AppliedCorrection> = {
     label('source', (row) => row.source),
     text('properties', (row) => row.properties),
     instant('received_at', 6, (row) => row.received_at_us),
+    uint16('event_partition', (row) => row.event_partition),
     uint64('event_offset', (row) => row.event_offset),
     uint32('event_position', (row) => row.event_position),
   ],
@@ -155,20 +230,32 @@ const EVENTS_ASKED =
   'tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_id in {event_ids:Array(String)}';
 const CONTENT = `external_customer_id, event_name, customer_id, source, properties,
   toString(toUnixTimestamp64Micro(timestamp)) as at_us, toString(toUnixTimestamp64Micro(received_at)) as got_us`;
+const FINGERPRINT = `sipHash64(action, partition, offset, external_customer_id, event_name, timestamp, customer_id, source,
+  properties, received_at, event_partition, event_offset, event_position)`;
+
+function eventParams({ tenant_id, environment_id }: Scope, event_ids: readonly string[]) {
+  return { tenant_id, environment_id, event_ids: [...event_ids] };
+}
 
 type ContentRow = Omit<EventContent, 'timestamp_us'> & {
   event_id: string;
   at_us: string;
   got_us: string;
+  event_partition: number;
   event_place: string;
   event_position: number;
-  action?: string;
-  nth?: string;
-  partition?: number;
+};
+
+type CorrectionContentRow = ContentRow & {
+  action: string;
+  nth: string;
+  partition: number;
+  log_offset: string;
+  fingerprint: string;
 };
 
 function contentOf(row: ContentRow): StoredContent {
-  const { external_customer_id, event_name, customer_id, source, properties, event_position } = row;
+  const { external_customer_id, event_name, customer_id, source, properties, event_partition, event_position } = row;
   return {
     external_customer_id,
     event_name,
@@ -177,6 +264,7 @@ function contentOf(row: ContentRow): StoredContent {
     source,
     properties,
     received_at_us: Number(row.got_us),
+    event_partition,
     event_offset: Number(row.event_place),
     event_position,
   };

@@ -176,7 +176,8 @@ export async function countRawEvents(
 
 /**
  * The events as they count: a corrected one is left out with what it said, and what replaced it is put in its place
- * (storage/events/corrections.ts). Both keep the event's own place in the log.
+ * (storage/events/corrections.ts). Both keep the event's own place in the log: its partition and its offset there, which are compared
+ * as a pair, because the correction may stand on a partition that was added later.
  */
 function statementOf(wanted: StatementWanted): { sql: string; params: Record<string, unknown> } {
   const scope = 'tenant_id = {tenant_id:String} and environment_id = {environment_id:String}';
@@ -198,15 +199,17 @@ function statementOf(wanted: StatementWanted): { sql: string; params: Record<str
   if (wanted.ranges) conditions.push(rangesCondition(wanted.ranges, params));
   if (wanted.customer_days) conditions.push(...customerDaysConditions(wanted.customer_days, params));
   const placed = wanted.before === null ? () => '1' : beforeCondition(wanted.before, params);
-  const columns = 'external_customer_id, event_id, event_name, timestamp, source, properties, partition, received_at';
+  const columns = 'external_customer_id, event_id, event_name, timestamp, source, properties, received_at';
   const wanted_rows = conditions.join(' and ');
   return {
     params,
     sql: `from (
-      select ${columns}, offset as place, position as event_position from events where ${wanted_rows} and ${placed('offset')}
+      select ${columns}, partition, offset as place, position as event_position
+        from events where ${wanted_rows} and ${placed('partition', 'offset')}
          and event_id not in (select event_id from event_corrections where ${scope})
       union all
-      select ${columns}, event_offset as place, event_position from event_corrections where ${wanted_rows} and ${placed('event_offset')}
+      select ${columns}, event_partition as partition, event_offset as place, event_position
+        from event_corrections where ${wanted_rows} and ${placed('event_partition', 'event_offset')}
          and action = 'replace'
          and (event_id, sequence) in (select event_id, max(sequence) from event_corrections where ${scope} group by event_id)
        limit 1 by event_id)`,
@@ -225,8 +228,8 @@ function beforeCondition(before: ReadonlyMap<number, bigint>, params: Record<str
   const partitions = [...before.keys()];
   params['partitions'] = partitions;
   params['before'] = partitions.map((partition) => before.get(partition)!);
-  return (offset: string) =>
-    `${offset} < transform(partition, {partitions:Array(UInt16)}, {before:Array(UInt64)}, toUInt64(0))`;
+  return (partition: string, offset: string) =>
+    `${offset} < transform(${partition}, {partitions:Array(UInt16)}, {before:Array(UInt64)}, toUInt64(0))`;
 }
 
 /** The pairs, and before them what the order of the table can use: the customers, and the months that are read at all. */

@@ -21,6 +21,9 @@ export type Correction = Scope & {
   readonly requested_at: string;
   readonly state: 'requested' | 'applied' | 'unknown_event';
   readonly applied_at: string | null;
+  /** Where the pipeline met it first; null before that, and for corrections of a version that did not record it. */
+  readonly log_partition: number | null;
+  readonly log_offset: string | null;
 };
 
 /** Who voids an event that the stores refuse: it may be sent again as a dead letter. */
@@ -129,13 +132,52 @@ export async function addCorrection(
   return rows[0];
 }
 
+/** The place in the log that a correction was given, if it is recorded. */
+export function placeInLog({
+  log_partition: partition,
+  log_offset,
+}: Pick<Correction, 'log_partition' | 'log_offset'>): { partition: number; offset: number } | null {
+  return partition === null || log_offset === null ? null : { partition, offset: Number(log_offset) };
+}
+
+/** Applied at its place in the log; without one its event was never accepted. */
 export async function settleCorrection(
   transaction: Database,
   id: string,
-  state: 'applied' | 'unknown_event',
+  place: { readonly partition: number; readonly offset: number } | null,
 ): Promise<void> {
   await transaction.raw(
-    `update event_corrections set state = ?, applied_at = now(), applied_number = nextval('write_attempts') where id = ?`,
-    [state, id],
+    `update event_corrections
+        set state = ?, applied_at = now(), applied_number = nextval('write_attempts'), log_partition = ?, log_offset = ?
+      where id = ?`,
+    [place ? 'applied' : 'unknown_event', place?.partition ?? null, place?.offset ?? null, id],
   );
+}
+
+/**
+ * Asks the pipeline to apply corrections again: their records in ClickHouse are missing, or say something else than was accepted. Those
+ * that have changed their state meanwhile are left alone.
+ */
+export async function requestCorrectionsAgain(database: Database, ids: readonly string[]): Promise<void> {
+  await database.transaction(async (transaction) => {
+    const { rows } = await transaction.raw(
+      `update event_corrections set state = 'requested', applied_at = null where id = any(?::bigint[]) and state = 'applied'
+       returning id, tenant_id, environment_id, event_id`,
+      [[...ids]],
+    );
+    const inOrder = (rows as (Scope & { id: string; event_id: string })[]).sort((a, b) => Number(a.id) - Number(b.id));
+    for (const { id, event_id, ...scope } of inOrder) {
+      const message: CorrectionMessage = { type: 'correction', correction_id: id };
+      await leaveMessage(transaction, scope, message, shardOfEvent(scope, event_id));
+    }
+  });
+}
+
+/** Which of these have not taken effect yet. */
+export async function countOpenCorrections(database: Database, ids: readonly string[]): Promise<number> {
+  const { rows } = await database.raw(
+    `select count(*)::int as open from event_corrections where id = any(?::bigint[]) and state = 'requested'`,
+    [[...ids]],
+  );
+  return rows[0].open;
 }

@@ -115,7 +115,7 @@ export async function lockBackfill(
   return rows[0].mine;
 }
 
-/** Where each partition met the version: by partition. */
+/** Where each partition met the version, by partition; 0 for one that was added later and counts by it from its first record on. */
 export async function barriersOf(
   database: Database,
   version: { meter_id: string; version: number },
@@ -125,7 +125,10 @@ export async function barriersOf(
     [version.meter_id, version.version],
   );
   return new Map(
-    rows.map((row: { partition: number; from_offset: string }) => [row.partition, BigInt(row.from_offset)]),
+    rows.map(({ partition, from_offset }: { partition: number; from_offset: string }) => {
+      const offset = BigInt(from_offset);
+      return [partition, offset < 0n ? 0n : offset];
+    }),
   );
 }
 

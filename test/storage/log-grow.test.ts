@@ -9,9 +9,11 @@ import { growLog } from '../../storage/log/grow.ts';
 import { announceMeterVersion } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
+import { startMetering } from '../support/metering.ts';
 import { isLogProcessed, isSettled } from '../support/settled.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
 import { until } from '../support/until.ts';
+import { growthContract } from './log/growth-contract.ts';
 
 const SCOPE = { tenant_id: 'tenant_a', environment_id: 'env_a' };
 const METER = {
@@ -21,6 +23,8 @@ const METER = {
   aggregation: { type: 'COUNT' as const },
   reset_usage: 'BILLING_PERIOD' as const,
 };
+
+describe('growing the log, whichever it is', () => growthContract((partitions) => startMetering({ partitions })));
 
 describe('growing the log', () => {
   let database: FreshDatabase;

@@ -6,6 +6,8 @@ import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
 import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
+import { growLog } from '../../storage/log/grow.ts';
+import type { EventLog } from '../../storage/log/log.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import { announceMeterVersion } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -33,6 +35,8 @@ export type Metering = {
   /** Daily rollups for the days before this one, asked for. */
   askForDailyRollups(before: string): Promise<void>;
   rows<Row>(query: string): Promise<Row[]>;
+  /** More partitions of the log, as `npm run partitions` adds them between two starts. */
+  grow(partitions: number): Promise<void>;
   pause(): Promise<void>;
   resume(): Promise<void>;
   stop(): Promise<void>;
@@ -53,6 +57,8 @@ export type MeteringOptions = {
   database?: FreshDatabase;
   /** As a process has it in which API and pipeline are together. */
   usage_memory?: UsageMemory;
+  /** Another log than the embedded one. */
+  open_log?: (postgres: Stores['postgres'], partition_count: number) => Promise<EventLog>;
 };
 
 export async function startMetering({
@@ -64,15 +70,18 @@ export async function startMetering({
   ...given
 }: MeteringOptions = {}): Promise<Metering> {
   const database = given.database ?? (await freshDatabase());
-  const log = await openEmbeddedLog(database.postgres, {
-    partition_count: partitions,
-    append_timeout_ms: 5000,
-    linger_ms: 20,
-    lease_ms: 2_000,
-    ...(log_directory ? { directory: log_directory, inline_bytes_max: 0 } : {}),
-  });
+  const openEmbedded = (postgres: Stores['postgres'], partition_count: number) =>
+    openEmbeddedLog(postgres, {
+      partition_count,
+      append_timeout_ms: 5000,
+      linger_ms: 20,
+      lease_ms: 2_000,
+      ...(log_directory ? { directory: log_directory, inline_bytes_max: 0 } : {}),
+    });
+  const open = given.open_log ?? openEmbedded;
+  const log = await open(database.postgres, partitions);
   const clickhouse = connect ? await connect(database.clickhouse_url) : database.clickhouse;
-  const stores: Stores = { postgres: database.postgres, clickhouse, log, usage_memory: given.usage_memory };
+  const stores = { postgres: database.postgres, clickhouse, log, usage_memory: given.usage_memory };
   const versions = new Map<string, number>();
   let pipeline: RunningPipeline | null = null;
   const resume = async () => {
@@ -96,11 +105,18 @@ export async function startMetering({
     clickhouse_url: database.clickhouse_url,
     pause,
     resume,
+    grow: async (to) => {
+      await pause();
+      await growLog(stores, to);
+      await stores.log.close();
+      stores.log = await open(database.postgres, to);
+      await resume();
+    },
     send: async (events) => {
       const body = Buffer.from(JSON.stringify(events));
       const spans = elementSpans(body.toString('latin1'));
       const incoming = events.map(({ event_id }, index) => ({ span: spans[index]!, event_id }));
-      await appendEvents(log, SCOPE, { body, events: incoming, contiguous: true, now: new Date() });
+      await appendEvents(stores.log, SCOPE, { body, events: incoming, contiguous: true, now: new Date() });
     },
     announce: async (meter_id, given) => {
       const version = (versions.get(meter_id) ?? 0) + 1;
@@ -111,7 +127,7 @@ export async function startMetering({
       );
     },
     settled: async () => {
-      const isIdle = () => isSettled(stores.postgres, () => isLogProcessed(log));
+      const isIdle = () => isSettled(stores.postgres, () => isLogProcessed(stores.log));
       await until('the pipeline is idle', isIdle, SETTLED_WITHIN_MS);
     },
     usage: async (meter_id, customer, [start, end]) => {
@@ -130,7 +146,7 @@ export async function startMetering({
       (await (await stores.clickhouse.query({ query, format: 'JSONEachRow' })).json<Row>()) as Row[],
     stop: async () => {
       await pause();
-      await log.close();
+      await stores.log.close();
       if (clickhouse !== database.clickhouse) await clickhouse.close();
       await database.close();
     },

@@ -139,7 +139,11 @@ describe('audit of the records', () => {
       insert('event_outcomes', '900 as position', `event_id = 'dead3'`),
       ['outcomes_extra 1'],
     ],
-    ['a correction is gone', remove('event_corrections', `event_id = 'e1'`), ['correction_missing 1']],
+    [
+      'a correction is gone',
+      remove('event_corrections', `event_id = 'e1'`),
+      ['correction_missing 1', 'counts_disagree 1', 'counts_disagree 2'],
+    ],
     [
       'a correction was never asked for',
       insert('event_corrections', `sequence + 1000 as sequence, 'e8' as event_id`, `event_id = 'e1'`),
@@ -155,6 +159,23 @@ describe('audit of the records', () => {
       'a correction is another than was asked for',
       ({ postgres }) =>
         postgres(`update event_corrections set action = 'void', replacement = null where event_id = 'e2'`),
+      ['correction_differs 1', 'counts_disagree 1', 'counts_disagree 2'],
+    ],
+    [
+      'a replacement was changed by hand',
+      async (all) => {
+        await insert('event_corrections', `'{"n":"51"}' as properties`, `event_id = 'e2'`)(all);
+        await remove('event_corrections', `event_id = 'e2' and properties != '{"n":"51"}'`)(all);
+      },
+      ['correction_differs 1', 'counts_disagree 1'],
+    ],
+    [
+      'a correction says that its event stands on another partition',
+      async (all) => {
+        await insert('event_corrections', 'event_partition + 1 as event_partition', `event_id = 'e2'`)(all);
+        const first = `(select min(event_partition) from event_corrections where event_id = 'e2')`;
+        await remove('event_corrections', `event_id = 'e2' and event_partition = ${first}`)(all);
+      },
       ['correction_differs 1'],
     ],
     [

@@ -210,6 +210,7 @@ describe('corrections meet the usage rows', () => {
           sequence: id,
           external_customer_id: 'c1',
           timestamp_us: Date.UTC(2026, 2, 20) * 1000,
+          partition: original.event_partition,
           offset: 1,
         },
       ],

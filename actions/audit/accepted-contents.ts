@@ -1,0 +1,54 @@
+/**
+ * What corrected events say by what was accepted: the corrections of Postgres, applied one by one to the events as they were sent. The
+ * audits compare it with what stands in ClickHouse and with what readers make of that.
+ */
+import { readEvent } from '../../core/metering/event-text.ts';
+import type { Scope } from '../../core/scope.ts';
+import { parseEventTime } from '../../core/time/instant.ts';
+import { acceptedCorrections, type SentEvent, sentEventsById } from '../../storage/audit/events-as-sent.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export type AcceptedContent = SentEvent & {
+  /** By which correction it says so; null as it was sent. */
+  readonly correction_id: string | null;
+  readonly is_void: boolean;
+};
+
+/** By event: as it was sent, and as it was after each correction. */
+export async function applyCorrections(
+  { postgres, clickhouse }: Pick<Stores, 'postgres' | 'clickhouse'>,
+  { tenant_id, environment_id }: Scope,
+  event_ids: readonly string[],
+): Promise<Map<string, AcceptedContent[]>> {
+  const scope = { tenant_id, environment_id };
+  const contents = new Map<string, AcceptedContent[]>();
+  for (const event of await sentEventsById(clickhouse, scope, event_ids))
+    contents.set(event.event_id, [{ ...event, correction_id: null, is_void: false }]);
+  for (const { id: correction_id, event_id, replacement } of await acceptedCorrections(postgres, scope, event_ids)) {
+    const known = contents.get(event_id);
+    if (!known) continue;
+    const last = known.at(-1)!;
+    if (replacement === null) known.push({ ...last, correction_id, is_void: true });
+    else known.push({ ...last, correction_id, is_void: false, ...replaceContent(last, replacement) });
+  }
+  return contents;
+}
+
+/** A replacement without a time of its own keeps the event's. */
+function replaceContent({ timestamp_us }: SentEvent, replacement: string) {
+  const { timestamp, ...content } = parseReplacement(replacement);
+  const at = timestamp ? parseEventTime(timestamp) : undefined;
+  return { ...content, timestamp_us: typeof at === 'number' ? at : timestamp_us };
+}
+
+export function parseReplacement(text: string) {
+  const {
+    event_name,
+    external_customer_id = '',
+    customer_id = '',
+    source = '',
+    timestamp,
+    properties,
+  } = readEvent(text);
+  return { event_name, external_customer_id, customer_id, source, timestamp, properties: properties?.json() ?? '{}' };
+}

@@ -1,0 +1,264 @@
+/**
+ * The second way to count. Every other door reads corrected events by one statement (storage/events/raw-events.ts), also the recount of
+ * the usage rows, so a fault of that statement would be in all of them. Here the corrections come from Postgres, as they were accepted,
+ * and are applied one by one to the events as they were sent. Both ways must come to the same rows.
+ */
+import { groupBy } from '../../core/group-by.ts';
+import { measure } from '../../core/metering/compiled-meter.ts';
+import { properties as propertiesIn } from '../../core/metering/event-text.ts';
+import { matches } from '../../core/metering/match.ts';
+import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
+import { type RowDifference, rowDifferences, type StoredFields } from '../../core/metering/row-differences.ts';
+import { type Scope, scopeKey } from '../../core/scope.ts';
+import { US_PER_DAY } from '../../core/time/instant.ts';
+import {
+  acceptedCorrections,
+  correctedEvents,
+  customersOfDay,
+  replacementsNaming,
+  type SentEvent,
+  sentEventsOfDay,
+} from '../../storage/audit/events-as-sent.ts';
+import { withBucketsLockedForReading } from '../../storage/progress/bucket-lock.ts';
+import { metersToAudit } from '../../storage/progress/meter-versions.ts';
+import { nextOffsets, type SliceState } from '../../storage/progress/slice-state.ts';
+import { readProgress } from '../../storage/progress/slices.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { type Counted, countedNow, daysWithEvents, recountDays } from '../../storage/usage/recount.ts';
+import { applyCorrections, parseReplacement } from './accepted-contents.ts';
+import type { Found } from './findings.ts';
+
+type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
+
+export type SecondCountInput = {
+  /** The events of the newest corrections, so many; all of them when absent. */
+  readonly newest?: number;
+  /** How many days of meters are counted besides, corrected or not. */
+  readonly days: number;
+  /** Answers numbers in [0, 1). */
+  readonly chance: () => number;
+};
+
+const CUSTOMERS_MAX = 200;
+const SAMPLED_CUSTOMERS = 20;
+const READING_SECONDS_MAX = 60;
+
+export async function auditSecondCount(
+  stores: AuditStores,
+  input: SecondCountInput,
+  found: Found,
+): Promise<{ customer_days: number; rows: number }> {
+  const looked = { customer_days: 0, rows: 0 };
+  for (const { scope, days } of await choosePlaces(stores, input)) {
+    const customers = new Set([...days.values()].flatMap((some) => [...some]));
+    const named = await eventsNaming(stores, scope, { customers, isSample: input.newest !== undefined });
+    for (const unit of unitsOf(scope, days, named)) {
+      looked.customer_days += unit.external_customer_ids.length;
+      looked.rows += await compareUnit(stores, unit, found);
+    }
+  }
+  return looked;
+}
+
+/** Customers by the UTC day. */
+type Places = Map<number, Set<string>>;
+type ScopePlaces = { readonly scope: Scope; readonly days: Places };
+
+/** Where corrected events are counted, or were, and some days by chance. */
+async function choosePlaces(stores: AuditStores, { newest, days, chance }: SecondCountInput): Promise<ScopePlaces[]> {
+  const chosen = new Map<string, ScopePlaces>();
+  const placesIn = ({ tenant_id, environment_id }: Scope): Places => {
+    const scope = { tenant_id, environment_id };
+    let known = chosen.get(scopeKey(scope));
+    if (!known) chosen.set(scopeKey(scope), (known = { scope, days: new Map() }));
+    return known.days;
+  };
+  for (const events of groupBy(await correctedEvents(stores.postgres, newest), scopeKey).values()) {
+    const places = placesIn(events[0]);
+    const event_ids = events.map(({ event_id }) => event_id);
+    for (const contents of (await applyCorrections(stores, events[0], event_ids)).values())
+      for (const content of contents) addPlace(places, dayOf(content), content.external_customer_id);
+  }
+  const meters = await metersToAudit(stores.postgres, {});
+  for (let taken = 0; taken < days && meters.length > 0; taken++) {
+    const { meter_id, ...scope } = meters[Math.floor(chance() * meters.length)]!;
+    const counted = await countedAt(stores, scope, { meter_id, progress: await readProgress(stores.postgres) });
+    const all = counted ? await daysWithEvents(stores, counted) : [];
+    if (!counted || all.length === 0) continue;
+    const { day } = all[Math.floor(chance() * all.length)]!;
+    const { event_name } = counted.meter;
+    const customers = await customersOfDay(stores.clickhouse, scope, { event_name, day, limit: SAMPLED_CUSTOMERS });
+    for (const customer of customers) addPlace(placesIn(scope), day, customer);
+  }
+  return [...chosen.values()];
+}
+
+function addPlace(places: Places, day: number, customer: string): void {
+  const known = places.get(day);
+  if (known) known.add(customer);
+  else places.set(day, new Set([customer]));
+}
+
+function dayOf({ timestamp_us }: Pick<SentEvent, 'timestamp_us'>): number {
+  return Math.floor(timestamp_us / US_PER_DAY);
+}
+
+/** By customer, the corrected events of which a replacement names it: they may count there now, wherever they were sent. */
+async function eventsNaming(
+  { postgres }: AuditStores,
+  scope: Scope,
+  { customers, isSample }: { customers: ReadonlySet<string>; isSample: boolean },
+): Promise<Map<string, Set<string>>> {
+  const named = new Map<string, Set<string>>();
+  for await (const rows of replacementsNaming(postgres, scope, isSample ? [...customers] : null)) {
+    for (const { event_id, replacement } of rows) {
+      const { external_customer_id } = parseReplacement(replacement);
+      if (!customers.has(external_customer_id)) continue;
+      const known = named.get(external_customer_id);
+      if (known) known.add(event_id);
+      else named.set(external_customer_id, new Set([event_id]));
+    }
+  }
+  return named;
+}
+
+/** Some customers on one day, which are counted at once. */
+type Unit = {
+  readonly scope: Scope;
+  readonly day: number;
+  readonly external_customer_ids: readonly string[];
+  /** Corrected events that may have come to these customers. */
+  readonly moved: readonly string[];
+};
+
+function* unitsOf(scope: Scope, days: Places, named: ReadonlyMap<string, ReadonlySet<string>>): Generator<Unit> {
+  for (const [day, customers] of days) {
+    const all = [...customers];
+    for (let from = 0; from < all.length; from += CUSTOMERS_MAX) {
+      const external_customer_ids = all.slice(from, from + CUSTOMERS_MAX);
+      const moved = external_customer_ids.flatMap((customer) => [...(named.get(customer) ?? [])]);
+      yield { scope, day, external_customer_ids, moved };
+    }
+  }
+}
+
+/** What differs is counted once more while no slice and no rebuild is in progress. Answers how many rows were compared. */
+async function compareUnit(stores: AuditStores, unit: Unit, found: Found): Promise<number> {
+  const first = await countTwice(stores, unit, await readProgress(stores.postgres));
+  if (first.differences.length === 0) return first.rows;
+  const name = `second count ${unit.day}`;
+  const { differences } = await withBucketsLockedForReading(
+    stores.postgres,
+    { name, seconds_max: READING_SECONDS_MAX },
+    (progress) => countTwice(stores, unit, progress),
+  );
+  const { tenant_id, environment_id } = unit.scope;
+  for (const some of groupBy(differences, ({ meter_id }) => meter_id).values()) {
+    const [{ meter_id, external_customer_id, field, expected, stored }] = some;
+    const what =
+      `rows are counted otherwise by the corrections that were accepted than by those that are stored: ${tenant_id} ${environment_id} ` +
+      `${meter_id} ${dayText(unit.day)} customer ${JSON.stringify(external_customer_id)}: ${field} is ${stored ?? 'missing'}, should be ${expected ?? 'absent'}`;
+    found({ kind: 'counts_disagree', count: some.length, what });
+  }
+  return first.rows;
+}
+
+function dayText(day: number): string {
+  return new Date((day * US_PER_DAY) / 1000).toISOString().slice(0, 10);
+}
+
+type CountedTwice = {
+  readonly rows: number;
+  readonly differences: readonly (RowDifference & { readonly meter_id: string })[];
+};
+
+async function countTwice(stores: AuditStores, unit: Unit, progress: readonly SliceState[]): Promise<CountedTwice> {
+  const { scope, day, external_customer_ids } = unit;
+  const meters: Counted[] = [];
+  for (const { meter_id } of await metersToAudit(stores.postgres, scope)) {
+    const counted = await countedAt(stores, scope, { meter_id, progress });
+    if (counted) meters.push(counted);
+  }
+  const expected = groupBy(await countAsAccepted(stores, unit, meters), ({ meter_id }) => meter_id);
+  const result = { rows: 0, differences: [] as (RowDifference & { meter_id: string })[] };
+  for (const counted of meters) {
+    const { meter_id } = counted;
+    const read = await recountDays(stores, counted, { days: [day, day + 1], external_customer_ids });
+    const own = expected.get(meter_id) ?? [];
+    result.rows += own.length;
+    for (const difference of rowDifferences(own, asStored(read, own)))
+      result.differences.push({ ...difference, meter_id });
+  }
+  return result;
+}
+
+async function countedAt(
+  { postgres }: AuditStores,
+  { tenant_id, environment_id }: Scope,
+  { meter_id, progress }: { meter_id: string; progress: readonly SliceState[] },
+): Promise<Counted | undefined> {
+  return countedNow({ postgres }, { tenant_id, environment_id }, { meter_id, before: nextOffsets(progress) });
+}
+
+/** The set of distinct values is compared by its size, and by its size united with the expected one. */
+function asStored(rows: readonly BucketRow[], expected: readonly BucketRow[]): StoredFields[] {
+  const sets = new Map(expected.map((row) => [rowKey(row), row.uniques]));
+  return rows.map((row) => ({
+    tenant_id: row.tenant_id,
+    environment_id: row.environment_id,
+    meter_id: row.meter_id,
+    external_customer_id: row.external_customer_id,
+    size: row.size,
+    bucket_start_us: row.bucket_start_us,
+    group_key: row.group_key,
+    first_us: row.first_us,
+    last_us: row.last_us,
+    count: row.count,
+    sum: row.sum,
+    weighted_sum: row.weighted_sum,
+    min: row.min,
+    max: row.max,
+    latest: row.latest,
+    unique_count: row.uniques.length,
+    united_count: new Set([...row.uniques, ...(sets.get(rowKey(row)) ?? [])]).size,
+  }));
+}
+
+function rowKey({ size, external_customer_id, bucket_start_us, group_key }: BucketRow): string {
+  return JSON.stringify([size, external_customer_id, bucket_start_us, group_key]);
+}
+
+async function countAsAccepted(stores: AuditStores, unit: Unit, meters: readonly Counted[]): Promise<BucketRow[]> {
+  const { scope, day, external_customer_ids } = unit;
+  const aggregator = new BucketAggregator();
+  const event_names = [...new Set(meters.map(({ meter }) => meter.event_name))];
+  const corrected = new Set(unit.moved);
+  for await (const events of sentEventsOfDay(stores.clickhouse, {
+    ...scope,
+    day,
+    event_names,
+    external_customer_ids,
+  })) {
+    const ids = events.map(({ event_id }) => event_id);
+    for (const { event_id } of await acceptedCorrections(stores.postgres, scope, ids)) corrected.add(event_id);
+    for (const event of events) if (!corrected.has(event.event_id)) add(aggregator, meters, event);
+  }
+  const customers = new Set(external_customer_ids);
+  for (const contents of (await applyCorrections(stores, scope, [...corrected])).values()) {
+    const last = contents.at(-1)!;
+    if (!last.is_void && dayOf(last) === day && customers.has(last.external_customer_id)) add(aggregator, meters, last);
+  }
+  return [...aggregator.drain()].flat();
+}
+
+/** To the meters that count it, where its place in the log is before the end of what they have counted. */
+function add(aggregator: BucketAggregator, meters: readonly Counted[], sent: SentEvent): void {
+  const properties = propertiesIn(sent.properties);
+  for (const counted of meters) {
+    const { meter, before } = counted;
+    if (meter.event_name !== sent.event_name || BigInt(sent.offset) >= (before.get(sent.partition) ?? 0n)) continue;
+    if (!matches(meter, properties)) continue;
+    const contribution = measure(meter, { ...sent, properties });
+    if (contribution.unusable === undefined) aggregator.add(counted, meter, contribution);
+  }
+}

@@ -1,0 +1,197 @@
+/**
+ * For the second way to count (actions/audit/second-count.ts): events as they were sent, and corrections as they were accepted. Nothing
+ * here reads the table of corrections in ClickHouse, by which every other reader of events goes.
+ */
+import { hashToBigInt, IdentityHasher } from '../../core/event/identity.ts';
+import { type Scope } from '../../core/scope.ts';
+import { type Microseconds, US_PER_DAY } from '../../core/time/instant.ts';
+import { askRows, type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
+import type { Database } from '../stores.ts';
+
+export type SentEvent = {
+  readonly event_id: string;
+  readonly event_name: string;
+  readonly external_customer_id: string;
+  readonly customer_id: string;
+  readonly source: string;
+  readonly timestamp_us: Microseconds;
+  /** The JSON text of the object. */
+  readonly properties: string;
+  readonly partition: number;
+  readonly offset: number;
+};
+
+export type AcceptedCorrection = {
+  readonly id: string;
+  readonly event_id: string;
+  /** The JSON text of the event as it should have been; null for a void. */
+  readonly replacement: string | null;
+};
+
+const COLUMNS = `event_id, event_name, external_customer_id, customer_id, source, toUnixTimestamp64Micro(timestamp),
+  properties, partition, offset`;
+type Row = [
+  event_id: string,
+  event_name: string,
+  external_customer_id: string,
+  customer_id: string,
+  source: string,
+  timestamp_us: Microseconds,
+  properties: string,
+  partition: number,
+  offset: number,
+];
+
+function toSentEvent(row: Row): SentEvent {
+  const [event_id, event_name, external_customer_id, customer_id, source, timestamp_us, properties, partition, offset] =
+    row;
+  return {
+    event_id,
+    event_name,
+    external_customer_id,
+    customer_id,
+    source,
+    timestamp_us,
+    properties,
+    partition,
+    offset,
+  };
+}
+
+export type CustomersOfDay = Scope & {
+  readonly event_names: readonly string[];
+  readonly external_customer_ids: readonly string[];
+  /** UTC, as days since 1970. */
+  readonly day: number;
+};
+
+/** Some at a time. */
+export async function* sentEventsOfDay(
+  clickhouse: ClickHouseClient,
+  { day, ...params }: CustomersOfDay,
+): AsyncGenerator<SentEvent[]> {
+  const query = `
+    select ${COLUMNS} from events
+     where tenant_id = {tenant_id:String} and environment_id = {environment_id:String}
+       and external_customer_id in {external_customer_ids:Array(String)} and event_name in {event_names:Array(String)}
+       and timestamp >= fromUnixTimestamp64Micro({start_us:Int64}, 'UTC') and timestamp < fromUnixTimestamp64Micro({end_us:Int64}, 'UTC')`;
+  const query_params = { ...params, start_us: day * US_PER_DAY, end_us: (day + 1) * US_PER_DAY };
+  try {
+    for await (const rows of streamedRows<Row>(clickhouse, { query, query_params })) yield rows.map(toSentEvent);
+  } catch (error) {
+    throw clickhouseFailure('events as they were sent', error);
+  }
+}
+
+const IDS_PER_QUESTION = 5_000;
+
+export async function sentEventsById(
+  clickhouse: ClickHouseClient,
+  { tenant_id, environment_id }: Scope,
+  event_ids: readonly string[],
+): Promise<SentEvent[]> {
+  const hasher = new IdentityHasher({ tenant_id, environment_id });
+  const events: SentEvent[] = [];
+  for (let from = 0; from < event_ids.length; from += IDS_PER_QUESTION) {
+    const some = event_ids.slice(from, from + IDS_PER_QUESTION);
+    const hashes = some.map((event_id) => {
+      hasher.hash(event_id);
+      return hashToBigInt(hasher.high, hasher.low);
+    });
+    const ofIds =
+      'tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_id in {some:Array(String)}';
+    const query = `
+      select event_id, event_name, external_customer_id, customer_id, source, toString(toUnixTimestamp64Micro(timestamp)) as at_us,
+             properties, partition, toString(offset) as log_offset
+        from events where ${ofIds} and timestamp in
+             (select timestamp from event_identities where id_hash in {hashes:Array(UInt64)} and ${ofIds})`;
+    const rows = await askRows<Omit<SentEvent, 'timestamp_us' | 'offset'> & { at_us: string; log_offset: string }>(
+      clickhouse,
+      'corrected events as they were sent',
+      { query, params: { tenant_id, environment_id, some, hashes } },
+    );
+    for (const { at_us, log_offset, ...row } of rows)
+      events.push({ ...row, timestamp_us: Number(at_us), offset: Number(log_offset) });
+  }
+  return events;
+}
+
+/** Some customers of a day that have such events. */
+export async function customersOfDay(
+  clickhouse: ClickHouseClient,
+  { tenant_id, environment_id }: Scope,
+  { event_name, day, limit }: { event_name: string; day: number; limit: number },
+): Promise<string[]> {
+  const rows = await askRows<{ customer: string }>(clickhouse, 'customers of a day', {
+    query: `
+      select distinct external_customer_id as customer from events
+       where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_name = {event_name:String}
+         and timestamp >= fromUnixTimestamp64Micro({start_us:Int64}, 'UTC') and timestamp < fromUnixTimestamp64Micro({end_us:Int64}, 'UTC')
+       limit {limit:UInt32}`,
+    params: {
+      tenant_id,
+      environment_id,
+      event_name,
+      limit,
+      start_us: day * US_PER_DAY,
+      end_us: (day + 1) * US_PER_DAY,
+    },
+  });
+  return rows.map(({ customer }) => customer);
+}
+
+/** The corrections in effect of these events, in the order in which they count. */
+export async function acceptedCorrections(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  event_ids: readonly string[],
+): Promise<AcceptedCorrection[]> {
+  const { rows } = await database.raw(
+    `select id, event_id, replacement from event_corrections
+      where tenant_id = ? and environment_id = ? and event_id = any(?) and state = 'applied' order by id`,
+    [tenant_id, environment_id, [...event_ids]],
+  );
+  return rows;
+}
+
+const PAGE = 5_000;
+
+/** Environments and events that were corrected, the latest first; at most so many corrections are read. */
+export async function correctedEvents(
+  database: Database,
+  newest: number | undefined,
+): Promise<(Scope & { readonly event_id: string })[]> {
+  const { rows } = await database.raw(
+    `select distinct tenant_id, environment_id, event_id from (
+       select tenant_id, environment_id, event_id from event_corrections where state = 'applied' order by id desc limit ?) as newest`,
+    [newest ?? null],
+  );
+  return rows;
+}
+
+/**
+ * The replacements of an environment that may name one of these customers; all of them when there is no list. Without a backslash a text
+ * of JSON holds its strings as they are.
+ */
+export async function* replacementsNaming(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  customers: readonly string[] | null,
+): AsyncGenerator<{ readonly event_id: string; readonly replacement: string }[]> {
+  const filter =
+    customers === null
+      ? ''
+      : `and (strpos(replacement, '\\') > 0
+              or exists (select from unnest(:customers::text[]) as c(name) where strpos(replacement, '"' || c.name || '"') > 0))`;
+  for (let after = '0'; ; ) {
+    const { rows } = await database.raw(
+      `select id, event_id, replacement from event_corrections
+        where tenant_id = :tenant_id and environment_id = :environment_id and id > :after and state = 'applied'
+          and replacement is not null ${filter} order by id limit ${PAGE}`,
+      { tenant_id, environment_id, after, ...(customers === null ? {} : { customers: [...customers] }) },
+    );
+    if (rows.length > 0) yield rows;
+    if (rows.length < PAGE) return;
+    after = rows.at(-1).id;
+  }
+}
