@@ -6,7 +6,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { platform, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { processStart } from '../../storage/embedded/data-dir.ts';
+import { processStart } from '../../storage/embedded/process-start.ts';
 import type { TestAnswer } from './api.ts';
 
 export const ROOT = join(import.meta.dirname, '../..');

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { checkPlatform, openDataDirectory, processStart } from '../../../storage/embedded/data-dir.ts';
+import { checkPlatform, openDataDirectory } from '../../../storage/embedded/data-dir.ts';
+import { processStart } from '../../../storage/embedded/process-start.ts';
 
 const module = fileURLToPath(new URL('../../../storage/embedded/data-dir.ts', import.meta.url));
 const NODE = ['--import', './process/typescript.mjs', '--input-type=module', '-e'];
