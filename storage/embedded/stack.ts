@@ -74,19 +74,16 @@ async function startIn(
   const shared = findSharedFileSystem(dir);
   if (shared)
     warn(`${dir} is on ${shared}: the lock on it may not be seen by other machines, so let this one alone use it`);
-  const takeOver = () => {
-    directory.sign();
-    removeAddresses(dir);
-  };
   // A version without the lock may run in another container. Its ClickHouse alone shows that, so it is tried before anything is changed.
   const is_upgrade = directory.is_of_earlier_version;
-  if (!is_upgrade) takeOver();
+  if (!is_upgrade) directory.sign();
   const lock = await lockStores(dir, warn);
   stops.push(lock.release);
   lock.sign();
   const parts = createParts({ dir, options, lock_fd: lock.fd, stops });
   const clickhouse_url = parts.startClickHouse();
-  if (is_upgrade) await clickhouse_url.then(takeOver);
+  if (is_upgrade) await clickhouse_url.then(directory.sign);
+  removeAddresses(dir);
   const [clickhouse, postgres] = await Promise.allSettled([clickhouse_url, parts.startPostgres()]);
   if (clickhouse.status === 'rejected') throw clickhouse.reason;
   if (postgres.status === 'rejected') throw postgres.reason;
