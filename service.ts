@@ -93,7 +93,7 @@ async function startParts(
     dir: config.DATA_DIR,
     postgres_url: config.DATABASE_URL,
     clickhouse_url: config.CLICKHOUSE_URL,
-    log: (part, line) => logger.debug({ part }, line),
+    log: (part, line) => (part === 'directory' ? logger.warn(line) : logger.debug({ part }, line)),
     ...(onDeath ? { onDeath } : {}),
   });
   stops.push(() => embedded.stop());

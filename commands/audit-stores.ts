@@ -12,12 +12,11 @@ import { migrate } from '../sql/migrate.ts';
 import { kafkaBounds } from '../storage/audit/kafka-bounds.ts';
 import { hasEmbeddedLog } from '../storage/audit/log-accounts.ts';
 import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
-import { readAddresses } from '../storage/embedded/addresses.ts';
 import { holdsInstallation } from '../storage/embedded/data-dir.ts';
-import { startEmbedded } from '../storage/embedded/stack.ts';
 import { connectionOf, openLog } from '../storage/log/open-log.ts';
 import { connectPostgres } from '../storage/postgres/postgres.ts';
 import type { Stores } from '../storage/stores.ts';
+import { findRunning, reportDirectory, startBeside } from './reach-postgres.ts';
 
 export type Opened = { readonly stores: Pick<Stores, 'postgres' | 'clickhouse'>; close(): Promise<void> };
 
@@ -28,7 +27,7 @@ export async function openStores(config: Config, note: (line: string) => void): 
   const { DATABASE_URL: postgres_url, CLICKHOUSE_URL: clickhouse_url, CLICKHOUSE_CLUSTER: cluster, DATA_DIR } = config;
   if (postgres_url !== undefined && clickhouse_url !== undefined)
     return connect({ postgres_url, clickhouse_url }, cluster);
-  const running = readAddresses(DATA_DIR);
+  const running = await findRunning(DATA_DIR);
   // A service may run on one store of its own and one that is configured.
   const given = { ...running, ...(postgres_url && { postgres_url }), ...(clickhouse_url && { clickhouse_url }) };
   if (running && given.postgres_url === running.postgres_url && given.clickhouse_url === running.clickhouse_url) {
@@ -60,11 +59,11 @@ function connect(urls: { postgres_url: string; clickhouse_url: string }, cluster
 
 async function startOwn(config: Config): Promise<Opened> {
   const logger = makeLogger(config, 'farthing-audit', pino.destination(2));
-  const embedded = await startEmbedded({
+  const embedded = await startBeside({
     dir: config.DATA_DIR,
     postgres_url: config.DATABASE_URL,
     clickhouse_url: config.CLICKHOUSE_URL,
-    log: (part, line) => logger.debug({ part }, line),
+    log: (part, line) => (part === 'directory' ? reportDirectory(part, line) : logger.debug({ part }, line)),
   });
   const { stores, close } = connect(embedded, config.CLICKHOUSE_CLUSTER);
   await migrate(stores, { cluster: config.CLICKHOUSE_CLUSTER });

@@ -1,23 +1,55 @@
 /** Postgres as a command finds it: that of the settings, that of the service that runs in the data directory, or started for it. */
 import type { Config } from '../config.ts';
 import { FarthingError } from '../core/error.ts';
-import { readAddresses } from '../storage/embedded/addresses.ts';
-import { holdsInstallation } from '../storage/embedded/data-dir.ts';
-import { startEmbedded } from '../storage/embedded/stack.ts';
+import { type Addresses, readAddresses } from '../storage/embedded/addresses.ts';
+import { DataDirectoryInUse, holdsInstallation } from '../storage/embedded/data-dir.ts';
+import { type Embedded, type EmbeddedOptions, type PartName, startEmbedded } from '../storage/embedded/stack.ts';
+import { connectPostgres, pingPostgres } from '../storage/postgres/postgres.ts';
 
 export type Reached = { readonly postgres_url: string; stop(): Promise<void> };
 
-/** `beside`: a command that a running service does not mind. */
+/** `beside`: a command that a running service does not mind. Any other one is refused by the lock on the directory. */
 export async function reachPostgres(
   { DATA_DIR, DATABASE_URL, CLICKHOUSE_URL }: Config,
   { beside = false } = {},
 ): Promise<Reached> {
   if (DATABASE_URL !== undefined) return { postgres_url: DATABASE_URL, stop: async () => {} };
-  const running = readAddresses(DATA_DIR);
-  if (running && beside) return { postgres_url: running.postgres_url, stop: async () => {} };
-  if (running) throw new FarthingError('invalid_operation', `stop the service in ${DATA_DIR} first`);
+  const running = beside ? await findRunning(DATA_DIR) : undefined;
+  if (running) return { postgres_url: running.postgres_url, stop: async () => {} };
   // Whoever has named another directory than was meant would be given an empty one.
   if (!holdsInstallation(DATA_DIR))
     throw new FarthingError('not_found', `there is no installation in DATA_DIR=${DATA_DIR}`);
-  return startEmbedded({ dir: DATA_DIR, log: () => {}, clickhouse_url: CLICKHOUSE_URL });
+  const options = { dir: DATA_DIR, log: reportDirectory, clickhouse_url: CLICKHOUSE_URL };
+  return beside ? startBeside(options) : startEmbedded(options);
+}
+
+/** For a command that has found no service it could reach: one that it cannot reach may hold the directory all the same. */
+export async function startBeside(options: EmbeddedOptions): Promise<Embedded> {
+  try {
+    return await startEmbedded(options);
+  } catch (error) {
+    if (!(error instanceof DataDirectoryInUse)) throw error;
+    const hint = 'Its stores cannot be reached from here; where it runs, this command works beside it.';
+    throw new FarthingError('invalid_operation', `${error.message} ${hint}`);
+  }
+}
+
+/** The stores of the service that runs in the directory, where they can be reached from here: not so from another container. */
+export async function findRunning(dir: string): Promise<Addresses | undefined> {
+  const addresses = readAddresses(dir);
+  if (!addresses) return undefined;
+  const postgres = connectPostgres(addresses.postgres_url, { pool_max: 1 });
+  try {
+    await pingPostgres(postgres);
+    return addresses;
+  } catch {
+    return undefined; // It was killed, or it runs elsewhere: the lock on the directory decides.
+  } finally {
+    await postgres.destroy();
+  }
+}
+
+/** What an operator should know of the directory is said where errors are. */
+export function reportDirectory(part: PartName | 'directory', line: string): void {
+  if (part === 'directory') process.stderr.write(`${line}\n`);
 }

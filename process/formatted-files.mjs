@@ -5,7 +5,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** What stands in a data directory while a service runs there, and what stays behind it. */
-const MARKS = ['stores.json', 'farthing.lock', join('postgres', 'data'), join('clickhouse', 'data')];
+const MARKS = ['stores.json', 'farthing.lock', 'stores.lock', join('postgres', 'data'), join('clickhouse', 'data')];
 /** What a data directory has besides: in the root it stands beside sources. */
 const FOLDERS = ['postgres', 'clickhouse', 'log', 'identities'];
 const KINDS = /\.(?:ts|mjs|json)$/;

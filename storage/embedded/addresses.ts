@@ -1,23 +1,26 @@
 /** Where the stores of a data directory are reached while a process holds it: for commands beside the running service. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { processStart } from './data-dir.ts';
 
 export type Addresses = { readonly postgres_url: string; readonly clickhouse_url: string };
 
 const FILE = 'stores.json';
 
-/** Readable by the owner alone: the addresses hold the passwords. */
+/** Readable by the owner alone: the addresses hold the passwords. It appears with its content or not at all. */
 export function writeAddresses(dir: string, addresses: Addresses): void {
-  const holder = { pid: process.pid, started: processStart(process.pid) };
-  writeFileSync(join(dir, FILE), JSON.stringify({ ...addresses, ...holder }), { mode: 0o600 });
+  const draft = join(dir, `${FILE}.new`);
+  writeFileSync(draft, JSON.stringify(addresses), { mode: 0o600 });
+  renameSync(draft, join(dir, FILE));
 }
 
 export function removeAddresses(dir: string): void {
-  rmSync(join(dir, FILE), { force: true });
+  for (const name of [FILE, `${FILE}.new`]) rmSync(join(dir, name), { force: true });
 }
 
-/** The addresses of the stores that a living process runs in this directory; nothing when none does. */
+/**
+ * What the process that holds the directory wrote when its stores were ready. After a kill it stays until the next start, so the
+ * stores must be asked whether they are there.
+ */
 export function readAddresses(dir: string): Addresses | undefined {
   let text: string;
   try {
@@ -26,9 +29,6 @@ export function readAddresses(dir: string): Addresses | undefined {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
-  const { pid, started, postgres_url, clickhouse_url } = JSON.parse(text) as Addresses & {
-    pid: number;
-    started: string;
-  };
-  return started !== '' && processStart(pid) === started ? { postgres_url, clickhouse_url } : undefined;
+  const { postgres_url, clickhouse_url } = JSON.parse(text) as Addresses;
+  return { postgres_url, clickhouse_url };
 }

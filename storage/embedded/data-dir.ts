@@ -1,11 +1,15 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { arch, platform } from 'node:os';
 import { join, resolve } from 'node:path';
 import { makeDirectory } from '../make-directory.ts';
+import { isAliveHere, type LockHolder, readHolder, tryLockFile } from './file-lock.ts';
 
 export interface DataDirectory {
   path: string;
+  /** A version without the kernel's lock signed last: its process may live where we cannot see it. */
+  is_of_earlier_version: boolean;
+  /** Writes into the lock who holds it. */
+  sign(): void;
   /** Gives the directory free for another process. */
   release(): void;
 }
@@ -13,30 +17,42 @@ export interface DataDirectory {
 const LOCK = 'farthing.lock';
 
 /**
- * Opens the directory that holds everything of a single-machine installation: creates it, checks that it can be written
- * and takes it for this process alone. A lock left by a process that no longer lives is taken over.
+ * Opens the directory that holds everything of a single-machine installation: creates it, and locks it for this process for as
+ * long as that lives. Nothing in the directory is read, changed or removed by a process that does not have this lock.
  */
 export function openDataDirectory(path: string): DataDirectory {
   checkPlatform();
   const dir = resolve(path);
-  const lock = join(dir, LOCK);
-  const mine = JSON.stringify({ pid: process.pid, started: processStart(process.pid) });
-  const draft = `${lock}.${process.pid}`;
-  writing(dir, () => {
+  const file = join(dir, LOCK);
+  const lock = writing(dir, () => {
     makeDirectory(dir, 0o711); // Others may pass, so that Postgres can have a user of its own; the parts below are closed.
-    writeFileSync(draft, mine, { mode: 0o600 });
+    return tryLockFile(file);
   });
-  try {
-    while (!linked(draft, lock)) takeStaleLockAway(dir, lock);
-  } finally {
-    rmSync(draft, { force: true });
+  const { text, holder } = readHolder(file);
+  if (!lock) throw new DataDirectoryInUse(dir, holder);
+  // A version without the kernel's lock runs here: its file stays as it wrote it.
+  if (holder && isAliveHere(holder)) {
+    lock.release();
+    throw new DataDirectoryInUse(dir, holder);
   }
   return {
     path: dir,
-    release: () => {
-      if (read(lock) === mine) rmSync(lock, { force: true });
-    },
+    is_of_earlier_version: text !== '' && holder?.host === undefined,
+    sign: () => writing(dir, lock.sign),
+    release: lock.release,
   };
+}
+
+export class DataDirectoryInUse extends Error {
+  constructor(dir: string, holder: LockHolder | undefined) {
+    super(`The data directory ${dir} is in use by ${describe(holder)}: stop it, or choose another directory.`);
+  }
+}
+
+/** A pid alone means nothing to who is in another container. */
+function describe(holder: LockHolder | undefined): string {
+  if (!holder) return 'another process';
+  return holder.host === undefined ? `process ${holder.pid}` : `process ${holder.pid} on ${holder.host}`;
 }
 
 /** Whether a service has ever run in the directory, as whoever only looks wants to know before it makes one. */
@@ -64,74 +80,11 @@ function hasGlibc(): boolean {
   return report?.header?.glibcVersionRuntime !== undefined;
 }
 
-/** A hard link appears with its content or not at all, so nobody ever reads half a lock. */
-function linked(draft: string, lock: string): boolean {
+function writing<Result>(dir: string, work: () => Result): Result {
   try {
-    linkSync(draft, lock);
-    return true;
+    return work();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw error;
-  }
-}
-
-function takeStaleLockAway(dir: string, lock: string): void {
-  const content = read(lock);
-  if (content === undefined) return; // Its holder has just released it.
-  const holder = parseLock(content);
-  if (holder && processStart(holder.pid) === holder.started) {
-    throw new Error(
-      `The data directory ${dir} is in use by process ${holder.pid}: stop it, or choose another directory.`,
-    );
-  }
-  const aside = `${lock}.stale.${process.pid}`;
-  try {
-    renameSync(lock, aside);
-  } catch {
-    return; // Somebody else took it away first; the next attempt to link decides.
-  }
-  // Between the reading and the renaming another process may have taken the stale lock over: then this one is alive.
-  if (read(aside) !== content) linked(aside, lock);
-  rmSync(aside, { force: true });
-}
-
-function parseLock(content: string): { pid: number; started: string } | undefined {
-  try {
-    const { pid, started } = JSON.parse(content);
-    return Number.isInteger(pid) && typeof started === 'string' && started !== '' ? { pid, started } : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** When the process started, in the system's own words; empty when there is no such process. Tells a reused pid apart. */
-export function processStart(pid: number): string {
-  if (platform() === 'linux') {
-    const stat = read(`/proc/${pid}/stat`) ?? '';
-    const boot = read('/proc/sys/kernel/random/boot_id')?.trim() ?? '';
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    // Field 3 is the state: a zombie holds nothing any more. Field 22 is the start time in ticks since boot.
-    return stat === '' || fields[0] === 'Z' ? '' : `${boot}:${fields[19]}`;
-  }
-  try {
-    return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).trim();
-  } catch {
-    return '';
-  }
-}
-
-function read(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return undefined;
-  }
-}
-
-function writing(dir: string, work: () => void): void {
-  try {
-    work();
-  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === undefined) throw error;
     const why = `The data directory ${dir} is not writable (DATA_DIR names another): ${(error as Error).message}`;
     throw new Error(why, { cause: error });
   }

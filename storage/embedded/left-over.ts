@@ -1,9 +1,6 @@
-/** Servers that outlived the process that started them: told by who they are and not by a number alone, ended, waited for. */
-import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
-import { platform } from 'node:os';
+/** Ends a server of a version whose servers held no lock (stores-lock.ts): it is known by its pid and start. */
 import type { Log } from './clickhouse/part.ts';
-import { processStart } from './data-dir.ts';
+import { processStart } from './process-start.ts';
 
 /** A process, and when it started in the system's own words: a number alone may be another's by now. */
 export type ProcessMark = { readonly pid: number; readonly started: string };
@@ -14,53 +11,6 @@ export function markOf(pid: number): ProcessMark {
 
 function isRunning({ pid, started }: ProcessMark): boolean {
   return started !== '' && processStart(pid) === started;
-}
-
-/** Arguments by which a server says what it serves and for whom, where everybody can read them. */
-export function ownArguments(dir: string, owner: ProcessMark): [dir: string, owner: string] {
-  return [dir, Buffer.from(JSON.stringify(owner)).toString('base64url')];
-}
-
-/** The running processes of that program that say that they serve the directory, and who started them. */
-export function serversOf(program: string, dir: string): { server: ProcessMark; owner: ProcessMark }[] {
-  const ours = [program, dir, ''].join(BETWEEN_ARGUMENTS);
-  return commands().flatMap(({ pid, command }) => {
-    const at = command.indexOf(BETWEEN_ARGUMENTS + ours);
-    const owner = at < 0 ? undefined : ownerIn(command.slice(at + 1 + ours.length));
-    return owner ? [{ server: markOf(pid), owner }] : [];
-  });
-}
-
-function ownerIn(argument: string): ProcessMark | undefined {
-  try {
-    return JSON.parse(Buffer.from(argument.replace('\0', ''), 'base64url').toString()) as ProcessMark;
-  } catch {
-    return undefined; // It has other arguments than ours.
-  }
-}
-
-/** Elsewhere than on Linux the system shows a command line as one text. */
-const BETWEEN_ARGUMENTS = platform() === 'linux' ? '\0' : ' ';
-
-/** The command lines of all processes. */
-function commands(): { pid: number; command: string }[] {
-  if (platform() === 'linux') {
-    const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-    return pids.map((pid) => ({ pid: Number(pid), command: commandOf(pid) }));
-  }
-  const listed = execFileSync('ps', ['-axww', '-o', 'pid=,command='], { encoding: 'utf8' });
-  return listed.split('\n').map((line) => {
-    const [, pid = '', command = ''] = /^\s*(\d+) (.*)$/.exec(line) ?? [];
-    return { pid: Number(pid), command };
-  });
-}
-
-function commandOf(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-  } catch {
-    return ''; // It has ended since it was listed.
-  }
 }
 
 export type Ending = {
@@ -94,7 +44,7 @@ function tell(server: ProcessMark, signal: NodeJS.Signals): void {
 }
 
 /** It is not our child, so the system tells us of its end only when asked. */
-export async function hasEnded(server: ProcessMark, patience_ms: number): Promise<boolean> {
+async function hasEnded(server: ProcessMark, patience_ms: number): Promise<boolean> {
   const until = performance.now() + patience_ms;
   while (isRunning(server)) {
     if (performance.now() > until) return false;

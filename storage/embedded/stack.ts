@@ -1,15 +1,18 @@
 import { join } from 'node:path';
 import { removeAddresses, writeAddresses } from './addresses.ts';
 import { startClickHouse } from './clickhouse/clickhouse.ts';
-import type { Log, Part } from './clickhouse/part.ts';
-import { openDataDirectory } from './data-dir.ts';
+import type { Part, PartOptions } from './clickhouse/part.ts';
+import { type DataDirectory, openDataDirectory } from './data-dir.ts';
+import { findSharedFileSystem } from './file-lock.ts';
 import { startPostgres } from './postgres/postgres.ts';
+import { lockStores } from './stores-lock.ts';
 
 export type PartName = 'postgres' | 'clickhouse';
 
 export interface EmbeddedOptions {
   dir: string;
-  log: (part: PartName, line: string) => void;
+  /** `directory`: what an operator should know of the data directory. */
+  log: (part: PartName | 'directory', line: string) => void;
   /** A part whose URL is given is not started. */
   postgres_url?: string | undefined;
   clickhouse_url?: string | undefined;
@@ -28,46 +31,88 @@ export interface Embedded {
   unref(): void;
 }
 
-/** Starts the stores that no URL is given for, side by side, in one data directory that this process holds alone. */
+/** Starts the stores that no URL is given for in one data directory, which this process owns for as long as it lives. */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const { postgres_url, clickhouse_url } = options;
   if (postgres_url !== undefined && clickhouse_url !== undefined) {
     return { postgres_url, clickhouse_url, stop: async () => {}, pids: () => [], unref: () => {} };
   }
   const directory = openDataDirectory(options.dir);
+  const stops: Stops = [directory.release];
+  const stop = () => runStops(stops);
+  try {
+    return { ...(await startIn(directory, options, stops)), stop };
+  } catch (error) {
+    await stop().catch(() => {}); // Why it did not start says more than why it did not stop.
+    throw error;
+  }
+}
+
+/** What undoes the start, in its order. */
+type Stops = (() => unknown)[];
+
+/** In the opposite order; what fails does not keep the others from being stopped. */
+async function runStops(stops: Stops): Promise<void> {
+  const failures: unknown[] = [];
+  for (const stop of stops.splice(0).reverse()) {
+    try {
+      await stop();
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+}
+
+async function startIn(
+  directory: DataDirectory,
+  options: EmbeddedOptions,
+  stops: Stops,
+): Promise<Omit<Embedded, 'stop'>> {
+  const dir = directory.path;
+  const warn = (line: string) => options.log('directory', line);
+  const shared = findSharedFileSystem(dir);
+  if (shared)
+    warn(`${dir} is on ${shared}: the lock on it may not be seen by other machines, so let this one alone use it`);
+  // A version without the lock may run in another container. Its ClickHouse alone shows that, so it is tried before anything is changed.
+  const is_upgrade = directory.is_of_earlier_version;
+  if (!is_upgrade) directory.sign();
+  const lock = await lockStores(dir, warn);
+  stops.push(lock.release);
+  lock.sign();
+  const parts = createParts({ dir, options, lock_fd: lock.fd, stops });
+  const clickhouse_url = parts.startClickHouse();
+  if (is_upgrade) await clickhouse_url.then(directory.sign);
+  removeAddresses(dir);
+  const [clickhouse, postgres] = await Promise.allSettled([clickhouse_url, parts.startPostgres()]);
+  if (clickhouse.status === 'rejected') throw clickhouse.reason;
+  if (postgres.status === 'rejected') throw postgres.reason;
+  const addresses = { postgres_url: postgres.value, clickhouse_url: clickhouse.value };
+  stops.push(() => removeAddresses(dir));
+  writeAddresses(dir, addresses);
+  return { ...addresses, pids: parts.pids, unref: parts.unref };
+}
+
+type PartsOptions = { dir: string; options: EmbeddedOptions; lock_fd: number; stops: Stops };
+
+function createParts({ dir, options, lock_fd, stops }: PartsOptions) {
+  const { postgres_url, clickhouse_url, clickhouse_memory_bytes: memory_bytes } = options;
   const started: Part[] = [];
-  const stop = async () => {
-    removeAddresses(directory.path);
-    await Promise.all(started.map((part) => part.stop()));
-    directory.release();
-  };
-  const start = async (name: PartName, begin: (of: { dir: string; log: Log }) => Promise<Part>) => {
-    const part = await begin({ dir: join(directory.path, name), log: (line) => options.log(name, line) });
+  stops.push(() => Promise.all(started.map((part) => part.stop())));
+  const start = async (name: PartName, begin: (given: PartOptions) => Promise<Part>) => {
+    const part = await begin({ dir: join(dir, name), log: (line) => options.log(name, line), lock_fd });
     started.push(part);
     part.onExit(({ expected, detail }) => expected || options.onDeath?.(name, detail));
     return part.url;
   };
-  const memory_bytes = options.clickhouse_memory_bytes;
-  const starting = [
-    clickhouse_url
-      ? Promise.resolve(clickhouse_url)
-      : start('clickhouse', (of) => startClickHouse(memory_bytes ? { ...of, memory_bytes } : of)),
-    postgres_url ? Promise.resolve(postgres_url) : start('postgres', startPostgres),
-  ];
-  const [clickhouse, postgres] = await Promise.allSettled(starting);
-  if (clickhouse?.status === 'fulfilled' && postgres?.status === 'fulfilled') {
-    writeAddresses(directory.path, { postgres_url: postgres.value, clickhouse_url: clickhouse.value });
-    const unref = () => {
+  return {
+    startClickHouse: async () =>
+      clickhouse_url ??
+      start('clickhouse', (given) => startClickHouse(memory_bytes ? { ...given, memory_bytes } : given)),
+    startPostgres: async () => postgres_url ?? start('postgres', startPostgres),
+    pids: () => started.map(({ pid }) => pid),
+    unref: () => {
       for (const part of started) part.unref();
-    };
-    return {
-      clickhouse_url: clickhouse.value,
-      postgres_url: postgres.value,
-      stop,
-      pids: () => started.map(({ pid }) => pid),
-      unref,
-    };
-  }
-  await stop();
-  throw [clickhouse, postgres].find((result) => result?.status === 'rejected')?.reason;
+    },
+  };
 }

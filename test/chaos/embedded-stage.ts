@@ -8,11 +8,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { auditAnswer } from '../faults/compare.ts';
 import { type Disk, mountDisk } from '../faults/disk.ts';
 import { zero } from '../faults/files.ts';
-import { SupervisedService, signalTo } from '../faults/supervised.ts';
+import { SupervisedService } from '../faults/supervised.ts';
 import { type CallFault, type SystemCallFaults, systemCallFaults } from '../faults/system-calls.ts';
 import { tablePath } from '../faults/tables.ts';
 import type { Chance } from '../support/seeds.ts';
-import { temporaryDirectory } from '../support/service.ts';
+import { signalTo, temporaryDirectory } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import { type Disturbance, drawn, PIPELINE_SETTINGS, type Stage } from './stage.ts';
 

@@ -1,14 +1,13 @@
 /** kill -9 of the process that holds the stores, again and again and under load: the next start begins at once. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { createClient } from '@clickhouse/client';
 import { expect } from 'chai';
-import { startClickHouse } from '../../storage/embedded/clickhouse/clickhouse.ts';
 import { startEmbedded } from '../../storage/embedded/stack.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import { until } from '../support/until.ts';
@@ -17,15 +16,11 @@ const file = (name: string) =>
   JSON.stringify(fileURLToPath(new URL(`../../storage/embedded/${name}`, import.meta.url)));
 const quietly = () => {};
 
-/** What a process of its own runs; it tells in a line of JSON what it has started. */
-const CLICKHOUSE_ELSEWHERE = `
-  import { startClickHouse } from ${file('clickhouse/clickhouse.ts')};
-  const part = await startClickHouse({ dir: process.argv[1], log: () => {} });
-  console.log(JSON.stringify({ pid: part.pid, url: part.url }));`;
+/** What a process of its own runs; it says in a line of JSON what it has started. */
 const BOTH_ELSEWHERE = `
   import { startEmbedded } from ${file('stack.ts')};
-  const { postgres_url, clickhouse_url } = await startEmbedded({ dir: process.argv[1], log: () => {} });
-  console.log(JSON.stringify({ postgres_url, clickhouse_url }));`;
+  const { postgres_url, clickhouse_url, pids } = await startEmbedded({ dir: process.argv[1], log: () => {} });
+  console.log(JSON.stringify({ postgres_url, clickhouse_url, pids: pids() }));`;
 
 describe('what a killed process leaves behind', () => {
   let dir: string;
@@ -39,8 +34,8 @@ describe('what a killed process leaves behind', () => {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  const startElsewhere = async (script: string) => {
-    const args = ['--import', './process/typescript.mjs', '--input-type=module', '-e', script, dir];
+  const startElsewhere = async (script: string, path = dir) => {
+    const args = ['--import', './process/typescript.mjs', '--input-type=module', '-e', script, path];
     const parent = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     elsewhere.add(parent);
     const [line] = await once(createInterface({ input: parent.stdout }), 'line');
@@ -52,33 +47,38 @@ describe('what a killed process leaves behind', () => {
     return { told: JSON.parse(line), kill };
   };
 
-  it('a ClickHouse that does not end by itself is ended, and nothing that was acknowledged is lost', async () => {
-    const { told, kill } = await startElsewhere(CLICKHOUSE_ELSEWHERE);
-    const before = createClient({ url: told.url });
+  it('stores that do not end by themselves are ended, whatever path led to them, and nothing that was acknowledged is lost', async () => {
+    const link = `${dir}-link`;
+    symlinkSync(dir, link);
+    const { told, kill } = await startElsewhere(BOTH_ELSEWHERE, link);
+    const before = createClient({ url: told.clickhouse_url });
     await before.command({ query: 'create table kept (a UInt32) engine = MergeTree order by a' });
     await before.insert({ table: 'kept', values: [{ a: 7 }], format: 'JSONEachRow' });
     await before.close();
-    process.kill(told.pid, 'SIGSTOP');
+    for (const pid of told.pids) process.kill(pid, 'SIGSTOP');
     await kill();
-    const next = await startClickHouse({ dir, log: quietly });
-    const client = createClient({ url: next.url });
+    const said: string[] = [];
+    const next = await startEmbedded({ dir, log: (part, line) => part === 'directory' && said.push(line) });
+    rmSync(link);
+    const named = [...said[0]!.matchAll(/\d+/g)].map(([pid]) => Number(pid));
+    expect(named, said.join()).to.include.members(told.pids);
+    const client = createClient({ url: next.clickhouse_url });
     const answer = await client.query({ query: 'select a from kept', format: 'JSONEachRow' });
     expect(await answer.json()).to.deep.equal([{ a: 7 }]);
     await client.close();
     await next.stop();
   });
 
-  it('a directory that a living process holds is refused at once, and its server left alone', async () => {
-    const { told } = await startElsewhere(CLICKHOUSE_ELSEWHERE);
-    const began = performance.now();
-    const error = await startClickHouse({ dir, log: quietly }).catch((reason: Error) => reason);
-    expect(String(error)).to.contain(
-      `The ClickHouse directory ${dir} is in use by another process: stop it, or choose`,
-    );
-    expect(performance.now() - began).to.be.below(5_000);
-    const client = createClient({ url: told.url });
+  it('a directory that a living process holds is refused at once, and its servers left alone', async () => {
+    const { told } = await startElsewhere(BOTH_ELSEWHERE);
+    const error = await startEmbedded({ dir, log: quietly }).catch((reason: Error) => reason);
+    expect(String(error)).to.contain(`The data directory ${dir} is in use by process `);
+    const client = createClient({ url: told.clickhouse_url });
     expect((await client.ping({ select: true })).success).to.equal(true);
     await client.close();
+    const postgres = connectPostgres(told.postgres_url);
+    await postgres.raw('select 1');
+    await postgres.destroy();
   });
 
   it('again and again under load: both stores start each time, with everything that was acknowledged', async () => {

@@ -5,9 +5,10 @@
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
+import { signalTo } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import { type Disk, mountDisk } from './disk.ts';
-import { SupervisedService, signalTo } from './supervised.ts';
+import { SupervisedService } from './supervised.ts';
 import { type CallFault, type SystemCallFaults, systemCallFaults } from './system-calls.ts';
 import { tablePath } from './tables.ts';
 import { openWorld, type World } from './world.ts';

@@ -4,7 +4,7 @@ import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { readAddresses } from '../../storage/embedded/addresses.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type ServiceProcess, startServiceProcess, stillAlive } from '../support/service.ts';
+import { type ServiceProcess, signalTo, startServiceProcess, stillAlive } from '../support/service.ts';
 
 export type Victim = 'main' | 'postgres' | 'clickhouse';
 type Settings = Record<string, string> & { DATA_DIR: string };
@@ -123,15 +123,6 @@ async function stopWhole(service: ServiceProcess): Promise<void> {
   const left = await stillAlive(all, STOPPED_WITHIN_MS);
   for (const { pid } of left) signalTo(pid, 'SIGKILL');
   if (left.length > 0) throw new Error(`these did not stop: ${left.map(({ command }) => command).join(', ')}`);
-}
-
-/** To a process that may have ended. */
-export function signalTo(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
 }
 
 /** A request to a process that is stopped hangs: its client gives up, and does not know what became of it. */

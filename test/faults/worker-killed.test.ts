@@ -5,11 +5,11 @@
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { type Cut, cutTo } from '../support/cut.ts';
-import { temporaryDirectory } from '../support/service.ts';
+import { signalTo, temporaryDirectory } from '../support/service.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
 import { until } from '../support/until.ts';
 import { isWrite, type StatementWay, statementsTo } from './statements.ts';
-import { SupervisedService, signalTo } from './supervised.ts';
+import { SupervisedService } from './supervised.ts';
 import { openWorld, type World } from './world.ts';
 
 type Moment = 'before' | 'after';

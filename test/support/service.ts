@@ -6,7 +6,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { platform, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { processStart } from '../../storage/embedded/data-dir.ts';
+import { processStart } from '../../storage/embedded/process-start.ts';
 import type { TestAnswer } from './api.ts';
 
 export const ROOT = join(import.meta.dirname, '../..');
@@ -25,8 +25,14 @@ export type Command = {
 export type Settings = Record<string, string>;
 export type RunAs = { uid: number; gid: number };
 
-/** `npm`: the command that a person types, and the process that gets its signals; the script itself is below it. */
-export type RunOptions = { user?: RunAs | undefined; npm?: boolean | undefined };
+/**
+ * `npm`: the command that a person types, and the process that gets its signals; the script itself is below it.
+ * `apart`: namespaces of their own for pids and shared memory, as in another container on the same volume; `unshare` is above it.
+ */
+export type RunOptions = { user?: RunAs | undefined; npm?: boolean | undefined; apart?: Apart | undefined };
+
+/** `network`: the ports of the others cannot be reached either. */
+export type Apart = 'processes' | 'network';
 
 /** As a person's terminal has it, with these settings and none of the tester's own. */
 export function environmentWith(settings: Settings): Settings {
@@ -38,10 +44,10 @@ export function runScript(
   name: string,
   args: string[] = [],
   settings: Settings = {},
-  { user, npm = false }: RunOptions = {},
+  { user, npm = false, apart }: RunOptions = {},
 ): Command {
-  const [command, first] = npm ? ['npm', ['run', name, '--']] : [process.execPath, ['run.mjs', name]];
-  const child = spawn(command, [...first, ...args], {
+  const [command, ...first] = [...unshareCommand(apart), ...(npm ? NPM_RUN : NODE_RUN), name, ...(npm ? ['--'] : [])];
+  const child = spawn(command!, [...first, ...args], {
     cwd: ROOT,
     env: environmentWith(settings),
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -59,6 +65,16 @@ export function runScript(
     });
   });
   return { child, pid: child.pid ?? -1, stdout: () => stdout, stderr: () => stderr, ended };
+}
+
+const NPM_RUN = ['npm', 'run'];
+const NODE_RUN = [process.execPath, 'run.mjs'];
+
+/** Needs root. Where it is not permitted the command fails, and with it the test that asks for it. */
+export function unshareCommand(apart: Apart | undefined): string[] {
+  if (apart === undefined) return [];
+  const network = apart === 'network' ? ['--net'] : [];
+  return ['unshare', '--pid', '--ipc', ...network, '--fork', '--kill-child', '--mount-proc'];
 }
 
 /** Whatever a failed test left running goes with us. */
@@ -109,20 +125,23 @@ export async function startServiceProcess(
   const began = performance.now();
   const command = runScript('start', [], settings, options);
   await ready(command);
+  const main = options.apart ? childOf(command.pid) : command.pid;
   const ready_ms = Math.round(performance.now() - began);
   const url = /^farthing is ready at (\S+)$/m.exec(command.stdout())![1]!;
   const key =
     api_key ?? settings.BOOTSTRAP_API_KEY ?? /^API key\s+(\S+)\s+\(shown once\)$/m.exec(command.stdout())?.[1] ?? '';
   return {
     ...command,
+    pid: main,
     url,
     api_key: key,
     ready_ms,
     request: (method, path, options = {}) => request(url, key, { method, path, ...options }),
-    processes: () => processesBelow(command.pid),
-    store: (name) => storeOf(command.pid, name),
+    processes: () => processesBelow(main),
+    store: (name) => storeOf(main, name),
     stop: async (signal = 'SIGTERM') => {
-      command.child.kill(signal);
+      if (options.apart) process.kill(main, signal);
+      else command.child.kill(signal);
       return command.ended;
     },
   };
@@ -197,6 +216,12 @@ function processOf(pid: number): Process | undefined {
   }
 }
 
+function childOf(pid: number): number {
+  const [child] = processesBelow(pid);
+  if (!child) throw new Error(`no process below ${pid}`);
+  return child.pid;
+}
+
 function storeOf(main: number, name: 'postgres' | 'clickhouse'): number {
   const pattern = name === 'postgres' ? /bin\/postgres -D / : /clickhouse-server\.ts/;
   const found = processesBelow(main).find(({ parent, command }) => parent === main && pattern.test(command));
@@ -206,6 +231,15 @@ function storeOf(main: number, name: 'postgres' | 'clickhouse'): number {
 
 export function isAlive(pid: number): boolean {
   return processStart(pid) !== '';
+}
+
+/** To a process that may have ended. */
+export function signalTo(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }
 
 /** Resolves with those of the processes that are still there when the time is over; [] as soon as none is. */

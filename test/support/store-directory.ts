@@ -5,7 +5,7 @@
 import { accessSync, constants, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { processStart } from '../../storage/embedded/data-dir.ts';
+import { processStart } from '../../storage/embedded/process-start.ts';
 
 const MEMORY = '/dev/shm';
 /** Several runs may go side by side, each with two stores. */

@@ -9,7 +9,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';
 import { migrateClickHouse, migratePostgres } from '../../sql/migrate.ts';
 import { type ClickHouseClient, connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
-import { processStart } from '../../storage/embedded/data-dir.ts';
+import { processStart } from '../../storage/embedded/process-start.ts';
 import { type Embedded, startEmbedded } from '../../storage/embedded/stack.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import { atEnd } from './at-end.ts';

@@ -1,13 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { endLeftOver, hasEnded, markOf, ownArguments, serversOf } from '../left-over.ts';
 import type { ServerOptions } from './clickhouse-server.ts';
-import { type Child, type Log, type Part, startChild } from './part.ts';
+import { type Child, type Part, type PartOptions, startChild } from './part.ts';
 
-export interface ClickHouseServerOptions {
-  dir: string;
-  log: Log;
+export interface ClickHouseServerOptions extends PartOptions {
   /** Statements that run at the same time. */
   connections?: number;
   /** How long a statement waits for its turn before it is told to come back. */
@@ -18,7 +15,7 @@ export interface ClickHouseServerOptions {
 
 const READY_MS = 60_000;
 const STOP_MS = 15_000;
-/** Who holds the directory without our seeing the process, as from another container, may be about to give it free. */
+/** The engine locks its directory itself: a server of a version whose owner left no lock behind ends within this time. */
 const TAKEOVER_MS = 8_000;
 
 /**
@@ -36,7 +33,7 @@ export async function startClickHouse(options: ClickHouseServerOptions): Promise
       memory_bytes: options.memory_bytes ?? 2_000_000_000,
       ...credentials,
     },
-    options.log,
+    options,
   );
   return {
     url: `http://${credentials.username}:${credentials.password}@127.0.0.1:${port}/default`,
@@ -47,12 +44,14 @@ export async function startClickHouse(options: ClickHouseServerOptions): Promise
   };
 }
 
-async function startServer(options: ServerOptions, log: Log): Promise<{ child: Child; port: number }> {
-  const until = Date.now() + TAKEOVER_MS;
-  const args = [...SERVER, ...ownArguments(options.dir, markOf(process.pid))];
+async function startServer(
+  options: ServerOptions,
+  { log, lock_fd }: PartOptions,
+): Promise<{ child: Child; port: number }> {
+  const until = performance.now() + TAKEOVER_MS;
+  const server = { name: 'ClickHouse', command: process.execPath, args: SERVER, env: SERVER_ENV };
   for (;;) {
-    await endPredecessors(options.dir, log);
-    const child = startChild({ name: 'ClickHouse', command: process.execPath, args, env: SERVER_ENV, log });
+    const child = startChild({ ...server, log, lock_fd });
     child.process.stdin?.write(`${JSON.stringify(options)}\n`);
     const line = await child.waitForLine(/^(ready|failed) /, READY_MS).catch(async (error: Error) => {
       await endProcess(child);
@@ -61,7 +60,7 @@ async function startServer(options: ServerOptions, log: Log): Promise<{ child: C
     if (line.startsWith('ready ')) return { child, port: Number(line.slice('ready '.length)) };
     await endProcess(child);
     const locked = child.lastLines().some((said) => said.includes('Cannot lock file'));
-    if (locked && Date.now() < until) continue;
+    if (locked && performance.now() < until) continue;
     if (locked) throw inUse(options.dir);
     throw new Error(`ClickHouse could not be started in ${options.dir}: ${child.lastLines().join('; ')}`);
   }
@@ -73,26 +72,11 @@ function inUse(dir: string): Error {
   );
 }
 
-/**
- * A server whose parent was killed goes by itself when its last statements have ended, and under load it takes its time. What
- * it still does nobody waits for: it is told once more, killed when that is not enough, and waited for as long as it is there.
- */
-async function endPredecessors(dir: string, log: Log): Promise<void> {
-  for (const { server, owner } of serversOf(SERVER_FILE, dir)) {
-    // Who was killed a moment ago is still there until the system has taken its memory back.
-    if (!(await hasEnded(owner, OWNER_ENDS_MS))) throw inUse(dir);
-    await endLeftOver(server, { name: 'ClickHouse', signals: ENDING, log });
-  }
-}
-
-const OWNER_ENDS_MS = 3_000;
-const ENDING = [
-  ['SIGTERM', 5_000],
-  ['SIGKILL', 5_000],
-] as const;
-
-const SERVER_FILE = fileURLToPath(new URL('./clickhouse-server.ts', import.meta.url));
-const SERVER = ['--import', new URL('../../../process/typescript.mjs', import.meta.url).href, SERVER_FILE];
+const SERVER = [
+  '--import',
+  new URL('../../../process/typescript.mjs', import.meta.url).href,
+  fileURLToPath(new URL('./clickhouse-server.ts', import.meta.url)),
+];
 
 /** Statements occupy threads of Node's pool: with the default of 4 the server could not read a file meanwhile. */
 const SERVER_ENV = { PATH: '/usr/bin:/bin', TZ: 'UTC', LANG: 'C.UTF-8', UV_THREADPOOL_SIZE: '16' };

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 
@@ -10,6 +10,13 @@ export interface PartExit {
   expected: boolean;
   /** One line for a human: how it ended and the last thing it said. */
   detail: string;
+}
+
+export interface PartOptions {
+  dir: string;
+  log: Log;
+  /** The lock of the stores (stores-lock.ts), which the server and its children hold with us. */
+  lock_fd?: number | undefined;
 }
 
 /** A server that we started as a child process and that product code reaches by its URL only. */
@@ -47,6 +54,13 @@ export interface ChildOptions {
   log: Log;
   uid?: number;
   gid?: number;
+  /** A descriptor that the process gets as its fourth. */
+  lock_fd?: number | undefined;
+}
+
+/** Three pipes, and the lock. */
+export function stdioWith(lock_fd: number | undefined): ('pipe' | number)[] {
+  return ['pipe', 'pipe', 'pipe', ...(lock_fd === undefined ? [] : [lock_fd])];
 }
 
 const KEPT_LINES = 20;
@@ -55,8 +69,15 @@ const KEPT_LINES = 20;
  * Starts a server process in a process group of its own, so that Ctrl-C in the terminal reaches only us and we can
  * drain before the stores go away.
  */
-export function startChild({ name, command, args, env, log, ...user }: ChildOptions): Child {
-  const child = spawn(command, args, { cwd: '/', env, detached: true, stdio: ['pipe', 'pipe', 'pipe'], ...user });
+export function startChild({ name, command, args, env, log, lock_fd, ...user }: ChildOptions): Child {
+  const stdio = stdioWith(lock_fd);
+  const child = spawn(command, args, {
+    cwd: '/',
+    env,
+    detached: true,
+    stdio,
+    ...user,
+  }) as ChildProcessWithoutNullStreams;
   const lines: string[] = [];
   const line_listeners = new Set<(line: string) => void>();
   const exit_listeners = new Set<(exit: PartExit) => void>();

@@ -1,5 +1,5 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { createWriteStream, mkdirSync, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { createWriteStream, mkdirSync, mkdtempSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -48,9 +48,13 @@ export function openSpool(dir: string): Spool {
   };
 }
 
-/** Its name tells which data directory it belongs to: the directory is locked, so another one of that name is left over. */
+/**
+ * Its name tells which data directory it belongs to: that is locked, so another one of that name is left over. A path would not
+ * do: containers that share this memory each have a /data of their own.
+ */
 function memoryDirectory(dir: string): string | undefined {
-  const name = `farthing-${createHash('sha256').update(dir).digest('hex').slice(0, 16)}-`;
+  const { dev, ino } = statSync(dir);
+  const name = `farthing-${dev}-${ino}-`;
   try {
     const { bavail, bsize } = statfsSync(MEMORY_FILES);
     for (const left of readdirSync(MEMORY_FILES)) {

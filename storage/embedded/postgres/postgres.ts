@@ -17,7 +17,7 @@ import { platform } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { syncDirectory } from '../../sync-directory.ts';
-import { type Child, type Log, type Part, startChild } from '../clickhouse/part.ts';
+import { type Child, type Log, type Part, type PartOptions, startChild, stdioWith } from '../clickhouse/part.ts';
 import { endLeftOver, markOf } from '../left-over.ts';
 import { findPostgresBinaries, type PostgresBinaries } from './binaries.ts';
 import { chooseUser, commandAs, type RunAs } from './user.ts';
@@ -31,17 +31,17 @@ const STOP_MS = 30_000;
  * Starts the real Postgres on the loopback interface, on a free port, with its data in `dir`; initialises it the first
  * time. What a killed predecessor left is stopped, recovered and used again.
  */
-export async function startPostgres({ dir, log }: { dir: string; log: Log }): Promise<Part> {
+export async function startPostgres({ dir, log, lock_fd }: PartOptions): Promise<Part> {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const home = realpathSync(dir);
   const binaries = findPostgresBinaries();
   const run_as = chooseUser(home, binaries);
   const data = join(home, 'data');
   const password = passwordOf(home, run_as);
-  if (!existsSync(data)) initialise(home, { binaries, run_as });
+  if (!existsSync(data)) initialise(home, { binaries, run_as, lock_fd });
   await stopLeftOver(data, log);
 
-  const { child, port } = await startServer({ data, binaries, run_as, log });
+  const { child, port } = await startServer({ data, binaries, run_as, log, lock_fd });
   const watchdog = stopWithUs(child.pid, log);
   const url = `postgres://${USER}:${password}@127.0.0.1:${port}/${DATABASE}`;
   const stop = async () => {
@@ -75,8 +75,10 @@ function passwordOf(home: string, run_as: RunAs): string {
   return readFileSync(file, 'utf8').trim();
 }
 
+type InitialiseOptions = { binaries: PostgresBinaries; run_as: RunAs; lock_fd: number | undefined };
+
 /** Works in a directory aside and renames it, so that a run that was interrupted leaves nothing that looks complete. */
-function initialise(home: string, { binaries, run_as }: { binaries: PostgresBinaries; run_as: RunAs }): void {
+function initialise(home: string, { binaries, run_as, lock_fd }: InitialiseOptions): void {
   const draft = join(home, 'data.new');
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(draft, { mode: 0o700 });
@@ -98,7 +100,7 @@ function initialise(home: string, { binaries, run_as }: { binaries: PostgresBina
     execFileSync(initdb.command, initdb.args, {
       cwd: '/',
       env: SERVER_ENV,
-      stdio: 'pipe',
+      stdio: stdioWith(lock_fd),
       uid: run_as.uid,
       gid: run_as.gid,
     });
@@ -124,6 +126,7 @@ interface ServerOptions {
   binaries: PostgresBinaries;
   run_as: RunAs;
   log: Log;
+  lock_fd: number | undefined;
 }
 
 /**
@@ -149,7 +152,7 @@ async function startServer(options: ServerOptions): Promise<{ child: Child; port
   }
 }
 
-function spawnServer(port: number, { data, binaries, run_as, log }: ServerOptions): Child {
+function spawnServer(port: number, { data, binaries, run_as, log, lock_fd }: ServerOptions): Child {
   const settings = {
     listen_addresses: '127.0.0.1',
     port,
@@ -169,7 +172,7 @@ function spawnServer(port: number, { data, binaries, run_as, log }: ServerOption
   };
   const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const server = commandAs(run_as, binaries.postgres, ['-D', data, ...options]);
-  return startChild({ name: 'Postgres', ...server, env: SERVER_ENV, log, uid: run_as.uid, gid: run_as.gid });
+  return startChild({ name: 'Postgres', ...server, env: SERVER_ENV, log, lock_fd, uid: run_as.uid, gid: run_as.gid });
 }
 
 function freePort(): Promise<number> {
@@ -215,9 +218,9 @@ async function endProcess(child: Child): Promise<void> {
 }
 
 /**
- * After a kill -9 of our process the server may live on. It is stopped, because its settings and port are of no use to us.
- * A pid file that names an unrelated process is removed; one that names a dead process is left to Postgres, which checks
- * more than the pid before it takes over.
+ * A server that holds the lock of the stores has ended by now. One of a version without that lock may live on after a kill -9 of
+ * its owner: it is stopped. A pid file that names an unrelated process is removed; one that names a dead process is left to
+ * Postgres, which checks more than the pid before it takes over.
  */
 async function stopLeftOver(data: string, log: Log): Promise<void> {
   const file = join(data, 'postmaster.pid');

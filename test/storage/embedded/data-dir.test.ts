@@ -1,11 +1,12 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { checkPlatform, openDataDirectory, processStart } from '../../../storage/embedded/data-dir.ts';
+import { checkPlatform, openDataDirectory } from '../../../storage/embedded/data-dir.ts';
+import { processStart } from '../../../storage/embedded/process-start.ts';
 
 const module = fileURLToPath(new URL('../../../storage/embedded/data-dir.ts', import.meta.url));
 const NODE = ['--import', './process/typescript.mjs', '--input-type=module', '-e'];
@@ -17,47 +18,115 @@ describe('openDataDirectory', () => {
   });
   afterEach(() => rmSync(dir, { recursive: true, force: true }));
   const lock = () => join(dir, 'farthing.lock');
-  const opening = `import { openDataDirectory } from ${JSON.stringify(module)}; openDataDirectory(process.argv[1]);`;
+  const opening = `import { openDataDirectory } from ${JSON.stringify(module)}; openDataDirectory(process.argv[1])`;
+
+  const signature = () => ({ pid: process.pid, started: processStart(process.pid), host: hostname() });
+  const takeOver = () => {
+    const opened = openDataDirectory(dir);
+    opened.sign();
+    expect(JSON.parse(readFileSync(lock(), 'utf8'))).to.deep.equal(signature());
+    opened.release();
+    expect(readFileSync(lock(), 'utf8')).to.equal('');
+    return opened;
+  };
 
   it('makes the directory and gives it back', () => {
     const inner = join(dir, 'a', 'b');
     const first = openDataDirectory(inner);
-    expect(() => openDataDirectory(inner)).to.throw(`The data directory ${inner} is in use by process ${process.pid}`);
+    expect(() => openDataDirectory(inner)).to.throw(
+      `The data directory ${inner} is in use by another process: stop it`,
+    );
+    first.sign();
+    expect(() => openDataDirectory(inner)).to.throw(
+      `in use by process ${process.pid} on ${hostname()}: stop it, or choose`,
+    );
     first.release();
     openDataDirectory(inner).release();
   });
 
-  it('names the process that holds it', async () => {
-    const script = `${opening} console.log('holding'); setInterval(() => {}, 1000);`;
+  it('names the process that holds it, and is free when that was killed', async () => {
+    const script = `${opening}.sign(); console.log('holding'); setInterval(() => {}, 1000);`;
     const holder = spawn(process.execPath, [...NODE, script, dir], { stdio: ['ignore', 'pipe', 'inherit'] });
     await once(holder.stdout, 'data');
-    expect(() => openDataDirectory(dir)).to.throw(`in use by process ${holder.pid}: stop it`);
+    expect(() => openDataDirectory(dir)).to.throw(`in use by process ${holder.pid} on ${hostname()}: stop it`);
     holder.kill('SIGKILL');
     await once(holder, 'exit');
-    openDataDirectory(dir).release();
+    expect(takeOver().is_of_earlier_version).to.equal(false);
   });
 
-  const stale: [what: string, content: () => string][] = [
-    ['of a dead process', () => JSON.stringify({ pid: 2 ** 22 + 1, started: 'once' })],
+  it('is free when its owner was killed, though a child of that lives on', async () => {
+    const script = `
+      import { spawn } from 'node:child_process';
+      ${opening};
+      console.log(spawn('sleep', ['60'], { detached: true, stdio: 'ignore' }).pid);
+      setInterval(() => {}, 1000);`;
+    const holder = spawn(process.execPath, [...NODE, script, dir], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = Number(String((await once(holder.stdout, 'data'))[0]));
+    holder.kill('SIGKILL');
+    await once(holder, 'exit');
+    expect(processStart(child)).not.to.equal('');
+    takeOver();
+    process.kill(child, 'SIGKILL');
+  });
+
+  const earlier: [what: string, content: () => string][] = [
+    ['of a process that has ended', () => JSON.stringify({ pid: 2 ** 22 + 1, started: 'once' })],
     ['whose pid another process has got', () => JSON.stringify({ pid: process.ppid, started: 'earlier' })],
     ['that nobody can read', () => 'x'],
-    ['that is empty', () => ''],
   ];
-  for (const [what, content] of stale) {
-    it(`takes a lock over ${what}`, () => {
+  for (const [what, content] of earlier)
+    it(`takes over a file of an earlier version ${what}, and leaves it as it is until it is signed`, () => {
       writeFileSync(lock(), content());
       const opened = openDataDirectory(dir);
-      expect(JSON.parse(readFileSync(lock(), 'utf8'))).to.deep.equal({
-        pid: process.pid,
-        started: processStart(process.pid),
-      });
+      opened.release();
+      expect(opened.is_of_earlier_version).to.equal(true);
+      expect(readFileSync(lock(), 'utf8')).to.equal(content());
+      takeOver();
+    });
+
+  it('takes over an empty file, and one of a copy whose owner lives on another machine', () => {
+    writeFileSync(lock(), '');
+    expect(takeOver().is_of_earlier_version).to.equal(false);
+    writeFileSync(lock(), JSON.stringify({ pid: 1, started: 'there', host: 'there' }));
+    expect(takeOver().is_of_earlier_version).to.equal(false);
+  });
+
+  it('respects a process of an earlier version, which has written its pid and locked nothing', () => {
+    const content = JSON.stringify({ pid: process.ppid, started: processStart(process.ppid) });
+    writeFileSync(lock(), content);
+    expect(() => openDataDirectory(dir)).to.throw(`is in use by process ${process.ppid}: stop it`);
+    expect(readFileSync(lock(), 'utf8')).to.equal(content);
+    rmSync(lock());
+    takeOver();
+  });
+
+  it('is the same one through a symbolic link', () => {
+    const link = join(dir, 'link');
+    const inner = join(dir, 'inner');
+    const opened = openDataDirectory(inner);
+    symlinkSync(inner, link);
+    expect(() => openDataDirectory(link)).to.throw(`The data directory ${link} is in use by another process`);
+    opened.release();
+    openDataDirectory(link).release();
+  });
+
+  if (process.platform === 'linux' && process.getuid?.() === 0)
+    it('is the same one through a bind mount', () => {
+      const [inner, mount] = [join(dir, 'inner'), join(dir, 'mount')];
+      const opened = openDataDirectory(inner);
+      mkdirSync(mount);
+      execFileSync('mount', ['--bind', inner, mount]);
+      try {
+        expect(() => openDataDirectory(mount)).to.throw(`The data directory ${mount} is in use by another process`);
+      } finally {
+        execFileSync('umount', [mount]);
+      }
       opened.release();
     });
-  }
 
-  it('lets one of eight win a stale lock', async () => {
+  it('lets one of eight win', async () => {
     writeFileSync(lock(), JSON.stringify({ pid: 2 ** 22 + 1, started: 'once' }));
-    const script = `${opening} console.log('won'); setTimeout(() => {}, 20000);`;
+    const script = `${opening}.sign(); console.log('won'); setTimeout(() => {}, 60000);`;
     const racers = Array.from({ length: 8 }, () =>
       spawn(process.execPath, [...NODE, script, dir], { stdio: ['ignore', 'pipe', 'ignore'] }),
     );
