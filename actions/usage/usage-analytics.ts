@@ -1,6 +1,6 @@
 /**
  * Usage and cost analytics: one item per usage line item and group, measured by the one usage reader and priced by the one
- * rating function, over the whole range and for each point by itself (docs/rules/usage.md, "Analytics"). What a customer
+ * rating function; a point costs what it added (docs/rules/usage.md, "Analytics"). What a customer
  * used without a line item is shown without a cost.
  */
 import { divides, type Group, type GroupBy, groupOf, groupValues, NO_GROUP } from '../../core/analytics/group-by.ts';
@@ -37,6 +37,13 @@ import {
   type TimesOfDay,
 } from './analytics-costs.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
+import {
+  type AnalyticsPoint,
+  type CountedUsage,
+  costsWithoutEvents,
+  pointsOf,
+  windowsOfNothing,
+} from './analytics-points.ts';
 
 export type AnalyticsAsked = AskedIds & {
   readonly sources: readonly string[] | null;
@@ -50,16 +57,6 @@ export type AnalyticsAsked = AskedIds & {
   readonly end_us: Microseconds;
   readonly now: Date;
   readonly bounds?: QuestionBounds | undefined;
-};
-
-export type AnalyticsPoint = {
-  window_us: Microseconds;
-  usage: Decimal;
-  cost: Decimal;
-  event_count: number;
-  /** Of a windowed commitment. */
-  commitment_info: CommitmentInfo | null;
-  times_of_day: TimesOfDay | null;
 };
 
 export type AnalyticsRow = {
@@ -218,7 +215,7 @@ function pick({ tenant_id, environment_id }: Scope): Scope {
   return { tenant_id, environment_id };
 }
 
-type Measured = { subject: Subject; report: UsageReport; usage: readonly { group: Group; of: UsageOfKey }[] };
+type Measured = { subject: Subject; report: UsageReport; usage: readonly { group: Group; of: CountedUsage }[] };
 
 /** Customers who share a meter, a range and a clock share one question, and so do the lines of one customer. */
 async function measureAll(
@@ -253,6 +250,10 @@ function clockOf({ meter, timezone, anchor_ms }: Subject, { window_size, billing
   return [sizes.length > 0 ? timezone : null, anchor];
 }
 
+function gridOf({ timezone, anchor_ms }: Subject, { billing_anchor_ms }: AnalyticsAsked) {
+  return { timezone, billing_anchor: billing_anchor_ms ?? anchor_ms };
+}
+
 function dividing({ group_by, window_size }: AnalyticsAsked): Dividing {
   if (divides(group_by)) return 'group_by';
   return window_size ? 'window_size' : 'external_customer_ids';
@@ -272,17 +273,26 @@ async function measureTogether(
   const question = { ...questionOf(same, asked), is_of_many, ...(members ? familyOf(same[0], asked) : {}) };
   const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size) ?? undefined;
   // A weighted sum of who left is another one in a window than in the whole range.
-  const isOne = window_size === undefined || (since_us === start_us && !question.clipped?.size);
+  const every_window = window_size !== undefined && same.some(({ item }) => costsWithoutEvents(meter, item));
+  const windows = { window_size, every_window };
+  const hasLead = since_us !== start_us;
+  // A weighted sum of who left is another one in a window than in the whole range.
+  const isOne = window_size === undefined || (!hasLead && !question.clipped?.size);
   const report = await askUsage(stores, scope, {
     ...question,
     start_us: since_us,
-    window_size: isOne ? window_size : undefined,
+    ...(isOne ? { ...windows, running_values: true } : {}),
   });
-  const windowed = isOne ? report : await askUsage(stores, scope, { ...question, start_us, window_size });
-  const windows = new Map(windowed.usage.map((of) => [of.key, of.windows]));
+  const windowed = isOne
+    ? report
+    : await askUsage(stores, scope, { ...question, ...windows, start_us, running_values: !hasLead });
+  // What never resets has cost something before its windows begin.
+  const led = { ...question, ...windows, start_us: since_us, windows_from_us: start_us, running_values: true };
+  const running = hasLead && window_size !== undefined ? await askUsage(stores, scope, led) : windowed;
+  const [own, until] = [windowed, running].map(({ usage }) => new Map(usage.map((of) => [of.key, of.windows])));
   const counted = await inTurns(scope.tenant_id, report.usage, (of) => ({
     ...keyParts(asked, members && !divides(asked.group_by) ? same[0].external_customer_id : of.key),
-    of: { ...of, windows: windows.get(of.key) ?? [] },
+    of: { ...of, windows: own!.get(of.key) ?? [], running: until!.get(of.key) ?? [] },
   }));
   const byCustomer = groupBy(counted, ({ customer }) => customer);
   return same.map((subject) => ({ subject, report, usage: byCustomer.get(subject.external_customer_id) ?? [] }));
@@ -365,29 +375,31 @@ async function* rowsOf(stores: Stores, one: Measured, parts: RowParts): AsyncGen
   const { item, meter, external_customer_id } = subject;
   const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size);
   const row = { item, meter, external_customer_id, feature: features.get(meter.id) ?? null, window_size };
+  const pointing = {
+    range: subject,
+    window_size: window_size!,
+    grid: gridOf(subject, asked),
+    signal: asked.bounds?.signal,
+  };
   const priced = async (answer: WindowAnswer) => ahead.get(one) ?? pricedOf(stores, costingOf(one, parts), answer);
   // What was not used is shown, unless a filter asks for what was (docs/rules/usage.md, "Analytics"): it costs what is lacking to a commitment.
   if (usage.length === 0 && item !== null && !isFiltered(asked)) {
-    const { total } = await priced(nothingUsed(subject));
-    const points = window_size ? [] : null;
+    const { costs, total } = await priced(nothingUsed(subject));
+    const windows = window_size ? windowsOfNothing(subject, window_size, pointing.grid) : [];
+    const of = { windows, running: windows };
+    const points = window_size && (await pointsOf({ ...pointing, of, costs, total }, turns));
     yield { ...row, ...total, group: NO_GROUP, usage: ZERO, event_count: 0, points };
   }
   for (const { group, of } of usage) {
     const { costs, total } = await priced(of.total);
-    const points: AnalyticsPoint[] = [];
-    // Each is priced by itself, and there may be tens of thousands.
-    for (const window of of.windows) {
-      const { window_us, value, event_count } = window;
-      points.push({ window_us, usage: value, event_count, ...costs.point(window) });
-      if (turns.isOver()) await turns.next(asked.bounds?.signal);
-    }
+    const points = window_size && (await pointsOf({ ...pointing, of, costs, total }, turns));
     yield {
       ...row,
       ...total,
       group,
       usage: of.total.value,
       event_count: of.total.event_count,
-      points: window_size ? points : null,
+      points,
     };
     // To have a value at once is no turn of others, and there may be thousands of groups.
     if (turns.isOver()) await turns.next(asked.bounds?.signal);
