@@ -27,6 +27,7 @@ const BENCHMARKS: Record<string, { file: string; claim: string }> = {
   p12: { file: './p12-clock.ts', claim: 'billing periods per second by the clock of an environment' },
   p13: { file: './p13-dashboard.ts', claim: 'the revenue dashboard of 100,000 customers and three years' },
   p14: { file: './p14-export.ts', claim: 'an export of a million events to a file: rows per second, memory' },
+  p15: { file: './p15-corrections.ts', claim: 'a thousand corrections among 100,000 events against the events alone' },
   neighbour: { file: './neighbour.ts', claim: 'what one tenant feels while another does its worst' },
   cost: { file: './expression-cost.ts', claim: 'the weights of expressions, and the slowest that is let pass' },
 };

@@ -16,10 +16,10 @@ import type {
 } from '../storage/log/log.ts';
 import { FencedError, SliceOrderError } from '../storage/progress/slices.ts';
 import type { Stores } from '../storage/stores.ts';
-import { isCorrection } from './control/control.ts';
 import type { IdentityOptions } from './identity/identity-memory.ts';
 import { pipelineMetrics } from './metrics.ts';
 import { Partition } from './slices/partition.ts';
+import { isCorrection } from './slices/slice.ts';
 import { SLICE_WORK_MAX } from './slices/slice-work.ts';
 import { traceSlice } from './slices/trace-slice.ts';
 
@@ -113,8 +113,9 @@ class Processor implements PartitionHandler {
 
   async #run(batch: PartitionBatch, partition: Partition, slice: readonly LogRecord[]): Promise<void> {
     const began = performance.now();
-    if (slice[0]!.kind === 'control') {
-      const problem = await this.#untilDone(batch, () => partition.passControl(slice));
+    const [first] = slice as [LogRecord];
+    if (!belongsToSlices(first)) {
+      const problem = await this.#untilDone(batch, () => partition.passControl(first));
       if (problem)
         this.#options.logger.error({ err: problem, partition: batch.partition }, 'daily rollups were not made');
       return;
@@ -162,8 +163,8 @@ class Processor implements PartitionHandler {
 /** A slice is in memory several times over: as bytes, as text, as rows on their way. */
 const SLICE_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Corrections of one rebuild. */
-const CORRECTIONS_MAX = 200;
+/** Corrections of one slice, which are one rebuild. */
+const CORRECTIONS_MAX = 1_000;
 
 export type SliceBounds = {
   readonly events_max: number;
@@ -172,8 +173,8 @@ export type SliceBounds = {
 };
 
 /**
- * Slices in order, one by one as they are taken: first what a crash left, with its own bounds; a control message stands
- * alone, or with its like.
+ * Slices in order, one by one as they are taken: first what a crash left, with its own bounds. Corrections are in one slice with the
+ * events around them, so that those that wait together are one rebuild; every other control message stands alone.
  */
 export function* cut(
   records: readonly LogRecord[],
@@ -186,31 +187,31 @@ export function* cut(
     rest = rest.filter((record) => record.offset >= unfinished.to);
   }
   let slice: LogRecord[] = [];
-  let [events, bytes, work] = [0, 0, 0];
+  let [events, bytes, work, corrections] = [0, 0, 0, 0];
   for (const record of rest) {
     let more = workOf(record);
     const isFull =
       events + record.event_count > events_max ||
       bytes + record.body.length > SLICE_BYTES_MAX ||
-      work + more > SLICE_WORK_MAX;
-    if (slice.length > 0 && (isFull || !belongsTo(slice, record))) {
+      work + more > SLICE_WORK_MAX ||
+      corrections === CORRECTIONS_MAX;
+    if (slice.length > 0 && (isFull || !belongsToSlices(slice[0]!) || !belongsToSlices(record))) {
       yield slice;
       slice = [];
-      [events, bytes, work] = [0, 0, 0];
+      [events, bytes, work, corrections] = [0, 0, 0, 0];
       more = workOf(record);
     }
     slice.push(record);
     events += record.event_count;
     bytes += record.body.length;
     work += more;
+    corrections += Number(isCorrection(record));
   }
   if (slice.length > 0) yield slice;
 }
 
-function belongsTo(slice: readonly LogRecord[], record: LogRecord): boolean {
-  const [first] = slice;
-  if (first === undefined || (first.kind === 'events' && record.kind === 'events')) return true;
-  return slice.length < CORRECTIONS_MAX && isCorrection(first) && isCorrection(record);
+function belongsToSlices(record: LogRecord): boolean {
+  return record.kind === 'events' || isCorrection(record);
 }
 
 /** No event is to blame for these. */

@@ -15,6 +15,7 @@ import {
   type Rows,
   rawRowsIn,
 } from '../../storage/audit/stretches.ts';
+import { LOG_TABLES } from '../../storage/events/present.ts';
 import { nextOffsets } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -156,7 +157,7 @@ async function tellOutcomes({ stores, range, tell }: Looking, settled: Settled, 
  */
 export async function auditRowsAhead({ postgres, clickhouse }: AuditStores, found: Found): Promise<void> {
   const reached = nextOffsets(await readProgress(postgres));
-  for (const table of ['events', 'event_identities'] as const) {
+  for (const table of LOG_TABLES) {
     const ahead = await rowsFrom(clickhouse, table, reached);
     if (ahead.length === 0) continue;
     const progress = await readProgress(postgres);

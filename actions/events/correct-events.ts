@@ -1,7 +1,7 @@
 /**
  * The effect of corrections where the pipeline meets them: what an event says from here on is stored beside it, and the usage
- * rows that it was in, or comes into, are written anew from the raw events. Corrections that stand side by side in the log
- * are one rebuild. Once: a message that comes twice, a void of what is void, and a correction of an id that never was
+ * rows that it was in, or comes into, are written anew from the raw events. All corrections of a slice are one rebuild, which
+ * writes the usage rows of the slice's own events, too. Once: a message that comes twice, a void of what is void, and a correction of an id that never was
  * accepted change nothing.
  */
 
@@ -36,14 +36,19 @@ import { type HeldPartition } from '../../storage/progress/slice-state.ts';
 import { askForLooks } from '../../storage/progress/usage-looks.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { countedNow } from '../../storage/usage/recount.ts';
-import { type RebuildTarget, rebuildBuckets } from '../usage/rebuild-buckets.ts';
+import { type Rebuild, type RebuildTarget, rebuildBuckets } from '../usage/rebuild-buckets.ts';
 
 export type CorrectionsMet = {
   readonly held: HeldPartition;
   /** In the order of the log. */
   readonly records: readonly { readonly offset: bigint; readonly correction_id: string }[];
-  /** When the last of them came. */
+  /** When the last record of the slice came. */
   readonly received_at_us: Microseconds;
+  /** The end of the slice: what stands before it in our partition is in its raw rows, and is recounted. */
+  readonly own_before: bigint;
+  /** The usage rows of the slice's own events, and what writes them where there is nothing to rebuild. */
+  readonly beside: NonNullable<Rebuild['beside']>;
+  writeBeside(): Promise<void>;
   /** Finishes the slice, in the transaction that settles the corrections. */
   end(transaction: Database): Promise<void>;
 };
@@ -59,10 +64,14 @@ export async function correctEvents(stores: Stores, met: CorrectionsMet): Promis
     await met.end(transaction);
   };
   const rows = effects.flatMap(({ row }) => row ?? []);
-  if (rows.length === 0) return stores.postgres.transaction(finish);
+  if (rows.length === 0) {
+    await met.writeBeside();
+    return stores.postgres.transaction(finish);
+  }
   await rebuildBuckets(stores, {
     held: met.held,
-    own_before: met.records[0]!.offset,
+    own_before: met.own_before,
+    beside: met.beside,
     prepare: (own) => keep(stores, rows, own),
     targets: () => touchedBy(stores, effects),
     finish,

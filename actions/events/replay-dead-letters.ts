@@ -10,6 +10,7 @@ import type { Scope } from '../../core/scope.ts';
 import { usOf } from '../../core/time/instant.ts';
 import { type DeadLetter, findDeadLetters, noteReplay } from '../../storage/events/dead-letters.ts';
 import { newId } from '../../storage/new-id.ts';
+import { keepCorrectionNumbersAhead } from '../../storage/progress/attempts.ts';
 import { addCorrection, correctionsOf, lockEvent, PIPELINE, shardOfEvent } from '../../storage/progress/corrections.ts';
 import type { Stores } from '../../storage/stores.ts';
 
@@ -31,6 +32,7 @@ export const REPLAYED_AT_ONCE_MAX = 1000;
 
 export async function replayDeadLetters(stores: Stores, scope: Scope, asked: ReplayAsked): Promise<ReplayVerdict[]> {
   const letters = asked.ids === null ? await notReplayed(stores, scope) : await named(stores, scope, asked.ids);
+  await keepCorrectionNumbersAhead(stores);
   const verdicts: ReplayVerdict[] = [];
   for (const letter of letters) verdicts.push(await replay(stores, scope, { letter, asked }));
   const known = new Set(verdicts.map(({ id }) => id));

@@ -8,6 +8,7 @@ import { partitionOfShard } from '../../core/event/identity.ts';
 import type { Scope } from '../../core/scope.ts';
 import { findEvent } from '../../storage/events/find-events.ts';
 import { findUnprocessed } from '../../storage/events/unprocessed.ts';
+import { keepCorrectionNumbersAhead } from '../../storage/progress/attempts.ts';
 import {
   addCorrection,
   type Correction,
@@ -35,6 +36,7 @@ const PAUSE_MS = 50;
 export async function requestCorrection(stores: Stores, scope: Scope, asked: CorrectionAsked): Promise<Correction> {
   const { event_id, action, replacement, reason, user_id: requested_by, now: requested_at } = asked;
   if (!(await isAccepted(stores, scope, event_id))) throw notFound('event', event_id);
+  await keepCorrectionNumbersAhead(stores);
   return stores.postgres.transaction(async (transaction) => {
     await lockEvent(transaction, scope, event_id);
     const known = await correctionsOf(transaction, scope, event_id);

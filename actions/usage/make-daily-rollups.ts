@@ -71,7 +71,10 @@ async function madeUntil(stores: Stores, making: Making): Promise<DailyRollupsMa
   // A back-fill does not heed the lock on the bucket rows, and cannot begin while we are at it: it waits for this partition
   // to meet its barrier.
   if (await hasUnsettledVersions(stores.postgres)) return { days_before: from, problem: null };
-  const own = { writer: partitionWriter(holder.partition), attempt: await beginRebuild(stores.postgres, holder) };
+  const own = {
+    writer: partitionWriter(holder.partition),
+    attempt: (await beginRebuild(stores.postgres, holder)).attempt,
+  };
   let days_before = from;
   try {
     for await (const made of daysMade(stores, making, own)) days_before = made;

@@ -11,6 +11,7 @@ import { unavailable } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
+import { US_PER_DAY } from '../../core/time/instant.ts';
 import { missingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
 import type { WriteAttempt } from '../../storage/events/write-fence.ts';
 import { partitionWriter } from '../../storage/progress/attempts.ts';
@@ -39,6 +40,11 @@ export type Rebuild = {
   prepare?(attempt: WriteAttempt): Promise<void>;
   /** Asked with the bucket rows locked. */
   targets(): Promise<readonly RebuildTarget[]>;
+  /**
+   * Rows of the slice to which the rebuild belongs: they are written with it, but for those that it recounts. `versionOf` says by which
+   * version of a meter they were counted.
+   */
+  readonly beside?: { readonly rows: readonly BucketRow[]; readonly versionOf: (meter_id: string) => number };
   /** Records the end, in the transaction that unlocks the bucket rows. */
   finish(transaction: Database): Promise<void>;
 };
@@ -46,14 +52,33 @@ export type Rebuild = {
 export async function rebuildBuckets(stores: Stores, rebuild: Rebuild): Promise<void> {
   const { held } = rebuild;
   const progress = await lockBucketsWhenQuiet(stores.postgres, held);
-  const own = { writer: partitionWriter(held.partition), attempt: await beginRebuild(stores.postgres, held) };
+  const { attempt, since } = await beginRebuild(stores.postgres, held);
+  const own = { writer: partitionWriter(held.partition), attempt };
   const before = new Map(snapshotOf(progress).before);
   if (rebuild.own_before !== undefined) before.set(held.partition, rebuild.own_before);
   await rebuild.prepare?.(own);
-  const { rows, ...anew } = await recounted(stores, rebuild, before);
-  await replaceRows(stores, { ...anew, rows: withDailyRollups(rows, daysBefore(progress)) }, own);
+  const anew = await recounted(stores, rebuild, before);
+  const days_before = daysBefore(progress);
+  const beside = withDailyRollups(rowsBeside(rebuild, anew.old), days_before);
+  // Each month of an earlier try arrived with these rows or not at all; those of its rows that are recounted are taken away again.
+  const missing = attempt === since ? beside : await missingUsageRows(stores.clickhouse, beside, { ...own, since });
+  const versionOf = (meter_id: string) => anew.versions.get(meter_id) ?? rebuild.beside!.versionOf(meter_id);
+  const rows = [...withDailyRollups(anew.rows, days_before), ...missing];
+  await replaceRows(stores, { old: anew.old, rows, versionOf }, own);
   stores.usage_memory?.comingRebuild({ ...rebuildsFrom(progress), customers: customersOf(anew.old) });
   await unlockBuckets(stores.postgres, held, (transaction) => rebuild.finish(transaction));
+}
+
+/** Those rows of the slice that are not recounted. */
+function rowsBeside({ beside }: Rebuild, old: readonly RowsToDelete[]): readonly BucketRow[] {
+  if (beside === undefined || beside.rows.length === 0) return [];
+  const touched = new Map<string, ReadonlySet<string> | null>();
+  for (const { counted, day, external_customer_ids } of old)
+    touched.set(`${counted.meter_id}/${day}`, external_customer_ids ? new Set(external_customer_ids) : null);
+  return beside.rows.filter(({ meter_id, bucket_start_us, external_customer_id }) => {
+    const customers = touched.get(`${meter_id}/${Math.floor(bucket_start_us / US_PER_DAY)}`);
+    return customers === undefined || (customers !== null && !customers.has(external_customer_id));
+  });
 }
 
 /** By meter; null for all customers. */
@@ -112,13 +137,19 @@ function united(targets: readonly RebuildTarget[]): Map<number, Set<string> | nu
   return days;
 }
 
+type Replaced = {
+  readonly old: readonly RowsToDelete[];
+  readonly rows: readonly BucketRow[];
+  readonly versionOf: (meter_id: string) => number;
+};
+
 async function replaceRows(
   { clickhouse }: Stores,
-  { old, rows, versions }: Recounted,
+  { old, rows, versionOf }: Replaced,
   own: WriteAttempt,
 ): Promise<void> {
   await deleteRows(clickhouse, old, own.attempt);
-  await writeUsageRows(clickhouse, { rows, versionOf: (meterId) => versions.get(meterId)! }, own);
+  await writeUsageRows(clickhouse, { rows, versionOf }, own);
   const missing = await missingUsageRows(clickhouse, rows, { writer: own.writer, since: own.attempt });
   if (missing.length > 0) throw unavailable('the usage store (rows that were written anew are not there)');
 }

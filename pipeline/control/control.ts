@@ -1,9 +1,9 @@
 /**
- * Control messages of the log, each given its effect exactly once at its offset: a meter changes (a barrier), an event is
- * corrected, usage rows are rebuilt, daily rollups are made. What touches the stores is planned like a slice, so that a crash
- * leaves it to be done again before anything behind it.
+ * Control messages of the log that stand alone, each given its effect exactly once at its offset: a meter changes (a barrier), usage
+ * rows are rebuilt, daily rollups are made. What touches the stores is planned like a slice, so that a crash leaves it to be done again
+ * before anything behind it. Corrections of events are part of the slices (pipeline/slices/partition.ts).
  */
-import { correctEvents, overtakenByCorrections } from '../../actions/events/correct-events.ts';
+import { overtakenByCorrections } from '../../actions/events/correct-events.ts';
 import { makeDailyRollups } from '../../actions/usage/make-daily-rollups.ts';
 import { type RebuildTarget, rebuildBuckets } from '../../actions/usage/rebuild-buckets.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -17,7 +17,6 @@ import {
   type RebuildMessage,
   type Settled,
 } from '../../storage/progress/bucket-rebuilds.ts';
-import type { CorrectionMessage } from '../../storage/progress/corrections.ts';
 import type { DailyRollupsMessage } from '../../storage/progress/daily-rollups-message.ts';
 import {
   type BarrierMessage,
@@ -31,58 +30,39 @@ import { NO_ROWS } from '../../storage/progress/told-slices.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { pipelineMetrics } from '../metrics.ts';
 
-type ControlMessage = BarrierMessage | CorrectionMessage | RebuildMessage | DailyRollupsMessage;
+type ControlMessage = BarrierMessage | RebuildMessage | DailyRollupsMessage;
 
 /** What stands behind the message, and what it could not do, where the log goes on without it. */
 export type Passed = { readonly to: bigint; readonly problem?: Error | null };
 
-/** Corrections may stand side by side in one slice: they are one rebuild. Every other message stands alone. */
-export function isCorrection({ kind, body }: LogRecord): boolean {
-  return kind === 'control' && body.includes('"type":"correction"');
-}
-
-/** Passes one control message, or corrections that stand side by side. */
-export async function passControl(stores: Stores, held: HeldPartition, records: readonly LogRecord[]): Promise<Passed> {
-  const [record] = records as [LogRecord];
-  const last = records.at(-1)!;
-  const [message, ...more] = records.map(({ body }) => JSON.parse(body.toString('utf8')) as ControlMessage);
-  const to = last.offset + 1n;
+/** Passes one control message. */
+export async function passControl(stores: Stores, held: HeldPartition, record: LogRecord): Promise<Passed> {
+  const message = JSON.parse(record.body.toString('utf8')) as ControlMessage;
+  const to = record.offset + 1n;
   const end = (transaction: Database) =>
     finishSlice(transaction, held, {
       from: record.offset,
       next_offset: to,
-      watermark_us: last.received_at_us,
-      last_record: recordCrc(last),
+      watermark_us: record.received_at_us,
+      last_record: recordCrc(record),
       counts: NO_EVENTS,
       told: NO_ROWS,
     });
-  if (message!.type === 'meter') {
-    await passBarrier(stores, { message: message!, record, end });
+  if (message.type === 'meter') {
+    await passBarrier(stores, { message, record, end });
     return { to };
   }
   const { attempt, again, done } = await planSlice(stores.postgres, held, { from: record.offset, to });
   if (done) return { to };
   // Nothing that an earlier try has sent may arrive between what is done now.
   if (again) await raiseFence(stores.clickhouse, { writer: partitionWriter(held.partition), attempt });
-  if (message!.type === 'day_rows') {
-    const { days_before } = message!;
-    const made = await makeDailyRollups(stores, { held, days_before, finish: end });
-    pipelineMetrics.dailyRollups(made);
-    return { to, problem: made.problem };
+  if (message.type === 'rebuild') {
+    await passRebuild(stores, { held, record, end }, message);
+    return { to };
   }
-  if (message!.type === 'rebuild') await passRebuild(stores, { held, record, end }, message!);
-  else {
-    const met = corrections(records, [message!, ...more]);
-    await correctEvents(stores, { held, records: met, received_at_us: last.received_at_us, end });
-  }
-  return { to };
-}
-
-function corrections(records: readonly LogRecord[], messages: readonly ControlMessage[]) {
-  return messages.map((message, index) => {
-    if (message.type !== 'correction') throw new Error('only corrections stand side by side in a slice');
-    return { offset: records[index]!.offset, correction_id: message.correction_id };
-  });
+  const made = await makeDailyRollups(stores, { held, days_before: message.days_before, finish: end });
+  pipelineMetrics.dailyRollups(made);
+  return { to, problem: made.problem };
 }
 
 type Barrier = { message: BarrierMessage; record: LogRecord; end(transaction: Database): Promise<void> };

@@ -3,14 +3,17 @@
  *
  *   read → dedupe → meter → plan → write raw events → write buckets → done
  *
+ * Corrections are met between the events. A slice that has any writes its buckets together with the rows that they change.
+ *
  * The plan is recorded before anything is written; after a crash the slice is run again with the same bounds. Every try has a
  * number of its own, which fences the statements of the tries before it; a try that is not the first looks what is there and
  * writes what is missing (docs/decisions/0009). A worker that lost the partition is fenced by its epoch (storage/progress/slices.ts).
  */
+import { correctEvents } from '../../actions/events/correct-events.ts';
 import { shardsOfPartition } from '../../core/event/identity.ts';
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import { eachIdentityHash, hashRangeOf } from '../../storage/events/identities.ts';
-import { firstRowFrom, missingRows } from '../../storage/events/present.ts';
+import { missingRows } from '../../storage/events/present.ts';
 import { writeRows } from '../../storage/events/rows.ts';
 import {
   EVENT_IDENTITIES,
@@ -24,13 +27,13 @@ import { missingUsageRows, writeUsageRows } from '../../storage/events/usage-row
 import { raiseFence, setFence } from '../../storage/events/write-fence.ts';
 import { isAway } from '../../storage/failure.ts';
 import { installationId } from '../../storage/installation.ts';
-import { PartitionStopped, recordCrc } from '../../storage/log/continuity.ts';
+import { recordCrc } from '../../storage/log/continuity.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 import { partitionWriter } from '../../storage/progress/attempts.ts';
 import { arrivalsOf, tellLateUsage } from '../../storage/progress/late-usage.ts';
 import { type PoisonPlace, poisonFrom } from '../../storage/progress/poison.ts';
 import { type SliceState } from '../../storage/progress/slice-state.ts';
-import { enterBuckets, finishSlice, planSlice, takePartition } from '../../storage/progress/slices.ts';
+import { enterBuckets, finishSlice, planSlice, type SliceDone, takePartition } from '../../storage/progress/slices.ts';
 import { areSlicesWanted, toldText } from '../../storage/progress/told-slices.ts';
 import { askForLooks } from '../../storage/progress/usage-looks.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -43,8 +46,9 @@ import { dedupe } from '../steps/dedupe.ts';
 import { meterEvents } from '../steps/meter-events.ts';
 import { EventReader, type ReadEvent, type ReadResult } from '../steps/read-events.ts';
 import { findPoison, leaveNothingOf, poisonOutcome, setAside } from './poison.ts';
-import { countsOf, type PreparedSlice } from './slice.ts';
+import { correctionsIn, countsOf, eventRecordsIn, type PreparedSlice } from './slice.ts';
 import { workOf } from './slice-work.ts';
+import { checkStoresAgree } from './stores-agree.ts';
 
 /** The engine remembers the marks of some thousands of blocks, and a slice may be many: older copies are shut out by then. */
 const SLICES_PER_FENCE = 50;
@@ -132,11 +136,11 @@ export class Partition {
     this.#seen.close();
   }
 
-  /** Control messages take effect at their offsets; answers what could not be done. */
-  async passControl(records: readonly LogRecord[]): Promise<Error | null> {
-    this.#tellMemory({ from: records[0]!.offset, to: records.at(-1)!.offset + 1n, rows: [] });
-    const { to, problem = null } = await passControl(this.#stores, this.#state, records);
-    this.#passed(to, records.at(-1)!);
+  /** A control message takes effect at its offset; answers what could not be done. */
+  async passControl(record: LogRecord): Promise<Error | null> {
+    this.#tellMemory({ from: record.offset, to: record.offset + 1n, rows: [] });
+    const { to, problem = null } = await passControl(this.#stores, this.#state, record);
+    this.#passed(to, record);
     this.#catalogue = await MeterCatalogue.at(this.#stores.postgres, this.partition, to);
     return problem;
   }
@@ -144,7 +148,7 @@ export class Partition {
   /** What the slice comes to. Nothing is written yet. */
   async prepare(records: readonly LogRecord[]): Promise<PreparedSlice> {
     const { poisoned, refused, ...read } = this.#withoutPoison(
-      inSyncSpan('slice.read', () => this.#reader.read(records)),
+      inSyncSpan('slice.read', () => this.#reader.read(eventRecordsIn(records))),
     );
     const { accepted, repeats } = await inSpan('slice.identity', {}, () =>
       dedupe(this.#stores.clickhouse, this.#seen, read.events),
@@ -161,6 +165,7 @@ export class Partition {
       refused,
       unmatched: metered.unmatched,
       buckets: metered.buckets,
+      corrections: correctionsIn(records),
     };
   }
 
@@ -175,10 +180,6 @@ export class Partition {
     await inSpan('slice.write_raw_rows', { attributes: { rows: slice.events.length } }, () =>
       this.#writeRaw(slice, plan),
     );
-    await inSpan('slice.write_buckets', { attributes: { rows: slice.buckets.length } }, () =>
-      this.#writeBuckets(slice.buckets),
-    );
-    this.#tellMemory({ from, to, rows: slice.buckets });
     const progress = {
       from,
       next_offset: to,
@@ -187,10 +188,38 @@ export class Partition {
       counts: countsOf(slice),
       told: await this.#toldOf(slice.buckets),
     };
-    await tellLateUsage(postgres, arrivalsOf(slice.buckets), progress.watermark_us);
-    await inSpan('slice.commit', {}, () => finishSlice(postgres, this.#state, progress));
+    if (slice.corrections.length === 0) await this.#finish(slice, progress);
+    else await this.#finishWithCorrections(slice, progress);
     this.#finished(slice);
     await this.#askForLooks(slice);
+  }
+
+  async #finish(slice: PreparedSlice, progress: SliceDone): Promise<void> {
+    await this.#writeBuckets(slice.buckets);
+    await this.#tellUsage(slice, progress);
+    await inSpan('slice.commit', {}, () => finishSlice(this.#stores.postgres, this.#state, progress));
+  }
+
+  /** The usage rows of the slice come with the rebuild, under the lock on the bucket rows, and everything ends in one transaction. */
+  async #finishWithCorrections(slice: PreparedSlice, progress: SliceDone): Promise<void> {
+    await this.#tellUsage(slice, progress);
+    const versionOf = (meterId: string) => this.#catalogue.versionOf(meterId);
+    await inSpan('slice.correct', { attributes: { corrections: slice.corrections.length } }, () =>
+      correctEvents(this.#stores, {
+        held: this.#state,
+        records: slice.corrections,
+        received_at_us: progress.watermark_us,
+        own_before: slice.to,
+        beside: { rows: slice.buckets, versionOf },
+        writeBeside: () => this.#writeBuckets(slice.buckets),
+        end: (transaction) => finishSlice(transaction, this.#state, progress),
+      }),
+    );
+  }
+
+  async #tellUsage({ from, to, buckets }: PreparedSlice, { watermark_us }: SliceDone): Promise<void> {
+    this.#tellMemory({ from, to, rows: buckets });
+    await tellLateUsage(this.#stores.postgres, arrivalsOf(buckets), watermark_us);
   }
 
   /** The slice has its effect already: what a store that is away does not hear is found by the look of every few minutes. */
@@ -243,7 +272,11 @@ export class Partition {
     ]);
   }
 
-  async #writeBuckets(buckets: readonly BucketRow[]): Promise<void> {
+  #writeBuckets(buckets: readonly BucketRow[]): Promise<void> {
+    return inSpan('slice.write_buckets', { attributes: { rows: buckets.length } }, () => this.#putBuckets(buckets));
+  }
+
+  async #putBuckets(buckets: readonly BucketRow[]): Promise<void> {
     const { postgres, clickhouse } = this.#stores;
     const is_wide = new Set(buckets.map((row) => monthStart(row.bucket_start_us))).size > 1;
     const { attempt, rows_since, days_before } = await enterBuckets(postgres, this.#state, { is_wide });
@@ -272,7 +305,7 @@ export class Partition {
     const { attempt, done } = await planSlice(this.#stores.postgres, this.#state, bounds);
     if (done) return true;
     await raiseFence(this.#stores.clickhouse, { writer: this.#writer, attempt });
-    const { events } = this.#withoutPoison(this.#reader.read(records));
+    const { events } = this.#withoutPoison(this.#reader.read(eventRecordsIn(records)));
     const found = await findPoison(this.#stores, this.#catalogue, events);
     for (const poison of found) {
       await setAside(this.#stores, this.#state, poison);
@@ -288,20 +321,6 @@ export class Partition {
     const poisoned = refused.map((event) => poisonOutcome(event, reasonOf(event)!));
     return { events: read.events.filter((event) => reasonOf(event) === undefined), dead: read.dead, refused, poisoned };
   }
-}
-
-/**
- * Postgres and ClickHouse must be of one moment: rows behind what Postgres knows to be stored, or to be on its way, are those
- * of a Postgres that was put back to an earlier state, and would be counted once more.
- */
-async function checkStoresAgree(stores: Stores, { partition, next_offset, slice_to }: SliceState): Promise<void> {
-  const from = slice_to ?? next_offset;
-  const found = await firstRowFrom(stores.clickhouse, { partition, from });
-  if (found === null) return;
-  throw new PartitionStopped(
-    partition,
-    `ClickHouse has events at offset ${found}, and Postgres says that they end at ${from}: the two are of different moments`,
-  );
 }
 
 /** Like Promise.all, and nothing is on its way any more when it fails. */

@@ -17,6 +17,7 @@ import {
 } from '../../storage/events/tables.ts';
 import { Trial } from '../../storage/events/trial.ts';
 import { isAway } from '../../storage/failure.ts';
+import { keepCorrectionNumbersAhead } from '../../storage/progress/attempts.ts';
 import { addCorrection, correctionsOf, lockEvent, PIPELINE } from '../../storage/progress/corrections.ts';
 import { notePoison, type PoisonPlace } from '../../storage/progress/poison.ts';
 import { type HeldPartition } from '../../storage/progress/slice-state.ts';
@@ -94,6 +95,7 @@ export async function setAside(
 ): Promise<void> {
   const { scope, event_id } = event;
   const isWritten = (await notStored(stores, [event])).length === 0;
+  await keepCorrectionNumbersAhead(stores);
   await stores.postgres.transaction(async (transaction) => {
     await proveOwner(transaction, held);
     await notePoison(transaction, held.partition, place);

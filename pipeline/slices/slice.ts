@@ -2,6 +2,7 @@
 import type { BucketRow } from '../../core/metering/plan.ts';
 import type { EventOutcome, OutcomeKind } from '../../storage/events/tables.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
+import type { CorrectionMessage } from '../../storage/progress/corrections.ts';
 import type { SliceCounts } from '../../storage/progress/slices.ts';
 import type { ReadEvent } from '../steps/read-events.ts';
 
@@ -19,7 +20,27 @@ export type PreparedSlice = {
   /** How many feed no meter. */
   readonly unmatched: number;
   readonly buckets: readonly BucketRow[];
+  /** Corrections of events that stand before them in the log, perhaps in this slice. */
+  readonly corrections: readonly MetCorrection[];
 };
+
+/** Where a correction was met in the log. */
+export type MetCorrection = { readonly offset: bigint; readonly correction_id: string };
+
+export function isCorrection({ kind, body }: LogRecord): boolean {
+  return kind === 'control' && body.includes('"type":"correction"');
+}
+
+export function correctionsIn(records: readonly LogRecord[]): MetCorrection[] {
+  return records.filter(isCorrection).map(({ offset, body }) => {
+    const { correction_id } = JSON.parse(body.toString('utf8')) as CorrectionMessage;
+    return { offset, correction_id };
+  });
+}
+
+export function eventRecordsIn(records: readonly LogRecord[]): LogRecord[] {
+  return records.filter(({ kind }) => kind === 'events');
+}
 
 export function outcomesByKind({ outcomes }: Pick<PreparedSlice, 'outcomes'>): Record<OutcomeKind, number> {
   const counts = { duplicate: 0, conflict: 0, dead_letter: 0, unusable: 0 };

@@ -4,3 +4,4 @@ alter table event_corrections
   add column log_partition integer,
   add column log_offset    bigint,
   add check ((log_partition is null) = (log_offset is null));
+create index event_corrections_by_place on event_corrections (log_partition, log_offset) where state = 'applied';

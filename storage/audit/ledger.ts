@@ -49,6 +49,15 @@ export async function newestRanges(database: Database): Promise<LedgerRange[]> {
   return rows.map(rangeOf);
 }
 
+/** The newest of one partition. */
+export async function ledgerTail(database: Database, partition: number): Promise<LedgerRange | undefined> {
+  const { rows } = await database.raw(
+    `select * from slice_ledger where partition = ? order by from_offset desc limit 1`,
+    [partition],
+  );
+  return rows.map(rangeOf)[0];
+}
+
 /** One range of a partition: the last of those that end at an offset or before. */
 export async function rangeUpTo(
   database: Database,

@@ -1,6 +1,7 @@
 /** Which rows it is, where the sums of a stretch of the log do not agree: a million places at a time, the first of them named. */
 
 import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
+import type { LogTable } from '../events/present.ts';
 import type { Place, Stretch } from './ledger.ts';
 import { PLACED_ID_HASH } from './stretches.ts';
 
@@ -69,7 +70,7 @@ export async function unmatchedRows(
 /** Rows that stand at `offset` or behind, by partition: in progress, or of a log that was processed further than Postgres knows. */
 export async function rowsFrom(
   clickhouse: ClickHouseClient,
-  table: 'events' | 'event_identities',
+  table: LogTable,
   from: ReadonlyMap<number, bigint>,
 ): Promise<{ partition: number; rows: number; last: bigint }[]> {
   const partitions = [...from.keys()];

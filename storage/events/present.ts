@@ -45,14 +45,18 @@ function placeOf<Row extends Placed>(row: Row, kind: ((row: Row) => string) | un
   return `${row.offset}.${row.position}.${kind ? kind(row) : ''}`;
 }
 
+/** Tables whose rows say by `partition` and `offset` where in the log they come from. */
+export const LOG_TABLES = ['events', 'event_identities', 'event_outcomes', 'event_corrections'] as const;
+export type LogTable = (typeof LOG_TABLES)[number];
+
 /** Rows of a partition at or behind an offset: where nobody should have written yet. */
 export async function firstRowFrom(
   clickhouse: ClickHouseClient,
-  { partition, from }: { partition: number; from: bigint },
+  { table, partition, from }: { table: LogTable; partition: number; from: bigint },
 ): Promise<bigint | null> {
   try {
     const answer = await clickhouse.query({
-      query: `select toString(min(offset)) as first, toString(count()) as found from events
+      query: `select toString(min(offset)) as first, toString(count()) as found from ${table}
                where partition = {partition:UInt16} and offset >= {from:UInt64}`,
       query_params: { partition, from },
       format: 'JSONEachRow',

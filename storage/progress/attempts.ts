@@ -1,5 +1,6 @@
 /** Numbers of tries to write to ClickHouse, from the sequence `write_attempts`: whoever begins later has the greater one. */
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+import { greatestCorrection } from '../events/known-numbers.ts';
 import type { Stores } from '../stores.ts';
 
 /** The writer of a partition of the log: its slices, and what its control messages do. */
@@ -27,6 +28,24 @@ export async function keepAttemptsAhead({
     await transaction.raw(
       `select setval('write_attempts', ?::bigint) from write_attempts where last_value <= ?::bigint`,
       [String(greatest + LEAP), String(greatest)],
+    );
+  });
+}
+
+/**
+ * Before a correction gets its number: numbers go on after the greatest that ClickHouse has stored. A Postgres that was restored to an
+ * earlier moment would give one of them out again, and of two corrections of one number readers take either.
+ */
+export async function keepCorrectionNumbersAhead({
+  postgres,
+  clickhouse,
+}: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {
+  const greatest = String(await greatestCorrection(clickhouse));
+  await postgres.transaction(async (transaction) => {
+    await transaction.raw(`select pg_advisory_xact_lock(?)`, [LOCK]);
+    await transaction.raw(
+      `select setval('event_corrections_id_seq', ?::bigint) from event_corrections_id_seq where last_value < ?::bigint`,
+      [greatest, greatest],
     );
   });
 }

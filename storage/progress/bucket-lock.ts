@@ -61,17 +61,20 @@ async function tryToLock(database: Database, held: BucketLockHolder): Promise<bo
 /**
  * From here on rows are taken away and written. Answers the number of the try: it is greater than that of every row that is
  * there, and smaller than that of every row that is written once the bucket rows are unlocked, so a delete that says "of earlier
- * tries" takes nothing else, however late it is carried out.
+ * tries" takes nothing else, however late it is carried out. `since`: the number of the first try under this lock.
  */
-export async function beginRebuild(database: Database, held: BucketLockHolder): Promise<bigint> {
+export async function beginRebuild(
+  database: Database,
+  held: BucketLockHolder,
+): Promise<{ readonly attempt: bigint; readonly since: bigint }> {
   const { rows } = await database.raw(
     `update slices s set attempt = next.attempt, gate_attempt = coalesce(s.gate_attempt, next.attempt)
        from (select nextval('write_attempts') as attempt) as next
-      where s.partition = ? and s.epoch = ? and s.gate = ? returning s.attempt::text`,
+      where s.partition = ? and s.epoch = ? and s.gate = ? returning s.attempt::text, s.gate_attempt::text`,
     [held.partition, String(held.epoch), nameOf(held)],
   );
   if (rows.length !== 1) throw new FencedError(held.partition);
-  return BigInt(rows[0].attempt);
+  return { attempt: BigInt(rows[0].attempt), since: BigInt(rows[0].gate_attempt) };
 }
 
 /**

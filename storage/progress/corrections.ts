@@ -65,6 +65,15 @@ export async function requestedCorrections(database: Database, ids: readonly str
   return rows;
 }
 
+/** The number of the correction in effect that this partition met last, if there is one. */
+export async function newestApplied(database: Database, partition: number): Promise<string[]> {
+  const { rows } = await database.raw(
+    `select id from event_corrections where log_partition = ? and state = 'applied' order by log_offset desc limit 1`,
+    [partition],
+  );
+  return rows.map(({ id }: { id: string }) => id);
+}
+
 /** The events whose corrections took effect since the version of a meter was announced, by numbers that no clock gives. */
 export async function correctedSince(
   database: Database,

@@ -38,6 +38,15 @@ export async function announceMeterVersion(
   await leaveMessage(transaction, scope, message);
 }
 
+/** The greatest version of each of these meters. */
+export async function greatestVersions(database: Database, meter_ids: readonly string[]): Promise<Map<string, number>> {
+  const { rows } = await database.raw(
+    `select meter_id, max(version) as version from meter_versions where meter_id = any(?) group by meter_id`,
+    [[...meter_ids]],
+  );
+  return new Map(rows.map(({ meter_id, version }: { meter_id: string; version: number }) => [meter_id, version]));
+}
+
 /** The versions by which a partition counts from an offset on: of each meter the last whose barrier it has met. */
 export async function versionsAt(database: Database, partition: number, offset: bigint): Promise<MeterVersion[]> {
   const { rows } = await database.raw(

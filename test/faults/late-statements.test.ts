@@ -5,6 +5,7 @@
  */
 import { expect } from 'chai';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
+import { relayControlMessages } from '../../pipeline/control/relay.ts';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { requestRebuild } from '../../storage/progress/bucket-rebuilds.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
@@ -102,8 +103,19 @@ class Round {
     await metering.settled();
     await this.#announce({ type: 'MAX', field: 'n' });
     await metering.settled();
+    // Corrections between events, of events before them and among them: one slice, and one rebuild.
+    await metering.pause();
+    const more = Array.from({ length: 24 }, (_none, index) => this.#event(24 + index));
+    await this.#send(more.slice(0, 12));
     await this.#void(events[2]!);
+    await this.#void(more[1]!);
+    await relayControlMessages(metering.stores, Date.now());
+    await this.#send(more.slice(12));
     await this.#replace(events[3]!);
+    await this.#replace(more[13]!);
+    await relayControlMessages(metering.stores, Date.now());
+    await metering.resume();
+    await metering.settled();
     const [{ id: meter_id }] = this.#meters as [Meter];
     const targets = [{ meter_id, day: this.#start / DAY_MS }];
     await requestRebuild(metering.stores.postgres, SCOPE, { targets, reason: 'a test' });
@@ -144,6 +156,11 @@ class Round {
       timestamp: new Date(this.#start + day + index * 3_600_000 * 0.9).toISOString(),
       properties: { n: index % 11 === 10 ? 'no number' : `${index}.5` },
     };
+  }
+
+  async #send(events: readonly ModelEvent[]): Promise<void> {
+    await this.#metering.send(events);
+    this.#accepted.push(...events);
   }
 
   async #announce(aggregation: { type: 'SUM' | 'MAX'; field: string }): Promise<void> {

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { auditUsage, type Difference } from '../../../actions/audit/usage.ts';
 import { requestCorrection } from '../../../actions/events/request-correction.ts';
 import { partitionOfShard } from '../../../core/event/identity.ts';
+import { relayControlMessages } from '../../../pipeline/control/relay.ts';
 import { storedContent, writeCorrections } from '../../../storage/events/corrections.ts';
 import { shardOfEvent } from '../../../storage/progress/corrections.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
@@ -105,6 +106,28 @@ describe('corrections meet the usage rows', () => {
     const years = ['2022-01-01T00:00:00Z', '2026-01-01T00:00:00Z'] as const;
     expect(await metering.usage('m_sum', 'c0', years)).to.equal('0');
     expect(await metering.usage('m_sum', 'c1', years)).to.equal(String(24 * 24));
+    expect(await differences()).to.deep.equal([]);
+  });
+
+  it('those that wait with events between them are one rebuild of each partition, and the events count with them', async () => {
+    await metering.send(events(0, 30));
+    await metering.settled();
+    await metering.pause();
+    const before = await rebuilds();
+    for (let i = 0; i < 30; i++) {
+      await metering.send(events(30 + 4 * i, 34 + 4 * i));
+      // Of events that were there, and of some that wait before it.
+      if (i % 2 === 0) await voided(i);
+      else await replaced(30 + 4 * i, event(30 + 4 * i, { properties: { n: '0', host: 'h1', on: 'yes' } }));
+      await relayControlMessages(metering.stores, Date.now());
+    }
+    await metering.resume();
+    await metering.settled();
+    // Each of three partitions counts the rebuilds of all of them.
+    expect((await rebuilds()) - before).to.be.within(3, 9);
+    // Even ones from 0 to 148, without those below 30 and the fifteen 34, 42, …, 146 that are 0 now.
+    expect(await all('m_sum')).to.equal(String(5550 - 210 - 1350));
+    expect(await all('m_sum', 'c1')).to.equal(String(75 * 75));
     expect(await differences()).to.deep.equal([]);
   });
 

@@ -1,0 +1,168 @@
+/**
+ * P15: corrections that wait among events. A log that holds 100,000 events, with and without 1,000 corrections between them, half of
+ * events from before and half of events in the log itself: how long until everything has its effect. What waits together is one rebuild.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { auditUsage } from '../actions/audit/usage.ts';
+import { appendEvents } from '../actions/events/append-events.ts';
+import { elementSpans } from '../core/metering/event-text.ts';
+import { relayControlMessages } from '../pipeline/control/relay.ts';
+import { startPipeline } from '../pipeline/pipeline.ts';
+import { migrate } from '../sql/migrate.ts';
+import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
+import { startEmbedded } from '../storage/embedded/stack.ts';
+import { openEmbeddedLog } from '../storage/log/embedded/embedded.ts';
+import { connectPostgres } from '../storage/postgres/postgres.ts';
+import { addCorrection } from '../storage/progress/corrections.ts';
+import { announceMeterVersion } from '../storage/progress/meter-versions.ts';
+import { readProgress } from '../storage/progress/slices.ts';
+import type { Stores } from '../storage/stores.ts';
+import { check, claim, fixed, flag, median, say } from './report.ts';
+import { bulkBodies, meterDefinitions } from './workload.ts';
+
+const MUST = 3;
+const SCOPE = { tenant_id: 'tenant', environment_id: 'environment' };
+const BODY_EVENTS = 1_000;
+
+export async function run(): Promise<void> {
+  const events = flag('events', 100_000);
+  const corrections = flag('corrections', 1_000);
+  const runs = flag('runs', 3);
+  const dir = mkdtempSync(join(tmpdir(), 'farthing-p15-'));
+  const embedded = await startEmbedded({ dir, log: () => {} });
+  const stores: Stores = {
+    postgres: connectPostgres(embedded.postgres_url),
+    clickhouse: connectClickHouse(embedded.clickhouse_url),
+    log: undefined as never,
+  };
+  try {
+    await migrate(stores);
+    const log = await openEmbeddedLog(stores.postgres, {
+      partition_count: 1,
+      append_timeout_ms: 30_000,
+      linger_ms: 20,
+      sole_owner: true,
+      directory: join(dir, 'log'),
+    });
+    const found = await measure({ ...stores, log }, { events, corrections, runs });
+    await log.close();
+    const [alone, among] = [median(found.map((one) => one.alone)), median(found.map((one) => one.among))];
+    const ratio = among / alone;
+    const measured = `${fixed(ratio, 2)}: ${fixed(among, 0)} ms against ${fixed(alone, 0)} ms`;
+    claim(
+      `P15 ${corrections} corrections among ${events} events ÷ the events alone`,
+      measured,
+      `≤ ${MUST}`,
+      ratio <= MUST,
+    );
+  } finally {
+    await stores.postgres.destroy();
+    await stores.clickhouse.close();
+    await embedded.stop();
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+type Wanted = { readonly events: number; readonly corrections: number; readonly runs: number };
+
+async function measure(stores: Stores, { events, corrections, runs }: Wanted) {
+  for (const [index, definition] of meterDefinitions().entries()) {
+    const id = `meter_${index}`;
+    await stores.postgres.transaction((transaction) =>
+      announceMeterVersion(transaction, SCOPE, { meter_id: id, version: 1, definition: { ...definition, id } }),
+    );
+  }
+  let seed = 1;
+  let known = await send(stores, seed++, events, 0, []);
+  await timeUntilDone(stores);
+  const found: { alone: number; among: number }[] = [];
+  for (let turn = 0; turn < runs; turn++) {
+    await send(stores, seed++, events, 0, []);
+    const alone = await timeUntilDone(stores);
+    known = await send(stores, seed++, events, corrections, known);
+    const among = await timeUntilDone(stores);
+    found.push({ alone, among });
+    say(
+      `  run ${turn + 1}: ${fixed(alone, 0)} ms for the events alone, ${fixed(among, 0)} ms with corrections among them`,
+    );
+  }
+  const { differences, rows } = await auditUsage(stores, {}, () => {});
+  check(differences === 0 && rows > 0, `${differences} usage rows differ from the raw events`);
+  const { rows: open } = await stores.postgres.raw(
+    `select count(*)::int as n from event_corrections where state <> 'applied'`,
+  );
+  check(open[0].n === 0, `${open[0].n} corrections were not applied`);
+  return found;
+}
+
+/** Into the log, while no pipeline runs; answers the texts of the events. */
+async function send(
+  stores: Stores,
+  seed: number,
+  total: number,
+  corrections: number,
+  known: readonly string[],
+): Promise<string[]> {
+  const texts: string[] = [];
+  const bodies = [...bulkBodies(seed, total, BODY_EVENTS)];
+  const each = corrections / bodies.length;
+  let asked = 0;
+  for (const [index, whole] of bodies.entries()) {
+    const body = whole.subarray('{"events":'.length, whole.length - 1);
+    const text = body.toString('latin1');
+    const incoming = elementSpans(text).map((span) => {
+      const event = text.slice(span.start, span.end);
+      texts.push(event);
+      return { span, event_id: idOf(event) };
+    });
+    await appendEvents(stores.log, SCOPE, { body, events: incoming, contiguous: true, now: new Date() });
+    for (; asked < Math.floor((index + 1) * each); asked++)
+      await correct(stores, asked % 2 === 0 ? known[asked * 7]! : texts[texts.length - 1 - (asked % 500)]!, asked);
+    while ((await relayControlMessages(stores, Date.now())) > 0);
+  }
+  return texts;
+}
+
+function idOf(event: string): string {
+  return (JSON.parse(event) as { event_id: string }).event_id;
+}
+
+async function correct({ postgres }: Stores, text: string, number: number): Promise<void> {
+  await postgres.transaction((transaction) =>
+    addCorrection(transaction, SCOPE, {
+      event_id: idOf(text),
+      action: number % 4 < 2 ? 'void' : 'replace',
+      replacement: number % 4 < 2 ? null : text.replace('"status":"ok"', '"status":"corrected"'),
+      reason: 'a benchmark',
+      requested_by: 'bench',
+      requested_at: new Date(),
+    }),
+  );
+}
+
+async function timeUntilDone(stores: Stores): Promise<number> {
+  const [{ end_offset } = { end_offset: 0n }] = await stores.log.lag();
+  const began = performance.now();
+  const pipeline = await startPipeline(stores, {
+    owner: 'bench',
+    slice_events_max: 50_000,
+    logger: pino({ level: 'warn' }),
+    clock: () => new Date(),
+  });
+  while ((await readProgress(stores.postgres)).every(({ next_offset }) => next_offset < end_offset))
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  const ms = performance.now() - began;
+  while (await isCountingThePast(stores)) await new Promise((resolve) => setTimeout(resolve, 100));
+  await pipeline.stop();
+  return ms;
+}
+
+async function isCountingThePast({ postgres }: Stores): Promise<boolean> {
+  const { rows } = await postgres.raw(
+    `select exists (select from meter_versions where state <> 'live') as is_counting`,
+  );
+  return rows[0].is_counting;
+}

@@ -1,0 +1,65 @@
+/**
+ * Postgres and ClickHouse must be of one moment when a partition is taken. One of them may have been restored to an earlier moment than
+ * the other; then events would be counted twice, or be missing, so the partition stops with a reason (docs/operations.md, "Stores of
+ * different moments").
+ */
+import { ledgerTail } from '../../storage/audit/ledger.ts';
+import { countRawRows } from '../../storage/audit/stretches.ts';
+import { backfilledVersions, missingCorrectionNumbers } from '../../storage/events/known-numbers.ts';
+import { firstRowFrom, LOG_TABLES } from '../../storage/events/present.ts';
+import { PartitionStopped } from '../../storage/log/continuity.ts';
+import { newestApplied } from '../../storage/progress/corrections.ts';
+import { greatestVersions } from '../../storage/progress/meter-versions.ts';
+import type { SliceState } from '../../storage/progress/slice-state.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+type AgreeingStores = Pick<Stores, 'postgres' | 'clickhouse'>;
+
+export async function checkStoresAgree(stores: AgreeingStores, state: SliceState): Promise<void> {
+  const why =
+    (await findRowsAhead(stores, state)) ?? (await findUnknownVersion(stores)) ?? (await findRowsBehind(stores, state));
+  if (why === undefined) return;
+  const advice = 'restore both stores to one moment (docs/operations.md, "Stores of different moments")';
+  throw new PartitionStopped(state.partition, `${why}: the two are of different moments; ${advice}`);
+}
+
+/** ClickHouse holds rows of records that Postgres has not processed, so Postgres is behind. */
+async function findRowsAhead(
+  { clickhouse }: AgreeingStores,
+  { partition, next_offset, slice_to }: SliceState,
+): Promise<string | undefined> {
+  const from = slice_to ?? next_offset;
+  for (const table of LOG_TABLES) {
+    const found = await firstRowFrom(clickhouse, { table, partition, from });
+    if (found !== null)
+      return `ClickHouse has rows of ${table} at offset ${found}, and Postgres says that they end at ${from}`;
+  }
+  return undefined;
+}
+
+/** ClickHouse has counted a version of a meter that Postgres does not know, and would give to another definition. */
+async function findUnknownVersion({ postgres, clickhouse }: AgreeingStores): Promise<string | undefined> {
+  const counted = await backfilledVersions(clickhouse);
+  const known = await greatestVersions(postgres, [...new Set(counted.map(({ meter_id }) => meter_id))]);
+  const unknown = counted.find(({ meter_id, version }) => version > (known.get(meter_id) ?? 0));
+  return (
+    unknown &&
+    `ClickHouse has counted version ${unknown.version} of meter ${unknown.meter_id}, and Postgres knows ${known.get(unknown.meter_id) ?? 0}`
+  );
+}
+
+/** ClickHouse lacks rows of the newest records that Postgres calls processed, so ClickHouse is behind. */
+async function findRowsBehind(
+  { postgres, clickhouse }: AgreeingStores,
+  { partition }: SliceState,
+): Promise<string | undefined> {
+  const tail = await ledgerTail(postgres, partition);
+  if (tail && tail.settled.stored > 0) {
+    const [rows] = await countRawRows(clickhouse, [tail]);
+    if (rows! < tail.settled.stored)
+      return `Postgres says that ${tail.settled.stored} events of the offsets ${tail.from} to ${tail.to} are stored, and ClickHouse has ${rows} of them`;
+  }
+  const newest = await newestApplied(postgres, partition);
+  const [missing] = await missingCorrectionNumbers(clickhouse, newest);
+  return missing && `Postgres says that correction ${missing} is applied, and ClickHouse does not have it`;
+}
