@@ -52,8 +52,7 @@ export async function finalizeReady(
   for (const one of ready) checkFinalizable(one, now);
   const taxed = await settleAll(transaction, scope, { ready, now });
   // One after the other: two may be of one wallet.
-  for (const { invoice, changes } of taxed)
-    await creditRest(transaction, changes?.total === undefined ? invoice : { ...invoice, ...changes }, now);
+  for (const one of taxed) await creditRest(transaction, one, now);
   const config = await settingOf(scope, 'invoice_config', transaction);
   // The numbers come last: their counter stays locked from here to the commit.
   const numbers = await nextNumbers(transaction, scope, { config, count: ready.length, now });

@@ -29,7 +29,12 @@ function adjusted(invoice: Invoice, { total_amount }: Given, now: Date): Changes
 export function checkNoteVoidable({
   credit_note_status,
   credit_note_type,
-}: Pick<CreditNote, 'credit_note_status' | 'credit_note_type'>): void {
+  change_invoice_id,
+}: Pick<CreditNote, 'credit_note_status' | 'credit_note_type' | 'change_invoice_id'>): void {
+  if (change_invoice_id)
+    throw invalid('id', 'names an adjustment that a change of the subscription made: change the subscription back', {
+      change_invoice_id,
+    });
   if (credit_note_status === 'VOIDED') throw invalid('credit_note_status', 'the credit note is void already');
   if (credit_note_status === 'FINALIZED' && credit_note_type === 'REFUND')
     throw invalid('credit_note_type', 'a refund that is final cannot be voided: the money is in the wallet');
