@@ -64,8 +64,11 @@ export async function giveCredit(transaction: Transaction, leftOver: LeftOver): 
   return { credit_notes, wallet_transaction: rest.isZero() ? null : await putIntoWallet(transaction, leftOver, rest) };
 }
 
-/** Of a fixed charge its line is named; of usage any line of the same time may have charged it. */
-async function gatherCredited(
+/**
+ * The lines that charged what these give back. Of a fixed charge its line is named; of usage any line of the same time may have charged
+ * it.
+ */
+export async function gatherCredited(
   transaction: Transaction,
   invoice: Invoice,
   lines: readonly InvoiceLineItem[],

@@ -16,12 +16,17 @@ import type { Ready } from './write-final.ts';
 /** A change settles its own credits when it is made (settle-change.ts). */
 const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CYCLE', 'PRORATION'];
 
+/** What it comes to, also below 0, where its total says 0. */
+export function netOfInvoice(invoice: Pick<Invoice, AmountOfNet>): Decimal {
+  return netOf(amountsOf(invoice));
+}
+
 type AmountOfNet = 'subtotal' | 'total_discount' | 'total_prepaid_credits_applied' | 'total_tax';
 
 /** 0 where nothing is given back. */
 export function restOf(invoice: Pick<Invoice, 'billing_reason' | 'invoice_type' | AmountOfNet>): Decimal {
   const isGiven = invoice.invoice_type === 'CREDIT' || OF_A_PERIOD.includes(invoice.billing_reason);
-  const rest = netOf(amountsOf(invoice)).negated();
+  const rest = netOfInvoice(invoice).negated();
   return isGiven && rest.gt(0) ? rest : ZERO;
 }
 

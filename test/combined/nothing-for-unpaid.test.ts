@@ -141,4 +141,60 @@ describe('scenario: credits of what was not paid', () => {
     expect(await remaining('others')).to.deep.equal(['10', '31', '0']);
     expect(await inWallet('others')).to.deep.equal([]);
   });
+
+  describe('when an invoice is void', () => {
+    const voidOf = (invoice: Answer) => world.api.request('POST', `/invoices/${invoice.id}/void`, { body: {} });
+
+    it('a change that lowered it alone is void with it, and billed again it charges what was served', async () => {
+      await world.subscribe('void', 'One');
+      await world.on('2026-01-16');
+      await cancel('void');
+      const [opening] = await world.invoices('void');
+      const again = await world.post(`/invoices/${opening.id}/recalculate?finalize=true`, {});
+      expect([again.total, again.amount_remaining]).to.deep.equal(['15', '15']);
+      expect((await world.invoices('void')).map(({ invoice_status }) => invoice_status)).to.deep.equal([
+        'VOIDED',
+        'VOIDED',
+        'FINALIZED',
+      ]);
+      expect(await inWallet('void')).to.deep.equal([]);
+    });
+
+    it('a plan change as well: both parts of the period are billed again', async () => {
+      await world.subscribe('changed', 'Two');
+      await world.on('2026-01-16');
+      await changePlan('changed', 'One');
+      const [opening] = await world.invoices('changed');
+      expect(opening.amount_remaining).to.equal('46');
+      const again = await world.post(`/invoices/${opening.id}/recalculate?finalize=true`, {});
+      expect(again.total, '30 of Two and 16 of One').to.equal('46');
+    });
+
+    it('what a wallet has got of it is not given twice: it stays', async () => {
+      await world.subscribe('stays', 'One');
+      await world.pay('stays');
+      await world.on('2026-01-16');
+      await cancel('stays');
+      const [opening] = await world.invoices('stays');
+      expect((await voidOf(opening)).status).to.equal(400);
+    });
+
+    it('what credits of others had paid of it lowers what is owed, and then reaches the wallet', async () => {
+      await world.subscribe('moved', 'One');
+      await world.on('2026-02-01');
+      await world.finalize();
+      await world.on('2026-03-01');
+      await world.finalize();
+      const [january, , march] = await world.invoices('moved');
+      await pay(march);
+      await world.on('2026-03-11');
+      await cancel('moved');
+      expect(await remaining('moved')).to.deep.equal(['10', '31', '0']);
+      expect((await voidOf(january)).status).to.equal(200);
+      expect(await remaining('moved')).to.deep.equal(['10', '0']);
+      const [, february] = await world.invoices('moved');
+      expect((await voidOf(february)).status).to.equal(200);
+      expect(await inWallet('moved')).to.deep.equal(['21']);
+    });
+  });
 });
