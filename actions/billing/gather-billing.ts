@@ -234,7 +234,7 @@ async function termsOfPreview(
   const at_ms = reference === 'period_start' ? Math.min(period.end, now.getTime()) : period.end;
   const payer = { customer_id: taxed.customer_id, currency: subscription.currency, at_ms };
   const prepaid = await prepaidOfPreview(database, subscription, payer);
-  return { rates, prepaid, taxes_before_credits: prepaid.length > 0 && (await taxesComeFirst(subscription, database)) };
+  return { rates, prepaid, taxes_before_credits: rates.length > 0 && (await taxesComeFirst(subscription, database)) };
 }
 
 function together(plans: readonly Planned[], terms: Parameters<typeof settled>[1]): Planned {

@@ -51,6 +51,7 @@ export function invoiceRecord(description: InvoiceDescription, id: string, now: 
     currency: subscription.currency,
     ...computedFields(description.plan, { billing_reason: reason }, now),
     refunded_amount: '0',
+    prepaid_credits_returned: '0',
     idempotency_key: draftKey({ subscription_id: subscription.id, period, reason }),
     billing_period: subscription.billing_period,
     period_start: formatMs(period.start),

@@ -12,13 +12,18 @@ export async function chargesOf(invoice: InvoiceModel, database: Database): Prom
   return { lines: await creditableLines(invoice, database), by_notes: await refundNotes(invoice, database) };
 }
 
-/** What of its `refunded_amount` credit notes gave back. */
+/** What of its `refunded_amount` credit notes gave back: of an adjustment the prepaid credits that returned to their lots. */
 async function refundNotes(invoice: InvoiceModel, database: Database): Promise<Decimal> {
   const notes = await CreditNoteModel.in(invoice, database).where({
     invoice_id: invoice.id,
     credit_note_status: 'FINALIZED',
-    credit_note_type: 'REFUND',
     status: 'published',
   });
-  return sumOf(notes.map(({ total_amount }) => new Decimal(total_amount)));
+  return sumOf(
+    notes.map((note) =>
+      note.credit_note_type === 'REFUND'
+        ? new Decimal(note.total_amount)
+        : new Decimal(note.total_prepaid_credits_returned),
+    ),
+  );
 }

@@ -33,8 +33,10 @@ export async function correctionsOfUsage(
         service: { start: instantOf(line.period_start ?? ''), end: instantOf(line.period_end ?? '') },
         charged: new Decimal(line.amount).minus(discountOf(line)),
         tax: taxOf(line),
+        prepaid: new Decimal(line.prepaid_credits_applied),
         noted: sumOf(notes.map(({ amount }) => new Decimal(amount))),
         tax_noted: sumOf(notes.map(({ tax_amount }) => new Decimal(tax_amount))),
+        prepaid_noted: sumOf(notes.map(({ prepaid_credits_returned }) => new Decimal(prepaid_credits_returned))),
       };
     }),
   );

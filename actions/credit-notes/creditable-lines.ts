@@ -34,6 +34,7 @@ export async function creditableLines(invoice: InvoiceModel, database: Database)
       amount: new Decimal(record.amount),
       discount: discountOf(record),
       tax: taxOf(record),
+      prepaid: new Decimal(record.prepaid_credits_applied),
       credited: sumOf([
         ...byNotes.map(({ amount }) => new Decimal(amount)),
         ...byChanges.map((line) => new Decimal(line.amount).minus(discountOf(line)).negated()),
@@ -43,6 +44,11 @@ export async function creditableLines(invoice: InvoiceModel, database: Database)
         ...byNotes.map(({ tax_amount }) => new Decimal(tax_amount)),
         ...byChanges.map((line) => taxOf(line).negated()),
         byCorrections?.tax ?? ZERO,
+      ]),
+      prepaid_credited: sumOf([
+        ...byNotes.map(({ prepaid_credits_returned }) => new Decimal(prepaid_credits_returned)),
+        ...byChanges.map((line) => new Decimal(line.prepaid_credits_applied).negated()),
+        byCorrections?.prepaid ?? ZERO,
       ]),
     };
   });

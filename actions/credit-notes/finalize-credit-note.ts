@@ -51,12 +51,16 @@ async function writePlan(
   },
 ): Promise<CreditNoteModel> {
   const by = { by: author, database: transaction };
-  for (const [index, line] of lines.entries())
-    await CreditNoteLineItemModel.change(line, { tax_amount: plan.lines[index]!.tax.toFixed() }, by);
+  for (const [index, line] of lines.entries()) {
+    const { tax, prepaid } = plan.lines[index]!;
+    const part = { tax_amount: tax.toFixed(), prepaid_credits_returned: prepaid.toFixed() };
+    await CreditNoteLineItemModel.change(line, part, by);
+  }
   const changes = {
     credit_note_type: plan.credit_note_type,
     total_tax: plan.total_tax.toFixed(),
     total_amount: plan.total.toFixed(),
+    total_prepaid_credits_returned: plan.total_prepaid.toFixed(),
   };
   return CreditNoteModel.change(note, changes, by);
 }

@@ -166,6 +166,7 @@ async function adjust(
     subtotal: sumOf(lines.map(({ amount }) => amount)).toFixed(),
     total_tax: sumOf(lines.map(({ tax }) => tax)).toFixed(),
     total_amount: offset.amount.toFixed(),
+    total_prepaid_credits_returned: '0',
     idempotency_key: ownKey(key, change.id, invoice_id),
     metadata: null,
   };
@@ -179,6 +180,7 @@ async function adjust(
     display_name: names.get(line.id) ?? '',
     amount: line.amount.toFixed(),
     tax_amount: line.tax.toFixed(),
+    prepaid_credits_returned: '0',
     currency,
     metadata: null,
     position,

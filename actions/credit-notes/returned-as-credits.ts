@@ -5,7 +5,7 @@
  */
 import { asCredit } from '../../core/credit-note/as-credit.ts';
 import { type Returned, refundedOfLines } from '../../core/credit-note/refunded-lines.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -30,8 +30,8 @@ export async function returnedAsCredits<One extends Invoiced>(
   return charges.flatMap((charge) => {
     const [one, ...others] = byLine.get(charge.line.id) ?? [];
     if (!one) return [];
-    const sum = (of: 'amount' | 'tax') => sumOf([one, ...others].map((way) => way[of]));
-    const returned = { amount: sum('amount'), tax: sum('tax') };
+    const sum = (of: 'amount' | 'tax' | 'prepaid') => sumOf([one, ...others].map((way) => way[of] ?? ZERO));
+    const returned = { amount: sum('amount'), prepaid: sum('prepaid'), tax: sum('tax') };
     const isNothing = returned.amount.isZero() && returned.tax.isZero();
     return isNothing ? [] : [{ ...charge, line: asCredit(charge.line, returned, one.currency) }];
   });
@@ -43,8 +43,9 @@ type ReturnedOf = Returned & { readonly line_id: string; readonly currency: stri
 async function notedOf(database: Database, scope: Scope, charges: readonly Invoiced[]): Promise<ReturnedOf[]> {
   const ids = charges.map(({ line }) => line.id);
   const lines = await notedLines(scope, ids, database);
-  return lines.map(({ invoice_line_item_id: line_id, amount, tax_amount, currency }) => {
-    return { line_id, currency, amount: new Decimal(amount), tax: new Decimal(tax_amount) };
+  return lines.map(({ invoice_line_item_id: line_id, amount, tax_amount, prepaid_credits_returned, currency }) => {
+    const prepaid = new Decimal(prepaid_credits_returned);
+    return { line_id, currency, amount: new Decimal(amount), prepaid, tax: new Decimal(tax_amount) };
   });
 }
 

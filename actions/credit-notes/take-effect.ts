@@ -1,9 +1,10 @@
 /**
- * A credit note becomes final: an adjustment lowers what is due of its invoice, a refund goes to the prepaid wallet of who
- * was invoiced, never to one that is paid afterwards (docs/rules/credit-notes.md, "Adjustment or refund").
+ * A credit note becomes final: what prepaid credits had paid returns to their lots; of the rest an adjustment lowers what is due of its
+ * invoice, and a refund goes to the prepaid wallet of who was invoiced, never to one that is paid afterwards
+ * (docs/rules/credit-notes.md, "Adjustment or refund", "As the line was paid").
  */
 import { creditedInvoice } from '../../core/credit-note/effect.ts';
-import { Decimal } from '../../core/decimal.ts';
+import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { Author } from '../../core/stamp.ts';
 import { ownKey } from '../../core/wallet/movement-key.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
@@ -26,7 +27,7 @@ export async function takeEffect(
   const by = { by: author, database: transaction };
   const isRefund = note.credit_note_type === 'REFUND';
   await checkNotForCredits(transaction, held.invoice);
-  if (isRefund) await refund(transaction, { note, held, author });
+  await giveBack(transaction, { note, held, author });
   const changes: Partial<CreditNoteModel> = {
     credit_note_status: 'FINALIZED',
     finalized_at: author.now.toISOString(),
@@ -42,10 +43,13 @@ export async function takeEffect(
   return final;
 }
 
-async function refund(transaction: Transaction, { note, held, author }: Effect): Promise<void> {
-  const { id, invoice_id, total_amount, credit_note_number } = note;
+async function giveBack(transaction: Transaction, { note, held, author }: Effect): Promise<void> {
+  const { id, invoice_id, total_amount, total_prepaid_credits_returned, credit_note_number } = note;
+  const prepaid = new Decimal(total_prepaid_credits_returned);
+  const rest = note.credit_note_type === 'REFUND' ? new Decimal(total_amount).minus(prepaid) : ZERO;
   await giveBackFor(transaction, held.invoice, {
-    amount: new Decimal(total_amount),
+    prepaid,
+    rest,
     transaction_reason: 'CREDIT_NOTE',
     reference_type: 'INVOICE',
     reference_id: invoice_id,

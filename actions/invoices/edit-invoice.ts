@@ -243,8 +243,10 @@ async function chargedAt({ invoice, transaction }: Editing, records: readonly Li
 }
 
 /** It goes with what it was charged with, whatever becomes of the other lines. */
-function givenBackBy({ line_item_discount = '0', invoice_level_discount = '0', taxes }: LineRecord) {
+function givenBackBy(record: LineRecord) {
+  const { line_item_discount = '0', invoice_level_discount = '0', prepaid_credits_applied = '0', taxes } = record;
   return {
+    prepaid_credits_applied: new Decimal(prepaid_credits_applied),
     line_item_discount: new Decimal(line_item_discount),
     invoice_level_discount: new Decimal(invoice_level_discount),
     taxes: (taxes ?? []).map((share) => ({ ...share, tax_amount: new Decimal(share.tax_amount) })),

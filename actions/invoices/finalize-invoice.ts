@@ -21,6 +21,7 @@ import { taxFinal } from '../taxes/tax-final.ts';
 import { holdPrepaidWallets, type PayingWallet, takePrepaid, walletsFor } from '../wallets/prepaid-wallets.ts';
 import { creditRest } from './credit-rest.ts';
 import { nextNumbers } from './next-numbers.ts';
+import { returnCredits } from './return-credits.ts';
 import { type Ready, writeFinal } from './write-final.ts';
 
 /** For a caller that has a transaction open. */
@@ -52,7 +53,11 @@ export async function finalizeReady(
   for (const one of ready) checkFinalizable(one, now);
   const taxed = await settleAll(transaction, scope, { ready, now });
   // One after the other: two may be of one wallet.
-  for (const one of taxed) await creditRest(transaction, one, now);
+  for (const one of taxed) {
+    const { line_items } = one;
+    await returnCredits(transaction, { ...one.invoice, ...one.changes }, { line_items, author: { user_id: '', now } });
+    await creditRest(transaction, one, now);
+  }
   const config = await settingOf(scope, 'invoice_config', transaction);
   // The numbers come last: their counter stays locked from here to the commit.
   const numbers = await nextNumbers(transaction, scope, { config, count: ready.length, now });
@@ -103,7 +108,7 @@ async function settleOne(
   const author = { user_id: '', now };
   const prepaid = wallets.map((one) => one.prepaid);
   const taxed = await taxFinal(transaction, { ...draft, prepaid }, author);
-  await takePrepaid(transaction, draft.invoice, { wallets, used: taxed.prepaid_used, author });
+  await takePrepaid(transaction, draft.invoice, { wallets, author, ...taxed });
   return { ...draft, line_items: taxed.line_items, changes: { ...changes, ...taxed.changes } };
 }
 

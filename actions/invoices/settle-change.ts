@@ -24,6 +24,7 @@ import { taxesComeFirst } from '../taxes/tax-final.ts';
 import { prepaidOfPreview } from '../wallets/prepaid-wallets.ts';
 import { addInvoice } from './draft-invoice.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
+import { returnCredits } from './return-credits.ts';
 
 export type Settlement = {
   readonly subscription: SubscriptionModel;
@@ -40,9 +41,9 @@ export type Settlement = {
   readonly author: Author;
 };
 
-export type SettlementTerms = Pick<Terms, 'coupons' | 'rates'> & {
+export type SettlementTerms = Pick<Terms, 'coupons' | 'rates' | 'taxes_before_credits'> & {
   /** What prepaid credits would pay, for a preview: what is done says it when it becomes final. */
-  readonly previewed?: Pick<Terms, 'prepaid' | 'taxes_before_credits'>;
+  readonly previewed?: Pick<Terms, 'prepaid'>;
 };
 
 /**
@@ -67,8 +68,8 @@ export async function termsOfCharges(
   });
   const payer = { customer_id: payer_id, currency: subscription.currency, at_ms: author.now.getTime() };
   const prepaid = await prepaidOfPreview(database, subscription, payer);
-  const taxes_before_credits = prepaid.length > 0 && (await taxesComeFirst(subscription, database));
-  return { coupons, rates, previewed: { prepaid, taxes_before_credits } };
+  const taxes_before_credits = rates.length > 0 && (await taxesComeFirst(subscription, database));
+  return { coupons, rates, taxes_before_credits, previewed: { prepaid } };
 }
 
 export type Settled = { invoice: InvoiceWithLines } & GivenCredit;
@@ -102,15 +103,15 @@ export function previewOfSettlement(
 export async function settleChange(transaction: Transaction, settlement: Settlement): Promise<Settled> {
   const { subscription, author } = settlement;
   const id = newId('invoice', author.now.getTime());
-  const { coupons, rates } = settlement.terms;
-  const stated = { ...(coupons ? { coupons } : {}), ...(rates ? { rates } : {}) };
-  const { net, ...planned } = plannedInvoice({ ...settlement, terms: stated }, id);
+  const { previewed: _previewed, ...terms } = settlement.terms;
+  const { net, ...planned } = plannedInvoice({ ...settlement, terms }, id);
   const invoice = await addInvoice(transaction, subscription, { ...planned, now: author.now });
   if (net.gt(0)) {
     const given = { invoice_id: invoice.id, now: author.now };
     return { invoice: await finalizeWithin(transaction, scopeOf(subscription), given), ...NOTHING_GIVEN };
   }
   await TaxAppliedModel.addAll(scopeOf(subscription), planned.taxes, { database: transaction });
+  await returnCredits(transaction, invoice, { line_items: invoice.line_items, author });
   if (net.isZero()) return { invoice, ...NOTHING_GIVEN };
   const given = await giveCredit(transaction, {
     invoice,
@@ -140,7 +141,7 @@ function plannedInvoice({ subscription, payer_id, lines, key, terms, author }: P
     ...invoiceRecord({ subscription, period, reason: 'SUBSCRIPTION_UPDATE', plan }, id, now),
     customer_id: payer_id,
     // What credits pay is invoiced, too.
-    invoice_status: plan.total.plus(plan.total_prepaid_credits_applied).gt(0) ? 'DRAFT' : 'SKIPPED',
+    invoice_status: plan.total.gt(0) || plan.total_prepaid_credits_applied.gt(0) ? 'DRAFT' : 'SKIPPED',
     idempotency_key: changeKey(subscription.id, key),
   };
   return { record, ...invoiceParts(plan, record, now), net: netOf(plan) };

@@ -3,6 +3,7 @@
  * (docs/rules/invoices.md, "Changes by hand"), and its payment status, where no payment says it. Amounts never change here.
  */
 
+import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import { paymentChange } from '../../core/invoice/payment-status.ts';
 import type { UpdateInvoice, UpdatePayment } from '../../core/invoice/record.ts';
@@ -53,7 +54,8 @@ export async function updateInvoicePayment(
     const held = await holdInvoice(transaction, scope, id);
     await checkNoPayments(held.invoice, transaction);
     const paid = paymentChange(held.invoice, request, author.now);
-    const changes = { ...paid, paid_by_hand: paid.amount_paid };
+    const paid_by_hand = new Decimal(paid.amount_paid).minus(held.invoice.total_credits_applied_after_tax).toFixed();
+    const changes = { ...paid, paid_by_hand };
     return changeInvoicePayment(stores, transaction, { ...held, changes, by: author });
   });
 }

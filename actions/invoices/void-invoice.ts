@@ -1,7 +1,7 @@
 /** Voids an invoice: it keeps its number and its lines, and stops standing for its period (docs/rules/invoices.md, "Voiding"). */
 
 import { partsOf } from '../../core/billing/partial-charges.ts';
-import { leftOfGiven } from '../../core/credit-note/left-to-give-back.ts';
+import { splitOfGiven } from '../../core/credit-note/left-to-give-back.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
@@ -117,7 +117,8 @@ function checkLessenedOpen(lessened: readonly InvoicedLine[]): void {
 
 /** What it gives back itself has lowered what is owed, or is in a wallet: without this invoice it would be there twice. */
 async function checkCreditsNothing(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
-  if (invoice.invoice_status === 'FINALIZED' && restOf(invoice).gt(0))
+  const isReturned = new Decimal(invoice.total_prepaid_credits_applied).isNegative();
+  if (invoice.invoice_status === 'FINALIZED' && (isReturned || restOf(invoice).gt(0)))
     throw notAllowed('this invoice gave something back already: it cannot be voided');
   const [credit] = await InvoiceLineItemModel.in(invoice, transaction)
     .where({ invoice_id: invoice.id, price_type: 'FIXED' })
@@ -152,11 +153,9 @@ async function lineIdsOf(invoice: InvoiceModel, transaction: Transaction): Promi
 
 /** What was paid, and what prepaid credits gave, less what was refunded before: once for an invoice. */
 async function giveBack(transaction: Transaction, invoice: InvoiceModel, author: Author): Promise<void> {
-  const amount = leftOfGiven(invoice);
-  if (amount.isZero()) return;
   const { id, invoice_number } = invoice;
   await giveBackFor(transaction, invoice, {
-    amount,
+    ...splitOfGiven(invoice),
     transaction_reason: 'INVOICE_VOID_REFUND',
     reference_type: 'INVOICE',
     reference_id: id,

@@ -24,7 +24,7 @@ import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { chargesOf } from '../credit-notes/charges-of.ts';
 import { emit } from '../system-events/emit.ts';
-import { giveBackFor } from '../wallets/give-back.ts';
+import { giveBackPayment } from '../wallets/give-back.ts';
 import { mostBackOf } from '../wallets/pending-credits.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
 import { derivedKeys, isWithinMinute } from './derived-keys.ts';
@@ -52,7 +52,7 @@ export async function refundPayment(
     const said = { amount, reason: request.reason, idempotency_key, by: author };
     const refund = await addRefund(transaction, held.payment, said);
     if (held.payment.payment_method_type === 'CREDITS')
-      await giveBackFor(transaction, held.invoice, {
+      await giveBackPayment(transaction, held.invoice, {
         amount: new Decimal(amount),
         debit_keys: everOwnKeys('payment', held.payment.id),
         transaction_reason: 'CREDIT_NOTE',

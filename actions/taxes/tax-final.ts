@@ -26,8 +26,9 @@ export type Taxed = {
   /** What changes of the invoice. */
   readonly changes: Partial<InvoiceModel>;
   readonly line_items: readonly InvoiceLineItem[];
-  /** What each of the wallets has paid. */
+  /** What each of the wallets has paid before taxes, and after them. */
   readonly prepaid_used: readonly Decimal[];
+  readonly used_after_tax: readonly Decimal[];
 };
 
 /** In the transaction that makes it final, and that holds its row. */
@@ -39,7 +40,7 @@ export async function taxFinal(
   const { now } = author;
   const rates = await ratesInForce(transaction, taxedOf(invoice, now));
   const isTaxed = rates.length > 0 || line_items.some(({ taxes }) => taxes?.length);
-  if (!isTaxed && prepaid.length === 0) return { changes: {}, line_items, prepaid_used: [] };
+  if (!isTaxed && prepaid.length === 0) return { changes: {}, line_items, prepaid_used: [], used_after_tax: [] };
   const settled = settleLines(line_items.map(chargedLine), {
     currency: invoice.currency,
     rates,
@@ -60,9 +61,9 @@ export async function taxFinal(
   await noteSettled(invoice, noted, transaction);
   const rows = taxRecords(settled.taxes_applied, { invoice, line_items: taxed, author });
   await TaxAppliedModel.addAll(invoice, rows, { database: transaction });
-  const { total_prepaid_credits_applied, total_tax, total, amount_due, amount_remaining } = totalsText(settled);
-  const changes = { total_prepaid_credits_applied, total_tax, total, amount_due, amount_remaining };
-  return { changes, line_items: taxed, prepaid_used: settled.prepaid_used };
+  const { subtotal: _lines, total_discount: _coupons, adjustment_amount: _notes, ...changes } = totalsText(settled);
+  const { prepaid_used, used_after_tax } = settled;
+  return { changes, line_items: taxed, prepaid_used, used_after_tax };
 }
 
 function taxedOf(invoice: InvoiceModel, now: Date): Taxable {
@@ -79,20 +80,20 @@ export async function taxesComeFirst(scope: Scope, database: Database): Promise<
   return wholeSetting('tax_config', stored?.value).taxes_before_credits;
 }
 
-/** As its draft says it: what it gives back goes with the tax that it has already. */
+/** As its draft states it: a line that gives back keeps its credits and its tax; what credits pay of a charge is computed again. */
 function chargedLine(line: InvoiceLineItem): ChargedLine {
   const amount = new Decimal(line.amount);
   const discounted = {
     line_item_discount: new Decimal(line.line_item_discount),
     invoice_level_discount: new Decimal(line.invoice_level_discount),
   };
+  const prepaid_credits_applied = new Decimal(line.prepaid_credits_applied);
   const taxes = (line.taxes ?? []).map((share) => ({ ...share, tax_amount: new Decimal(share.tax_amount) }));
   return {
     amount,
     price_type: line.price_type ?? null,
     key: null,
     charged_ms: null,
-    credited: new Decimal(line.prepaid_credits_applied),
-    ...(amount.isNegative() ? { given_back: { ...discounted, taxes } } : { discounted }),
+    ...(amount.isNegative() ? { given_back: { ...discounted, prepaid_credits_applied, taxes } } : { discounted }),
   };
 }

@@ -1,7 +1,7 @@
 /**
  * Gives back what was given for an invoice (docs/rules/wallets.md, "Given back"): prepaid credits to the lots from which they were taken, the
- * last that were used first; what was paid, with money or from a postpaid wallet, and what has no lot any more, as a prepaid credit of its
- * own. What a payment took from a postpaid wallet goes back there by a refund of that payment alone.
+ * last that were used first; what credits with tax paid to theirs; what was paid otherwise, and what has no lot any more, as a credit of its
+ * own of the same kind. What a payment took from a postpaid wallet goes back there by a refund of that payment alone.
  */
 import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
@@ -17,29 +17,91 @@ import { holdWallet } from './hold-wallet.ts';
 import { moveCredits, type Saying } from './move-credits.ts';
 
 export type GivingBack = Saying & { readonly amount: Decimal };
-/** `debit_keys`: of the debit alone that has one of them, which may be of a postpaid wallet. */
-type Asked = GivingBack & { readonly debit_keys?: readonly string[] };
+
+/** `prepaid` was paid before taxes, `rest` includes its tax. */
+type SplitGivingBack = Saying & { readonly prepaid: Decimal; readonly rest: Decimal };
 
 /** Under one key once. `transaction` holds the invoice. */
 export async function giveBackFor(
   transaction: Transaction,
   invoice: Invoice,
-  { amount, debit_keys, ...saying }: Asked,
+  { prepaid, rest, ...saying }: SplitGivingBack,
 ): Promise<void> {
-  let left = amount;
-  const debits = await debitsOf(transaction, invoice);
+  if (prepaid.isZero() && rest.isZero()) return;
   await WalletModel.holdPrepaidOf(invoice, [invoice.customer_id], transaction);
+  const debits = await debitsOf(transaction, invoice);
+  const lots = await putBackAll(transaction, debits.filter(isBeforeTax), { ...saying, amount: prepaid });
+  await creditPrepaid(transaction, invoice, { ...saying, amount: lots });
+  const money = await putBackAll(transaction, debits.filter(isAfterTax), { ...saying, amount: rest });
+  await creditPaid(transaction, invoice, { ...saying, amount: money });
+}
+
+/**
+ * Returns prepaid credits that lines of a netted invoice give back to the lots that paid the invoices which had charged them, in this order.
+ * What these have no lot for becomes a prepaid credit of its own.
+ */
+export async function returnPrepaid(
+  transaction: Transaction,
+  { invoice, charged }: { invoice: Invoice; charged: readonly Invoice[] },
+  giving: GivingBack,
+): Promise<void> {
+  await WalletModel.holdPrepaidOf(invoice, [invoice.customer_id], transaction);
+  let { amount } = giving;
+  for (const one of charged) {
+    const debits = (await debitsOf(transaction, one)).filter(isBeforeTax);
+    amount = await putBackAll(transaction, debits, { ...giving, amount });
+  }
+  await creditPrepaid(transaction, invoice, { ...giving, amount });
+}
+
+/** A payment with a postpaid wallet: its debit has one of these keys. */
+export async function giveBackPayment(
+  transaction: Transaction,
+  invoice: Invoice,
+  { debit_keys, ...giving }: GivingBack & { readonly debit_keys: readonly string[] },
+): Promise<void> {
+  await WalletModel.holdPrepaidOf(invoice, [invoice.customer_id], transaction);
+  const debits = (await debitsOf(transaction, invoice)).filter((one) => debit_keys.includes(one.idempotency_key));
+  const amount = await putBackAll(transaction, debits, giving);
+  await creditPaid(transaction, invoice, { ...giving, amount });
+}
+
+function isBeforeTax({ transaction_reason }: WalletTransactionModel): boolean {
+  return transaction_reason === 'CREDIT_ADJUSTMENT';
+}
+
+function isAfterTax({ transaction_reason, pays_after_tax }: WalletTransactionModel): boolean {
+  return transaction_reason === 'INVOICE_PAYMENT' && pays_after_tax;
+}
+
+/** How much of the amount has no lot to go back to. */
+async function putBackAll(
+  transaction: Transaction,
+  debits: readonly WalletTransactionModel[],
+  { amount, ...saying }: GivingBack,
+): Promise<Decimal> {
+  let left = amount;
   for (const debit of debits) {
     if (left.isZero()) break;
-    const isMeant = debit_keys
-      ? debit_keys.includes(debit.idempotency_key)
-      : debit.transaction_reason === 'CREDIT_ADJUSTMENT';
-    if (!isMeant) continue;
     left = left.minus(await putBack(transaction, debit, { ...saying, amount: left }));
   }
-  if (left.isZero()) return;
+  return left;
+}
+
+/** A credit of its own, for what the wallet that it came from cannot take back. */
+async function creditPrepaid(transaction: Transaction, invoice: Invoice, giving: GivingBack): Promise<void> {
+  const idempotency_key = keyOfPart(giving.idempotency_key, 'prepaid');
+  await creditAs(transaction, invoice, { ...giving, idempotency_key, pays_after_tax: false });
+}
+
+async function creditPaid(transaction: Transaction, invoice: Invoice, giving: GivingBack): Promise<void> {
+  await creditAs(transaction, invoice, { ...giving, pays_after_tax: true });
+}
+
+async function creditAs(transaction: Transaction, invoice: Invoice, giving: GivingBack): Promise<void> {
   const { customer_id, currency } = invoice;
-  await creditWallet(transaction, invoice, { ...saying, customer_id, currency, amount: left });
+  if (giving.amount.isZero()) return;
+  await creditWallet(transaction, invoice, { ...giving, customer_id, currency });
 }
 
 /** What was taken for the invoice, the last first. */
@@ -81,6 +143,7 @@ async function putBack(
     movement: { kind: 'put_back', parts, amount: given },
     idempotency_key,
     parent_transaction_id: debit.id,
+    pays_after_tax: debit.pays_after_tax,
   });
   return given;
 }

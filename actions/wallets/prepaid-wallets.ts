@@ -4,13 +4,14 @@
  * transaction.
  */
 import type { PrepaidWallet } from '../../core/billing/prepaid.ts';
-import { Decimal } from '../../core/decimal.ts';
+import { type Decimal, ZERO } from '../../core/decimal.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Lot, type LotKind, lotsAfter, lotsOfKind, takeFrom } from '../../core/wallet/lots.ts';
 import { ownKey } from '../../core/wallet/movement-key.ts';
-import { expiriesOf, freeCredits } from '../../core/wallet/promises.ts';
+import { expiriesOf, freeCredits, type Promised } from '../../core/wallet/promises.ts';
 import { creditsOf, payableMoney } from '../../core/wallet/rates.ts';
 import { paidTypes, paysFor } from '../../core/wallet/real-time.ts';
 import { poolOf, promisedIn } from '../../storage/models/reservation.ts';
@@ -73,16 +74,35 @@ async function paying(
 ): Promise<PayingWallet[]> {
   const found: (PayingWallet & { readonly rank: number })[] = [];
   for (const wallet of wallets.filter((one) => one.currency === currency)) {
-    const usable = await creditsBesideHeld(database, wallet, { at_ms, now });
-    const balance = payableMoney(usable, wallet.conversion_rate, currency);
-    if (balance.lte(0)) continue;
+    const holding = await lotsBesideHeld(database, wallet, now);
+    const balances = balancesOf(wallet, holding, at_ms);
+    if (balances.balance.plus(balances.balanceAfterTax(ZERO)).lte(0)) continue;
     const types = paidTypes(wallet.config, wallet.wallet_type);
-    found.push({ wallet, prepaid: { balance, pays: (type) => paysFor(types, type) }, rank: rankOf(types) });
+    found.push({ wallet, prepaid: { ...balances, pays: (type) => paysFor(types, type) }, rank: rankOf(types) });
   }
   return found.sort(
     (a, b) =>
       a.rank - b.rank || b.prepaid.balance.comparedTo(a.prepaid.balance) || (a.wallet.id < b.wallet.id ? -1 : 1),
   );
+}
+
+type LotsBesideHeld = { readonly lots: readonly Lot[]; readonly promised: readonly Promised[] };
+
+/** What lots of each kind can pay in whole minor units, and leave what is held for others. */
+function balancesOf(
+  { conversion_rate, currency }: WalletModel,
+  { lots, promised }: LotsBesideHeld,
+  at_ms: Milliseconds,
+) {
+  const payable = (left: readonly Lot[], kind: LotKind) =>
+    payableMoney(freeCredits(left, at_ms, promised, kind), conversion_rate, currency);
+  return {
+    balance: payable(lots, 'before_tax'),
+    balanceAfterTax: (used: Decimal) => {
+      const taken = takeFrom(lotsOfKind(lots, 'before_tax'), creditsOf(used, conversion_rate), at_ms);
+      return payable(lotsAfter(lots, taken.parts), 'after_tax');
+    },
+  };
 }
 
 /** What can be used of it, less what is held for others. */
@@ -91,9 +111,13 @@ export async function creditsBesideHeld(
   wallet: WalletModel,
   { at_ms, now }: { at_ms: Milliseconds; now: Date },
 ): Promise<Decimal> {
-  const lots = (await lotsOf(wallet, database)).map(lotOf);
-  const promised = await promisedIn(database, poolOf(wallet), { now, expiries: expiriesOf(lots) });
+  const { lots, promised } = await lotsBesideHeld(database, wallet, now);
   return freeCredits(lots, at_ms, promised);
+}
+
+async function lotsBesideHeld(database: Database, wallet: WalletModel, now: Date): Promise<LotsBesideHeld> {
+  const lots = (await lotsOf(wallet, database)).map(lotOf);
+  return { lots, promised: await promisedIn(database, poolOf(wallet), { now, expiries: expiriesOf(lots) }) };
 }
 
 /** Those for one kind of price before those for all. */
@@ -102,31 +126,58 @@ function rankOf(types: readonly string[]): number {
   return types.includes('USAGE') ? 0 : 1;
 }
 
-type Used = { readonly wallets: readonly PayingWallet[]; readonly used: readonly Decimal[]; readonly author: Author };
+type Used = {
+  readonly wallets: readonly PayingWallet[];
+  readonly prepaid_used: readonly Decimal[];
+  readonly used_after_tax: readonly Decimal[];
+  readonly author: Author;
+};
 
-/** In the transaction that holds them: once for an invoice and a wallet. */
+/** In the transaction that holds them: each kind of credits once for an invoice and a wallet. */
 export async function takePrepaid(
   transaction: Transaction,
   invoice: Invoice,
-  { wallets, used, author }: Used,
+  { wallets, prepaid_used, used_after_tax, author }: Used,
 ): Promise<void> {
-  for (const [index, { wallet }] of wallets.entries()) {
-    const amount = used[index] ?? new Decimal(0);
-    if (amount.isZero()) continue;
-    await moveCredits(transaction, wallet, {
-      movement: {
-        kind: 'spend',
-        credits: creditsOf(amount, wallet.conversion_rate),
-        amount,
-        at_ms: referenceOf(invoice, author.now),
-      },
-      transaction_reason: 'CREDIT_ADJUSTMENT',
-      reference_type: 'INVOICE',
-      reference_id: invoice.id,
-      idempotency_key: ownKey('invoice', invoice.id, wallet.id),
-      description: 'Credits for an invoice',
-      metadata: null,
-      author,
-    });
+  for (const [index, paying] of wallets.entries()) {
+    const before = { amount: prepaid_used[index] ?? ZERO, of_kind: 'before_tax' as const, author };
+    const wallet = await takeOfKind(transaction, invoice, { ...before, wallet: paying.wallet });
+    const amount = used_after_tax[index] ?? ZERO;
+    await takeOfKind(transaction, invoice, { wallet, amount, of_kind: 'after_tax', author });
   }
+}
+
+type Taken = {
+  readonly wallet: WalletModel;
+  readonly amount: Decimal;
+  readonly of_kind: LotKind;
+  readonly author: Author;
+};
+
+/** The wallet as it is then. */
+async function takeOfKind(
+  transaction: Transaction,
+  invoice: Invoice,
+  { wallet, amount, of_kind, author }: Taken,
+): Promise<WalletModel> {
+  if (amount.isZero()) return wallet;
+  const pays_after_tax = of_kind === 'after_tax';
+  const moved = await moveCredits(transaction, wallet, {
+    movement: {
+      kind: 'spend',
+      credits: creditsOf(amount, wallet.conversion_rate),
+      amount,
+      at_ms: referenceOf(invoice, author.now),
+      of_kind,
+    },
+    transaction_reason: pays_after_tax ? 'INVOICE_PAYMENT' : 'CREDIT_ADJUSTMENT',
+    reference_type: 'INVOICE',
+    reference_id: invoice.id,
+    idempotency_key: ownKey(pays_after_tax ? 'invoice_after_tax' : 'invoice', invoice.id, wallet.id),
+    description: pays_after_tax ? 'Credits for what remains of an invoice' : 'Credits for an invoice',
+    metadata: null,
+    pays_after_tax,
+    author,
+  });
+  return moved.wallet;
 }

@@ -1,6 +1,6 @@
 /**
- * What is given back takes with it what was taken off and put on (docs/rules/invoices.md, "What is given back"): of the discounts
- * and the tax of what was billed the share of what is credited, rounded, and never more than what is left of them. What
+ * What is given back takes with it what was taken off and put on (docs/rules/invoices.md, "What is given back"): of the discounts,
+ * the prepaid credits and the tax of what was billed the share of what is credited, rounded, and never more than what is left of them. What
  * exhausts the amount takes all that is left.
  */
 import { type DiscountShare, type LineDiscount, mergedShares } from '../coupon/discounts.ts';
@@ -14,6 +14,8 @@ export type BesideAmount = {
   readonly invoice_level_discount: Decimal;
   /** How much of the discounts is of which coupon; not known where absent. */
   readonly shares?: readonly DiscountShare[] | undefined;
+  /** The share that prepaid credits paid: it returns to their lots, and only the rest is money. */
+  readonly prepaid_credits_applied: Decimal;
   readonly taxes: readonly TaxShare[];
 };
 export type BilledInAll = BesideAmount & { readonly amount: Decimal };
@@ -22,6 +24,7 @@ export type BilledLine = {
   readonly amount: string;
   readonly line_item_discount: string;
   readonly invoice_level_discount: string;
+  readonly prepaid_credits_applied: string;
   readonly discounts?: readonly LineDiscount[] | null | undefined;
   readonly taxes?: readonly LineTax[] | null | undefined;
 };
@@ -35,12 +38,13 @@ export function billedInAll(lines: readonly BilledLine[], others?: BilledInAll):
       const before = byRate.get(key)?.tax_amount ?? ZERO;
       byRate.set(key, { tax_rate_id, tax_behavior, tax_amount: before.plus(tax_amount) });
     }
-  const sum = (field: 'amount' | 'line_item_discount' | 'invoice_level_discount') =>
+  const sum = (field: 'amount' | 'line_item_discount' | 'invoice_level_discount' | 'prepaid_credits_applied') =>
     sumOf([others?.[field] ?? ZERO, ...lines.map((line) => new Decimal(line[field]))]);
   return {
     amount: sum('amount'),
     line_item_discount: sum('line_item_discount'),
     invoice_level_discount: sum('invoice_level_discount'),
+    prepaid_credits_applied: sum('prepaid_credits_applied'),
     shares: sharesOf(lines),
     taxes: [...byRate.values()],
   };
@@ -66,6 +70,7 @@ export function givenBackWith(credit: Decimal, billed: BilledInAll, currency: st
   return {
     line_item_discount: shareOf(billed.line_item_discount),
     invoice_level_discount: shareOf(billed.invoice_level_discount),
+    prepaid_credits_applied: shareOf(billed.prepaid_credits_applied),
     shares: billed.shares?.map((share) => ({ ...share, discount_amount: shareOf(share.discount_amount) })),
     taxes: taxes.filter(({ tax_amount }) => !tax_amount.isZero()),
   };

@@ -3,11 +3,18 @@
  * pays for what discounts left of them, and never more than the invoice comes to.
  */
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
-import { minorUnits } from '../money.ts';
+import { minorUnits, roundMoney } from '../money.ts';
+import { spread } from '../spread.ts';
 
 export type PrepaidLine = { readonly net: Decimal; readonly price_type: string | null };
-/** What is in it in money, and which lines it pays for. */
-export type PrepaidWallet = { readonly balance: Decimal; readonly pays: (price_type: string | null) => boolean };
+export type PrepaidWallet = {
+  /** Money that its lots can pay before taxes. */
+  readonly balance: Decimal;
+  /** Money that its other lots can pay after taxes, when the invoice has taken `used` of `balance`; nothing where absent. */
+  readonly balanceAfterTax?: (used: Decimal) => Decimal;
+  /** Which lines it pays for. */
+  readonly pays: (price_type: string | null) => boolean;
+};
 /** What is paid of each line, and by each wallet. */
 export type PrepaidSplit = { readonly lines: readonly Decimal[]; readonly wallets: readonly Decimal[] };
 
@@ -41,4 +48,38 @@ export function prepaidCredits(
     return credits;
   });
   return { lines: paid, wallets: balances.map((balance, index) => balance.minus(left[index]!)) };
+}
+
+/** What credits that pay after taxes pay: of each line its rest with tax, of the wallets what `used` has left, and never more than `remaining`. */
+export function creditsAfterTax(
+  lines: readonly PrepaidLine[],
+  wallets: readonly PrepaidWallet[],
+  { currency, used, remaining }: { currency: string; used: readonly Decimal[]; remaining: Decimal },
+): PrepaidSplit {
+  const after = wallets.map(({ pays, balanceAfterTax }, index) => ({
+    pays,
+    balance: balanceAfterTax?.(used[index]!) ?? ZERO,
+  }));
+  return prepaidCredits(lines, after, { currency, at_most: remaining });
+}
+
+type NettedLine = {
+  /** After discounts; below 0 where the line gives back. */
+  readonly net: Decimal;
+  /** What prepaid credits had paid of what it gives back; null of a line that charges. */
+  readonly returned: Decimal | null;
+};
+
+/**
+ * Credits that lines give back pay the charges of the same invoice first (docs/rules/invoices.md, "What is given back"): all of them where the
+ * charges come to what is given back or more, else their share of it. So what is left over is split as what is given back was paid.
+ */
+export function nettedCredits(lines: readonly NettedLine[], currency: string): Decimal[] {
+  const charges = lines.map(({ net, returned }) => (returned === null ? Decimal.max(ZERO, net) : ZERO));
+  const returned = sumOf(lines.map((line) => line.returned ?? ZERO));
+  const charged = sumOf(charges);
+  if (returned.lte(0) || charged.isZero()) return lines.map(() => ZERO);
+  const given = sumOf(lines.map((line) => (line.returned === null ? ZERO : line.net.negated())));
+  const netted = charged.gte(given) ? returned : roundMoney(returned.times(charged).dividedBy(given), currency);
+  return spread(netted, charges, currency);
 }

@@ -1,6 +1,6 @@
 /**
  * From the lines of an invoice to its totals (docs/rules/invoices.md, "Totals"): line coupons → invoice coupons → prepaid credits →
- * what is taxed → taxes. The one list of these, for preview, draft and final invoice; who is asked too early for a later one
+ * what is taxed → taxes → credits that include tax. The one list of these, for preview, draft and final invoice; who is asked too early for a later one
  * says so by naming nothing for it.
  */
 import { type AppliedCoupon, applyCoupons, type CouponInForce, type LineDiscounts } from '../coupon/discounts.ts';
@@ -10,7 +10,7 @@ import { type TaxShare, taxOf } from '../tax/line-tax.ts';
 import { type AppliedTax, type RateInForce, taxesOf } from '../tax/taxes.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { BesideAmount } from './given-back.ts';
-import { type PrepaidWallet, prepaidCredits } from './prepaid.ts';
+import { creditsAfterTax, nettedCredits, type PrepaidSplit, type PrepaidWallet, prepaidCredits } from './prepaid.ts';
 import { type Totals, totalsOf } from './totals.ts';
 
 export type ChargedLine = {
@@ -22,9 +22,8 @@ export type ChargedLine = {
   readonly charged_ms: Milliseconds | null;
   /** Of what is given back: what goes with it. Neither coupons nor rates look at it. */
   readonly given_back?: BesideAmount | undefined;
-  /** Of one that was drafted: what coupons took off it then, and what credits paid of it. */
+  /** Of one that was drafted: what coupons took off it then. */
   readonly discounted?: LineDiscounts | undefined;
-  readonly credited?: Decimal | undefined;
 };
 
 export type Terms = {
@@ -40,14 +39,15 @@ export type Terms = {
 };
 
 /** What became of the amount of one line. */
-export type LineMoney = BesideAmount & { readonly prepaid_credits_applied: Decimal };
+export type LineMoney = BesideAmount;
 
 export type SettledLines = Totals & {
   readonly money: readonly LineMoney[];
   readonly coupons_applied: readonly AppliedCoupon[];
   readonly taxes_applied: readonly AppliedTax[];
-  /** What each of the wallets has paid. */
+  /** What each of the wallets has paid before taxes, and after them. */
   readonly prepaid_used: readonly Decimal[];
+  readonly used_after_tax: readonly Decimal[];
 };
 
 export function settleLines(lines: readonly ChargedLine[], terms: Terms): SettledLines {
@@ -75,12 +75,10 @@ function settle(lines: readonly ChargedLine[], terms: Terms, at_most?: Decimal):
   const { currency, coupons = [], prepaid = [], rates = [] } = terms;
   const discounts = applyCoupons(lines, coupons, currency);
   const nets = lines.map(({ amount }, index) => amount.minus(discountOn(discounts.lines[index]!)));
-  const open = lines.map(({ price_type, credited = ZERO }, index) => ({
-    price_type,
-    net: nets[index]!.minus(credited),
-  }));
+  const netted = creditsNetted(lines, nets, currency);
+  const open = lines.map(({ price_type }, index) => ({ price_type, net: nets[index]!.minus(netted[index]!) }));
   const paid = prepaidCredits(open, prepaid, { currency, amount_paid: terms.amount_paid, at_most });
-  const credits = lines.map(({ credited = ZERO }, index) => credited.plus(paid.lines[index]!));
+  const credits = netted.map((credited, index) => credited.plus(paid.lines[index]!));
   const taxed = lines.map(({ given_back }, index) => {
     if (given_back) return ZERO;
     return terms.taxes_before_credits ? nets[index]! : nets[index]!.minus(credits[index]!);
@@ -91,6 +89,8 @@ function settle(lines: readonly ChargedLine[], terms: Terms, at_most?: Decimal):
     prepaid_credits_applied: credits[index]!,
     taxes: given_back?.taxes ?? taxes.lines[index]!,
   }));
+  const rests = lines.map(({ amount, price_type }, index) => ({ price_type, net: restOfLine(amount, money[index]!) }));
+  let after: PrepaidSplit = { lines: [], wallets: prepaid.map(() => ZERO) };
   const amounts = lines.map(({ amount }) => amount);
   const totals = totalsOf(amounts, currency, {
     total_discount: () => sumOf(money.map(discountOn)),
@@ -98,12 +98,37 @@ function settle(lines: readonly ChargedLine[], terms: Terms, at_most?: Decimal):
     total_tax: () => addedTax(money),
     adjustment_amount: () => terms.adjustment_amount ?? ZERO,
     amount_paid: () => terms.amount_paid ?? ZERO,
+    total_credits_applied_after_tax: (remaining) => {
+      after = creditsAfterTax(rests, prepaid, { currency, used: paid.wallets, remaining });
+      return sumOf(after.wallets);
+    },
   });
-  const prepaid_used = paid.wallets;
-  return { ...totals, money, coupons_applied: discounts.applied, taxes_applied: taxes.applied, prepaid_used };
+  return {
+    ...totals,
+    money,
+    coupons_applied: discounts.applied,
+    taxes_applied: taxes.applied,
+    prepaid_used: paid.wallets,
+    used_after_tax: after.wallets,
+  };
 }
 
-function discountOn({ line_item_discount, invoice_level_discount }: Omit<BesideAmount, 'taxes'>): Decimal {
+/** Of each line what credits that came back have paid of it; below 0 of a line that gives them back. */
+function creditsNetted(lines: readonly ChargedLine[], nets: readonly Decimal[], currency: string): Decimal[] {
+  const returned = lines.map(({ given_back }) => given_back?.prepaid_credits_applied.negated() ?? null);
+  const netted = nettedCredits(
+    nets.map((net, index) => ({ net, returned: returned[index]! })),
+    currency,
+  );
+  return netted.map((credits, index) => credits.minus(returned[index] ?? ZERO));
+}
+
+/** What remains of a line to be paid, with its tax. */
+function restOfLine(amount: Decimal, money: LineMoney): Decimal {
+  return amount.minus(discountOn(money)).minus(money.prepaid_credits_applied).plus(taxOf(money.taxes, 'exclusive'));
+}
+
+function discountOn({ line_item_discount, invoice_level_discount }: LineDiscounts): Decimal {
   return line_item_discount.plus(invoice_level_discount);
 }
 

@@ -16,7 +16,9 @@ export type Totals = {
   readonly total: Decimal;
   readonly adjustment_amount: Decimal;
   readonly amount_due: Decimal;
+  /** With what credits paid after taxes. */
   readonly amount_paid: Decimal;
+  readonly total_credits_applied_after_tax: Decimal;
   readonly amount_remaining: Decimal;
 };
 
@@ -25,7 +27,8 @@ type AdjustmentField =
   | 'total_prepaid_credits_applied'
   | 'total_tax'
   | 'adjustment_amount'
-  | 'amount_paid';
+  | 'amount_paid'
+  | 'total_credits_applied_after_tax';
 
 /** How much an adjustment is of what remains when its turn comes: all that it may depend on. Which is not there is 0. */
 export type Adjustments = { readonly [Field in AdjustmentField]?: (remaining: Decimal) => Decimal };
@@ -39,7 +42,8 @@ type Running = Totals & { readonly remaining: Decimal };
 type Step = (running: Running, given: Given) => Running;
 
 /**
- * The order. Credits come before taxes: what is taxed is what remains after discounts and credits. An adjustment of another
+ * The order. Prepaid credits come before taxes: what is taxed is what remains after discounts and credits. Credits that include tax pay
+ * what remains last. An adjustment of another
  * kind is a field of `Totals` and a line here.
  */
 const STEPS: readonly Step[] = [
@@ -53,6 +57,8 @@ const STEPS: readonly Step[] = [
   note('amount_due'),
   takeOff('amount_paid'),
   neverBelowZero,
+  takeOff('total_credits_applied_after_tax'),
+  countAsPaid,
   note('amount_remaining'),
 ];
 
@@ -77,6 +83,7 @@ const NOTHING: Running = {
   adjustment_amount: ZERO,
   amount_due: ZERO,
   amount_paid: ZERO,
+  total_credits_applied_after_tax: ZERO,
   amount_remaining: ZERO,
   remaining: ZERO,
 };
@@ -99,6 +106,11 @@ function putOn(field: AdjustmentField): Step {
     const amount = adjustmentOf(field, running, given);
     return { ...running, [field]: amount, remaining: running.remaining.plus(amount) };
   };
+}
+
+/** Credits that pay after taxes lower what remains as a payment does. */
+function countAsPaid(running: Running): Running {
+  return { ...running, amount_paid: running.amount_paid.plus(running.total_credits_applied_after_tax) };
 }
 
 function neverBelowZero(running: Running): Running {

@@ -3,7 +3,7 @@
  * went with it (docs/rules/credit-notes.md, "No more than was charged").
  */
 import type { LineDiscount } from '../coupon/discounts.ts';
-import { Decimal, sumOf } from '../decimal.ts';
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
 import { spread } from '../spread.ts';
 import type { LineTax } from '../tax/line-tax.ts';
@@ -13,6 +13,7 @@ export type CreditedCharge = {
   readonly amount: string;
   readonly line_item_discount?: string;
   readonly invoice_level_discount?: string;
+  readonly prepaid_credits_applied?: string;
   readonly discounts?: readonly LineDiscount[] | null;
   readonly taxes?: readonly LineTax[] | null;
 };
@@ -30,6 +31,7 @@ export function asCredit<Charge extends CreditedCharge>(charge: Charge, returned
     amount: ofLine.plus(ofInvoice).minus(returned.amount).toFixed(),
     line_item_discount: ofLine.toFixed(),
     invoice_level_discount: ofInvoice.toFixed(),
+    prepaid_credits_applied: (returned.prepaid ?? ZERO).negated().toFixed(),
     ...(discounts
       ? { discounts: discounts.map((one) => ({ ...one, discount_amount: shareOf(one.discount_amount).toFixed() })) }
       : {}),

@@ -14,12 +14,15 @@ export type LineOfCharge = {
   /** After discounts; below 0 it gives back. */
   readonly charged: Decimal;
   readonly tax: Decimal;
+  /** What prepaid credits paid of it; below 0 of what gives them back. */
+  readonly prepaid: Decimal;
   /** By credit notes. */
   readonly noted: Decimal;
   readonly tax_noted: Decimal;
+  readonly prepaid_noted: Decimal;
 };
 
-export type Corrected = { readonly amount: Decimal; readonly tax: Decimal };
+export type Corrected = { readonly amount: Decimal; readonly tax: Decimal; readonly prepaid: Decimal };
 
 /** `lines`: all of each charge, oldest first. */
 export function correctedOf(lines: readonly LineOfCharge[]): Map<string, Corrected> {
@@ -30,14 +33,17 @@ export function correctedOf(lines: readonly LineOfCharge[]): Map<string, Correct
 function correctedLines(lines: readonly LineOfCharge[]): [string, Corrected][] {
   let amount = belowZero(lines.map(({ charged }) => charged));
   let tax = belowZero(lines.map((line) => line.tax));
+  let prepaid = belowZero(lines.map((line) => line.prepaid));
   const charging = lines.filter(({ charged }) => charged.gt(0)).toReversed();
   return charging.map((line) => {
     const taken = {
       amount: leastOf(amount, line.charged.minus(line.noted)),
       tax: leastOf(tax, line.tax.minus(line.tax_noted)),
+      prepaid: leastOf(prepaid, line.prepaid.minus(line.prepaid_noted)),
     };
     amount = amount.minus(taken.amount);
     tax = tax.minus(taken.tax);
+    prepaid = prepaid.minus(taken.prepaid);
     return [line.id, taken];
   });
 }

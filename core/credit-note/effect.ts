@@ -5,21 +5,35 @@ import { statusOf } from '../invoice/payment-status.ts';
 import type { Invoice, PaymentStatus } from '../invoice/record.ts';
 import type { CreditNote } from './record.ts';
 
-type Given = Pick<CreditNote, 'credit_note_type' | 'total_amount'>;
+type Given = Pick<CreditNote, 'credit_note_type' | 'total_amount'> &
+  Partial<Pick<CreditNote, 'total_prepaid_credits_returned'>>;
 type Changes = Partial<Invoice>;
 
 export function creditedInvoice(invoice: Invoice, note: Given, now: Date): Changes {
-  return note.credit_note_type === 'REFUND' ? refunded(invoice, note.total_amount) : adjusted(invoice, note, now);
+  if (note.credit_note_type === 'ADJUSTMENT') return adjusted(invoice, note, now);
+  const changes = { ...returned(invoice, note), refunded_amount: sum(invoice.refunded_amount, note.total_amount) };
+  return { ...changes, payment_status: statusOf({ ...invoice, ...changes }) };
 }
 
-/** `amount` was given back of what had been paid and of the prepaid credits that were applied. */
-export function refunded(invoice: Invoice, amount: string): Changes {
-  const refunded_amount = new Decimal(invoice.refunded_amount).plus(amount).toFixed();
-  return { refunded_amount, payment_status: statusOf({ ...invoice, refunded_amount }) };
+function returned(invoice: Invoice, { total_prepaid_credits_returned: credits = '0' }: Given): Changes {
+  if (new Decimal(credits).isZero()) return {};
+  return { prepaid_credits_returned: sum(invoice.prepaid_credits_returned, credits) };
 }
 
-function adjusted(invoice: Invoice, { total_amount }: Given, now: Date): Changes {
-  const amounts = withAdjustment(invoice, new Decimal(invoice.adjustment_amount).plus(total_amount));
+function sum(one: string, other: string): string {
+  return new Decimal(one).plus(other).toFixed();
+}
+
+/** What prepaid credits had paid returns to their lots and does not lower what is due. */
+function adjusted(invoice: Invoice, note: Given, now: Date): Changes {
+  const { total_amount, total_prepaid_credits_returned: credits = '0' } = note;
+  const rest = new Decimal(total_amount).minus(credits);
+  const back = returned(invoice, note);
+  const amounts = {
+    ...withAdjustment(invoice, rest.plus(invoice.adjustment_amount)),
+    ...back,
+    ...(back.prepaid_credits_returned ? { refunded_amount: sum(invoice.refunded_amount, credits) } : {}),
+  };
   // A charge that is on its way has not ended yet.
   if (!new Decimal(amounts.amount_remaining).isZero() || invoice.payment_status === 'PROCESSING') return amounts;
   return { ...amounts, payment_status: 'SUCCEEDED', paid_at: invoice.paid_at ?? now.toISOString() };
@@ -29,15 +43,23 @@ function adjusted(invoice: Invoice, { total_amount }: Given, now: Date): Changes
 export function checkNoteVoidable({
   credit_note_status,
   credit_note_type,
+  total_prepaid_credits_returned = '0',
   change_invoice_id,
-}: Pick<CreditNote, 'credit_note_status' | 'credit_note_type' | 'change_invoice_id'>): void {
+}: Pick<CreditNote, 'credit_note_status' | 'credit_note_type' | 'change_invoice_id'> &
+  Partial<Pick<CreditNote, 'total_prepaid_credits_returned'>>): void {
   if (change_invoice_id)
     throw invalid('id', 'names an adjustment that a change of the subscription made: change the subscription back', {
       change_invoice_id,
     });
   if (credit_note_status === 'VOIDED') throw invalid('credit_note_status', 'the credit note is void already');
-  if (credit_note_status === 'FINALIZED' && credit_note_type === 'REFUND')
+  if (credit_note_status !== 'FINALIZED') return;
+  if (credit_note_type === 'REFUND')
     throw invalid('credit_note_type', 'a refund that is final cannot be voided: the money is in the wallet');
+  if (!new Decimal(total_prepaid_credits_returned).isZero())
+    throw invalid(
+      'credit_note_type',
+      'an adjustment that returned prepaid credits cannot be voided: the wallet has them',
+    );
 }
 
 /** What an adjustment had taken off is due again. */

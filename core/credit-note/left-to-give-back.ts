@@ -6,6 +6,8 @@ import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import type { Invoice } from '../invoice/record.ts';
 
 type Given = Pick<Invoice, 'amount_paid' | 'total_prepaid_credits_applied'>;
+/** What of the prepaid credits has returned to their lots; nothing where absent. */
+type Returned = Partial<Pick<Invoice, 'prepaid_credits_returned'>>;
 type Refunded = Pick<Invoice, 'refunded_amount'>;
 
 /** A line of the invoice: what it charged, and what was given back of it so far, in whichever way. */
@@ -14,13 +16,17 @@ export type CreditableLine = {
   readonly amount: Decimal;
   readonly discount: Decimal;
   readonly tax: Decimal;
+  /** What prepaid credits paid of it; nothing where absent. */
+  readonly prepaid?: Decimal;
   readonly credited: Decimal;
   readonly tax_credited: Decimal;
+  /** What of `credited` prepaid credits had paid. */
+  readonly prepaid_credited?: Decimal;
 };
 
-/** What was given for it: paid, and taken from prepaid wallets. */
+/** What was given for it: paid, and taken from prepaid wallets. An invoice that returned more credits than it used took none. */
 export function givenFor({ amount_paid, total_prepaid_credits_applied }: Given): Decimal {
-  return new Decimal(amount_paid).plus(total_prepaid_credits_applied);
+  return new Decimal(amount_paid).plus(Decimal.max(ZERO, total_prepaid_credits_applied));
 }
 
 /** Of what was given: to a wallet, by a credit note or a void. */
@@ -28,12 +34,30 @@ export function leftOfGiven(invoice: Given & Refunded): Decimal {
   return Decimal.max(ZERO, givenFor(invoice).minus(invoice.refunded_amount));
 }
 
-/** Of a line, after its discounts, and of its tax. */
-export function leftOfLine({ amount, discount, tax, credited, tax_credited }: Omit<CreditableLine, 'id'>) {
+/** The same, in the two ways in which it goes back: prepaid credits to their lots, the rest with its tax. */
+export function splitOfGiven(invoice: Given & Refunded & Returned): { prepaid: Decimal; rest: Decimal } {
+  const left = leftOfGiven(invoice);
+  const { total_prepaid_credits_applied, prepaid_credits_returned = '0' } = invoice;
+  const unreturned = new Decimal(total_prepaid_credits_applied).minus(prepaid_credits_returned);
+  const prepaid = Decimal.min(left, Decimal.max(ZERO, unreturned));
+  return { prepaid, rest: left.minus(prepaid) };
+}
+
+/** Of a line, after its discounts, of what prepaid credits paid of that, and of its tax. */
+export function leftOfLine(line: Omit<CreditableLine, 'id'>) {
+  const { amount, discount, tax, credited, tax_credited, prepaid = ZERO, prepaid_credited = ZERO } = line;
+  const left = Decimal.max(ZERO, amount.minus(discount).minus(credited));
   return {
-    amount: Decimal.max(ZERO, amount.minus(discount).minus(credited)),
+    amount: left,
+    prepaid: Decimal.min(left, Decimal.max(ZERO, prepaid.minus(prepaid_credited))),
     tax: Decimal.max(ZERO, tax.minus(tax_credited)),
   };
+}
+
+/** What of a line was paid with money, or with credits that include tax: the net of it, and the tax. */
+export function paidOfLine(line: Omit<CreditableLine, 'id'>): { amount: Decimal; tax: Decimal } {
+  const { amount, prepaid, tax } = leftOfLine(line);
+  return { amount: amount.minus(prepaid), tax };
 }
 
 type Paid = Refunded & Pick<Invoice, 'amount_paid' | 'amount_due'>;
@@ -46,20 +70,17 @@ export function leftOfCharges(
   const over = new Decimal(invoice.amount_paid).minus(invoice.amount_due);
   // Of a part: it is owed again.
   if (over.isNegative()) return new Decimal(invoice.amount_paid);
-  const left = lines.map(leftOfLine).flatMap(({ amount, tax }) => [amount, tax]);
+  const left = lines.map(paidOfLine).flatMap(({ amount, tax }) => [amount, tax]);
   return sumOf(left).plus(over).minus(refundedByPayments(invoice, by_notes));
 }
 
-/**
- * Of one payment, by the provider that took it or by hand. What credit notes gave back is first of the prepaid credits, which go back
- * before money does.
- */
+/** Of one payment, by the provider that took it or by hand. What returned to the lots of prepaid credits was no money. */
 export function leftOfPayment(
   payment: { readonly amount: string; readonly refunded_amount: string },
-  invoice: Paid & Given,
+  invoice: Paid & Given & Returned,
   charges: Parameters<typeof leftOfCharges>[1],
 ): Decimal {
-  const of_credits = Decimal.min(charges.by_notes, invoice.total_prepaid_credits_applied);
+  const of_credits = invoice.prepaid_credits_returned ?? '0';
   return Decimal.min(
     new Decimal(payment.amount).minus(payment.refunded_amount),
     new Decimal(invoice.amount_paid).plus(of_credits).minus(invoice.refunded_amount),

@@ -78,12 +78,14 @@ type CreditLine = {
   readonly amount: string;
   readonly line_item_discount: string;
   readonly invoice_level_discount: string;
+  readonly prepaid_credits_applied: string;
   readonly tax_amount: string;
 };
 
-/** What a line that gives back credits: after its discounts, and its tax, both not negative. */
+/** What a line that gives back credits: after its discounts and what returns to prepaid lots, and its tax, both not negative. */
 export function creditOfLine(line: CreditLine): { amount: Decimal; tax: Decimal } {
-  const amount = new Decimal(line.amount).minus(line.line_item_discount).minus(line.invoice_level_discount);
+  const discounted = new Decimal(line.amount).minus(line.line_item_discount).minus(line.invoice_level_discount);
+  const amount = discounted.minus(line.prepaid_credits_applied);
   return { amount: amount.negated(), tax: new Decimal(line.tax_amount).negated() };
 }
 

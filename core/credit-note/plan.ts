@@ -6,7 +6,7 @@ import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import type { Invoice, PaymentStatus } from '../invoice/record.ts';
 import { minorUnits, roundMoney } from '../money.ts';
-import { type CreditableLine, leftOfGiven, leftOfLine } from './left-to-give-back.ts';
+import { type CreditableLine, leftOfGiven, leftOfLine, splitOfGiven } from './left-to-give-back.ts';
 import type { CreditNoteType } from './record.ts';
 
 const TYPE_BY_PAYMENT: Partial<Record<PaymentStatus, CreditNoteType>> = {
@@ -33,17 +33,21 @@ export type CreditedInvoice = Pick<
   | 'adjustment_amount'
   | 'refunded_amount'
   | 'total_prepaid_credits_applied'
->;
+> &
+  Partial<Pick<Invoice, 'prepaid_credits_returned'>>;
 
 export type AskedLine = { readonly invoice_line_item_id: string; readonly amount: string };
 export type CreditPlan = {
   readonly credit_note_type: CreditNoteType;
   /** In the order of what was asked. */
-  readonly lines: readonly { readonly amount: Decimal; readonly tax: Decimal }[];
+  readonly lines: readonly CreditedPart[];
   readonly subtotal: Decimal;
   readonly total_tax: Decimal;
   readonly total: Decimal;
+  /** What of the total returns to the lots of prepaid credits. */
+  readonly total_prepaid: Decimal;
 };
+type CreditedPart = { readonly amount: Decimal; readonly prepaid: Decimal; readonly tax: Decimal };
 
 export function planCreditNote(
   invoice: CreditedInvoice,
@@ -56,14 +60,21 @@ export function planCreditNote(
   const subtotal = sumOf(planned.map(({ amount }) => amount));
   const total_tax = sumOf(planned.map(({ tax }) => tax));
   const total = subtotal.plus(total_tax);
-  const most = mostOf(invoice, credit_note_type);
+  const lots = sumOf(planned.map(({ prepaid }) => prepaid));
+  const most = mostOf(invoice, credit_note_type, lots);
   if (total.gt(most))
     throw invalid(
       'line_items',
       `come to ${total.toFixed()} with tax, but no more than ${most.toFixed()} of this invoice can be credited`,
       { max_allowed: most.toFixed() },
     );
-  return { credit_note_type, lines: planned, subtotal, total_tax, total };
+  const total_prepaid = credit_note_type === 'REFUND' ? prepaidOfRefund(invoice, total, lots) : lots;
+  return { credit_note_type, lines: planned, subtotal, total_tax, total, total_prepaid };
+}
+
+/** No more is refunded with its tax than was paid: what is beyond that was given by prepaid credits. */
+function prepaidOfRefund(invoice: CreditedInvoice, total: Decimal, lots: Decimal): Decimal {
+  return Decimal.max(lots, total.minus(splitOfGiven(invoice).rest));
 }
 
 function typeOf({ invoice_status, payment_status }: CreditedInvoice): CreditNoteType {
@@ -77,11 +88,14 @@ function typeOf({ invoice_status, payment_status }: CreditedInvoice): CreditNote
   return type;
 }
 
-/** Of what is not paid, what remains of the total; of what is paid, what was given for it and did not come back yet. */
-function mostOf(invoice: CreditedInvoice, type: CreditNoteType): Decimal {
+/**
+ * Of what is not paid, what remains of the total, and the prepaid credits that return to their lots beside it; of what is paid, what was given
+ * for it and did not come back yet.
+ */
+function mostOf(invoice: CreditedInvoice, type: CreditNoteType, lots: Decimal): Decimal {
   if (type === 'REFUND') return leftOfGiven(invoice);
   const { total, adjustment_amount, amount_paid } = invoice;
-  return Decimal.max(ZERO, new Decimal(total).minus(adjustment_amount).minus(amount_paid));
+  return Decimal.max(ZERO, new Decimal(total).minus(adjustment_amount).minus(amount_paid)).plus(lots);
 }
 
 /** One after the other: a line that is named twice has less left the second time. */
@@ -92,22 +106,27 @@ function creditLines(lines: readonly CreditableLine[], asked: readonly AskedLine
     const rest = left.get(one.invoice_line_item_id);
     if (rest === undefined) throw invalid(`${at}.invoice_line_item_id`, 'is no line of this invoice');
     const amount = checkedAmount(one.amount, { field: `${at}.amount`, currency, most: rest.amount });
-    const tax = taxOf(amount, rest, currency);
-    left.set(one.invoice_line_item_id, { ...rest, amount: rest.amount.minus(amount), tax: rest.tax.minus(tax) });
-    return { amount, tax };
+    const part = { amount, prepaid: prepaidOf(amount, rest, currency), tax: taxOf(amount, rest, currency) };
+    left.set(one.invoice_line_item_id, {
+      ...rest,
+      amount: rest.amount.minus(amount),
+      prepaid: rest.prepaid.minus(part.prepaid),
+      tax: rest.tax.minus(part.tax),
+    });
+    return part;
   });
 }
 
-/** `charged` and `charged_tax` are those of the whole line. */
-type Left = {
-  readonly amount: Decimal;
-  readonly tax: Decimal;
+/** `charged`, `charged_prepaid` and `charged_tax` are those of the whole line. */
+type Left = CreditedPart & {
   readonly charged: Decimal;
+  readonly charged_prepaid: Decimal;
   readonly charged_tax: Decimal;
 };
 
 function leftOf(line: CreditableLine): Left {
-  return { charged: line.amount.minus(line.discount), charged_tax: line.tax, ...leftOfLine(line) };
+  const { amount, discount, tax, prepaid = ZERO } = line;
+  return { charged: amount.minus(discount), charged_prepaid: prepaid, charged_tax: tax, ...leftOfLine(line) };
 }
 
 function checkedAmount(text: string, { field, currency, most }: { field: string; currency: string; most: Decimal }) {
@@ -123,4 +142,15 @@ function checkedAmount(text: string, { field, currency, most }: { field: string;
 function taxOf(amount: Decimal, left: Left, currency: string): Decimal {
   if (amount.eq(left.amount)) return left.tax;
   return Decimal.min(left.tax, roundMoney(left.charged_tax.times(amount).dividedBy(left.charged), currency));
+}
+
+/**
+ * The share of the line that prepaid credits paid, never more than is left of that. What was paid otherwise may be gone already, by a refund of
+ * its payment: then more of what is left is credits.
+ */
+function prepaidOf(amount: Decimal, left: Left, currency: string): Decimal {
+  if (left.prepaid.isZero()) return ZERO;
+  const share = roundMoney(left.charged_prepaid.times(amount).dividedBy(left.charged), currency);
+  const beyond_paid = amount.minus(left.amount.minus(left.prepaid));
+  return Decimal.min(left.prepaid, Decimal.max(share, beyond_paid));
 }

@@ -33,6 +33,9 @@ export const CreditNoteLineItem = z.object({
   display_name: z.string().meta({ description: 'What people read; that of the credited line unless stated.' }),
   amount: decimalText.meta({ description: 'What is credited of the charge, before tax.' }),
   tax_amount: decimalText.meta({ description: 'The share of the tax of the line that is credited with it.' }),
+  prepaid_credits_returned: decimalText.meta({
+    description: 'The share of `amount` that prepaid credits had paid: it returns to their lots.',
+  }),
   currency: z.string().meta({ description: 'That of the invoice.' }),
   metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
   ...baseFields,
@@ -53,7 +56,8 @@ export const CreditNote = z.object({
     description: 'A DRAFT has no effect yet; FINALIZED has; a VOIDED one has none any more.',
   }),
   credit_note_type: z.enum(CREDIT_NOTE_TYPES).meta({
-    description: 'An ADJUSTMENT lowers what is due, a REFUND puts what was paid into the prepaid wallet.',
+    description:
+      'An ADJUSTMENT lowers what is due, a REFUND puts what was paid into the prepaid wallet. Both return prepaid credits to their lots.',
   }),
   refund_status: z
     .enum(PAYMENT_STATUSES)
@@ -65,6 +69,10 @@ export const CreditNote = z.object({
   subtotal: decimalText.meta({ description: 'The sum of its lines, before tax.' }),
   total_tax: decimalText.meta({ description: 'The tax that is credited with them.' }),
   total_amount: decimalText.meta({ description: 'What is given back in all: `subtotal` and `total_tax`.' }),
+  total_prepaid_credits_returned: decimalText.meta({
+    description:
+      'What of `total_amount` prepaid credits had paid: it returns to their lots. The rest lowers what is due, or goes to the wallet with its tax.',
+  }),
   idempotency_key: z.string().nullish().meta({ description: 'One key is one credit note, voided ones aside.' }),
   voided_at: timestampText.nullish().meta({ description: 'When it was voided; null while it was not.' }),
   finalized_at: timestampText.nullish().meta({ description: 'When it took effect; null before.' }),

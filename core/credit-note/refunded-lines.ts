@@ -1,16 +1,16 @@
 /**
  * What refunds of payments gave back of an invoice, line by line (docs/rules/credit-notes.md, "No more than was charged"). A refund
- * names no line: what each line charged, and its tax, has its share of it, and the shares add up to it (docs/rules/numbers.md,
+ * names no line: what was paid of each line beside prepaid credits, and its tax, has its share of it, and the shares add up to it (docs/rules/numbers.md,
  * "Spreading an amount"). What was given back of a line otherwise was not refunded: that falls to the others.
  */
-import { Decimal, sumOf } from '../decimal.ts';
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import type { Invoice } from '../invoice/record.ts';
 import { spread } from '../spread.ts';
-import { type CreditableLine, leftOfLine, refundedByPayments } from './left-to-give-back.ts';
+import { type CreditableLine, paidOfLine, refundedByPayments } from './left-to-give-back.ts';
 
 type Refunded = Pick<Invoice, 'refunded_amount' | 'currency'>;
-/** After discounts and without tax, as a credit note says it, and the tax that came back with it. */
-export type Returned = { readonly amount: Decimal; readonly tax: Decimal };
+/** After discounts and without tax, as a credit note says it, what of that prepaid credits had paid, and the tax that came back with it. */
+export type Returned = { readonly amount: Decimal; readonly prepaid?: Decimal; readonly tax: Decimal };
 
 /** `by_notes` is what of `refunded_amount` credit notes gave. */
 export function refundedOfLines(
@@ -18,8 +18,11 @@ export function refundedOfLines(
   { lines, by_notes }: { readonly lines: readonly CreditableLine[]; readonly by_notes: Decimal },
 ): Map<string, Returned> {
   const charges = lines.filter(({ amount }) => amount.gt(0));
-  const rooms = charges.map(leftOfLine).flatMap(({ amount, tax }) => [amount, tax]);
-  const weights = charges.flatMap(({ amount, discount, tax }) => [amount.minus(discount), tax]);
+  const rooms = charges.map(paidOfLine).flatMap(({ amount, tax }) => [amount, tax]);
+  const weights = charges.flatMap(({ amount, discount, prepaid = ZERO, tax }) => [
+    amount.minus(discount).minus(prepaid),
+    tax,
+  ]);
   const refunded = Decimal.min(refundedByPayments(invoice, by_notes), sumOf(rooms));
   if (refunded.isZero()) return new Map();
   const parts = inRooms(refunded, { weights, rooms }, invoice.currency);

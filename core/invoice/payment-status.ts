@@ -4,6 +4,7 @@
  * "What becomes of the invoice").
  */
 
+import { givenFor } from '../credit-note/left-to-give-back.ts';
 import { Decimal, ZERO } from '../decimal.ts';
 import { invalid, notAllowed } from '../error.ts';
 import { minorUnits } from '../money.ts';
@@ -28,7 +29,8 @@ export type Payment = Pick<
 type Payable = Pick<
   Invoice,
   'invoice_status' | 'payment_status' | 'amount_due' | 'amount_paid' | 'currency' | 'paid_at'
->;
+> &
+  Partial<Pick<Invoice, 'total_credits_applied_after_tax'>>;
 
 /** What a change of payment status writes; `amount` is what was paid in all. */
 export function paymentChange(
@@ -46,6 +48,8 @@ export function paymentChange(
     });
   }
   const paid = paidInAll(invoice, request);
+  const credits = invoice.total_credits_applied_after_tax ?? '0';
+  if (paid.lt(credits)) throw invalid('amount', `is less than credits have paid of the invoice, ${credits}`);
   return { ...paymentOf(invoice, { payment_status, paid }), paid_at: paidAt(invoice, payment_status, now) };
 }
 
@@ -136,7 +140,8 @@ function paidInTotal(invoice: Paying, paid: Decimal, at: Date): Payment {
 type Sums = Pick<
   Invoice,
   'payment_status' | 'amount_due' | 'amount_paid' | 'refunded_amount' | 'total_prepaid_credits_applied'
->;
+> &
+  Partial<Pick<Invoice, 'prepaid_credits_returned'>>;
 
 /** What the sums of an invoice say, where nobody sets it by hand. */
 export function statusOf(invoice: Sums): PaymentStatus {
@@ -145,8 +150,10 @@ export function statusOf(invoice: Sums): PaymentStatus {
   // A charge of it is on its way: until that has ended nobody else begins one.
   if (paid.lt(due) && invoice.payment_status === 'PROCESSING') return 'PROCESSING';
   const refunded = new Decimal(invoice.refunded_amount);
+  // An adjustment returns prepaid credits of what is still to be paid.
+  if (paid.lt(due) && refunded.lte(invoice.prepaid_credits_returned ?? '0')) return 'PENDING';
   // Of which something remains to be paid is not done with, however much of it was given back.
-  const given = paid.plus(invoice.total_prepaid_credits_applied);
+  const given = givenFor(invoice);
   if (refunded.gt(0)) return refunded.gte(given) && paid.gte(due) ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
   return paid.lt(due) ? 'PENDING' : paid.eq(due) ? 'SUCCEEDED' : 'OVERPAID';
 }

@@ -90,7 +90,9 @@ export const InvoiceLineItem = z.object({
     .nullish()
     .meta({ description: 'The start of the time that is charged; null without one.' }),
   period_end: timestampText.nullish().meta({ description: 'The end of that time, which is not in it.' }),
-  prepaid_credits_applied: decimalText.meta({ description: 'What prepaid credits paid of it, when it became final.' }),
+  prepaid_credits_applied: decimalText.meta({
+    description: 'What prepaid credits paid of it before taxes; negative of what a line gives back.',
+  }),
   line_item_discount: decimalText.meta({ description: 'What coupons of the line take off it.' }),
   invoice_level_discount: decimalText.meta({ description: 'Its share of what coupons take off the invoice.' }),
   tax_amount: decimalText.meta({ description: 'Its share of the tax that is added to the invoice.' }),
@@ -130,7 +132,8 @@ export const Invoice = z.object({
   subtotal: decimalText.meta({ description: 'The sum of its lines, in units of the currency, as decimal text.' }),
   total_discount: decimalText.meta({ description: 'What coupons take off.' }),
   total_prepaid_credits_applied: decimalText.meta({
-    description: 'What prepaid credits paid of it, when it became final.',
+    description:
+      'What prepaid credits paid of it before taxes, when it became final; below 0 where lines give back more of them than others use.',
   }),
   total_tax: decimalText.meta({
     description: 'What taxes add; of a draft what it gives back alone, because it is taxed when it becomes final.',
@@ -141,12 +144,22 @@ export const Invoice = z.object({
   }),
   adjustment_amount: decimalText.meta({ description: 'Adjustments are not there yet: 0.' }),
   amount_due: decimalText.meta({ description: 'What is to be paid in all: the total less adjustments.' }),
-  amount_paid: decimalText.meta({ description: 'What was paid in all.' }),
+  amount_paid: decimalText.meta({ description: 'What was paid in all, with `total_credits_applied_after_tax`.' }),
+  total_credits_applied_after_tax: decimalText.meta({
+    description:
+      'What credits that earlier invoices gave back with their tax paid of what remained when it became final; part of `amount_paid`.',
+  }),
   amount_remaining: decimalText.meta({
     description: 'What remains to be paid: max(0, amount_due − amount_paid); of a CREDIT invoice its negative amount.',
   }),
   overpaid_amount: decimalText.nullish().meta({ description: 'What was paid too much; null when nothing was.' }),
-  refunded_amount: decimalText.meta({ description: 'Refunds are not there yet: 0.' }),
+  refunded_amount: decimalText.meta({
+    description: 'What was given back of what was paid and of what prepaid credits gave.',
+  }),
+  prepaid_credits_returned: decimalText.meta({
+    description:
+      'What of `total_prepaid_credits_applied` returned to the lots it came from; part of `refunded_amount`.',
+  }),
   invoice_number: z.string().nullish().meta({ description: 'Given when it becomes final, without gaps; null before.' }),
   idempotency_key: z.string().nullish().meta({ description: 'One key is one invoice, voided ones aside.' }),
   billing_sequence: z

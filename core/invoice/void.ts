@@ -25,5 +25,10 @@ export function checkVoidable(invoice: Invoice): void {
 export function voidedPayment(invoice: Invoice): Partial<Invoice> {
   const given = givenFor(invoice);
   if (given.lte(0)) return {};
-  return { payment_status: 'REFUNDED', refunded_amount: Decimal.max(given, invoice.refunded_amount).toFixed() };
+  const { total_prepaid_credits_applied: credits } = invoice;
+  return {
+    payment_status: 'REFUNDED',
+    refunded_amount: Decimal.max(given, invoice.refunded_amount).toFixed(),
+    ...(new Decimal(credits).gt(0) ? { prepaid_credits_returned: credits } : {}),
+  };
 }

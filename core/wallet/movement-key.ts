@@ -28,11 +28,15 @@ export type KeyKind =
   | 'offset'
   /** What an invoice takes of a wallet, with the ids of both. */
   | 'invoice'
+  /** The same of credits that pay after taxes. */
+  | 'invoice_after_tax'
   | 'payment'
   | 'refund'
   /** Of a request that states no key. */
   | 'request'
   | 'reservation'
+  /** Prepaid credits that lines of an invoice give back. */
+  | 'returned'
   /** What an invoice comes to below 0. */
   | 'rest'
   | 'terminate'

@@ -4,7 +4,7 @@
  */
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
-import { type Lot, lotsAfter, takeFrom, usableCredits } from './lots.ts';
+import { type Lot, type LotKind, lotsAfter, lotsOfKind, takeFrom, usableCredits } from './lots.ts';
 import { CREDIT_DECIMALS } from './rates.ts';
 
 /** So many credits, to be used until then at the latest; less than 0 is what is promised no more. */
@@ -30,10 +30,19 @@ export function creditsBeside(lots: readonly Lot[], at_ms: Milliseconds, promise
   return Decimal.max(ZERO, usableCredits(lots, at_ms).minus(sumOf(promised.map(({ credits }) => credits))));
 }
 
-/** How many credits can be used without what is held: all beside it, or what the order of use leaves of that to a hold that outlives the others. */
-export function freeCredits(lots: readonly Lot[], at_ms: Milliseconds, promised: readonly Promised[]): Decimal {
-  const beside = creditsBeside(lots, at_ms, promised);
-  const isKept = (credits: Decimal) => keepsPromises(lotsAfter(lots, takeFrom(lots, credits, at_ms).parts), promised);
+/**
+ * How many credits can be used without what is held: all beside it, or what the order of use leaves of that to a hold that outlives the others.
+ * `kind`: of these lots alone.
+ */
+export function freeCredits(
+  lots: readonly Lot[],
+  at_ms: Milliseconds,
+  promised: readonly Promised[],
+  kind?: LotKind,
+): Decimal {
+  const usable = lotsOfKind(lots, kind);
+  const beside = Decimal.min(creditsBeside(lots, at_ms, promised), usableCredits(usable, at_ms));
+  const isKept = (credits: Decimal) => keepsPromises(lotsAfter(lots, takeFrom(usable, credits, at_ms).parts), promised);
   if (promised.length === 0 || isKept(beside)) return beside;
   // Who takes less breaks no promise the more, so the most that can be taken is found by halves.
   let [free, tooMuch] = [ZERO, beside];

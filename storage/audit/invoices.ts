@@ -49,13 +49,14 @@ const MONEY = `${ASKED}, receipts as (
       join payment_refunds r on r.tenant_id = p.tenant_id and r.environment_id = p.environment_id and r.payment_id = p.id
      where ${MADE} group by 1
   ), notes as (
-    select asked.id, coalesce(sum(n.total_amount) filter (where n.credit_note_type = 'REFUND'), 0) as refunded,
-           coalesce(sum(n.total_amount) filter (where n.credit_note_type = 'ADJUSTMENT'), 0) as adjusted
+    select asked.id, coalesce(sum(n.total_amount) filter (where n.credit_note_type = 'REFUND'), 0) +
+           coalesce(sum(n.total_prepaid_credits_returned) filter (where n.credit_note_type = 'ADJUSTMENT'), 0) as refunded,
+           coalesce(sum(n.total_amount - n.total_prepaid_credits_returned) filter (where n.credit_note_type = 'ADJUSTMENT'), 0) as adjusted
       from asked join credit_notes n on ${OF('n', 'invoice_id')}
      where n.credit_note_status = 'FINALIZED' and n.status = 'published' group by 1
   ), money as (
-    select i.id, i.invoice_status, i.amount_paid, i.refunded_amount, i.adjustment_amount, i.amount_paid - i.paid_by_hand as paid,
-           i.total_prepaid_credits_applied as credits, coalesce(receipts.amount, 0) - coalesce(given.surplus, 0) as received,
+    select i.id, i.invoice_status, i.amount_paid, i.refunded_amount, i.adjustment_amount, i.amount_paid - i.paid_by_hand - i.total_credits_applied_after_tax as paid,
+           greatest(0, i.total_prepaid_credits_applied) as credits, coalesce(receipts.amount, 0) - coalesce(given.surplus, 0) as received,
            coalesce(given.refunds, 0) as refunds, coalesce(notes.refunded, 0) as noted, coalesce(notes.adjusted, 0) as adjusted
       from asked join invoices i on i.id = asked.id
       left join receipts on receipts.id = i.id

@@ -44,6 +44,7 @@ const CHARGED = [
   'amount',
   'line_item_discount',
   'invoice_level_discount',
+  'prepaid_credits_applied',
   'discounts',
   'taxes',
   'period_start',

@@ -122,7 +122,7 @@ describe('/creditnotes', () => {
     const [{ config }] = await get(`/customers/${customer_id}/wallets`);
     expect(config.allowed_price_types).to.deep.equal(['ALL']);
     const next = await get(`/invoices/${(await invoiced(undefined, { customer_id })).id}`);
-    expect(next).to.include({ total_prepaid_credits_applied: '100', amount_remaining: '0' });
+    expect(next).to.include({ total_credits_applied_after_tax: '100', amount_paid: '100', amount_remaining: '0' });
   });
 
   it('a draft has no effect, and goes by the payment of its invoice when it becomes final', async () => {

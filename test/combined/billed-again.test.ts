@@ -109,7 +109,7 @@ describe('an invoice once more', () => {
     const again = await ask('POST', `/invoices/${paid.id}/recalculate?finalize=true`);
     expect(again.status, again.text).to.equal(200);
     // What was paid is in the prepaid wallet, which is made for it and pays all of the new one.
-    const credits = { total_prepaid_credits_applied: '33.96', amount_remaining: '0' };
+    const credits = { total_credits_applied_after_tax: '33.96', amount_remaining: '0' };
     expect(again.body).to.include({ invoice_status: 'FINALIZED', ...credits });
     expect(await world.get(`/invoices/${paid.id}`)).to.include({
       invoice_status: 'VOIDED',

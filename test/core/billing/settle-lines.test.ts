@@ -10,7 +10,7 @@ import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
 import { checkCurrency, minorUnits } from '../../../core/money.ts';
 import { spread } from '../../../core/spread.ts';
 import { lineTaxes, taxOf } from '../../../core/tax/line-tax.ts';
-import type { RateInForce } from '../../../core/tax/taxes.ts';
+import { type RateInForce, taxesOf } from '../../../core/tax/taxes.ts';
 import { samples } from '../../support/samples.ts';
 
 const CURRENCIES = currencyCodes.codes().filter((code) => {
@@ -126,6 +126,7 @@ describe('the order of money', () => {
       given_back: {
         line_item_discount: ZERO,
         invoice_level_discount: ZERO,
+        prepaid_credits_applied: ZERO,
         taxes: [{ tax_rate_id: 'old', tax_behavior: 'exclusive', tax_amount: new Decimal(tax) }],
       },
     });
@@ -154,15 +155,19 @@ describe('the order of money', () => {
       }
       expect(netOf(settled).gte(0)).to.equal(true);
       const open = sumOf(lines.map(({ amount }) => amount)).minus(used);
-      if (open.gt(0)) expect(netOf(settleAt(lines, rates, used.plus('0.01'))).lt(0)).to.equal(true);
+      if (open.gt(0))
+        expect(netWith(charged, new Decimal(given).plus(tax), { rates, credits: used.plus('0.01') }).lt(0)).to.equal(
+          true,
+        );
     });
     fc.assert(law, { numRuns: samples(300) });
   });
 
-  /** What it would come to, were so much paid with credits: they are on the lines already. */
-  function settleAt(lines: readonly ChargedLine[], rates: readonly RateInForce[], credits: Decimal) {
-    const credited = lines.map((one) => (one.given_back ? one : { ...one, credited: credits }));
-    return settleLines(credited, { currency: 'usd', rates });
+  /** What it would come to, were so much of its charge paid with credits. */
+  function netWith(charged: string, back: Decimal, { rates, credits }: { rates: RateInForce[]; credits: Decimal }) {
+    const rest = new Decimal(charged).minus(credits);
+    const added = taxesOf([rest], rates, 'usd').lines.map((taxes) => taxOf(taxes, 'exclusive'));
+    return rest.plus(sumOf(added)).minus(back);
   }
 
   it('an amount is spread to its last minor unit, each part within a unit of its share', () => {
@@ -193,6 +198,7 @@ describe('the order of money', () => {
         amount: String(amount),
         line_item_discount: String(Math.min(discount, amount)),
         invoice_level_discount: '0',
+        prepaid_credits_applied: '0',
       };
       const share = { tax_rate_id: 'r', tax_behavior: 'exclusive' as const };
       let lines = [{ ...charged, taxes: [{ ...share, tax_amount: String(tax) }] }];
@@ -208,6 +214,7 @@ describe('the order of money', () => {
             amount: String(-credit),
             line_item_discount: back.line_item_discount.toFixed(),
             invoice_level_discount: '0',
+            prepaid_credits_applied: '0',
             taxes: lineTaxes(back.taxes)?.map((one) => ({ ...one, ...share })) ?? [],
           },
         ];
@@ -326,7 +333,12 @@ describe('the order of money', () => {
 
   it('a coupon works on what is charged while it is in force, and on nothing that is given back', () => {
     const at = (charged_ms: number) => ({ charged_ms });
-    const given_back = { line_item_discount: new Decimal('-1'), invoice_level_discount: ZERO, taxes: [] };
+    const given_back = {
+      line_item_discount: new Decimal('-1'),
+      invoice_level_discount: ZERO,
+      prepaid_credits_applied: ZERO,
+      taxes: [],
+    };
     const lines = [line('10', 'a', at(5)), line('10', 'b', at(10)), line('-10', 'c', { ...at(5), given_back })];
     const settled = settleLines(lines, {
       currency: 'usd',
@@ -337,7 +349,8 @@ describe('the order of money', () => {
   });
 
   it('a fixed coupon takes off of a change what the change gives back of it', () => {
-    const given_back = { line_item_discount: ZERO, invoice_level_discount: new Decimal('-5'), taxes: [] };
+    const beside = { line_item_discount: ZERO, prepaid_credits_applied: ZERO, taxes: [] };
+    const given_back = { ...beside, invoice_level_discount: new Decimal('-5') };
     const lines = [line('-25', 'a', { given_back }), line('40', 'b')];
     const settled = settleLines(lines, { currency: 'usd', coupons: [coupon('fixed', '10', { is_returning: true })] });
     expect([settled.total_discount.toFixed(), settled.total.toFixed()]).to.deep.equal(['0', '15']);
