@@ -5,7 +5,6 @@
  * the next one.
  */
 import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
-import { reaches } from '../../core/billing/threshold.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Period } from '../../core/time/period.ts';
 import { type Due, type OfWhom, thresholdSubscriptions } from '../../storage/due-billing.ts';
@@ -109,8 +108,8 @@ async function reachedPlan(
   const period = { start: current.start, end: now.getTime() };
   // A period that is over has its own invoice.
   if (period.end <= current.start || period.end >= current.end) return null;
-  const { plan } = await thresholdFromStores(stores, transaction, { subscription, period, now });
-  return reaches(subscription.auto_invoice_threshold ?? null, plan.subtotal) ? { plan, period } : null;
+  const plan = await thresholdFromStores(stores, transaction, { subscription, period, now });
+  return plan && { plan, period };
 }
 
 async function invoiceRunning(stores: Stores, transaction: Transaction, looking: Looking): Promise<boolean> {

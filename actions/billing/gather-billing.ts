@@ -25,6 +25,7 @@ import {
   settled,
   thresholdCharges,
 } from '../../core/billing/plan-invoice.ts';
+import { reaches } from '../../core/billing/threshold.ts';
 import type { RecordedUsage } from '../../core/commitment/part.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -65,6 +66,8 @@ export type BillingTarget = {
   readonly behind?: Behind | undefined;
   /** Another is planned behind it. */
   readonly is_followed?: boolean;
+  /** Nothing is charged: it only gives back what was invoiced too much before. */
+  readonly forgives_charges?: boolean | undefined;
   /** Of a preview: what a change at the end of the period will give back. */
   readonly credits?: readonly PlannedLine<BillableItem>[] | undefined;
   /** All earlier charges were looked at before, and none can have met other usage since (plans-in-hand.ts): they are not read again. */
@@ -114,12 +117,15 @@ function invoicedElsewhere(lines: readonly InvoicedLine[]): Set<string> {
   return new Set(charges.flatMap(({ line, service }) => invoicedKeys(line.subscription_line_item_id ?? '', service)));
 }
 
-/** What of the usage of the running period, until the end of the target's, is not invoiced yet. */
+/**
+ * What of the usage of the running period, until the end of the target's, is not invoiced yet; null where that has not reached the
+ * threshold. Closed periods are looked at only then.
+ */
 export async function thresholdFromStores(
   stores: Stores,
   database: Database,
   target: Omit<BillingTarget, 'reference'>,
-): Promise<Planned> {
+): Promise<InvoicePlan<BillableItem> | null> {
   const { subscription, period, now } = target;
   const items = await gatherItems(database, subscription, { at: now });
   const lines = await gatherInvoicedLines(database, subscription);
@@ -130,13 +136,16 @@ export async function thresholdFromStores(
     reference: 'preview' as const,
     invoiced: invoicedElsewhere(lines),
   };
-  const { measure, asOf } = await measuring(stores, database, target);
+  const { measure } = await measuring(stores, database, target);
   const usage = await usageOf(thresholdCharges(question), measure);
   const committed = await gatherCommitments(database, { ...target, reference: 'preview' }, { items, lines });
   const coupons = await couponsInForce(database, { subscriptions: [subscription], inside: 'usage' });
   const { currency } = subscription;
-  const plan = planThreshold({ ...question, ...committed, currency, usage, closed: [], coupons });
-  return { plan, usage_as_of_ms: asOf(), is_settled: false };
+  const asked = { ...question, ...committed, currency, usage, closed: [], coupons };
+  if (!reaches(subscription.auto_invoice_threshold ?? null, planThreshold(asked).subtotal)) return null;
+  const corrected = await isCorrected(database, lines);
+  const measured = await gatherClosedCharges({ lines, items, before: period.end, corrected }, measure);
+  return planThreshold({ ...asked, closed: await lessReturned(database, measured, lines) });
 }
 
 async function measuring(stores: Stores, database: Database, { subscription, now }: Omit<BillingTarget, 'reference'>) {
@@ -261,7 +270,7 @@ function planOne(
 }
 
 async function gatherOne(stores: Stores, database: Database, target: OneOfThem): Promise<Gathered> {
-  const { subscription, period, reference, behind, is_followed } = target;
+  const { subscription, period, reference, behind, is_followed, forgives_charges } = target;
   // What was granted at the end of a period that is over.
   const at = new Date(Math.min(target.now.getTime(), period.end - 1));
   const [items, { measure, asOf }] = await allOf(database, [
@@ -280,7 +289,7 @@ async function gatherOne(stores: Stores, database: Database, target: OneOfThem):
   const lines = since.length === 0 ? all : all.filter((one) => !since.includes(one));
   const invoiced = invoicedElsewhere(lines);
   for (const key of behind?.invoiced ?? []) invoiced.add(key);
-  const question = { ...asked, invoiced, is_followed };
+  const question = { ...asked, invoiced, is_followed, forgives_charges };
   const isLooking = isClosing && !isSettled && !behind;
   const corrected = isLooking && (await isCorrected(database, lines));
   // At one time: the stores answer what is asked together as one question.

@@ -8,14 +8,13 @@ import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { Author } from '../../core/stamp.ts';
 import { ownKey } from '../../core/wallet/movement-key.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
-import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { askForAlertsOfInvoice } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import type { HeldInvoice } from '../invoices/hold-invoice.ts';
 import { settlePaid } from '../invoices/settle-paid.ts';
 import { emit } from '../system-events/emit.ts';
 import { giveBackFor } from '../wallets/give-back.ts';
 import { checkNotForCredits } from '../wallets/pending-credits.ts';
+import { changeInvoice } from './change-invoice.ts';
 
 type Effect = { readonly note: CreditNoteModel; readonly held: HeldInvoice; readonly author: Author };
 
@@ -42,19 +41,6 @@ export async function takeEffect(
   });
   await settlePaid(stores, transaction, { ...held, invoice, by: author });
   return final;
-}
-
-/** What a note does to its invoice is told as what it is: a change of its payment, or of its amounts. */
-export async function changeInvoice(
-  transaction: Transaction,
-  invoice: InvoiceModel,
-  { changes, author }: { changes: Partial<InvoiceModel>; author: Author },
-): Promise<InvoiceModel> {
-  const changed = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
-  const name = changed.payment_status === invoice.payment_status ? 'invoice.update' : 'invoice.update.payment';
-  await emit(transaction, name, { record: changed, by: author });
-  if (changed.amount_remaining !== invoice.amount_remaining) await askForAlertsOfInvoice(transaction, changed);
-  return changed;
 }
 
 async function giveBack(transaction: Transaction, { note, held, author }: Effect): Promise<void> {

@@ -5,8 +5,8 @@ import type { Author } from '../../core/stamp.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
+import { changeInvoice } from './change-invoice.ts';
 import { holdNote } from './finalize-credit-note.ts';
-import { changeInvoice } from './take-effect.ts';
 
 export async function voidCreditNote(
   stores: Pick<Stores, 'postgres'>,

@@ -1,7 +1,7 @@
 /**
- * What the last invoice of a subscription comes to below nothing goes to the prepaid wallet of who is invoiced, when the invoice
- * becomes final: no other comes behind it that could be lowered (docs/rules/invoices.md, "Before the period is over"). So does what
- * a CREDIT invoice credits ("Invoices written by hand").
+ * The last invoice of a subscription may come to less than 0 (docs/rules/invoices.md, "Before the period is over"). No invoice follows that
+ * it could lower, so it lowers what the subscription still owes when it becomes final; the rest, which was paid, goes to the prepaid wallet.
+ * A CREDIT invoice goes to the wallet as a whole ("Invoices written by hand").
  */
 import { netOf } from '../../core/billing/settle-lines.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
@@ -9,17 +9,24 @@ import type { BillingReason, Invoice } from '../../core/invoice/record.ts';
 import { ownKey } from '../../core/wallet/movement-key.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { scopeOf } from '../billing/billable-items.ts';
+import { giveCredit } from '../credit-notes/give-credit.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
+import type { Ready } from './write-final.ts';
 
 /** A change settles its own credits when it is made (settle-change.ts). */
 const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CYCLE', 'PRORATION'];
+
+/** What it comes to, also below 0, where its total says 0. */
+export function netOfInvoice(invoice: Pick<Invoice, AmountOfNet>): Decimal {
+  return netOf(amountsOf(invoice));
+}
 
 type AmountOfNet = 'subtotal' | 'total_discount' | 'total_prepaid_credits_applied' | 'total_tax';
 
 /** 0 where nothing is given back. */
 export function restOf(invoice: Pick<Invoice, 'billing_reason' | 'invoice_type' | AmountOfNet>): Decimal {
   const isGiven = invoice.invoice_type === 'CREDIT' || OF_A_PERIOD.includes(invoice.billing_reason);
-  const rest = netOf(amountsOf(invoice)).negated();
+  const rest = netOfInvoice(invoice).negated();
   return isGiven && rest.gt(0) ? rest : ZERO;
 }
 
@@ -32,10 +39,19 @@ function amountsOf(invoice: Pick<Invoice, AmountOfNet>) {
   };
 }
 
-/** In the transaction that makes it final: once for an invoice. */
-export async function creditRest(transaction: Transaction, invoice: Invoice, now: Date): Promise<void> {
+/** In the transaction that makes it final, and holds its subscription: once for an invoice. */
+export async function creditRest(transaction: Transaction, ready: Ready, now: Date): Promise<void> {
+  const { subscription, line_items: lines } = ready;
+  const invoice = { ...ready.invoice, ...ready.changes };
   const amount = restOf(invoice);
   if (amount.isZero()) return;
+  const author = { user_id: '', now };
+  if (invoice.invoice_type !== 'CREDIT' && subscription) {
+    const description = 'More was invoiced than the usage costs';
+    const leftOver = { invoice, lines, subscription, amount, key: 'rest', reason: 'BILLING_ERROR' } as const;
+    await giveCredit(transaction, { ...leftOver, description, author });
+    return;
+  }
   const { id, customer_id, currency, subscription_id } = invoice;
   await creditWallet(transaction, scopeOf(invoice), {
     customer_id,
@@ -45,13 +61,13 @@ export async function creditRest(transaction: Transaction, invoice: Invoice, now
     reference_type: 'INVOICE',
     reference_id: id,
     idempotency_key: ownKey('rest', id),
-    description: invoice.invoice_type === 'CREDIT' ? creditOf(invoice) : 'More was invoiced than the usage costs',
+    description: creditOf(invoice),
     metadata: { subscription_id: subscription_id ?? '' },
     pays_after_tax: true,
-    author: { user_id: '', now },
+    author,
   });
 }
 
-function creditOf({ description, id }: Invoice): string {
+function creditOf({ description, id }: Pick<Invoice, 'description' | 'id'>): string {
   return description || `Credit ${id}`;
 }

@@ -35,6 +35,8 @@ export type DraftRequest = {
   /** Hears of a draft that says what was planned and nothing else. */
   readonly onPlanned?: (invoice: InvoiceWithLines, planned: Planned) => void;
   readonly is_settled?: boolean;
+  /** Nothing is charged: it only gives back what was invoiced too much before. */
+  readonly forgives_charges?: boolean;
 };
 
 /**
@@ -157,11 +159,37 @@ export async function draftFinalInvoice(
   const { subscription, now } = request;
   const effective = instantOf(request.effective_date);
   const start = await draftPeriodsBefore(stores, transaction, request);
-  if (effective <= start) return null;
+  // One that ends where a period begins may carry something that no later invoice could be lowered by.
+  if (effective < start) return null;
   const period = { start, end: effective };
-  const final = { reference: 'cancel', reason: 'PRORATION' } as const;
-  const invoice = await draftInvoice(stores, transaction, { subscription, period, ...final, now });
+  const invoice = await draftInvoice(stores, transaction, { subscription, period, ...CANCELLATION, now });
   return invoice === 'waiting' ? null : invoice;
+}
+
+const CANCELLATION = { reference: 'cancel', reason: 'PRORATION' } as const;
+
+/**
+ * A subscription that ends without an invoice of its arrears gives back all the same what was invoiced too much of its usage
+ * (docs/rules/invoices.md, "Before the period is over"). It is final at once, because computed anew it would charge the arrears.
+ */
+export async function settleOverbilled(
+  stores: Stores,
+  transaction: Transaction,
+  {
+    subscription,
+    effective_date,
+    payer_id,
+    now,
+  }: { subscription: SubscriptionModel; payer_id: string } & {
+    effective_date: string;
+    now: Date;
+  },
+): Promise<void> {
+  const start = currentPeriod(subscription).start;
+  const end = instantOf(effective_date);
+  if (end < start) return;
+  const last = { subscription, period: { start, end }, ...CANCELLATION, payer_id, forgives_charges: true };
+  await draftAndFinalize(stores, transaction, { ...last, now });
 }
 
 /** The invoices of periods that were over before; answers where the running one begins. Nobody can forgive them by a cancellation. */

@@ -53,10 +53,10 @@ export async function finalizeReady(
   for (const one of ready) checkFinalizable(one, now);
   const taxed = await settleAll(transaction, scope, { ready, now });
   // One after the other: two may be of one wallet.
-  for (const { invoice, changes, line_items } of taxed) {
-    const settled = changes?.total === undefined ? invoice : { ...invoice, ...changes };
-    await returnCredits(transaction, settled, { line_items, author: { user_id: '', now } });
-    await creditRest(transaction, settled, now);
+  for (const one of taxed) {
+    const { line_items } = one;
+    await returnCredits(transaction, { ...one.invoice, ...one.changes }, { line_items, author: { user_id: '', now } });
+    await creditRest(transaction, one, now);
   }
   const config = await settingOf(scope, 'invoice_config', transaction);
   // The numbers come last: their counter stays locked from here to the commit.

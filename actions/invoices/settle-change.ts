@@ -1,29 +1,26 @@
 /**
  * Settles what a change credits and charges: one invoice of all its lines (docs/rules/proration.md, "One netted invoice").
  * What is to be paid is final at once, because no event can change it. What comes to nothing or less is skipped as every such
- * invoice is, and keeps the lines, by which later changes know what was billed and given back; what is less than nothing goes
- * to the prepaid wallet of who is invoiced.
+ * invoice is, and keeps the lines, by which later changes know what was billed and given back; what is less than nothing lowers
+ * what the subscription still owes, and goes to the prepaid wallet of who is invoiced as far as it was paid.
  */
 
 import type { PlannedLine } from '../../core/billing/line-amount.ts';
 import { settled } from '../../core/billing/plan-invoice.ts';
 import { netOf, type Terms } from '../../core/billing/settle-lines.ts';
-import type { Decimal } from '../../core/decimal.ts';
 import { changeKey } from '../../core/invoice/own-key.ts';
 import type { Invoice, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Author } from '../../core/stamp.ts';
-import { ownKey } from '../../core/wallet/movement-key.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
-import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { type BillableItem, currentPeriod, scopeOf } from '../billing/billable-items.ts';
 import { addresseeOf, invoiceParts, invoiceRecord } from '../billing/invoice-records.ts';
 import { couponsInForce } from '../coupons/coupons-in-force.ts';
+import { type GivenCredit, giveCredit, type LeftOver } from '../credit-notes/give-credit.ts';
 import { ratesInForce } from '../taxes/rates-in-force.ts';
 import { taxesComeFirst } from '../taxes/tax-final.ts';
-import { creditWallet } from '../wallets/credit-wallet.ts';
 import { prepaidOfPreview } from '../wallets/prepaid-wallets.ts';
 import { addInvoice } from './draft-invoice.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
@@ -39,6 +36,8 @@ export type Settlement = {
   readonly key: string;
   /** What becomes of what is charged: what is given back goes with what it was billed with. */
   readonly terms: SettlementTerms;
+  /** That of the credit notes; an ORDER_CHANGE when absent. */
+  readonly reason?: LeftOver['reason'];
   readonly author: Author;
 };
 
@@ -73,7 +72,9 @@ export async function termsOfCharges(
   return { coupons, rates, taxes_before_credits, previewed: { prepaid } };
 }
 
-export type Settled = { invoice: InvoiceWithLines; wallet_transaction: WalletTransactionModel | null };
+export type Settled = { invoice: InvoiceWithLines } & GivenCredit;
+
+const NOTHING_GIVEN: GivenCredit = { credit_notes: [], wallet_transaction: null };
 
 /** Who pays for a subscription. */
 export async function payerOf(subscription: SubscriptionModel, database: Database): Promise<string> {
@@ -107,12 +108,22 @@ export async function settleChange(transaction: Transaction, settlement: Settlem
   const invoice = await addInvoice(transaction, subscription, { ...planned, now: author.now });
   if (net.gt(0)) {
     const given = { invoice_id: invoice.id, now: author.now };
-    return { invoice: await finalizeWithin(transaction, scopeOf(subscription), given), wallet_transaction: null };
+    return { invoice: await finalizeWithin(transaction, scopeOf(subscription), given), ...NOTHING_GIVEN };
   }
   await TaxAppliedModel.addAll(scopeOf(subscription), planned.taxes, { database: transaction });
   await returnCredits(transaction, invoice, { line_items: invoice.line_items, author });
-  const wallet_transaction = net.isNegative() ? await giveBack(transaction, invoice, { net, author }) : null;
-  return { invoice, wallet_transaction };
+  if (net.isZero()) return { invoice, ...NOTHING_GIVEN };
+  const given = await giveCredit(transaction, {
+    invoice,
+    lines: invoice.line_items,
+    subscription,
+    amount: net.negated(),
+    key: 'change',
+    reason: settlement.reason ?? 'ORDER_CHANGE',
+    description: 'Unused time that was charged in advance',
+    author,
+  });
+  return { invoice, ...given };
 }
 
 type Planned = Omit<Settlement, 'terms'> & {
@@ -134,25 +145,4 @@ function plannedInvoice({ subscription, payer_id, lines, key, terms, author }: P
     idempotency_key: changeKey(subscription.id, key),
   };
   return { record, ...invoiceParts(plan, record, now), net: netOf(plan) };
-}
-
-async function giveBack(
-  transaction: Transaction,
-  invoice: InvoiceWithLines,
-  { net, author }: { net: Decimal; author: Author },
-): Promise<WalletTransactionModel> {
-  const { customer_id, currency, subscription_id } = invoice;
-  return creditWallet(transaction, scopeOf(invoice), {
-    customer_id,
-    currency,
-    amount: net.negated(),
-    transaction_reason: 'CREDIT_NOTE',
-    reference_type: 'INVOICE',
-    reference_id: invoice.id,
-    idempotency_key: ownKey('change', invoice.id),
-    description: 'Unused time that was charged in advance',
-    metadata: { subscription_id: subscription_id ?? '' },
-    pays_after_tax: true,
-    author,
-  });
 }

@@ -22,9 +22,10 @@ import { voidOpenPayments } from '../payments/void-open-payments.ts';
 import { emit } from '../system-events/emit.ts';
 import { giveBackFor } from '../wallets/give-back.ts';
 import { checkNotBought, failPurchase } from '../wallets/pending-credits.ts';
+import { gatherChangesWithin, returnOffsets, voidChangesWithin } from './changes-within.ts';
 import { computeWithin } from './compute-invoice.ts';
 import { restOf } from './credit-rest.ts';
-import { correctionsOfLines, creditsOfLines } from './credits-of-lines.ts';
+import { correctionsOfLines } from './credits-of-lines.ts';
 import { type HeldInvoice, holdInvoice } from './hold-invoice.ts';
 import { settleWaiting } from './settle-paid.ts';
 
@@ -57,7 +58,8 @@ export async function voidHeld(
   checkVoidable(invoice);
   await checkNotBought(transaction, invoice);
   const ids = await lineIdsOf(invoice, transaction);
-  await checkNothingCredited(invoice, ids, transaction);
+  await checkCreditsNothing(invoice, transaction);
+  const changesWithin = await gatherChangesWithin(transaction, invoice, ids);
   const lessened = subscription ? await lessenedBy(invoice, subscription, transaction) : [];
   checkLessenedOpen(lessened);
   const changes = {
@@ -67,11 +69,14 @@ export async function voidHeld(
     ...(metadata ? { metadata: { ...invoice.metadata, ...metadata } } : {}),
   };
   await giveBack(transaction, invoice, author);
+  await voidChangesWithin(transaction, changesWithin, author);
   const voided = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
   await giveRedemptionsBack(voided, { transaction, author });
   await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
   await askForAlertsOfInvoice(transaction, voided);
   await voidOpenPayments(transaction, { invoice: voided, by: author });
+  const withIt = changesWithin.map((change) => change.id);
+  if (subscription) await returnOffsets(transaction, { invoice: voided, subscription, changes: withIt, author });
   await failPurchase(transaction, { invoice: voided, by: author });
   const open = await correctionsOfLines(invoice, ids, { invoice_status: 'DRAFT', database: transaction });
   const anew = [...lessened.map(({ line }) => line), ...open];
@@ -110,26 +115,17 @@ function checkLessenedOpen(lessened: readonly InvoicedLine[]): void {
     });
 }
 
-/** What a change gave back has lowered what it charged, or is in a wallet: without this invoice it would be lost, or be there twice. */
-async function checkNothingCredited(
-  invoice: InvoiceModel,
-  ids: readonly string[],
-  transaction: Transaction,
-): Promise<void> {
+/** What it gives back itself has lowered what is owed, or is in a wallet: without this invoice it would be there twice. */
+async function checkCreditsNothing(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
   const isReturned = new Decimal(invoice.total_prepaid_credits_applied).isNegative();
   if (invoice.invoice_status === 'FINALIZED' && (isReturned || restOf(invoice).gt(0)))
-    throw notAllowed('what this invoice gives back is in a wallet already: it cannot be voided');
+    throw notAllowed('this invoice gave something back already: it cannot be voided');
   const [credit] = await InvoiceLineItemModel.in(invoice, transaction)
     .where({ invoice_id: invoice.id, price_type: 'FIXED' })
     .whereNotNull('subscription_line_item_id')
     .where('amount', '<', 0)
     .limit(1);
   if (credit) throw notAllowed('an invoice that credits unused time cannot be voided: change the subscription back');
-  const [elsewhere] = await creditsOfLines(invoice, ids, transaction);
-  if (elsewhere)
-    throw notAllowed('unused time of this invoice was credited already: it cannot be voided', {
-      invoice_id: elsewhere.invoice_id,
-    });
 }
 
 /**

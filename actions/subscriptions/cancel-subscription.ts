@@ -18,7 +18,8 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { closeDuePeriods } from '../billing/close-period.ts';
 import { gatherInvoicedLines, invoicedUntil } from '../billing/gather-closed-charges.ts';
 import { billingTransaction } from '../billing/transaction.ts';
-import { draftFinalInvoice, draftPeriodsBefore } from '../invoices/draft-invoice.ts';
+import { draftFinalInvoice, draftPeriodsBefore, settleOverbilled } from '../invoices/draft-invoice.ts';
+import { payerOf } from '../invoices/settle-change.ts';
 import { emit } from '../system-events/emit.ts';
 import { caughtUp } from './caught-up.ts';
 import { computeOpenDrafts } from './change-lines.ts';
@@ -72,6 +73,8 @@ export async function cancelWithin(
   const isSkipped = request.invoice_policy === 'skip';
   if (isInvoiced && isSkipped) await draftPeriodsBefore(stores, transaction, final);
   const invoice = isInvoiced && !isSkipped ? await draftFinalInvoice(stores, transaction, final) : null;
+  if (isOver && (isSkipped || running.subscription_status === 'incomplete'))
+    await settleOverbilled(stores, transaction, { ...final, payer_id: await payerOf(running, transaction) });
   const forgiven = isOver && isGrouped && request.invoice_policy === 'skip' ? ALONE : {};
   const by = { by: author, database: transaction };
   const subscription = await SubscriptionModel.change(running, { ...changes, ...forgiven }, by);

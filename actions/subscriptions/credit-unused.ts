@@ -34,7 +34,8 @@ async function planCredits(database: Database, { subscription, at, author }: Unu
   const ends = items.map((item) => ({ item, at }));
   const change = { subscription: running, ends, begins: [], proration_behavior: 'create_prorations', author } as const;
   const { settlement, refunds } = await planLineChange(database, change);
-  return [settlement ?? [], ...refunds].flat();
+  const reason = 'SUBSCRIPTION_CANCELLATION';
+  return [settlement ?? [], ...refunds].flat().map((each) => ({ ...each, reason }));
 }
 
 /** Also one that is charged for longer than it lives. */

@@ -3,12 +3,15 @@
  * (docs/rules/subscriptions.md, "States").
  */
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { type Due, dueUnpaid, type OfWhom } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { billedSubscription } from '../billing/billable-items.ts';
 import { type Interruptible, inRounds } from '../billing/rounds.ts';
+import { billingTransaction } from '../billing/transaction.ts';
+import { settleOverbilled } from '../invoices/draft-invoice.ts';
+import { payerOf } from '../invoices/settle-change.ts';
 import { endAt } from './end-trial.ts';
 import { familyFollows } from './follow-parent.ts';
 
@@ -35,7 +38,7 @@ export async function endUnpaid(
 
 /** Whether it was this one who ended it: it may have been paid meanwhile, or another has it. */
 function endOne(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<boolean> {
-  return stores.postgres.transaction(async (transaction) => {
+  return billingTransaction(stores, async (transaction) => {
     const [subscription] = await SubscriptionModel.in(scope, transaction)
       .where({ id, status: 'published', subscription_status: 'incomplete' })
       .forUpdate()
@@ -43,6 +46,8 @@ function endOne(stores: Stores, scope: Scope, { id, now }: { id: string; now: Da
     const end = subscription ? billedSubscription(subscription).end_ms : null;
     if (!subscription || end === null || end > now.getTime()) return false;
     const at = Math.max(end, instantOf(subscription.current_period_start));
+    const last = { subscription, effective_date: formatMs(at), payer_id: await payerOf(subscription, transaction) };
+    await settleOverbilled(stores, transaction, { ...last, now });
     const parent = await endAt(transaction, { subscription, at, by: { now } });
     await familyFollows(stores, transaction, { parent, by: { now } });
     return true;

@@ -71,8 +71,8 @@ export async function saidOnInvoices(
 
 type Found = { readonly record: InvoiceLineItemModel; readonly invoice: InvoiceModel; readonly line: SaidLine };
 
-function isPartial({ invoice }: Found): boolean {
-  return invoice.billing_reason === 'THRESHOLD_BILLING';
+function isPartial({ record, invoice }: Found): boolean {
+  return invoice.billing_reason === 'THRESHOLD_BILLING' && !record.parent_line_item_id;
 }
 
 function isOwn({ record }: Found): boolean {

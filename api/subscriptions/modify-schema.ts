@@ -41,14 +41,14 @@ const ChangedInvoice = z
     id: z.string().meta({ description: 'The invoice; empty in a preview.' }),
     action: z.enum(['created', 'wallet_credit']).meta({
       description:
-        'created: it is to be paid. wallet_credit: it comes to less than nothing, and that goes to a wallet.',
+        'created: it is to be paid. wallet_credit: it comes to less than 0, lowers what the subscription still owes, and goes to a wallet as far as it was paid.',
     }),
     status: z.enum(['preview', 'issued']).meta({ description: 'Whether it was only asked for.' }),
     invoice: InvoiceWithoutParts.nullable().meta({
       description: 'With its lines: what is given back, and what is charged.',
     }),
     wallet_transaction: WalletTransactionAnswer.nullable().meta({
-      description: 'The credit of a wallet; null in a preview and where nothing is given back.',
+      description: 'The credit of a wallet; null in a preview and where nothing was paid.',
     }),
   })
   .meta({ id: 'ChangedInvoice' });

@@ -88,7 +88,9 @@ export const CancelSubscriptionAnswer = z
       description: 'The lines of what is credited; null where nothing is.',
     }),
     proration_details: z.array(ProrationDetailAnswer).meta({ description: 'What is credited of each line item.' }),
-    total_credit_amount: decimalText.meta({ description: 'What goes into the wallet; 0 where nothing is credited.' }),
+    total_credit_amount: decimalText.meta({
+      description: 'What goes into the wallet: what was paid and not used; 0 when nothing of it was paid.',
+    }),
     message: z.string().meta({ description: 'What was done, in a sentence.' }),
     processed_at: timestampText.meta({ description: 'When it was asked for.' }),
   })

@@ -45,6 +45,8 @@ export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
   readonly commitment?: SubscriptionCommitment | null;
   /** Services whose lacking amount stands on another invoice. */
   readonly true_ups?: readonly Period[];
+  /** Its charges are forgiven: it only gives back what was invoiced too much before. */
+  readonly forgives_charges?: boolean | undefined;
   /** It is planned for what comes behind it (invoices-to-come.ts): what it cannot give back comes off the next one, and is said in full. */
   readonly is_followed?: boolean | undefined;
   readonly coupons?: Terms['coupons'];
@@ -74,7 +76,7 @@ export type DiscountedLines<Item extends PricedItem> = {
 function plannedLines<Item extends PricedItem>(question: InvoiceQuestion<Item>): readonly PlannedLine<Item>[] {
   let lines: readonly PlannedLine<Item>[] = [];
   for (const linesOf of LINE_STEPS) lines = [...lines, ...linesOf(question, lines)];
-  return lines;
+  return question.forgives_charges ? lines.filter(({ amount }) => amount.isNegative()) : lines;
 }
 
 /** What stands between the lines and the total (docs/rules/invoices.md, "Totals"). */
@@ -114,7 +116,8 @@ function linesOfCharges<Item extends PricedItem>(question: InvoiceQuestion<Item>
 
 /**
  * What of the usage of a running period is not invoiced yet, as it stands at its end, which is now: with what is free and what
- * is committed to in the whole of the period, and nothing for what is lacking, because it may still be used.
+ * is committed to in the whole of the period, and nothing for what is lacking, because it may still be used. Of closed periods it says
+ * late events, and what is carried forward, as every invoice does.
  */
 export function planThreshold<Item extends PricedItem>(question: InvoiceQuestion<Item>): InvoicePlan<Item> {
   const whole = linesOf(thresholdCharges(question), { ...question, isRunning: true });
@@ -128,7 +131,8 @@ export function planThreshold<Item extends PricedItem>(question: InvoiceQuestion
   const charged = less.filter(({ amount }) => !amount.isZero());
   const { currency } = question;
   const surplus = linesOfSurplus(less, { is_last: false, carries: false, currency });
-  return settled([...charged, ...surplus], question);
+  const lines = [...charged, ...surplus];
+  return settled([...lines, ...linesOfLateEvents(question, lines)], question);
 }
 
 /** Usage of the running period alone, whole as its invoice will charge it, and counted until now. */

@@ -44,8 +44,13 @@ export function checkNoteVoidable({
   credit_note_status,
   credit_note_type,
   total_prepaid_credits_returned = '0',
-}: Pick<CreditNote, 'credit_note_status' | 'credit_note_type'> &
+  change_invoice_id,
+}: Pick<CreditNote, 'credit_note_status' | 'credit_note_type' | 'change_invoice_id'> &
   Partial<Pick<CreditNote, 'total_prepaid_credits_returned'>>): void {
+  if (change_invoice_id)
+    throw invalid('id', 'names an adjustment that a change of the subscription made: change the subscription back', {
+      change_invoice_id,
+    });
   if (credit_note_status === 'VOIDED') throw invalid('credit_note_status', 'the credit note is void already');
   if (credit_note_status !== 'FINALIZED') return;
   if (credit_note_type === 'REFUND')

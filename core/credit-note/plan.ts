@@ -18,6 +18,11 @@ const TYPE_BY_PAYMENT: Partial<Record<PaymentStatus, CreditNoteType>> = {
   PARTIALLY_REFUNDED: 'REFUND',
 };
 
+/** What is still to be paid is adjusted. */
+export const TO_ADJUST = (Object.keys(TYPE_BY_PAYMENT) as PaymentStatus[]).filter(
+  (status) => TYPE_BY_PAYMENT[status] === 'ADJUSTMENT',
+);
+
 export type CreditedInvoice = Pick<
   Invoice,
   | 'invoice_status'

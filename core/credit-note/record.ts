@@ -48,6 +48,10 @@ export const CreditNote = z.object({
   invoice_id: z.string().meta({ description: 'The invoice that is credited.' }),
   customer_id: z.string().meta({ description: 'The customer to whom the invoice went.' }),
   subscription_id: z.string().nullish().meta({ description: 'The subscription of the invoice; null without one.' }),
+  change_invoice_id: z.string().nullish().meta({
+    description:
+      'The invoice of a change, a cancellation or a correction whose credit this adjustment spends; null of a note that a person made.',
+  }),
   credit_note_status: z.enum(CREDIT_NOTE_STATUSES).meta({
     description: 'A DRAFT has no effect yet; FINALIZED has; a VOIDED one has none any more.',
   }),

@@ -24,6 +24,8 @@ export type KeyKind =
   /** With the key of an application of a credit grant. */
   | 'grant'
   | 'initial'
+  /** What credits of other invoices had paid of one that is void. */
+  | 'offset'
   /** What an invoice takes of a wallet, with the ids of both. */
   | 'invoice'
   /** The same of credits that pay after taxes. */

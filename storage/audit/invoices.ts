@@ -123,7 +123,7 @@ const QUESTIONS: Readonly<Record<InvoiceFaultKind, string>> = {
       join (select c.invoice_line_item_id as id, sum(c.amount) as amount, sum(c.tax_amount) as tax
               from asked join credit_notes n on ${OF('n', 'invoice_id')}
               join credit_note_line_items c on c.tenant_id = n.tenant_id and c.environment_id = n.environment_id and c.credit_note_id = n.id
-             where n.credit_note_status = 'FINALIZED' group by 1) n on n.id = l.id
+             where n.credit_note_status = 'FINALIZED' and n.change_invoice_id is null group by 1) n on n.id = l.id
      where n.amount > l.amount - l.line_item_discount - l.invoice_level_discount or n.tax > l.tax_amount`,
   // By the digits behind the token, whatever prefix they had. Where the setting raised the start, what lies before it was never given.
   invoice_number_gap: `

@@ -156,6 +156,7 @@ describe('changes of subscriptions', () => {
 
     it('cancellations: one ends it, and unused time is given back once', async () => {
       await world.on('2026-01-01', () => world.subscribe('leaving', 'Basic'));
+      await world.pay('leaving');
       world.at('2026-01-16');
       const body = { cancellation_type: 'immediate', proration_behavior: 'create_prorations' };
       const answers = await Promise.all(Array.from({ length: 4 }, () => send('leaving', 'cancel', body)));
@@ -166,7 +167,9 @@ describe('changes of subscriptions', () => {
     it('two subscriptions of one customer: their credits make one wallet', async () => {
       await world.on('2026-01-01', () => world.subscribe('twice', 'Basic'));
       const first = path('twice', 'cancel');
+      await world.pay('twice');
       await world.subscribe('twice', 'Basic');
+      await world.pay('twice');
       world.at('2026-01-16');
       const body = { cancellation_type: 'immediate', proration_behavior: 'create_prorations' };
       const answers = await Promise.all(

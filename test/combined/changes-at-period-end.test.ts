@@ -93,6 +93,7 @@ describe('scenario: plan changes at the end of a period that is not the end of w
     it(`${title}: one invoice nets it, as it was previewed`, async () => {
       const [late, now] = [`${title}, at the end`, `${title}, at once`];
       await world.on('2026-01-01', () => start(late));
+      await world.pay(late);
       await start(now);
       await world.on('2026-01-20');
       const body = request({ change_at: 'end_of_period' });

@@ -132,6 +132,7 @@ describe('scenario: changes to the penny', () => {
         () => world.post(path('planned', 'change/execute'), toPlan('Seat', none)),
         () => world.post(path('left', 'change/execute'), toPlan('Seat', none)),
       );
+      await world.pay('left');
       await world.on('2026-01-16');
       const changed = await world.post(path('planned', 'change/execute'), toPlan('Large'));
       expect(changed.invoice ?? (await world.invoices('planned')).at(-1)).to.include({ subtotal: '0' });

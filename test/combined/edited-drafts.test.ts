@@ -157,6 +157,7 @@ describe('edited drafts', () => {
     const [calls, seat] = line_items;
     await edited(id, { line_items: [stated(calls), stated(seat, { amount: '31' })] });
     await world.finalize();
+    await world.pay(name);
     await world.on('2026-07-11', () =>
       world.post(`/subscriptions/${world.id(`subscription ${name}`)}/cancel`, {
         cancellation_type: 'immediate',

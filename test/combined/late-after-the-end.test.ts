@@ -191,6 +191,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
     await world.settle();
     expect((await billThresholds(world.api.services, world.now)).invoiced).to.equal(1);
     world.at('2026-01-20');
+    await world.pay('reached');
     await world.cancel('reached');
     await world.finalize();
     await world.replace('a mistake', world.event('reached', 'calls', { n: 10, at: '2026-01-10T00:00:00Z' }));

@@ -110,6 +110,7 @@ describe('scenario: parts that meet', () => {
     await world.on('2026-01-01', () => world.subscribe('early', 'Seats'));
     await world.on('2026-01-10');
     await world.post(path('early', 'lineitems'), { ...inline('31', {}), start_date: '2026-01-20T00:00:00Z' });
+    await world.pay('early');
     await world.on('2026-01-16');
     const cancelled = await world.cancel('early', {
       cancellation_type: 'immediate',
@@ -163,6 +164,7 @@ describe('scenario: parts that meet', () => {
     });
     await world.on('2026-02-01');
     await world.finalize();
+    await world.pay('payer');
     await world.on('2026-02-15');
     await world.cancel('child', { cancellation_type: 'immediate', proration_behavior: 'create_prorations' });
     const wallets = async (customer: string) =>
@@ -172,6 +174,7 @@ describe('scenario: parts that meet', () => {
 
   it('and of what it was billed for itself before, to it, though a line of now is the payer’s', async () => {
     await world.on('2026-01-01', () => world.subscribe('joined', 'Seats'));
+    await world.pay('joined');
     await world.subscribe('head', 'Seats');
     await world.on('2026-01-11');
     const join = { action: 'add', child_subscription_ids: [world.id('subscription joined')] };

@@ -43,6 +43,7 @@ describe('scenario: more was invoiced before the period was over than it costs',
     await world.settle();
     const { invoiced, failed } = await billThresholds(world.api.services, world.now);
     expect([invoiced, failed]).to.deep.equal([5, []]);
+    await world.pay('leaver');
   });
   after(() => world.stop());
 

@@ -74,6 +74,7 @@ describe('scenario: changes inside a period', () => {
   it('fewer seats: what comes to less than nothing goes to the prepaid wallet', async () => {
     await world.on('2026-01-01', () => world.subscribe('fewer', 'Seats'));
     await world.on('2026-01-01', async () => modify('fewer', await quantity('fewer', 'seat', '3')));
+    await world.pay('fewer');
     await world.on('2026-01-16');
     const { changed_resources } = await modify('fewer', await quantity('fewer', 'seat', '1'));
     const [{ action, wallet_transaction }] = changed_resources.invoices;
@@ -133,6 +134,7 @@ describe('scenario: changes inside a period', () => {
 
   it('a cancellation that prorates gives back what was charged in advance and is not used, and no more', async () => {
     await world.on('2026-01-01', () => world.subscribe('leaver', 'Seats'));
+    await world.pay('leaver');
     await world.on('2026-01-16');
     const cancel = { cancellation_type: 'immediate', proration_behavior: 'create_prorations' };
     const answer = await world.cancel('leaver', cancel);
@@ -200,6 +202,7 @@ describe('scenario: changes inside a period', () => {
 
   it('a cancellation on a date gives back then what it was charged for the time behind it', async () => {
     await world.on('2026-01-01', () => world.subscribe('dated', 'Seats'));
+    await world.pay('dated');
     const when = { cancellation_type: 'scheduled_date', cancel_at: '2026-01-16T00:00:00Z' };
     const answer = await world.cancel('dated', { ...when, proration_behavior: 'create_prorations' });
     expect(answer.total_credit_amount).to.equal('0');

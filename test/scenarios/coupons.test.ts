@@ -140,6 +140,7 @@ describe('coupons and taxes on invoices', () => {
       ['13.5', '2.7'],
       ['-4.5', '-0.9'],
     ]);
+    await world.pay('seats');
     await world.post(`/subscriptions/${of('seats')}/cancel`, {
       cancellation_type: 'immediate',
       proration_behavior: 'create_prorations',

@@ -120,6 +120,7 @@ describe('scenario: plan changes', () => {
 
   it('a downgrade goes into the wallet', async () => {
     await world.on('2026-01-01', () => world.subscribe('down', 'Pro'));
+    await world.pay('down');
     await world.on('2026-01-11');
     const changed = await world.post(path('down', 'change/v2/execute'), changeV2('Basic'));
     expect([changed.change_type, changed.changed_resources.invoices[0].wallet_transaction.amount]).to.deep.equal([

@@ -299,6 +299,16 @@ export class World {
     return whole.sort((a, b) => a.billing_sequence - b.billing_sequence);
   }
 
+  /** Everything that remains of the customer's invoices is received. */
+  async pay(customer: string): Promise<void> {
+    const invoices = await this.invoices(customer);
+    for (const { id, invoice_status, amount_remaining: amount, currency } of invoices) {
+      if (invoice_status !== 'FINALIZED' || new Decimal(amount).lte(0)) continue;
+      const received = { destination_type: 'INVOICE', destination_id: id, payment_method_type: 'OFFLINE' };
+      await this.post('/payments', { ...received, amount, currency });
+    }
+  }
+
   /** Each invoice as a few lines of text, for reading and comparing. */
   async statements(customer: string): Promise<string[]> {
     return (await this.invoices(customer)).map(statement);

@@ -57,7 +57,10 @@ export function changedByLines({ ended, begun, settled, refunded }: AppliedLines
   return { line_items, subscriptions: [], invoices };
 }
 
-function changedInvoice({ invoice, wallet_transaction }: Settled, status: ChangedInvoice['status']): ChangedInvoice {
+function changedInvoice(
+  { invoice, wallet_transaction }: Pick<Settled, 'invoice' | 'wallet_transaction'>,
+  status: ChangedInvoice['status'],
+): ChangedInvoice {
   const action = invoice.subtotal.startsWith('-') ? 'wallet_credit' : 'created';
   return { id: invoice.id, action, status, invoice, wallet_transaction };
 }

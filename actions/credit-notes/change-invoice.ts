@@ -1,0 +1,18 @@
+/** What a note does to its invoice is told as what it is: a change of its payment, or of its amounts. */
+import type { Author } from '../../core/stamp.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { askForAlertsOfInvoice } from '../../storage/progress/alert-arrivals.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+
+export async function changeInvoice(
+  transaction: Transaction,
+  invoice: InvoiceModel,
+  { changes, author }: { changes: Partial<InvoiceModel>; author: Author },
+): Promise<InvoiceModel> {
+  const changed = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
+  const name = changed.payment_status === invoice.payment_status ? 'invoice.update' : 'invoice.update.payment';
+  await emit(transaction, name, { record: changed, by: author });
+  if (changed.amount_remaining !== invoice.amount_remaining) await askForAlertsOfInvoice(transaction, changed);
+  return changed;
+}

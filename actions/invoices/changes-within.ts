@@ -1,0 +1,109 @@
+/**
+ * What becomes of the credits of changes when an invoice is void (docs/rules/invoices.md, "Voiding"). A change whose left-over credit lowered
+ * this invoice and nothing else is void with it. What credits of other invoices had paid of it goes back the way it came: it lowers
+ * what the subscription still owes, and the rest reaches the wallet.
+ */
+import { creditedOn } from '../../core/credit-note/offsets.ts';
+import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import { notAllowed } from '../../core/error.ts';
+import type { Author } from '../../core/stamp.ts';
+import { CreditNoteModel } from '../../storage/models/credit-note.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { linesOf } from '../billing/invoice-records.ts';
+import { gatherCredited, giveCredit } from '../credit-notes/give-credit.ts';
+import { emit } from '../system-events/emit.ts';
+import { netOfInvoice } from './credit-rest.ts';
+import { creditsOfLines } from './credits-of-lines.ts';
+
+/** Refused where a credit of one of its lines, `ids`, has lowered something else, or is in a wallet. */
+export async function gatherChangesWithin(
+  transaction: Transaction,
+  invoice: InvoiceModel,
+  ids: readonly string[],
+): Promise<InvoiceModel[]> {
+  const credits = await creditsOfLines(invoice, ids, transaction);
+  const changeIds = credits.map(({ invoice_id }) => invoice_id);
+  const changes = [...(await InvoiceModel.byId(invoice, changeIds, transaction)).values()];
+  for (const change of changes)
+    if (!(await isWithin(transaction, change, { invoice, ids })))
+      throw notAllowed('unused time of this invoice was credited already: it cannot be voided', {
+        invoice_id: change.id,
+      });
+  return changes;
+}
+
+/** All that the change gives back was charged by this invoice, and its left-over lowered this invoice alone. */
+async function isWithin(
+  transaction: Transaction,
+  change: InvoiceModel,
+  { invoice, ids }: { readonly invoice: InvoiceModel; readonly ids: readonly string[] },
+): Promise<boolean> {
+  if (change.invoice_status !== 'SKIPPED') return false;
+  const lines = await linesOf(change, transaction);
+  const giving = lines.filter(({ amount }) => new Decimal(amount).isNegative());
+  if (giving.some(({ parent_line_item_id }) => !ids.includes(parent_line_item_id ?? ''))) return false;
+  const lineIds = lines.map(({ id }) => id);
+  if ((await creditsOfLines(change, lineIds, transaction)).length > 0) return false;
+  const notes = await offsetNotes(transaction, { change_invoice_id: change.id, invoice_id: invoice.id }, invoice);
+  const lowered = sumOf(notes.map(({ total_amount }) => new Decimal(total_amount)));
+  return lowered.eq(netOfInvoice(change).negated());
+}
+
+function offsetNotes(
+  transaction: Transaction,
+  where: Partial<Pick<CreditNoteModel, 'change_invoice_id' | 'invoice_id'>>,
+  invoice: InvoiceModel,
+): Promise<CreditNoteModel[]> {
+  return CreditNoteModel.in(invoice, transaction)
+    .where({ ...where, credit_note_status: 'FINALIZED', status: 'published' })
+    .whereNotNull('change_invoice_id')
+    .orderBy(['created_at', 'id']) as unknown as Promise<CreditNoteModel[]>;
+}
+
+export async function voidChangesWithin(
+  transaction: Transaction,
+  changes: readonly InvoiceModel[],
+  author: Author,
+): Promise<void> {
+  for (const change of changes) {
+    const voided = { invoice_status: 'VOIDED' as const, voided_at: author.now.toISOString() };
+    const record = await InvoiceModel.change(change, voided, { by: author, database: transaction });
+    await emit(transaction, 'invoice.update.voided', { record, by: author });
+  }
+}
+
+type Voided = {
+  readonly invoice: InvoiceModel;
+  readonly subscription: SubscriptionModel;
+  /** The ids of the changes that are void with it. */
+  readonly changes: readonly string[];
+  readonly author: Author;
+};
+
+/** `transaction` holds the subscription. */
+export async function returnOffsets(
+  transaction: Transaction,
+  { invoice, changes, ...returning }: Voided,
+): Promise<void> {
+  let amount = ZERO;
+  for (const note of await offsetNotes(transaction, { invoice_id: invoice.id }, invoice)) {
+    const change = await InvoiceModel.fetch(invoice, note.change_invoice_id!, { database: transaction });
+    if (changes.includes(change.id)) continue;
+    const credited = await gatherCredited(transaction, change, await linesOf(change, transaction));
+    // Billed again it would charge what that invoice gives back, which lowered this one.
+    if (creditedOn(invoice.id, credited).gt(0))
+      throw notAllowed(
+        'a later invoice gave back a part of what this one charged, and lowered it: it cannot be voided',
+        {
+          invoice_id: change.id,
+        },
+      );
+    amount = amount.plus(note.total_amount);
+  }
+  if (amount.isZero()) return;
+  const description = `Invoice ${invoice.invoice_number ?? invoice.id} is void`;
+  const leftOver = { ...returning, invoice, lines: [], amount, key: 'offset', reason: 'BILLING_ERROR' } as const;
+  await giveCredit(transaction, { ...leftOver, description });
+}

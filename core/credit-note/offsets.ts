@@ -1,0 +1,108 @@
+/**
+ * Which open invoices the left-over credit of a change lowers, and by how much (docs/rules/credit-notes.md, "Adjustments of changes"):
+ * first the invoices that charged what is credited, then the others, oldest first. Only the rest was paid.
+ */
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import type { Invoice } from '../invoice/record.ts';
+import { spread } from '../spread.ts';
+
+export type OpenInvoice = Pick<Invoice, 'id' | 'amount_remaining'>;
+/** What is credited of a line of an invoice, after its discounts, and the tax of it. */
+export type CreditedLine = {
+  readonly invoice_id: string;
+  readonly line_id: string;
+  readonly amount: Decimal;
+  readonly tax: Decimal;
+};
+export type Offset = { readonly invoice_id: string; readonly amount: Decimal };
+export type OffsetPlan = { readonly offsets: readonly Offset[]; readonly rest: Decimal };
+
+/** `open`: oldest first. */
+export function planOffsets(
+  credit: Decimal,
+  { open, credited }: { readonly open: readonly OpenInvoice[]; readonly credited: readonly CreditedLine[] },
+): OffsetPlan {
+  const taken = new Map<string, Decimal>();
+  let left = credit;
+  const take = ({ id, amount_remaining }: OpenInvoice, at_most: Decimal) => {
+    const before = taken.get(id) ?? ZERO;
+    const amount = Decimal.min(left, at_most, new Decimal(amount_remaining).minus(before));
+    if (!amount.gt(0)) return;
+    taken.set(id, before.plus(amount));
+    left = left.minus(amount);
+  };
+  for (const invoice of open) take(invoice, creditedOn(invoice.id, credited));
+  for (const invoice of open) take(invoice, left);
+  const offsets = open.flatMap(({ id }) => {
+    const amount = taken.get(id);
+    return amount ? [{ invoice_id: id, amount }] : [];
+  });
+  return { offsets, rest: left };
+}
+
+/** With its tax. */
+export function creditedOn(invoice_id: string, credited: readonly CreditedLine[]): Decimal {
+  return sumOf(credited.filter((line) => line.invoice_id === invoice_id).map(({ amount, tax }) => amount.plus(tax)));
+}
+
+/** A line of an invoice that is lowered: what it charged after discounts and prepaid credits, and its tax. */
+export type LoweredLine = { readonly id: string; readonly amount: Decimal; readonly tax: Decimal };
+export type OffsetLine = LoweredLine;
+
+/** The lines of the note: first what is credited of each line of the invoice, then in proportion to what the lines charged. */
+export function offsetLines(
+  { invoice_id, amount }: Offset,
+  {
+    lines,
+    credited,
+    currency,
+  }: {
+    readonly lines: readonly LoweredLine[];
+    readonly credited: readonly CreditedLine[];
+    readonly currency: string;
+  },
+): OffsetLine[] {
+  const own = Decimal.min(amount, creditedOn(invoice_id, credited));
+  const creditOf = (id: string, part: 'amount' | 'tax') =>
+    sumOf(credited.filter((one) => one.line_id === id).map((one) => one[part]));
+  const ownWeights = lines.flatMap(({ id }) => [creditOf(id, 'amount'), creditOf(id, 'tax')]);
+  const weights = lines.flatMap((line) => [line.amount, line.tax]);
+  const ownParts = spread(own, ownWeights, currency);
+  const others = spread(amount.minus(own), weights, currency);
+  const parts = ownParts.map((part, index) => part.plus(others[index]!));
+  const spent = lines.map(({ id }, index) => ({ id, amount: parts[2 * index]!, tax: parts[2 * index + 1]! }));
+  return spent.filter((line) => line.amount.plus(line.tax).gt(0));
+}
+
+type CreditLine = {
+  readonly amount: string;
+  readonly line_item_discount: string;
+  readonly invoice_level_discount: string;
+  readonly prepaid_credits_applied: string;
+  readonly tax_amount: string;
+};
+
+/** What a line that gives back credits: after its discounts and what returns to prepaid lots, and its tax, both not negative. */
+export function creditOfLine(line: CreditLine): { amount: Decimal; tax: Decimal } {
+  const discounted = new Decimal(line.amount).minus(line.line_item_discount).minus(line.invoice_level_discount);
+  const amount = discounted.minus(line.prepaid_credits_applied);
+  return { amount: amount.negated(), tax: new Decimal(line.tax_amount).negated() };
+}
+
+/** A charge of usage, newest first where several lines charged it. */
+export type ChargedUsage = LoweredLine & { readonly invoice_id: string };
+
+/** What was charged of usage by several lines comes off the newest first, each with its tax. */
+export function creditUsage(
+  credit: { readonly amount: Decimal; readonly tax: Decimal },
+  charged: readonly ChargedUsage[],
+): CreditedLine[] {
+  let { amount, tax } = credit;
+  return charged.flatMap((line) => {
+    const part = { amount: Decimal.min(amount, line.amount), tax: Decimal.min(tax, line.tax) };
+    amount = amount.minus(part.amount);
+    tax = tax.minus(part.tax);
+    const credited = { invoice_id: line.invoice_id, line_id: line.id, ...part };
+    return part.amount.plus(part.tax).gt(0) ? [credited] : [];
+  });
+}

@@ -1,0 +1,200 @@
+/**
+ * Nobody gets money for what was never paid (docs/rules/credit-notes.md, "Adjustments of changes"): the credit of a change lowers what the
+ * subscription still owes, and only what was paid reaches a wallet.
+ */
+import { expect } from 'chai';
+import { fixed, startWorld, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+describe('scenario: credits of what was not paid', () => {
+  let world: World;
+  before(async () => {
+    world = await startWorld();
+    const advance = { invoice_cadence: 'ADVANCE' };
+    await world.plan('Large', [fixed('3100', advance)]);
+    await world.plan('One', [fixed('31', { ...advance, display_name: 'one' })]);
+    await world.plan('Two', [fixed('62', { ...advance, display_name: 'two' })]);
+  });
+  after(() => world.stop());
+
+  const path = (customer: string, verb: string) => `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
+  const remaining = async (customer: string) =>
+    (await world.invoices(customer))
+      .filter(({ invoice_status }) => invoice_status === 'FINALIZED')
+      .map(({ amount_remaining }) => amount_remaining);
+  const inWallet = async (customer: string) => {
+    const wallets: Answer[] = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
+    return wallets.map(({ balance }) => balance);
+  };
+  const pay = ({ id, currency, amount_remaining }: Answer, amount = amount_remaining) =>
+    world.post('/payments', {
+      destination_type: 'INVOICE',
+      destination_id: id,
+      payment_method_type: 'OFFLINE',
+      amount,
+      currency,
+    });
+  const changePlan = (customer: string, plan: string, fields = {}) =>
+    world.post(path(customer, 'change/execute'), {
+      target_plan_id: world.id(`plan ${plan}`),
+      proration_behavior: 'create_prorations',
+      billing_cadence: 'RECURRING',
+      billing_period: 'MONTHLY',
+      billing_period_count: 1,
+      billing_cycle: 'anniversary',
+      ...fields,
+    });
+  const cancel = (customer: string, fields = {}) =>
+    world.cancel(customer, { cancellation_type: 'immediate', proration_behavior: 'create_prorations', ...fields });
+  const notesOf = async (customer: string): Promise<Answer[]> => {
+    const { items } = await world.get('/creditnotes?limit=100');
+    return items.filter((note: Answer) => note.customer_id === world.id(`customer ${customer}`));
+  };
+
+  beforeEach(() => world.at('2026-01-01T00:00:00Z'));
+
+  it('a cancellation on a date leaves what was served due: $4.17 of $3,100', async () => {
+    await world.on('2026-01-01', () => world.subscribe('dated', 'Large'));
+    await cancel('dated', { cancellation_type: 'scheduled_date', cancel_at: '2026-01-01T01:00:00Z' });
+    await world.on('2026-01-02');
+    expect(await remaining('dated')).to.deep.equal(['4.17']);
+    expect(await inWallet('dated')).to.deep.equal([]);
+    const [note] = await notesOf('dated');
+    expect(note).to.include({
+      credit_note_type: 'ADJUSTMENT',
+      credit_note_status: 'FINALIZED',
+      total_amount: '3095.83',
+      reason: 'SUBSCRIPTION_CANCELLATION',
+    });
+    const [opening, change] = await world.invoices('dated');
+    expect([note.invoice_id, note.change_invoice_id]).to.deep.equal([opening.id, change.id]);
+    // It can still be credited, as far as it is due.
+    const credit = (amount: string) =>
+      world.api.request('POST', '/creditnotes', {
+        body: {
+          invoice_id: opening.id,
+          reason: 'SERVICE_ISSUE',
+          line_items: [{ invoice_line_item_id: opening.line_items[0].id, amount }],
+        },
+      });
+    const tooMuch = await credit('4.18');
+    expect([tooMuch.status, tooMuch.body.details.max_allowed]).to.deep.equal([400, '4.17']);
+    expect((await credit('4.17')).status).to.equal(201);
+    expect(await remaining('dated')).to.deep.equal(['0']);
+    const voided = await world.api.request('POST', `/creditnotes/${note.id}/void`, { body: {} });
+    expect(voided.status, 'the adjustment of a change stays').to.equal(400);
+  });
+
+  it('an immediate one alike, and of what was paid in part the rest of the payment reaches the wallet', async () => {
+    for (const name of ['unpaid', 'in part', 'paid']) await world.subscribe(name, 'One');
+    const [inPart] = await world.invoices('in part');
+    await pay(inPart, '20');
+    const [paid] = await world.invoices('paid');
+    await pay(paid);
+    await world.on('2026-01-16');
+    for (const name of ['unpaid', 'in part', 'paid']) await cancel(name);
+    expect([await remaining('unpaid'), await inWallet('unpaid')]).to.deep.equal([['15'], []]);
+    expect([await remaining('in part'), await inWallet('in part')]).to.deep.equal([['0'], ['5']]);
+    expect([await remaining('paid'), await inWallet('paid')]).to.deep.equal([['0'], ['16']]);
+  });
+
+  it('$31 unpaid, changed to $62 on the 16th: 31 and 16 are due', async () => {
+    await world.subscribe('upgraded', 'One');
+    await world.on('2026-01-16');
+    await changePlan('upgraded', 'Two');
+    expect(await remaining('upgraded')).to.deep.equal(['31', '16']);
+    expect(await inWallet('upgraded')).to.deep.equal([]);
+  });
+
+  it('an upgrade and a cancellation at one instant leave the 15 of the days before', async () => {
+    await world.subscribe('gone', 'One');
+    await world.on('2026-01-16');
+    await changePlan('gone', 'Two');
+    await cancel('gone');
+    expect(await remaining('gone')).to.deep.equal(['15', '0']);
+    expect(await inWallet('gone')).to.deep.equal([]);
+  });
+
+  it('a downgrade lowers the opening, and what is changed back is due again', async () => {
+    await world.subscribe('down', 'Two');
+    await world.on('2026-01-16');
+    await changePlan('down', 'One');
+    expect(await remaining('down')).to.deep.equal(['46']);
+    await changePlan('down', 'Two');
+    expect(await remaining('down')).to.deep.equal(['46', '16']);
+    expect(await inWallet('down')).to.deep.equal([]);
+  });
+
+  it('what was paid lowers the other invoices of the subscription, oldest first, before it reaches the wallet', async () => {
+    await world.subscribe('others', 'One');
+    await world.on('2026-02-01');
+    await world.finalize();
+    await world.on('2026-03-01');
+    await world.finalize();
+    const [, , third] = await world.invoices('others');
+    await pay(third);
+    await world.on('2026-03-11');
+    await cancel('others');
+    // 21 of the 31 that were paid for March.
+    expect(await remaining('others')).to.deep.equal(['10', '31', '0']);
+    expect(await inWallet('others')).to.deep.equal([]);
+  });
+
+  describe('when an invoice is void', () => {
+    const voidOf = (invoice: Answer) => world.api.request('POST', `/invoices/${invoice.id}/void`, { body: {} });
+
+    it('a change that lowered it alone is void with it, and billed again it charges what was served', async () => {
+      await world.subscribe('void', 'One');
+      await world.on('2026-01-16');
+      await cancel('void');
+      const [opening] = await world.invoices('void');
+      const again = await world.post(`/invoices/${opening.id}/recalculate?finalize=true`, {});
+      expect([again.total, again.amount_remaining]).to.deep.equal(['15', '15']);
+      expect((await world.invoices('void')).map(({ invoice_status }) => invoice_status)).to.deep.equal([
+        'VOIDED',
+        'VOIDED',
+        'FINALIZED',
+      ]);
+      expect(await inWallet('void')).to.deep.equal([]);
+    });
+
+    it('a plan change as well: both parts of the period are billed again', async () => {
+      await world.subscribe('changed', 'Two');
+      await world.on('2026-01-16');
+      await changePlan('changed', 'One');
+      const [opening] = await world.invoices('changed');
+      expect(opening.amount_remaining).to.equal('46');
+      const again = await world.post(`/invoices/${opening.id}/recalculate?finalize=true`, {});
+      expect(again.total, '30 of Two and 16 of One').to.equal('46');
+    });
+
+    it('what a wallet has got of it is not given twice: it stays', async () => {
+      await world.subscribe('stays', 'One');
+      await world.pay('stays');
+      await world.on('2026-01-16');
+      await cancel('stays');
+      const [opening] = await world.invoices('stays');
+      expect((await voidOf(opening)).status).to.equal(400);
+    });
+
+    it('what credits of others had paid of it lowers what is owed, and then reaches the wallet', async () => {
+      await world.subscribe('moved', 'One');
+      await world.on('2026-02-01');
+      await world.finalize();
+      await world.on('2026-03-01');
+      await world.finalize();
+      const [january, , march] = await world.invoices('moved');
+      await pay(march);
+      await world.on('2026-03-11');
+      await cancel('moved');
+      expect(await remaining('moved')).to.deep.equal(['10', '31', '0']);
+      expect((await voidOf(january)).status).to.equal(200);
+      expect(await remaining('moved')).to.deep.equal(['10', '0']);
+      const [, february] = await world.invoices('moved');
+      expect((await voidOf(february)).status).to.equal(200);
+      expect(await inWallet('moved')).to.deep.equal(['21']);
+    });
+  });
+});
