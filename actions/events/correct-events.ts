@@ -221,17 +221,20 @@ async function touched(
   contents: readonly (EventContent & { event_id: string })[],
 ): Promise<RebuildTarget[]> {
   const scope = { tenant_id, environment_id };
-  const names = [...new Set(contents.map((content) => content.event_name))];
+  const byName = groupBy(contents, ({ event_name }) => event_name);
   const targets: RebuildTarget[] = [];
-  for (const meter_id of await metersOfEvents(stores.postgres, scope, names)) {
-    const counted = await countedNow(stores, scope, { meter_id, before: new Map() });
+  const meter_ids = await metersOfEvents(stores.postgres, scope, [...byName.keys()]);
+  const meters = await Promise.all(
+    meter_ids.map((meter_id) => countedNow(stores, scope, { meter_id, before: new Map() })),
+  );
+  const parsed = new Map(contents.map((content) => [content, propertiesIn(content.properties)]));
+  for (const counted of meters) {
     if (!counted) continue;
-    for (const content of contents) {
-      if (content.event_name !== counted.meter.event_name) continue;
-      const properties = propertiesIn(content.properties);
-      if (!matches(counted.meter, properties)) continue;
+    const { meter_id, meter } = counted;
+    for (const content of byName.get(meter.event_name) ?? []) {
+      if (!matches(meter, parsed.get(content)!)) continue;
       const day = Math.floor(content.timestamp_us / US_PER_DAY);
-      targets.push({ tenant_id, environment_id, meter_id, day, external_customer_ids: [content.external_customer_id] });
+      targets.push({ ...scope, meter_id, day, external_customer_ids: [content.external_customer_id] });
     }
   }
   return targets;

@@ -4,7 +4,8 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { type Metering, startMetering } from '../support/metering.ts';
+import { requestCorrection } from '../../actions/events/request-correction.ts';
+import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 import { runScript, startServiceProcess } from '../support/service.ts';
 
 describe('npm run audit', function () {
@@ -27,6 +28,7 @@ raw_rows: 3 ranges, 10 rows: 0 differences
 outcomes: 3 ranges, 0 rows: 0 differences
 identities: 10 identities, 10 hashes: 0 differences
 corrections: 0 corrections: 0 differences
+second_count: 1 customer days, 1 rows: 0 differences
 identity_files: 0 partitions, 0 ids: 0 differences
 credits: 0 wallets, 0 lots, 0 postings: 0 differences
 invoices: 0 invoices, 0 invoice lines, 0 payments, 0 credit notes, 0 usage lines: 0 differences
@@ -81,6 +83,37 @@ usage: 1 meters, 1 days, 1 rows: 0 differences
     await change(`alter table events delete where event_id = 'e4'`);
     await change(`insert into events select * from once`);
     expect(await audit('--repair')).to.deep.include({ code: 0, said: HEALTHY });
+  });
+
+  it('applies corrections again that a hand has changed or taken away', async () => {
+    const { stores } = metering;
+    const replacement = { event_name: 'call', external_customer_id: 'acme', properties: { n: '100' } };
+    for (const event_id of ['e1', 'e2', 'e3'])
+      await requestCorrection(stores, SCOPE, {
+        event_id,
+        action: event_id === 'e3' ? 'void' : 'replace',
+        replacement: event_id === 'e3' ? null : JSON.stringify(replacement),
+        reason: 'a test',
+        user_id: 'user_1',
+        now: new Date(),
+      });
+    await metering.settled();
+    const usage = () => metering.usage('m_sum', 'acme', ['2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z']);
+    expect(await usage()).to.equal('210.5');
+    await change(`alter table event_corrections update properties = '{"n":"1000"}' where event_id = 'e1'`);
+    await change(`alter table event_corrections delete where event_id = 'e3'`);
+    const { code, said } = await audit();
+    expect(code).to.equal(1);
+    expect(said).to.match(
+      /correction_differs: 1 its properties are not those that were accepted: replace \d+ of .* "e1"/,
+    );
+    expect(said).to.match(/correction_missing: 1 .* void \d+ of .* "e3"/);
+    expect(said).to.match(/counts_disagree: \d+ .* m_sum 2026-03-10 customer "acme": count is 10, should be 9/);
+    const repaired = await audit('--repair');
+    expect(repaired.said).to.include('applying 2 corrections again\napplied; audited again');
+    expect(repaired.code).to.equal(0);
+    expect(await usage()).to.equal('210.5');
+    expect((await audit()).code).to.equal(0);
   });
 
   it('tells the same as objects, one a line, of the checks that are asked for', async () => {

@@ -27,6 +27,18 @@ describe('cutting records into slices', () => {
     ['a record that is larger than a slice, alone', [events(0), events(1, 500), events(2)], null, [[0], [1], [2]]],
     ['a control message, alone', [events(0), control(1), control(2), events(3)], null, [[0], [1], [2], [3]]],
     [
+      'corrections with the events around them, and not over another control message',
+      [events(0), correction(1), events(2), correction(3), correction(4), control(5), correction(6), events(7)],
+      null,
+      [[0, 1, 2, 3, 4], [5], [6, 7]],
+    ],
+    [
+      'a thousand corrections at most',
+      Array.from({ length: 1_002 }, (_, offset) => correction(offset)),
+      null,
+      [Array.from({ length: 1_000 }, (_, offset) => offset), [1_000, 1_001]],
+    ],
+    [
       'what a crash left first, within its bounds',
       [events(4), events(5), events(6)],
       { from: 4n, to: 5n },
@@ -90,4 +102,8 @@ function events(offset: number, event_count = 10, bytes = 100): LogRecord {
 
 function control(offset: number): LogRecord {
   return { ...events(offset, 0), kind: 'control' };
+}
+
+function correction(offset: number): LogRecord {
+  return { ...control(offset), body: Buffer.from('{"type":"correction","correction_id":"1"}') };
 }

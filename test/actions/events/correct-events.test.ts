@@ -50,6 +50,9 @@ describe('corrections meet the usage rows', () => {
     await auditUsage(metering.stores, {}, (difference) => found.push(difference));
     return found;
   };
+  /** Of all partitions: each counts the rebuilds of all. */
+  const rebuilds = async () =>
+    Number((await metering.stores.postgres.raw(`select max(rebuilds) as n from slices`)).rows[0].n);
   const all = (meter: string, customer = 'c0') => metering.usage(meter, customer, MARCH);
 
   it('every type of aggregation gives back what was voided and takes in what replaced it', async () => {
@@ -202,8 +205,6 @@ describe('corrections meet the usage rows', () => {
     await metering.send(events(0, 20));
     await metering.settled();
     await metering.pause();
-    const rebuilds = async () =>
-      Number((await metering.stores.postgres.raw(`select max(rebuilds) as n from slices`)).rows[0].n);
     const before = await rebuilds();
     for (const n of ['100', '200', '300']) await replaced(4, event(4, { properties: { n, host: 'x', on: 'yes' } }));
     await replaced(4, event(4, { external_customer_id: 'c1' }));
