@@ -78,7 +78,7 @@ const Settings = z.object({
   DATABASE_URL: optionalText,
   /** http(s)://user:password@host:8123/database ; the embedded engine when absent. */
   CLICKHOUSE_URL: optionalText,
-  /** Name of the ClickHouse cluster for ON CLUSTER and Replicated engines; a single server when absent. */
+  /** Experimental (docs/operations.md, "A cluster of replicas"). Name of the ClickHouse cluster; a single server when absent. */
   CLICKHOUSE_CLUSTER: optionalText,
   /** host:port,… ; the embedded event log (a table in Postgres) when absent. */
   KAFKA_BROKERS: optionalText,

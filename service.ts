@@ -10,6 +10,7 @@ import type { Services } from './api/services.ts';
 import type { Config } from './config.ts';
 import { identityOptions, startPipeline } from './pipeline/pipeline.ts';
 import { tellRoles } from './process/build-info.ts';
+import { warnOfExperimental } from './process/experimental.ts';
 import { makeLogger } from './process/logger.ts';
 import { openDoor } from './process/process-door.ts';
 import { reachStores } from './process/reach-stores.ts';
@@ -86,6 +87,7 @@ async function startParts(
 ): Promise<RunningService> {
   stops.push(await startTracing(config, 'farthing'));
   const logger = options.logger ?? makeLogger(config, 'farthing');
+  warnOfExperimental(config, logger);
   // The port first: nothing is started for a service that nobody could reach.
   const door = await openDoor(config);
   stops.push(() => door.close());

@@ -2,7 +2,8 @@
 import { FarthingError } from '../core/error.ts';
 
 /** How config.ts and storage/embedded begin what they have to say. */
-const FOR_PEOPLE = /^(configuration|((A|The) )?(built-in|data directory|ClickHouse|Postgres|package) )/;
+const FOR_PEOPLE =
+  /^(configuration|((A|The) )?(built-in|data directory|file system of|stores of an earlier run|ClickHouse|Postgres|package) )/;
 
 export function explain(error: unknown): string {
   const { code, port, message, stack, cause } = error as Partial<NodeJS.ErrnoException> & { port?: number };

@@ -16,6 +16,7 @@ import { connectPostgres, PROCESS_POOL } from '../storage/postgres/postgres.ts';
 import { measureStores } from '../storage/store-metrics.ts';
 import type { Stores } from '../storage/stores.ts';
 import { type Role, tellRoles } from './build-info.ts';
+import { warnOfExperimental } from './experimental.ts';
 import { explain } from './explain.ts';
 import { makeAnnouncer, makeLogger } from './logger.ts';
 import { openDoor, watchRoutes } from './process-door.ts';
@@ -88,6 +89,7 @@ async function startAll(
   }
   stops.push(await startTracing(config, `farthing-${name}`));
   const logger = makeLogger(config, `farthing-${name}`);
+  warnOfExperimental(config, logger);
   const door = await openDoor(config);
   const postgres = connectPostgres(DATABASE_URL, {
     ...PROCESS_POOL,

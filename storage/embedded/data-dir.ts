@@ -24,7 +24,7 @@ export function openDataDirectory(path: string): DataDirectory {
   checkPlatform();
   const dir = resolve(path);
   const file = join(dir, LOCK);
-  const lock = writing(dir, () => {
+  const lock = explainUnwritable(dir, () => {
     makeDirectory(dir, 0o711); // Others may pass, so that Postgres can have a user of its own; the parts below are closed.
     return tryLockFile(file);
   });
@@ -38,7 +38,7 @@ export function openDataDirectory(path: string): DataDirectory {
   return {
     path: dir,
     is_of_earlier_version: text !== '' && holder?.host === undefined,
-    sign: () => writing(dir, lock.sign),
+    sign: () => explainUnwritable(dir, lock.sign),
     release: lock.release,
   };
 }
@@ -80,7 +80,8 @@ function hasGlibc(): boolean {
   return report?.header?.glibcVersionRuntime !== undefined;
 }
 
-function writing<Result>(dir: string, work: () => Result): Result {
+/** A disk that is full, a mount that is read-only, a directory of somebody else are explained by the setting that names another one. */
+export function explainUnwritable<Result>(dir: string, work: () => Result): Result {
   try {
     return work();
   } catch (error) {

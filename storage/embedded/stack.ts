@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { removeAddresses, writeAddresses } from './addresses.ts';
 import { startClickHouse } from './clickhouse/clickhouse.ts';
 import type { Part, PartOptions } from './clickhouse/part.ts';
-import { type DataDirectory, openDataDirectory } from './data-dir.ts';
+import { type DataDirectory, explainUnwritable, openDataDirectory } from './data-dir.ts';
 import { findSharedFileSystem } from './file-lock.ts';
 import { startPostgres } from './postgres/postgres.ts';
 import { lockStores } from './stores-lock.ts';
@@ -81,15 +81,18 @@ async function startIn(
   stops.push(lock.release);
   lock.sign();
   const parts = createParts({ dir, options, lock_fd: lock.fd, stops });
-  const clickhouse_url = parts.startClickHouse();
-  if (is_upgrade) await clickhouse_url.then(directory.sign);
+  const tried_url = is_upgrade ? await parts.startClickHouse() : undefined;
+  directory.sign();
   removeAddresses(dir);
-  const [clickhouse, postgres] = await Promise.allSettled([clickhouse_url, parts.startPostgres()]);
+  const [clickhouse, postgres] = await Promise.allSettled([
+    tried_url ?? parts.startClickHouse(),
+    parts.startPostgres(),
+  ]);
   if (clickhouse.status === 'rejected') throw clickhouse.reason;
   if (postgres.status === 'rejected') throw postgres.reason;
   const addresses = { postgres_url: postgres.value, clickhouse_url: clickhouse.value };
   stops.push(() => removeAddresses(dir));
-  writeAddresses(dir, addresses);
+  explainUnwritable(dir, () => writeAddresses(dir, addresses));
   return { ...addresses, pids: parts.pids, unref: parts.unref };
 }
 

@@ -1,7 +1,7 @@
 /** kill -9 of the process that holds the stores, again and again and under load: the next start begins at once. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -21,6 +21,14 @@ const BOTH_ELSEWHERE = `
   import { startEmbedded } from ${file('stack.ts')};
   const { postgres_url, clickhouse_url, pids } = await startEmbedded({ dir: process.argv[1], log: () => {} });
   console.log(JSON.stringify({ postgres_url, clickhouse_url, pids: pids() }));`;
+
+/** As versions did that had no lock of the kernel. */
+const STORES_WITHOUT_LOCK = `
+  import { startClickHouse } from ${file('clickhouse/clickhouse.ts')};
+  import { startPostgres } from ${file('postgres/postgres.ts')};
+  const clickhouse = await startClickHouse({ dir: process.argv[1] + '/clickhouse', log: () => {} });
+  const postgres = await startPostgres({ dir: process.argv[1] + '/postgres', log: () => {} });
+  console.log(JSON.stringify({ postgres_url: postgres.url, clickhouse_url: clickhouse.url }));`;
 
 describe('what a killed process leaves behind', () => {
   let dir: string;
@@ -76,6 +84,29 @@ describe('what a killed process leaves behind', () => {
     const client = createClient({ url: told.clickhouse_url });
     expect((await client.ping({ select: true })).success).to.equal(true);
     await client.close();
+    const postgres = connectPostgres(told.postgres_url);
+    await postgres.raw('select 1');
+    await postgres.destroy();
+  });
+
+  it('a version from before the lock that runs in another container is refused, and nothing of it is touched', async () => {
+    const { told } = await startElsewhere(STORES_WITHOUT_LOCK);
+    // As it reads from another pid namespace: nobody of this number is here.
+    const content = JSON.stringify({ pid: 2 ** 22 + 1, started: 'elsewhere' });
+    writeFileSync(join(dir, 'farthing.lock'), content);
+    writeFileSync(join(dir, 'stores.json'), JSON.stringify(told));
+    const pid_file = () => readFileSync(join(dir, 'postgres', 'data', 'postmaster.pid'), 'utf8');
+    const before = pid_file();
+    // The second try, as of a supervisor, must not take the trace of the first one for a signature of ours.
+    for (const _try of [1, 2]) {
+      const error = await startEmbedded({ dir, log: quietly }).catch((reason: Error) => reason);
+      expect(String(error)).to.contain(
+        `The ClickHouse directory ${join(dir, 'clickhouse')} is in use by another process`,
+      );
+      expect(readFileSync(join(dir, 'farthing.lock'), 'utf8')).to.equal(content);
+      expect(readFileSync(join(dir, 'stores.json'), 'utf8')).to.equal(JSON.stringify(told));
+      expect(pid_file()).to.equal(before);
+    }
     const postgres = connectPostgres(told.postgres_url);
     await postgres.raw('select 1');
     await postgres.destroy();

@@ -130,16 +130,17 @@ let controls = 0;
 
 /** Nothing is at fault yet. */
 export async function systemCallFaults(): Promise<SystemCallFaults> {
-  library ??= compiled();
+  library ??= compileLibrary(SOURCE);
   const file = await library;
   return new SystemCallFaults(file, `${file}.${++controls}.control`);
 }
 
-async function compiled(): Promise<string> {
+/** For LD_PRELOAD. */
+export async function compileLibrary(source: string): Promise<string> {
   if (process.platform !== 'linux') throw new Error('faults at system calls are made by a library for Linux');
   // Also the user of an embedded Postgres reads it.
   const file = join(temporaryDirectory({ uid: process.getuid!(), gid: process.getgid!() }).path, 'faults.so');
-  await promisify(execFile)('cc', ['-O1', '-shared', '-fPIC', '-o', file, SOURCE, '-ldl']).catch((error: Error) => {
+  await promisify(execFile)('cc', ['-O1', '-shared', '-fPIC', '-o', file, source, '-ldl']).catch((error: Error) => {
     throw new Error(`faults at system calls need a C compiler, as cc: ${error.message}`);
   });
   return file;

@@ -1,11 +1,12 @@
 /** Ctrl-C, wherever it is pressed: no hidden cursor, no directory, no half of the dependencies stays behind. */
-import { spawn } from 'node:child_process';
+import { type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { platform } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { environmentWith, ROOT, temporaryDirectory } from '../support/service.ts';
+import { environmentWith, ROOT, temporaryDirectory, unshareCommand } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 describe('Ctrl-C', function () {
   this.timeout(120_000);
@@ -41,6 +42,60 @@ describe('Ctrl-C', function () {
       expect(said).to.contain('Stopped in the installation');
       expect(readdirSync(clone).sort()).to.deep.equal(files.sort());
     });
+
+  /** As npm is: it takes its time, and writes its record last. */
+  const installSlowly = `
+    const { appendFileSync, existsSync, mkdirSync, writeFileSync } = require('node:fs');
+    appendFileSync('log', 'begins\\n');
+    setInterval(() => {
+      if (!existsSync('go')) return;
+      mkdirSync('node_modules', { recursive: true });
+      writeFileSync('node_modules/.package-lock.json', '{"packages":{}}');
+      appendFileSync('log', 'ends\\n');
+      process.exit(0);
+    }, 50);`;
+
+  it('in one of two installations, also from containers that share the sources: one waits for the other, and takes over what has stopped', async () => {
+    const clone = join(directory.path, 'shared');
+    mkdirSync(clone);
+    for (const file of ['process', 'run.mjs']) cpSync(join(ROOT, file), join(clone, file), { recursive: true });
+    writeFileSync(join(clone, 'package.json'), '{"type":"module"}');
+    writeFileSync(join(clone, 'package-lock.json'), '{"packages":{"":{}}}');
+    const npm = join(directory.path, 'slow', 'npm-cli.js');
+    mkdirSync(join(directory.path, 'slow'));
+    writeFileSync(npm, installSlowly);
+    // Of a launcher that was killed.
+    mkdirSync(join(clone, '.installing'));
+    writeFileSync(join(clone, '.installing', '1'), '');
+    const launch = (apart?: 'processes') => {
+      const [command, ...args] = [...unshareCommand(apart), process.execPath, 'run.mjs', 'migrate'];
+      const stdio: StdioOptions = ['ignore', 'pipe', 'pipe'];
+      const child = spawn(command!, args, { cwd: clone, env: environmentWith({ npm_execpath: npm }), stdio });
+      let said = '';
+      for (const stream of [child.stdout!, child.stderr!]) stream.on('data', (text) => (said += String(text)));
+      return { said: () => said, ended: once(child, 'close') };
+    };
+    const log = () => (existsSync(join(clone, 'log')) ? readFileSync(join(clone, 'log'), 'utf8') : '');
+    const beats = () => {
+      const [name] = readdirSync(join(clone, '.installing'));
+      return Number(readFileSync(join(clone, '.installing', name!), 'utf8'));
+    };
+    const first = launch('processes');
+    await until('the first one installs', async () => log() === 'begins\n');
+    const second = launch();
+    await until('the second one waits', async () => second.said().includes('waiting for it'));
+    const waited_from = beats();
+    await until(
+      'it has waited for longer than it would for one that has stopped',
+      async () => beats() > waited_from + 12,
+    );
+    expect(log()).to.equal('begins\n');
+    writeFileSync(join(clone, 'go'), '');
+    await Promise.all([first.ended, second.ended]);
+    expect(log()).to.equal('begins\nends\n');
+    for (const { said } of [first, second]) expect(said()).to.contain('sql/migrate.ts is not there');
+    expect(readdirSync(clone).filter((name) => name.startsWith('.installing'))).to.deep.equal([]);
+  });
 
   // The command `script` of Linux gives a terminal of its own.
   if (platform() === 'linux') {
