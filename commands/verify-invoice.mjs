@@ -1047,9 +1047,11 @@ const INVOICE = {
   adjustment_amount: 'decimal',
   amount_due: 'decimal',
   amount_paid: 'decimal',
+  'total_credits_applied_after_tax?': 'decimal',
   amount_remaining: 'decimal',
   overpaid_amount: 'decimal?',
   refunded_amount: '~decimal',
+  'prepaid_credits_returned?': '~decimal',
   invoice_number: '~text?',
   idempotency_key: '~text?',
   billing_sequence: '~integer?',
@@ -2397,6 +2399,26 @@ function checkStatus({ invoice }, report) {
     report.differs('invoice', 'overpaid_amount', invoice.overpaid_amount, 'nothing');
 }
 
+/** Credits that include tax are a part of what was paid. An earlier version knew none. */
+function checkCreditsAfterTax(invoice, report) {
+  report.fields.add('invoice.total_credits_applied_after_tax');
+  if (invoice.total_credits_applied_after_tax === undefined) return;
+  const [credits, paid] = ['total_credits_applied_after_tax', 'amount_paid'].map((field) => of(invoice, field));
+  const isPart = credits.compare(ZERO) >= 0 && (credits.isZero() || credits.compare(paid) <= 0);
+  if (!isPart)
+    report.differs(
+      'invoice',
+      'total_credits_applied_after_tax',
+      invoice.total_credits_applied_after_tax,
+      `a part of ${invoice.amount_paid}, which was paid in all`,
+    );
+  if (!credits.isZero())
+    report.takes(
+      'invoice',
+      `total_credits_applied_after_tax of ${invoice.total_credits_applied_after_tax}: from which credits`,
+    );
+}
+
 function checkTotals(proof, report) {
   const { invoice, lines, minor_units } = proof;
   const own = (field) => decimal(invoice[field], `invoice: ${field}`);
@@ -2439,6 +2461,7 @@ function checkTotals(proof, report) {
   );
   report.fields.add('invoice.amount_paid');
   if (!own('amount_paid').isZero()) report.takes('invoice', `amount_paid of ${invoice.amount_paid}`);
+  checkCreditsAfterTax(invoice, report);
   if (!own('adjustment_amount').isZero()) report.takes('invoice', `adjustment_amount of ${invoice.adjustment_amount}`);
   checkStatus(proof, report);
 }

@@ -41,4 +41,5 @@ export const INVOICE_COLUMNS = [
   instant('voided_at', (invoice) => microseconds(invoice.voided_at)),
   instant('finalized_at', (invoice) => microseconds(invoice.finalized_at)),
   instant('created_at', (invoice) => microseconds(invoice.created_at)),
+  decimal('total_credits_applied_after_tax', (invoice) => invoice.total_credits_applied_after_tax),
 ];

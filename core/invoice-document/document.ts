@@ -191,7 +191,8 @@ function sumsOf({ invoice, taxes, words, language }: Asked): DocumentSum[] {
   const { currency } = invoice;
   const money = (amount: Decimal | string) => showMoney(amount, currency, language);
   const sum = (label: string, amount: Decimal | string, strong = false) => ({ label, value: money(amount), strong });
-  const less = (label: string, amount: string) => {
+  const credited = invoice.total_credits_applied_after_tax;
+  const less = (label: string, amount: Decimal | string) => {
     const taken = new Decimal(amount);
     return taken.isZero() ? [] : [sum(label, taken.negated())];
   };
@@ -207,7 +208,8 @@ function sumsOf({ invoice, taxes, words, language }: Asked): DocumentSum[] {
     sum(words.total, invoice.total, true),
     ...included.map(({ label, amount }) => sum(`${words.included} ${label}`, amount)),
     ...less(words.adjusted, invoice.adjustment_amount),
-    ...less(words.paid, invoice.amount_paid),
+    ...less(words.credits_after_tax, credited),
+    ...less(words.paid, new Decimal(invoice.amount_paid).minus(credited)),
     ...(new Decimal(invoice.refunded_amount).isZero() ? [] : [sum(words.refunded, invoice.refunded_amount)]),
     ...(isVoid(invoice) ? [] : [sum(words.to_pay, invoice.amount_remaining, true)]),
   ];

@@ -26,6 +26,8 @@ export type Words = {
   readonly reverse_charge: string;
   readonly total: string;
   readonly adjusted: string;
+  /** What earlier invoices gave back with its tax. */
+  readonly credits_after_tax: string;
   readonly paid: string;
   readonly to_pay: string;
   readonly refunded: string;

@@ -37,16 +37,36 @@ alter table invoices
   -- Part of refunded_amount, at most total_prepaid_credits_applied.
   add column prepaid_credits_returned numeric not null default 0;
 
--- Until now everything that a note gave back was taken from prepaid credits first. A void gave back the rest.
-update invoices i
-   set prepaid_credits_returned = case
-         when i.invoice_status = 'VOIDED' then greatest(0, i.total_prepaid_credits_applied)
-         else least(greatest(0, i.total_prepaid_credits_applied),
-                    (select coalesce(sum(n.total_amount), 0) from credit_notes n
-                      where n.tenant_id = i.tenant_id and n.environment_id = i.environment_id and n.invoice_id = i.id
-                        and n.credit_note_type = 'REFUND' and n.credit_note_status = 'FINALIZED' and n.status = 'published'))
-       end
- where i.total_prepaid_credits_applied > 0 and i.refunded_amount > 0;
-
 alter table credit_notes add column total_prepaid_credits_returned numeric not null default 0;
 alter table credit_note_line_items add column prepaid_credits_returned numeric not null default 0;
+
+-- Until now what notes gave back of an invoice was taken from its prepaid credits first, in the order of the notes.
+update credit_notes note set total_prepaid_credits_returned = given.credits
+  from (
+    select n.id, least(n.total_amount, i.total_prepaid_credits_applied - coalesce(sum(n.total_amount) over before, 0)) as credits
+      from credit_notes n join invoices i on i.id = n.invoice_id
+     where n.credit_note_type = 'REFUND' and n.credit_note_status = 'FINALIZED' and n.status = 'published' and i.total_prepaid_credits_applied > 0
+    window before as (partition by n.invoice_id order by n.finalized_at, n.id rows between unbounded preceding and 1 preceding)
+  ) given
+ where note.id = given.id and given.credits > 0;
+update credit_note_line_items line set prepaid_credits_returned = given.credits
+  from (
+    select c.id, least(c.amount, l.prepaid_credits_applied - coalesce(sum(c.amount) over before, 0)) as credits
+      from credit_note_line_items c
+      join credit_notes n on n.id = c.credit_note_id
+      join invoice_line_items l on l.id = c.invoice_line_item_id
+     where n.credit_note_type = 'REFUND' and n.credit_note_status = 'FINALIZED' and n.status = 'published' and l.prepaid_credits_applied > 0
+    window before as (partition by c.invoice_line_item_id order by n.finalized_at, n.id, c.position, c.id rows between unbounded preceding and 1 preceding)
+  ) given
+ where line.id = given.id and given.credits > 0;
+
+-- A void gave back all that was left of them.
+update invoices i
+   set prepaid_credits_returned = case when i.invoice_status = 'VOIDED' then i.total_prepaid_credits_applied else returned.credits end
+  from (
+    select i.id, coalesce(sum(n.total_prepaid_credits_returned), 0) as credits
+      from invoices i left join credit_notes n on n.invoice_id = i.id
+     where i.total_prepaid_credits_applied > 0 and i.refunded_amount > 0
+     group by i.id
+  ) returned
+ where i.id = returned.id and (i.invoice_status = 'VOIDED' or returned.credits > 0);

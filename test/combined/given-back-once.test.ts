@@ -102,7 +102,7 @@ describe('what was charged is given back once', () => {
       expect(await inWallet('two')).to.deep.equal(['140']);
     });
 
-    it('prepaid credits that a note gave back leave the money to be refunded, and no more', async () => {
+    it('what a note returned to lots leaves the rest of the money to be refunded, and no more', async () => {
       await world.customer('with credits');
       const config = { allowed_price_types: ['ALL'] };
       const wallet = await world.post('/wallets', { external_customer_id: 'with credits', currency: 'usd', config });
@@ -111,10 +111,14 @@ describe('what was charged is given back once', () => {
       await world.subscribe('with credits', 'Pro');
       const [opening] = await world.invoices('with credits');
       const { id } = await pay(opening);
+      // Of 31 credits paid 10: of 12 they paid 3.87, and 8.13 of the 21 in money.
       expect((await note(opening, '12')).status).to.equal(201);
-      expect((await ask('POST', `/payments/${id}/refund`, { amount: '19.01' })).status).to.equal(400);
-      await world.post(`/payments/${id}/refund`, { amount: '19' });
+      expect((await ask('POST', `/payments/${id}/refund`, { amount: '12.88' })).status).to.equal(400);
+      await world.post(`/payments/${id}/refund`, { amount: '12.87' });
       expect(await inWallet('with credits')).to.deep.equal(['12']);
+      expect((await world.get(`/invoices/${opening.id}`)).payment_status).to.equal('PARTIALLY_REFUNDED');
+      expect((await note(opening, '6.13')).status).to.equal(201);
+      expect(await inWallet('with credits')).to.deep.equal(['18.13']);
       expect((await world.get(`/invoices/${opening.id}`)).payment_status).to.equal('REFUNDED');
     });
 

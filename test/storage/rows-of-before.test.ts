@@ -173,6 +173,65 @@ describe('rows from before a migration', () => {
     expect(await audited()).to.deep.equal(['invoice_paid_differs lost says 10, and 40 came in by its payments']);
   });
 
+  it('0360: lots that came from invoices pay after tax, and notes returned prepaid credits first', async () => {
+    await before('0360');
+    await put('wallets', { id: 'wallet_1', customer_id: 'cust_1', currency: 'usd', wallet_status: 'closed' });
+    await put('wallets', { id: 'wallet_2', customer_id: 'cust_1', currency: 'usd', wallet_type: 'POST_PAID' });
+    const credit = (id: string, transaction_reason: string, fields: object = {}) =>
+      put('wallet_transactions', {
+        ...{ id, wallet_id: 'wallet_1', customer_id: 'cust_1', type: 'credit', currency: 'usd', idempotency_key: id },
+        ...{ amount: 0, credit_amount: 0, credit_balance_before: 0, credit_balance_after: 0, transaction_reason },
+        ...{ reference_type: 'INVOICE', reference_id: 'noted', ...fields },
+      });
+    await credit('note', 'CREDIT_NOTE');
+    await credit('void', 'INVOICE_VOID_REFUND');
+    await credit('refund', 'CREDIT_NOTE', { reference_type: 'PAYMENT' });
+    await credit('by_hand', 'CREDIT_NOTE', { reference_type: 'EXTERNAL' });
+    await credit('bought', 'PURCHASED_CREDIT_INVOICED');
+    await credit('put_back', 'CREDIT_NOTE', { parent_transaction_id: 'bought' });
+    const moved = { wallet_id: 'wallet_2', reference_type: 'EXTERNAL' };
+    await credit('note_moved', 'CREDIT_NOTE', { ...moved, parent_transaction_id: 'note' });
+    await credit('by_hand_moved', 'CREDIT_NOTE', { ...moved, parent_transaction_id: 'by_hand' });
+
+    const credited = {
+      total_prepaid_credits_applied: 40,
+      total: 60,
+      amount_due: 60,
+      amount_paid: 60,
+      amount_remaining: 0,
+    };
+    const given = (refunded_amount: number) => ({
+      ...credited,
+      paid_by_hand: 60,
+      refunded_amount,
+      payment_status: 'PARTIALLY_REFUNDED',
+    });
+    await invoice('noted', given(70));
+    await line('noted', 0, { prepaid_credits_applied: 40 });
+    await invoice('voided', { ...given(100), payment_status: 'REFUNDED', invoice_status: 'VOIDED' });
+    await line('voided', 0, { prepaid_credits_applied: 40 });
+    for (const [id, amount, finalized_at] of [
+      ['first', 30, '2026-03-02T00:00:00Z'],
+      ['second', 40, '2026-03-03T00:00:00Z'],
+    ] as const) {
+      const fields = { invoice_id: 'noted', customer_id: 'cust_1', credit_note_number: id, currency: 'usd' };
+      const kind = { credit_note_status: 'FINALIZED', credit_note_type: 'REFUND', reason: 'BILLING_ERROR' };
+      await put('credit_notes', { id, ...fields, ...kind, finalized_at, subtotal: amount, total_amount: amount });
+      const of = { credit_note_id: id, invoice_line_item_id: 'noted_0', currency: 'usd', position: 0 };
+      await put('credit_note_line_items', { id: `line_${id}`, ...of, amount });
+    }
+    await migratePostgres(database.postgres);
+    const rows = await database.postgres('wallet_transactions').where({ pays_after_tax: true }).orderBy('id');
+    expect(rows.map(({ id }) => id)).to.deep.equal(['note', 'note_moved', 'refund', 'void']);
+    const notes = await database.postgres('credit_notes').orderBy('id');
+    expect(notes.map((one) => one.total_prepaid_credits_returned)).to.deep.equal(['30', '10']);
+    const lines = await database.postgres('credit_note_line_items').orderBy('id');
+    expect(lines.map((one) => one.prepaid_credits_returned)).to.deep.equal(['30', '10']);
+    const invoices = await database.postgres('invoices').orderBy('id');
+    expect(invoices.map((one) => one.prepaid_credits_returned)).to.deep.equal(['40', '40']);
+    expect(await audited()).to.deep.equal([]);
+  });
+
   it('0300: refunds of what no provider took are made, and those of a provider still to be asked for', async () => {
     await before('0300');
     await invoice('inv');

@@ -44,6 +44,7 @@ const invoice = {
   adjustment_amount: '40.14',
   amount_due: '1450',
   amount_paid: '100',
+  total_credits_applied_after_tax: '0',
   amount_remaining: '1350',
   refunded_amount: '0',
   invoice_number: 'INV-202611-00042',

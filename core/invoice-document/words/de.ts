@@ -25,6 +25,7 @@ export const de: Words = {
   reverse_charge: 'Steuerschuldnerschaft des Leistungsempfängers (Reverse Charge).',
   total: 'Gesamtbetrag',
   adjusted: 'Gutschriften',
+  credits_after_tax: 'Guthaben aus Gutschriften',
   paid: 'Bezahlt',
   to_pay: 'Zu zahlen',
   refunded: 'Erstattet',

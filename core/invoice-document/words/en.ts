@@ -25,6 +25,7 @@ export const en: Words = {
   reverse_charge: 'Reverse charge: the recipient of the service owes the tax.',
   total: 'Total',
   adjusted: 'Credit notes',
+  credits_after_tax: 'Credit balance',
   paid: 'Paid',
   to_pay: 'Amount due',
   refunded: 'Refunded',

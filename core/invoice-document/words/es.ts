@@ -25,6 +25,7 @@ export const es: Words = {
   reverse_charge: 'Inversión del sujeto pasivo.',
   total: 'Total',
   adjusted: 'Notas de crédito',
+  credits_after_tax: 'Saldo a favor',
   paid: 'Pagado',
   to_pay: 'Importe a pagar',
   refunded: 'Reembolsado',

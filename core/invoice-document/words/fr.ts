@@ -25,6 +25,7 @@ export const fr: Words = {
   reverse_charge: 'Autoliquidation : la taxe est due par le preneur.',
   total: 'Total',
   adjusted: 'Avoirs',
+  credits_after_tax: 'Avoirs imputés',
   paid: 'Payé',
   to_pay: 'Montant à payer',
   refunded: 'Remboursé',

@@ -25,6 +25,7 @@ export const it: Words = {
   reverse_charge: 'Inversione contabile (reverse charge).',
   total: 'Totale',
   adjusted: 'Note di credito',
+  credits_after_tax: 'Credito da note di credito',
   paid: 'Pagato',
   to_pay: 'Importo dovuto',
   refunded: 'Rimborsato',

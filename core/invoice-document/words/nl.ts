@@ -25,6 +25,7 @@ export const nl: Words = {
   reverse_charge: 'Btw verlegd.',
   total: 'Totaal',
   adjusted: 'Creditnota’s',
+  credits_after_tax: 'Tegoed uit creditnota’s',
   paid: 'Betaald',
   to_pay: 'Te betalen',
   refunded: 'Terugbetaald',

@@ -25,6 +25,7 @@ export const pl: Words = {
   reverse_charge: 'Odwrotne obciążenie.',
   total: 'Razem',
   adjusted: 'Noty kredytowe',
+  credits_after_tax: 'Saldo z korekt',
   paid: 'Zapłacono',
   to_pay: 'Do zapłaty',
   refunded: 'Zwrócono',

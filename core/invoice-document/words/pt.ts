@@ -25,6 +25,7 @@ export const pt: Words = {
   reverse_charge: 'IVA – autoliquidação: o imposto é devido pelo adquirente.',
   total: 'Total',
   adjusted: 'Notas de crédito',
+  credits_after_tax: 'Saldo de notas de crédito',
   paid: 'Pago',
   to_pay: 'Valor a pagar',
   refunded: 'Reembolsado',

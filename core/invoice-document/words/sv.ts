@@ -25,6 +25,7 @@ export const sv: Words = {
   reverse_charge: 'Omvänd betalningsskyldighet.',
   total: 'Summa',
   adjusted: 'Kreditnotor',
+  credits_after_tax: 'Saldo från kreditnotor',
   paid: 'Betalt',
   to_pay: 'Att betala',
   refunded: 'Återbetalt',

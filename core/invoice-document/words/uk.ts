@@ -25,6 +25,7 @@ export const uk: Words = {
   reverse_charge: 'Зворотне оподаткування: податок сплачує отримувач послуги.',
   total: 'Разом',
   adjusted: 'Кредит-ноти',
+  credits_after_tax: 'Залишок за кредит-нотами',
   paid: 'Сплачено',
   to_pay: 'До сплати',
   refunded: 'Повернено',
