@@ -310,4 +310,85 @@ describe('scenario: credits after tax', () => {
     expect(final).to.include(said);
     expect(await inWallet(customer_id)).to.deep.equal([0, 60]);
   });
+
+  it('invoices that become final at one moment never use a credit twice, and a repeated request uses none', async () => {
+    const { customer_id } = await taxed('racing');
+    const before = await oneOff({ customer_id }, '100');
+    await pay(before);
+    await note(before, '100');
+    const amounts = { amount_due: '40', total: '40', subtotal: '40' };
+    const drafts: Answer[] = [];
+    for (let n = 0; n < 5; n++)
+      drafts.push(await ok('POST', '/invoices', { customer_id, currency: 'usd', ...amounts }));
+    const finalize = ({ id }: Answer) => world.api.request('POST', `/invoices/${id}/finalize`, { body: {} });
+    const answers = await Promise.all([...drafts, ...drafts].map(finalize));
+    expect(answers.filter(({ status }) => status < 300).length, 'each becomes final once').to.equal(5);
+    const finals = await Promise.all(drafts.map(again));
+    const used = finals.map((one) => Number(one.total_credits_applied_after_tax));
+    expect(used.sort((a, b) => a - b)).to.deep.equal([0, 0, 24, 48, 48]);
+    for (const one of finals)
+      expect(Number(one.amount_remaining)).to.equal(48 - Number(one.total_credits_applied_after_tax));
+    expect(await inWallet(customer_id)).to.deep.equal([0, 0]);
+  });
+
+  it('a credit stays with its kind: one that a person puts in with the reason of a note pays before tax', async () => {
+    const { customer_id } = await taxed('by hand');
+    await topUp((await purseOf('by hand')).id, '30', { transaction_reason: 'CREDIT_NOTE' });
+    expect(await inWallet(customer_id)).to.deep.equal([30, 0]);
+    const invoice = await oneOff({ customer_id }, '100');
+    expect(invoice).to.include({ total_prepaid_credits_applied: '30', total_tax: '14', total: '84' });
+  });
+
+  it('a wallet that counts at another rate gives each kind its own, to the minor unit', async () => {
+    const { customer_id } = await taxed('thirds');
+    const wallet = await purseOf('thirds', { conversion_rate: '3' });
+    await topUp(wallet.id, '10');
+    const invoice = await oneOff({ customer_id }, '100');
+    expect(invoice).to.include({ total_prepaid_credits_applied: '30', total_tax: '14', amount_remaining: '84' });
+    await pay(invoice);
+    await note(invoice, '33.33');
+    // 30 × 33.33 ÷ 100 = 10.00; 23.33 and 4.67 of tax are 28.00.
+    const next = await oneOff({ customer_id }, '100');
+    expect(next).to.include({
+      total_prepaid_credits_applied: '10',
+      total_tax: '18',
+      total_credits_applied_after_tax: '28',
+      amount_remaining: '80',
+    });
+    expect((await world.get(`/wallets/${wallet.id}`)).balance).to.equal('0');
+  });
+
+  it('what is held of a wallet stays, of both kinds', async () => {
+    const { customer_id } = await taxed('holding');
+    const before = await oneOff({ customer_id }, '100');
+    await pay(before);
+    await note(before, '100');
+    const [{ id: wallet_id }] = await world.get(`/customers/${customer_id}/wallets`);
+    await topUp(wallet_id, '10');
+    const held = await ok('POST', '/entitlements/check', { customer_id, wallet_id, credits: '100', hold: {} });
+    expect(held.allowed).to.equal(true);
+    const next = await oneOff({ customer_id }, '100');
+    // Of 10 before tax and 120 after it 30 are free: 10 and 20; (100 − 10) × 1.2 − 20.
+    expect(next).to.include({
+      total_prepaid_credits_applied: '10',
+      total_credits_applied_after_tax: '20',
+      amount_remaining: '88',
+    });
+  });
+
+  it('a payment by hand is never less than what credits have paid', async () => {
+    const { customer_id } = await taxed('by credits');
+    const before = await oneOff({ customer_id }, '50');
+    await pay(before);
+    await note(before, '50');
+    const next = await oneOff({ customer_id }, '100');
+    expect(next).to.include({ amount_paid: '60', amount_remaining: '60', payment_status: 'PENDING' });
+    const say = (body: object) => world.api.request('PUT', `/invoices/${next.id}/payment`, { body });
+    const less = await say({ payment_status: 'FAILED', amount: '59' });
+    expect([less.status, less.body.details.field]).to.deep.equal([400, 'amount']);
+    expect((await say({ payment_status: 'SUCCEEDED' })).status).to.equal(200);
+    expect(await again(next)).to.include({ amount_paid: '120', amount_remaining: '0' });
+    await ok('POST', `/invoices/${next.id}/void`);
+    expect(await inWallet(customer_id)).to.deep.equal([0, 120]);
+  });
 });
