@@ -125,7 +125,7 @@ async function lockOpenInvoices(
     .whereIn('payment_status', [...TO_ADJUST])
     .whereNot('id', invoice.id)
     .where('amount_remaining', '>', 0)
-    .where((either) => either.whereIn('subscription_id', subscriptionIds).orWhereIn('id', sourceIds))
+    .where((either) => void either.whereIn('subscription_id', subscriptionIds).orWhereIn('id', sourceIds))
     .orderBy(['finalized_at', 'id'])
     .forUpdate();
   return open;

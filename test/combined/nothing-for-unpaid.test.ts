@@ -142,6 +142,55 @@ describe('scenario: credits of what was not paid', () => {
     expect(await inWallet('others')).to.deep.equal([]);
   });
 
+  it('tax goes with what is credited: of 100 and 20, half of it', async () => {
+    await world.post('/taxes/rates', { name: 'VAT', code: 'vat', percentage_value: '20' });
+    await world.customer('taxed');
+    const of = { entity_type: 'customer', entity_id: world.id('customer taxed') };
+    await world.post('/taxes/associations', { ...of, tax_rate_code: 'vat' });
+    await world.plan('Hundred', [fixed('100', { invoice_cadence: 'ADVANCE' })]);
+    await world.subscribe('taxed', 'Hundred');
+    const [opening] = await world.invoices('taxed');
+    await pay(opening, '70');
+    world.at('2026-01-16T12:00:00Z');
+    await cancel('taxed');
+    // 60 were served, 50 and their tax: 70 were paid.
+    expect([await remaining('taxed'), await inWallet('taxed')]).to.deep.equal([['0'], ['10']]);
+    const [note] = await notesOf('taxed');
+    expect([note.total_amount, note.subtotal, note.total_tax]).to.deep.equal(['50', '41.67', '8.33']);
+  });
+
+  it('one that is invoiced with a parent lowers the invoice of the parent', async () => {
+    await world.subscribe('child', 'One', { start_date: '2026-01-01T00:00:00Z' });
+    await world.subscribe('parent', 'One', {
+      inheritance: { subscriptions_ids_for_grouped_invoicing: [world.id('subscription child')] },
+    });
+    await world.on('2026-02-01');
+    await world.finalize();
+    await world.on('2026-02-15');
+    await cancel('child');
+    // 31 of the parent, and 15.50 of the child for its half of February.
+    expect((await remaining('parent')).at(-1)).to.equal('46.5');
+    expect([await inWallet('parent'), await inWallet('child')]).to.deep.equal([[], []]);
+  });
+
+  it('a payment that comes at the same time pays what is left, or the wallet gets the rest', async () => {
+    for (const name of ['race a', 'race b', 'race c']) {
+      world.at('2026-01-01T00:00:00Z');
+      await world.subscribe(name, 'One');
+      const [opening] = await world.invoices(name);
+      world.at('2026-01-16T00:00:00Z');
+      await Promise.all([pay(opening), cancel(name)]);
+      const [after] = await world.invoices(name);
+      const [wallet = '0'] = await inWallet(name);
+      expect([after.amount_paid, after.amount_remaining]).to.deep.equal(['31', '0']);
+      // The payment came first, and 16 of it reach the wallet; or it came to what was 15 by then, and is too much by 16.
+      expect([wallet, after.overpaid_amount ?? '0']).to.be.deep.oneOf([
+        ['16', '0'],
+        ['0', '16'],
+      ]);
+    }
+  });
+
   describe('when an invoice is void', () => {
     const voidOf = (invoice: Answer) => world.api.request('POST', `/invoices/${invoice.id}/void`, { body: {} });
 

@@ -370,11 +370,15 @@ describe('laws of changes', () => {
     }
   }).timeout(300_000);
 
-  /** Less what was put into the wallet. */
+  /** Less what lowered an invoice, or is in the wallet. */
   async function paidBy(customer: string): Promise<string> {
     const invoices: Answer[] = await world.invoices(customer);
     const wallets: Answer[] = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
-    const paid = sumOf(invoices.map(({ total }) => new Decimal(total)));
+    const paid = sumOf(
+      invoices.map(({ amount_due, total_credits_applied_after_tax: credits }) =>
+        new Decimal(amount_due).minus(credits ?? 0),
+      ),
+    );
     return paid.minus(sumOf(wallets.map(({ balance }) => new Decimal(balance)))).toFixed();
   }
 });
