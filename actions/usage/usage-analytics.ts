@@ -23,7 +23,7 @@ import type { Stores } from '../../storage/stores.ts';
 import { areMany, mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
 import { inTurns, Turns } from '../../storage/turns.ts';
 import { checkAnswer, checkCells, type Dividing, type QuestionBounds } from '../../storage/usage/question.ts';
-import { askUsage, freshness, type UsageOfKey, type UsageReport } from '../../storage/usage/usage.ts';
+import { askUsage, freshness, type UsageReport } from '../../storage/usage/usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
 import { customersAsked } from '../billing/members.ts';
 import { type AskedIds, askedRecords } from './analytics-asked.ts';
