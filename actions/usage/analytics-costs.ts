@@ -13,7 +13,7 @@ import type { MeasuredAllowance } from '../../core/entitlement/allowance.ts';
 import type { Granting } from '../../core/entitlement/grants.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
-import { instantOf, type Microseconds, type Milliseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
+import { instantOf, type Microseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';

@@ -23,7 +23,7 @@ import type { Stores } from '../../storage/stores.ts';
 import { areMany, mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
 import { inTurns, Turns } from '../../storage/turns.ts';
 import { checkAnswer, checkCells, type Dividing, type QuestionBounds } from '../../storage/usage/question.ts';
-import { askUsage, freshness, type UsageOfKey, type UsageReport } from '../../storage/usage/usage.ts';
+import { askUsage, freshness, type UsageReport } from '../../storage/usage/usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
 import { customersAsked } from '../billing/members.ts';
 import { type AskedIds, askedRecords } from './analytics-asked.ts';
@@ -39,6 +39,7 @@ import {
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 import {
   type AnalyticsPoint,
+  byFeature,
   type CountedUsage,
   costsWithoutEvents,
   pointsOf,
@@ -107,14 +108,6 @@ export async function usageAnalytics(stores: Stores, scope: Scope, asked: Analyt
   }
   return { rows: rows.sort(byFeature), as_of };
 }
-
-/** By the name of the feature, those of one feature by customer, those of one customer as they were added. */
-function byFeature(a: AnalyticsRow, b: AnalyticsRow): number {
-  return inOrder(nameOf(a), nameOf(b)) || inOrder(a.external_customer_id, b.external_customer_id);
-}
-
-const nameOf = ({ feature, meter }: AnalyticsRow) => feature?.name ?? meter.name;
-const inOrder = (a: string, b: string) => (a === b ? 0 : a < b ? -1 : 1);
 
 /** What is measured: a line item in its life, or a meter that nothing bills in the whole range. */
 type Subject = {

@@ -77,11 +77,6 @@ export function canRun({ aggregation: { fills } }: Pick<CompiledMeter, 'aggregat
   return !fills.includes('uniques') && !fills.includes('weighted_sum');
 }
 
-/** The same of one number: windows of a meter's own are several. */
-export function canRunAsOne(meter: Pick<CompiledMeter, 'bucket_size' | 'aggregation'>): boolean {
-  return meter.bucket_size === undefined && canRun(meter);
-}
-
 /** By key: what was wanted. */
 export type UsageByKey = {
   readonly totals: ReadonlyMap<string, WindowAnswer>;
