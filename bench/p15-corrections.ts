@@ -26,6 +26,8 @@ import { bulkBodies, meterDefinitions } from './workload.ts';
 const MUST = 3;
 const SCOPE = { tenant_id: 'tenant', environment_id: 'environment' };
 const BODY_EVENTS = 1_000;
+const DAY_MS = 86_400_000;
+const FIRST_DAY = Math.floor(Date.parse('2026-03-01T00:00:00Z') / DAY_MS);
 
 export async function run(): Promise<void> {
   const events = flag('events', 100_000);
@@ -85,6 +87,8 @@ async function measure(stores: Stores, { events, corrections, runs }: Wanted) {
     known = await send(stores, seed++, events, corrections, known);
     const among = await timeUntilDone(stores);
     found.push({ alone, among });
+    const { rows } = await stores.postgres.raw(`select max(rebuilds)::int as n from slices`);
+    say(`  ${rows[0].n} rebuilds until now`);
     say(
       `  run ${turn + 1}: ${fixed(alone, 0)} ms for the events alone, ${fixed(among, 0)} ms with corrections among them`,
     );
@@ -107,7 +111,9 @@ async function send(
   known: readonly string[],
 ): Promise<string[]> {
   const texts: string[] = [];
-  const bodies = [...bulkBodies(seed, total, BODY_EVENTS)];
+  // Each time on a day of its own, as life goes on: what is recounted are the days of the corrected events.
+  const from_ms = (FIRST_DAY + seed) * DAY_MS;
+  const bodies = [...bulkBodies(seed, total, BODY_EVENTS, { from_ms })];
   const each = corrections / bodies.length;
   let asked = 0;
   for (const [index, whole] of bodies.entries()) {

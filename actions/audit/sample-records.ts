@@ -25,7 +25,7 @@ export type RecordsSampled = { readonly ranges: number; readonly records: number
 
 const CORRECTIONS = 500;
 /** The usage of the newest corrected events, and of some days by chance. */
-const COUNTED_TWICE = { newest: 50, days: 2 };
+const COUNTED_TWICE = { newest: 20, days: 2 };
 const HASH_SAMPLE = { times: 2, ids: 200 };
 
 export async function sampleRecords(stores: Stores, chance: () => number, found: Found): Promise<RecordsSampled> {

@@ -24,7 +24,13 @@ import { metersToAudit } from '../../storage/progress/meter-versions.ts';
 import { nextOffsets, type SliceState } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type Counted, countedNow, daysWithEvents, recountDays } from '../../storage/usage/recount.ts';
+import {
+  type Counted,
+  countedNow,
+  daysWithEvents,
+  eventsKey,
+  recountDaysTogether,
+} from '../../storage/usage/recount.ts';
 import { applyCorrections, parseReplacement } from './accepted-contents.ts';
 import type { Found } from './findings.ts';
 
@@ -174,20 +180,21 @@ type CountedTwice = {
 
 async function countTwice(stores: AuditStores, unit: Unit, progress: readonly SliceState[]): Promise<CountedTwice> {
   const { scope, day, external_customer_ids } = unit;
-  const meters: Counted[] = [];
-  for (const { meter_id } of await metersToAudit(stores.postgres, scope)) {
-    const counted = await countedAt(stores, scope, { meter_id, progress });
-    if (counted) meters.push(counted);
-  }
+  const known = await metersToAudit(stores.postgres, scope);
+  const counted = await Promise.all(known.map(({ meter_id }) => countedAt(stores, scope, { meter_id, progress })));
+  // While the past of a meter is still being counted nobody reads its rows.
+  const meters = counted.filter((meter) => meter !== undefined);
   const expected = groupBy(await countAsAccepted(stores, unit, meters), ({ meter_id }) => meter_id);
   const result = { rows: 0, differences: [] as (RowDifference & { meter_id: string })[] };
-  for (const counted of meters) {
-    const { meter_id } = counted;
-    const read = await recountDays(stores, counted, { days: [day, day + 1], external_customer_ids });
-    const own = expected.get(meter_id) ?? [];
-    result.rows += own.length;
-    for (const difference of rowDifferences(own, asStored(read, own)))
-      result.differences.push({ ...difference, meter_id });
+  for (const group of groupBy(meters, eventsKey).values()) {
+    const rows = await recountDaysTogether(stores, group, { days: [day, day + 1], external_customer_ids });
+    const read = groupBy(rows, ({ meter_id }) => meter_id);
+    for (const { meter_id } of group) {
+      const own = expected.get(meter_id) ?? [];
+      result.rows += own.length;
+      for (const difference of rowDifferences(own, asStored(read.get(meter_id) ?? [], own)))
+        result.differences.push({ ...difference, meter_id });
+    }
   }
   return result;
 }

@@ -41,11 +41,14 @@ export async function keepCorrectionNumbersAhead({
   clickhouse,
 }: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {
   const greatest = String(await greatestCorrection(clickhouse));
+  const isBehind = `(last_value < ?::bigint or (not is_called and last_value <= ?::bigint))`;
+  const { rows } = await postgres.raw(`select from event_corrections_id_seq where ${isBehind}`, [greatest, greatest]);
+  if (rows.length === 0) return;
   await postgres.transaction(async (transaction) => {
     await transaction.raw(`select pg_advisory_xact_lock(?)`, [LOCK]);
     await transaction.raw(
-      `select setval('event_corrections_id_seq', ?::bigint) from event_corrections_id_seq where last_value < ?::bigint`,
-      [greatest, greatest],
+      `select setval('event_corrections_id_seq', ?::bigint) from event_corrections_id_seq where ${isBehind}`,
+      [greatest, greatest, greatest],
     );
   });
 }

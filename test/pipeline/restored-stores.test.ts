@@ -52,13 +52,13 @@ describe('a store that was restored to an earlier moment', () => {
     metering.stores.clickhouse.command({ query, clickhouse_settings: { mutations_sync: '2' } });
   const savePostgres = async () => {
     for (const table of TABLES) await sql(`create table saved_${table} as table ${table}`);
-    await sql(`create table saved_numbers as select last_value from event_corrections_id_seq`);
+    await sql(`create table saved_numbers as select last_value, is_called from event_corrections_id_seq`);
   };
   const restorePostgres = async () => {
     await metering.pause();
     for (const table of TABLES.toReversed()) await sql(`delete from ${table}`);
     for (const table of TABLES) await sql(`insert into ${table} overriding system value select * from saved_${table}`);
-    await sql(`select setval('event_corrections_id_seq', (select last_value from saved_numbers))`);
+    await sql(`select setval('event_corrections_id_seq', last_value, is_called) from saved_numbers`);
   };
   const take = async () => {
     const taken = await Partition.take(metering.stores, 0, { owner: 'test' }).catch((error: Error) => error);
