@@ -24,6 +24,8 @@ export type ChargedLine = {
   readonly given_back?: BesideAmount | undefined;
   /** Of one that was drafted: what coupons took off it then. */
   readonly discounted?: LineDiscounts | undefined;
+  /** Parts of one charge, which coupons see as one. */
+  readonly chain?: string | undefined;
 };
 
 export type Terms = {
