@@ -19,7 +19,7 @@ import { samples } from '../../support/samples.ts';
 
 const NOW = new Date('2026-03-01T00:00:00Z');
 const BEYOND = new Decimal(10).pow(14);
-const MORE = { units: 600, discount: 0 };
+const MORE = { units: 600, discount: 0 as const };
 
 type Invoiced = { invoice: Invoice; lines: CreditableLine[]; settled: SettledLines; isVoid: boolean };
 type How = { currency: string; percent: string; taxes_before_credits: boolean };
