@@ -80,7 +80,7 @@ function hasGlibc(): boolean {
   return report?.header?.glibcVersionRuntime !== undefined;
 }
 
-/** A disk that is full, a mount that is read-only, a directory of somebody else are explained by the setting that names another one. */
+/** The error names the setting: a full disk, a read-only mount and another user's directory are cured by another DATA_DIR. */
 export function explainUnwritable<Result>(dir: string, work: () => Result): Result {
   try {
     return work();
