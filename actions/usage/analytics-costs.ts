@@ -31,6 +31,7 @@ import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
 import { recordedUsage } from '../billing/gather-commitments.ts';
 import { customersAsked } from '../billing/members.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
+import type { ChainedCharge } from './chained-charges.ts';
 
 export type TimesOfDay = WindowedCharge['by_time'];
 
@@ -58,6 +59,8 @@ type Costing = {
   readonly by_time_of_day: boolean;
   readonly now: Date;
   readonly invoiced: InvoicedOnce;
+  /** What the line has of what its chain costs; undefined where it is charged by itself. */
+  readonly chained?: ChainedCharge | undefined;
 };
 
 /** What invoices of a subscription say, which is read once for all of its lines. */
@@ -92,7 +95,7 @@ export function nothingUsed({ meter, since_us: start_us, end_us }: Unused): Wind
   return { start_us, end_us, window_us: start_us, value: ZERO, event_count: 0, buckets, bucket_starts_us: buckets };
 }
 
-function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now, invoiced }: Costing): Costs {
+function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now, invoiced, chained }: Costing): Costs {
   if (item === null) return { total: async () => FREE, point: () => FREE };
   const priced = isWhole ? item : { ...item, commitment: null, allowances: [] };
   const { currency } = item.subscription;
@@ -117,7 +120,7 @@ function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now, i
       const met = await measureAllowances(limited, { window, measured, read, granted });
       const part = priced.commitment ? await partOf(invoiced, item, window) : undefined;
       const known = { ...measured, ...met };
-      const charge = usageCharge(priced, window, { measured: known, currency, part });
+      const charge = chained ?? usageCharge(priced, window, { measured: known, currency, part });
       const times_of_day = timesIn(window, known);
       free = met.allowances.map((allowance) => ({
         ...allowance,

@@ -37,6 +37,7 @@ import {
   type TimesOfDay,
 } from './analytics-costs.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
+import { type ChainedCharge, chargeChains } from './chained-charges.ts';
 
 export type AnalyticsAsked = AskedIds & {
   readonly sources: readonly string[] | null;
@@ -101,7 +102,8 @@ export async function usageAnalytics(stores: Stores, scope: Scope, asked: Analyt
       ...(await unbilled(stores, scope, { asked, customers, items: all, isAsked })),
     ],
   });
-  const costing = { asked, invoiced: invoicedOnce(database) };
+  const invoiced = invoicedOnce(database);
+  const costing = { asked, invoiced, chained: await chargedInChains(stores, measured, { asked, invoiced }) };
   const ahead = await pricedAhead(stores, measured, costing);
   const turns = new Turns(asked.bounds?.asker);
   const rows: AnalyticsRow[] = [];
@@ -332,7 +334,8 @@ function keyParts({ group_by }: AnalyticsAsked, key: string): { customer: string
   return { customer, group: groupOf(group_by, values) };
 }
 
-type Costing = { readonly asked: AnalyticsAsked; readonly invoiced: InvoicedOnce };
+type Chained = ReadonlyMap<string, ChainedCharge>;
+type Costing = { readonly asked: AnalyticsAsked; readonly invoiced: InvoicedOnce; readonly chained: Chained };
 type Ahead = ReadonlyMap<Measured, Priced>;
 type RowParts = Costing & { features: ReadonlyMap<string, FeatureModel>; turns: Turns; ahead: Ahead };
 
@@ -349,14 +352,37 @@ async function pricedAhead(stores: Stores, measured: readonly Measured[], costin
   return new Map(asking.map((one, index) => [one, priced[index]!]));
 }
 
-function costingOf({ subject: { item }, report }: Measured, { asked, invoiced }: Costing) {
+/** By line item; a part of a line's usage has the price alone. */
+async function chargedInChains(
+  stores: Stores,
+  measured: readonly Measured[],
+  { asked, invoiced }: Pick<Costing, 'asked' | 'invoiced'>,
+): Promise<Chained> {
+  if (!isWhole(asked)) return new Map();
+  const range = { start: msOf(asked.start_us), end: msNotBefore(asked.end_us) };
+  const charges = await chargeChains(stores, {
+    items: measured.flatMap(({ subject: { item } }) => item ?? []),
+    periodOf: () => range,
+    now: asked.now,
+    recordedOf: ({ subscription }) => invoiced(subscription),
+  });
+  return new Map(charges.map((charge) => [charge.item.id, charge]));
+}
+
+function costingOf({ subject: { item }, report }: Measured, { asked, invoiced, chained }: Costing) {
   const { by_time_of_day = false, now } = asked;
-  return { item, report, isWhole: isWhole(asked), by_time_of_day, now, invoiced };
+  const charge = item ? chained.get(item.id) : undefined;
+  return { item, report, isWhole: isWhole(asked), by_time_of_day, now, invoiced, chained: charge };
 }
 
 /** All of a line's usage, not a part of it. */
 function isWhole(asked: AnalyticsAsked): boolean {
   return !isFiltered(asked) && !divides(asked.group_by);
+}
+
+/** What all lines of a chain share is the usage of each of them, as on an invoice. */
+function usageOf({ subject: { item } }: Measured, { chained }: Costing, own: Decimal): Decimal {
+  return (item && chained.get(item.id)?.measured.get(item.id)?.quantity) ?? own;
 }
 
 async function* rowsOf(stores: Stores, one: Measured, parts: RowParts): AsyncGenerator<AnalyticsRow> {
@@ -385,7 +411,7 @@ async function* rowsOf(stores: Stores, one: Measured, parts: RowParts): AsyncGen
       ...row,
       ...total,
       group,
-      usage: of.total.value,
+      usage: usageOf(one, parts, of.total.value),
       event_count: of.total.event_count,
       points: window_size ? points : null,
     };
