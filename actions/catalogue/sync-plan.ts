@@ -5,6 +5,7 @@
  * alone. So a run that is broken off, or two of them, take effect once.
  */
 import { FarthingError } from '../../core/error.ts';
+import { priceReset } from '../../core/metering/price-reset.ts';
 import type { Price } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -185,7 +186,7 @@ async function gather(database: Database, subscription: SubscriptionModel) {
     overridden: new Set(own.map(rootOf)),
     invoiced,
     meters,
-    reset_usage: new Map(Array.from(meters.values(), (meter) => [meter.id, meter.reset_usage])),
+    reset_usage: new Map(Array.from(meters.values(), (meter) => [meter.id, priceReset(meter)])),
   };
 }
 

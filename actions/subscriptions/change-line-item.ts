@@ -6,6 +6,7 @@ import { runningPeriod } from '../../core/billing/charges.ts';
 import { checkOneLevel } from '../../core/commitment/requested.ts';
 import { changedCommitment, type StatedCommitment } from '../../core/commitment/stated.ts';
 import { invalid } from '../../core/error.ts';
+import { priceReset } from '../../core/metering/price-reset.ts';
 import { CRITICAL_FIELDS } from '../../core/price/record.ts';
 import { sameTimes } from '../../core/price/time-buckets.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -80,7 +81,8 @@ async function following(
   }
   const { current, now } = times;
   const running = runningPeriod(item, { subscription: billedSubscription(subscription), current, now }) ?? current;
-  const at = changeOfLine(record, { ...item, running }, request.effective_from, times);
+  const reset_usage = meter && priceReset(meter);
+  const at = changeOfLine(record, { ...item, reset_usage, running }, request.effective_from, times);
   const price = (isRepriced ? await ownPrice(held, { request, at }, writing) : null) ?? price_record;
   const commitment = changedCommitment(request, record, { ...question, price });
   if (price === price_record && commitment === null && quantity === null) return null;

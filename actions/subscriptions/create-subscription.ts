@@ -8,6 +8,7 @@ import { commitmentsByPrice, ownCommitment, withTimeBuckets } from '../../core/c
 import { checkStartsAfter, type FormerHolder } from '../../core/customer/former-holder.ts';
 import { invalid, notFound, within } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
+import { priceReset } from '../../core/metering/price-reset.ts';
 import { checkCurrency } from '../../core/money.ts';
 import type { Plan } from '../../core/plan/record.ts';
 import type { Price } from '../../core/price/record.ts';
@@ -137,7 +138,7 @@ async function gather(scope: Scope, request: CreateSubscription, database: Datab
     prices,
     extras: byId(extras),
     meters,
-    reset_usage: new Map(Array.from(meters.values(), (meter) => [meter.id, meter.reset_usage])),
+    reset_usage: new Map(Array.from(meters.values(), (meter) => [meter.id, priceReset(meter)])),
   };
 }
 

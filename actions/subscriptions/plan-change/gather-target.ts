@@ -1,4 +1,5 @@
 /** The plan that a subscription is to get, with the prices that it takes over, as at the start of a subscription. */
+import { priceReset } from '../../../core/metering/price-reset.ts';
 import type { Plan } from '../../../core/plan/record.ts';
 import type { Price } from '../../../core/price/record.ts';
 import { chargedOnce } from '../../../core/subscription/ahead.ts';
@@ -35,7 +36,7 @@ export async function gatherTarget(
   );
   const end = subscription.end_date ? instantOf(subscription.end_date) : null;
   const billed = { ...billedSubscription(subscription), start_ms: at };
-  const reset_usage = new Map(Array.from(meters.values(), (meter) => [meter.id, meter.reset_usage]));
+  const reset_usage = new Map(Array.from(meters.values(), (meter) => [meter.id, priceReset(meter)]));
   const copied = pricesToCopy(prices, subscription.currency, { start: at, end, now: at });
   return {
     plan,

@@ -6,6 +6,7 @@
 
 import type { AddonPolicy } from '../../../core/addon/policy.ts';
 import { hasOwnPeriods, wholePeriodsUntil } from '../../../core/billing/charges.ts';
+import { priceReset } from '../../../core/metering/price-reset.ts';
 import type { Plan } from '../../../core/plan/record.ts';
 import type { Author } from '../../../core/stamp.ts';
 import { lineItemOf } from '../../../core/subscription/lines.ts';
@@ -159,9 +160,13 @@ function endsOf(changing: Changing): LineEnd[] {
 
 /** What a meter that never resets has counted is charged once per period: its price changes with the period. */
 function endOf(item: BillableItem, { subscription, at, restarts, standing }: Changing): Milliseconds {
-  if (restarts || item.reset_usage !== 'NEVER' || !hasBegun(item, at)) return at;
+  if (restarts || !isOfWholePeriods(item) || !hasBegun(item, at)) return at;
   const since = isOfAPlan(item) ? (standing.get(item.record.meter_id ?? null) ?? at) : at;
   return wholePeriodsUntil(since, item, billedSubscription(subscription));
+}
+
+function isOfWholePeriods({ meter }: BillableItem): boolean {
+  return meter !== null && priceReset(meter) === 'NEVER';
 }
 
 type Standing = ReadonlyMap<string | null, Milliseconds>;
@@ -175,7 +180,7 @@ function standingUntil({ subscription, items, at, leaves, restarts }: Leaving): 
   const billed = billedSubscription(subscription);
   const standing = new Map<string | null, Milliseconds>();
   for (const item of restarts ? [] : items) {
-    if (item.reset_usage !== 'NEVER' || !isOfAPlan(item) || !hasBegun(item, at) || !isLive(item, at)) continue;
+    if (!isOfWholePeriods(item) || !isOfAPlan(item) || !hasBegun(item, at) || !isLive(item, at)) continue;
     const end = wholePeriodsUntil(leaves(item) ? at : (item.end_ms ?? at), item, billed);
     const meter_id = item.record.meter_id ?? null;
     standing.set(meter_id, Math.max(end, standing.get(meter_id) ?? at));
@@ -207,7 +212,7 @@ function beginsOf(changing: Changing): LineStart[] {
   const billed = billedSubscription(subscription);
   return prices.map((price) => {
     const meter = price.meter_id ? (meters.get(price.meter_id) ?? null) : null;
-    const waits = !restarts && meter?.reset_usage === 'NEVER';
+    const waits = !restarts && meter !== null && priceReset(meter) === 'NEVER';
     const from = waits ? (behind.get(meter.id) ?? wholePeriodsUntil(at, itemOf(price, at), billed)) : at;
     const terms = lineItemOf({
       price,
