@@ -119,8 +119,8 @@ export function drawChanged(
     at: index === 0 && kind !== 'addon' ? start : `2026-01-${times[index]}:00Z`,
     terms: letter === 'a' ? before : other,
   }));
-  // Where a calendar month of another clock ends is another instant.
-  const timezone = isShort ? 'UTC' : chance.oneOf(['UTC', 'UTC', 'Asia/Kolkata', 'America/New_York']);
+  // By another clock a month ends at another instant, where the calendar or December begins it.
+  const timezone = isShort || measure.never ? 'UTC' : chance.oneOf(['UTC', 'UTC', 'Asia/Kolkata', 'America/New_York']);
   const end = kind === 'cancel' || kind === 'ending' ? '2026-01-24T00:00:00Z' : null;
   const customers = kind === 'family' ? [given.name, `${given.name} child`] : [given.name];
   const events = Array.from({ length: chance.whole(8, 16) }, (_, index) => {

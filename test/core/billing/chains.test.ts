@@ -116,7 +116,8 @@ function planned(story: Story): readonly PlannedLine[] {
   const items = itemsOf(story);
   const read = reader(meter, used);
   const asked = { subscription: billed, items, period, reference: 'preview' as const, invoiced: new Set<string>() };
-  const charges = now === undefined ? chargesDue(asked) : thresholdCharges({ ...asked, period: { ...period, end: now } });
+  const charges =
+    now === undefined ? chargesDue(asked) : thresholdCharges({ ...asked, period: { ...period, end: now } });
   const usage = new Map<string, MeasuredUsage>();
   for (const { item, window, service, chain, keys } of usageToRead(charges)) {
     const isLevel = chain?.rule === 'integral';
@@ -164,7 +165,10 @@ const slab = (...tiers: [number | null, string, string?][]): PriceTerms => ({
   currency: 'usd',
   tiers: tiers.map(([up_to, unit_amount, flat_amount = null]) => ({ up_to, unit_amount, flat_amount })),
 });
-const volume = (...tiers: [number | null, string, string?][]): PriceTerms => ({ ...slab(...tiers), tier_mode: 'VOLUME' });
+const volume = (...tiers: [number | null, string, string?][]): PriceTerms => ({
+  ...slab(...tiers),
+  tier_mode: 'VOLUME',
+});
 const pack = (divide_by: number, amount: string, round: 'up' | 'down' = 'up'): PriceTerms => ({
   billing_model: 'PACKAGE',
   currency: 'usd',
@@ -196,9 +200,21 @@ describe('usage over a change', () => {
   const cancelledOn = (when: string) => ({ end_ms: at(when) });
 
   const rows: [string, Story, string[]][] = [
-    ['WEIGHTED_SUM of 10, $31 → $62: 150 + 320', { meter: level, lines: two(flat('31'), flat('62')), used: tenAllMonth }, ['150', '320']],
-    ['equal prices, gone on the 20th: 190', { meter: level, lines: two(flat('31'), flat('31.0')), used: gone }, ['150', '40']],
-    ['10 GB, cancelled on the 16th: 150', { meter: level, lines: alone(flat('31')), used: tenAllMonth, subscribed: cancelledOn('2026-01-16') }, ['150']],
+    [
+      'WEIGHTED_SUM of 10, $31 → $62: 150 + 320',
+      { meter: level, lines: two(flat('31'), flat('62')), used: tenAllMonth },
+      ['150', '320'],
+    ],
+    [
+      'equal prices, gone on the 20th: 190',
+      { meter: level, lines: two(flat('31'), flat('31.0')), used: gone },
+      ['150', '40'],
+    ],
+    [
+      '10 GB, cancelled on the 16th: 150',
+      { meter: level, lines: alone(flat('31')), used: tenAllMonth, subscribed: cancelledOn('2026-01-16') },
+      ['150'],
+    ],
     [
       'of a line from the 16th the level that stands counts from there: 160',
       { meter: level, lines: [{ price: flat('31'), start: at('2026-01-16') }], used: tenAllMonth },
@@ -209,19 +225,68 @@ describe('usage over a change', () => {
       { meter: level, lines: two(flat('31'), flat('62')), used: used(['2026-01-01', 10], ['2026-01-16', -15]) },
       ['70', '0'],
     ],
-    ['COUNT_UNIQUE of one user in both halves, $10 → $11: 4.84 + 5.68', { meter: users, lines: two(flat('10'), flat('11')), used: used(['2026-01-02', 1], ['2026-01-20', 1]) }, ['4.84', '5.68']],
-    ['MAX 10, $10 → $1 on the 16th: 53.55', { meter: peak, lines: two(flat('10'), flat('1')), used: used(['2026-01-05', 10]) }, ['48.39', '5.16']],
     [
-      'and cancelled on the 20th still',
-      { meter: peak, lines: two(flat('10'), flat('1')), used: used(['2026-01-05', 10]), subscribed: cancelledOn('2026-01-20') },
+      'COUNT_UNIQUE of one user in both halves, $10 → $11: 4.84 + 5.68',
+      { meter: users, lines: two(flat('10'), flat('11')), used: used(['2026-01-02', 1], ['2026-01-20', 1]) },
+      ['4.84', '5.68'],
+    ],
+    [
+      'MAX 10, $10 → $1 on the 16th: 53.55',
+      { meter: peak, lines: two(flat('10'), flat('1')), used: used(['2026-01-05', 10]) },
       ['48.39', '5.16'],
     ],
-    ['an add-on from the 16th whose own peak is 10: 100', { meter: peak, lines: [{ price: flat('10'), start: at('2026-01-16') }], used: used(['2026-01-05', 99], ['2026-01-20', 10]) }, ['100']],
-    ['MAX 10 by DAY, changed at noon to an equal price: 310', { meter: dailyPeak, lines: two(flat('1'), flat('1'), '2026-01-16T12:00'), used: [...daily(10), ...used(['2026-01-16T13:00', 10])] }, ['155', '155']],
-    ['MAX 10 by DAY, $1 → $2 at noon of the 16th: 150 + 5 and 10 + 300', { meter: dailyPeak, lines: two(flat('1'), flat('2'), '2026-01-16T12:00'), used: [...daily(10), ...used(['2026-01-16T13:00', 10])] }, ['155', '310']],
-    ['SUM by MONTH, 1 ct → 2 ct, 31,000 before: 310', { meter: monthly, lines: two(flat('0.01'), flat('0.02')), used: used(['2026-01-10', 31000]) }, ['310', '0']],
-    ['10 at $1, then −5 at $2: 5', { meter: sum, lines: two(flat('1'), flat('2')), used: used(['2026-01-10', 10], ['2026-01-20', -5]) }, ['10', '-5']],
-    ['−5 at $1, then 10 at $2: taken off later ones', { meter: sum, lines: two(flat('1'), flat('2')), used: used(['2026-01-10', -5], ['2026-01-20', 10]) }, ['0', '10']],
+    [
+      'and cancelled on the 20th still',
+      {
+        meter: peak,
+        lines: two(flat('10'), flat('1')),
+        used: used(['2026-01-05', 10]),
+        subscribed: cancelledOn('2026-01-20'),
+      },
+      ['48.39', '5.16'],
+    ],
+    [
+      'an add-on from the 16th whose own peak is 10: 100',
+      {
+        meter: peak,
+        lines: [{ price: flat('10'), start: at('2026-01-16') }],
+        used: used(['2026-01-05', 99], ['2026-01-20', 10]),
+      },
+      ['100'],
+    ],
+    [
+      'MAX 10 by DAY, changed at noon to an equal price: 310',
+      {
+        meter: dailyPeak,
+        lines: two(flat('1'), flat('1'), '2026-01-16T12:00'),
+        used: [...daily(10), ...used(['2026-01-16T13:00', 10])],
+      },
+      ['155', '155'],
+    ],
+    [
+      'MAX 10 by DAY, $1 → $2 at noon of the 16th: 150 + 5 and 10 + 300',
+      {
+        meter: dailyPeak,
+        lines: two(flat('1'), flat('2'), '2026-01-16T12:00'),
+        used: [...daily(10), ...used(['2026-01-16T13:00', 10])],
+      },
+      ['155', '310'],
+    ],
+    [
+      'SUM by MONTH, 1 ct → 2 ct, 31,000 before: 310',
+      { meter: monthly, lines: two(flat('0.01'), flat('0.02')), used: used(['2026-01-10', 31000]) },
+      ['310', '0'],
+    ],
+    [
+      '10 at $1, then −5 at $2: 5',
+      { meter: sum, lines: two(flat('1'), flat('2')), used: used(['2026-01-10', 10], ['2026-01-20', -5]) },
+      ['10', '-5'],
+    ],
+    [
+      '−5 at $1, then 10 at $2: taken off later ones',
+      { meter: sum, lines: two(flat('1'), flat('2')), used: used(['2026-01-10', -5], ['2026-01-20', 10]) },
+      ['0', '10'],
+    ],
     [
       'SUM over two cuts at equal terms: tiers go on',
       {
@@ -235,11 +300,59 @@ describe('usage over a change', () => {
       },
       ['50', '40', '10.68'],
     ],
-    ['A, B, A: tiers begin again', { meter: sum, lines: [{ price: tenCents, start: JANUARY.start }, { price: flat('1'), start: at('2026-01-11') }, { price: tenCents, start: at('2026-01-21') }], used: used(['2026-01-05', 1000], ['2026-01-25', 1000]) }, ['100', '0', '100']],
-    ['packages go on: 150 + 30 units in packages of 100', { meter: sum, lines: two(pack(100, '5'), pack(100, '5.00')), used: used(['2026-01-05', 150], ['2026-01-20', 30]) }, ['10', '0']],
-    ['VOLUME that became cheaper: a part below 0', { meter: sum, lines: two(volume([100, '1'], [null, '0.5']), volume([100, '1'], [null, '0.5'])), used: used(['2026-01-05', 100], ['2026-01-20', 1]) }, ['100', '-49.5']],
-    ['a gap is charged to nobody, and its time to the line before', { meter: peak, lines: [{ price: flat('31'), start: JANUARY.start, end: at('2026-01-10') }, { price: flat('62'), start: at('2026-01-16') }], used: used(['2026-01-05', 1], ['2026-01-12', 50]) }, ['15', '32']],
-    ['what is free does not begin again: 6 of 10 units, then 5 more', { meter: sum, lines: two(flat('1'), flat('2')), used: used(['2026-01-05', 6], ['2026-01-20', 5]), limit: value(8) }, ['0', '6']],
+    [
+      'A, B, A: tiers begin again',
+      {
+        meter: sum,
+        lines: [
+          { price: tenCents, start: JANUARY.start },
+          { price: flat('1'), start: at('2026-01-11') },
+          { price: tenCents, start: at('2026-01-21') },
+        ],
+        used: used(['2026-01-05', 1000], ['2026-01-25', 1000]),
+      },
+      ['100', '0', '100'],
+    ],
+    [
+      'packages go on: 150 + 30 units in packages of 100',
+      {
+        meter: sum,
+        lines: two(pack(100, '5'), pack(100, '5.00')),
+        used: used(['2026-01-05', 150], ['2026-01-20', 30]),
+      },
+      ['10', '0'],
+    ],
+    [
+      'VOLUME that became cheaper: a part below 0',
+      {
+        meter: sum,
+        lines: two(volume([100, '1'], [null, '0.5']), volume([100, '1'], [null, '0.5'])),
+        used: used(['2026-01-05', 100], ['2026-01-20', 1]),
+      },
+      ['100', '-49.5'],
+    ],
+    [
+      'a gap is charged to nobody, and its time to the line before',
+      {
+        meter: peak,
+        lines: [
+          { price: flat('31'), start: JANUARY.start, end: at('2026-01-10') },
+          { price: flat('62'), start: at('2026-01-16') },
+        ],
+        used: used(['2026-01-05', 1], ['2026-01-12', 50]),
+      },
+      ['15', '32'],
+    ],
+    [
+      'what is free does not begin again: 6 of 10 units, then 5 more',
+      {
+        meter: sum,
+        lines: two(flat('1'), flat('2')),
+        used: used(['2026-01-05', 6], ['2026-01-20', 5]),
+        limit: value(8),
+      },
+      ['0', '6'],
+    ],
   ];
   for (const [name, story, expected] of rows) it(name, () => expect(amounts(story)).to.deep.equal(expected));
 
@@ -247,13 +360,19 @@ describe('usage over a change', () => {
     const story = { meter: { ...level, never: true }, lines: alone(flat('31')), used: used(['2026-02-01', 10]) };
     expect(total(story)).to.equal('0');
     for (const month of ['02', '03', '04'])
-      expect(total({ ...story, period: { start: at(`2026-${month}-01`), end: at(`2026-0${Number(month) + 1}-01`) } })).to.equal('310');
+      expect(
+        total({ ...story, period: { start: at(`2026-${month}-01`), end: at(`2026-0${Number(month) + 1}-01`) } }),
+      ).to.equal('310');
   });
 
   it('a short first period is measured against the whole one', () => {
     const start_ms = at('2026-01-16');
     const period = { start: start_ms, end: JANUARY.end };
-    const short = { lines: [{ price: flat('31'), start: start_ms }], subscribed: { start_ms, billing_anchor_ms: JANUARY.end }, period };
+    const short = {
+      lines: [{ price: flat('31'), start: start_ms }],
+      subscribed: { start_ms, billing_anchor_ms: JANUARY.end },
+      period,
+    };
     expect(total({ ...short, meter: level, used: used(['2026-01-16', 10]) })).to.equal('160');
     expect(total({ ...short, meter: peak, used: used(['2026-01-16', 10]) })).to.equal('310');
   });
