@@ -1549,7 +1549,8 @@ function checkShape(shape, value, path, report) {
   for (const [key, { of, isOptional }] of keys)
     if (Object.hasOwn(value, key)) checkShape(of, value[key], under(key), report);
     else if (!isOptional) report.differs('document', under(key), 'nothing', 'a field of every such document');
-    else if (typeof of === 'string' && of.startsWith('~')) report.fields.add(under(key));
+    // An older document has it not, and is then taken to have nothing there.
+    else if (typeof of !== 'string' || of.startsWith('~')) report.fields.add(under(key));
   if (others?.startsWith('~')) report.fields.add(under('*'));
   for (const key of Object.keys(value)) {
     if (keys.has(key)) continue;
@@ -1966,7 +1967,10 @@ class LineCheck {
     if (chain.rule === 'integral')
       this.same('computed_from.chain.level_since', instant(chain.level_since), instant(from.window_start));
     else this.nothing('computed_from.chain.level_since', chain.level_since);
-    this.takes('with which lines it is charged as one, and the whole period of these');
+    const [only, ...others] = chain.lines;
+    const isWhole = only?.start === chain.whole_start && only?.end === chain.whole_end;
+    if (others.length > 0) this.takes('with which lines it is charged as one, and the whole period of these');
+    else if (!isWhole) this.takes('the length of its whole period');
     const lines = this.chainLines(measured);
     const untils = { until_begin: decimal(chain.until_begin, 'a cost'), until_end: decimal(chain.until_end, 'a cost') };
     const isKnown = lines.every((one) => one?.from.price) && !this.lacksWindows(lines);
