@@ -13,6 +13,7 @@ import type { PriceTerms } from '../../../core/pricing/charge.ts';
 import { termsKey } from '../../../core/pricing/equal-terms.ts';
 import type { Period } from '../../../core/time/period.ts';
 import { type WindowSize, windowAt } from '../../../core/time/window.ts';
+import { samples } from '../../support/samples.ts';
 
 const at = (text: string) => Date.parse(text.length > 10 ? `${text}:00Z` : `${text}T00:00:00Z`);
 const JANUARY: Period = { start: at('2026-01-01'), end: at('2026-02-01') };
@@ -420,7 +421,7 @@ describe('usage over a change', () => {
           const story = { meter, used: events, limit, subscribed };
           expect(total({ ...story, lines: cutAt(price, places) })).to.equal(total({ ...story, lines: alone(price) }));
         }),
-        { numRuns: 80 },
+        { numRuns: samples(1_000) },
       );
     });
 
@@ -436,7 +437,7 @@ describe('usage over a change', () => {
           expect(total({ ...story, now: later })).to.equal(total({ ...story, now }));
           expect(total({ ...story, now })).to.equal(total(story));
         }),
-        { numRuns: 50 },
+        { numRuns: samples(1_000) },
       );
     });
   }
