@@ -1,5 +1,5 @@
 /**
- * What the events of a level come to that is charged by its integral over time (docs/rules/usage.md, "Over a change inside a period"): the
+ * What the events of a level come to that is charged by its integral over time (docs/rules/proration.md, "Usage over a change"): the
  * integral over the time of a line, divided by the length of the whole period.
  */
 import { Decimal, sumOf } from '../../core/decimal.ts';
