@@ -972,6 +972,35 @@ function committed(base, { amount, factor, trueUp, used = ZERO }) {
 
 const aboveOf = (used, amount) => most(ZERO, used.minus(amount));
 
+/** Each part is the rounded amount up to its end less the rounded amount up to its beginning, so the parts add up to the line. */
+function roundedParts({ utilized, overage, lacking }, places) {
+  const within = utilized.rounded(places);
+  const used = utilized.plus(overage).rounded(places);
+  const charge = utilized.plus(overage).plus(lacking).rounded(places);
+  return { utilized: within, overage: used.minus(within), lacking: charge.minus(used), charge };
+}
+
+/** A period of a term pays what it adds to the rounded charge of the term. */
+function roundedCharge(base, { used = ZERO, ...terms }, places) {
+  const before = roundedParts(committed(used, { ...terms, trueUp: false }), places);
+  const after = roundedParts(committed(used.plus(base), terms), places);
+  const [utilized, overage] = [after.utilized.minus(before.utilized), after.overage.minus(before.overage)];
+  return { utilized, overage, lacking: after.lacking, charge: after.charge.minus(before.charge) };
+}
+
+/** Earlier versions rounded each part by itself. */
+function partsRoundedAlone(exact, places) {
+  const { utilized, overage, lacking, charge } = exact;
+  return {
+    utilized: utilized.rounded(places),
+    overage: overage.rounded(places),
+    lacking: lacking.rounded(places),
+    charge,
+  };
+}
+
+const PARTS = ['utilized', 'overage', 'lacking'];
+
 // ---------------------------------------------------------------------------------------------------------------------
 // Chains: usage lines that follow one another in a period and are charged as one. A line costs what the chain costs until its end less
 // what it costs until its begin. A line here is {from, start, end, measured}, in milliseconds, in order of time.
@@ -2226,12 +2255,7 @@ class LineCheck {
     }
     this.takes('the commitment of each window, with its times of day');
     if (from.breakdown) this.breakdown([...byTime.values()].flatMap(addedUp));
-    for (const [field, name] of [
-      ['computed_commitment_utilized_amount', 'utilized'],
-      ['computed_overage_amount', 'overage'],
-      ['computed_true_up_amount', 'lacking'],
-    ])
-      this.number(`commitment_info.${field}`, info[field], this.money(totals[name]));
+    this.parts(info, [roundedParts(totals, this.places), partsRoundedAlone(totals, this.places)]);
     return { base: amountOf([...byTime.values()].flat()), charge: totals.charge };
   }
 
@@ -2271,12 +2295,22 @@ class LineCheck {
     const isLast = !info.duration || of_term.is_last === true;
     const trueUp = info.true_up_enabled && isLast && this.invoice.billing_reason !== 'THRESHOLD_BILLING';
     const used = of_term ? decimal(of_term.used, `${line.id}: what was used of its term`) : ZERO;
-    const computed = committed(base, { amount, factor, trueUp, used });
+    const terms = { amount, factor, trueUp, used };
     this.takes(`the commitment of its period, ${info.amount}`);
-    const parts = [computed.utilized, computed.overage, computed.lacking];
-    for (const [index, field] of COMPUTED.entries())
-      this.number(`commitment_info.${field}`, info[field], this.money(parts[index]));
-    return computed.charge;
+    const alone = partsRoundedAlone(committed(base, terms), this.places);
+    return this.parts(info, [roundedCharge(base, terms, this.places), alone]).charge;
+  }
+
+  /** The parts of the first rule that the line keeps; else they differ from the first of them. */
+  parts(info, rules) {
+    const whole = this.amount.plus(decimal(this.from.less?.amount ?? '0', `${this.line.id}: computed_from.less`));
+    const keeps = (rule) =>
+      this.money(rule.charge).equals(whole) &&
+      PARTS.every((part, index) => decimal(info[COMPUTED[index]], COMPUTED[index]).equals(rule[part]));
+    const rule = rules.find(keeps) ?? rules[0];
+    for (const [index, part] of PARTS.entries())
+      this.number(`commitment_info.${COMPUTED[index]}`, info[COMPUTED[index]], rule[part]);
+    return rule;
   }
 
   /** Under the commitment of the subscription: a line for what lies within, and one beside it for what is above. */
@@ -2466,7 +2500,7 @@ function checkPool(those, places, report) {
   const overage = partsOf(above.times(factor).rounded(places), over, places);
   for (const [index, one] of first.entries()) {
     const [inside, outside] = [one.line, behind(those, one)?.line];
-    const units = one.base.isZero() ? ZERO : one.units.times(over[index]).over(one.base).rounded(18);
+    const units = unitsAbove(one, { above: over[index], within: within[index], outside });
     const utilized = 'computed_commitment_utilized_amount';
     report.number(inside.id, `commitment_info.${utilized}`, inside.commitment_info[utilized], within[index]);
     report.number(inside.id, 'quantity', inside.quantity, one.units.minus(units));
@@ -2477,6 +2511,14 @@ function checkPool(those, places, report) {
     report.number(outside.id, `commitment_info.${charged}`, outside.commitment_info[charged], overage[index]);
     report.number(outside.id, 'quantity', outside.quantity, units);
   }
+}
+
+/** The units of a charge stand on one line: on that of the overage where nothing lies within. Earlier versions split them in proportion. */
+function unitsAbove({ base, units }, { above, within, outside }) {
+  if (outside === undefined || base.isZero()) return ZERO;
+  const whole = within.isZero() ? units : ZERO;
+  const inProportion = units.times(above).over(base).rounded(18);
+  return decimal(outside.quantity, `${outside.id}: quantity`).equals(inProportion) ? inProportion : whole;
 }
 
 /** What is above stands right behind. */

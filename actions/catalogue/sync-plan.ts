@@ -29,6 +29,7 @@ import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
+import { checkSharedMeters } from '../subscriptions/shared-meters.ts';
 import { emit } from '../system-events/emit.ts';
 import {
   type Attempt,
@@ -231,7 +232,7 @@ function termsOf(follows: SyncedLine | null, { ended }: PlanSync): string | null
   return follows.commitment_line_id ?? (isVoid ? null : follows.id);
 }
 
-async function addLines(database: Database, addition: Addition): Promise<void> {
+async function addLines(database: Transaction, addition: Addition): Promise<void> {
   const { subscription, sync, author, lines, meters } = addition;
   const plan = await PlanModel.fetch(subscription, subscription.plan_id, { database });
   const first = 1 + Math.max(-1, ...lines.map(({ position }) => position ?? -1));
@@ -257,5 +258,7 @@ async function addLines(database: Database, addition: Addition): Promise<void> {
     subscription_id: subscription.id,
     customer_id: subscription.customer_id,
   }));
-  if (records.length > 0) await SubscriptionLineItemModel.addAll(subscription, records, { database });
+  if (records.length === 0) return;
+  const added = await SubscriptionLineItemModel.addAll(subscription, records, { database });
+  await checkSharedMeters(database, subscription, added);
 }

@@ -3,6 +3,7 @@
 import { divides } from '../../core/analytics/group-by.ts';
 import { type Decimal, sumOf } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
+import { roundMoney } from '../../core/money.ts';
 import { NO_REVENUE, type RevenueParts, RevenueSums, totalRevenue } from '../../core/revenue/parts.ts';
 import type { Scope } from '../../core/scope.ts';
 import { CostsheetModel } from '../../storage/models/costsheet.ts';
@@ -112,8 +113,10 @@ async function filteredRevenue(stores: Stores, scope: Scope, { asked, customers 
     bounds: asked.bounds,
   });
   const [sums, byMeter] = [new RevenueSums(), new Map<string, RevenueSums>()];
-  for (const { item, external_customer_id, meter, cost: amount } of rows) {
+  for (const { item, external_customer_id, meter, cost } of rows) {
     if (item === null) continue;
+    // Revenue follows invoices, which round each line.
+    const amount = roundMoney(cost, item.subscription.currency);
     const ofMeter = revenueOfMeter(byMeter, usageKey(external_customer_id, meter.id));
     for (const each of [sums, ofMeter])
       each.add(item.subscription.currency, { kind: 'usage', amount, invoice_status: null });

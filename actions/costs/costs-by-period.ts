@@ -1,15 +1,15 @@
 /**
- * Costs by windows of the clock, which add up to the cost of the range (docs/rules/costs.md, "By period"): a window costs what it added,
- * where what is used can be added up in order of time, and of a meter with windows of its own what these cost; else its share by its
- * own usage.
+ * Costs by windows of the clock, which add up to the cost of the range (docs/rules/costs.md, "By period"): a window costs what it added
+ * to the running cost, and of a meter with windows of its own what these cost. A window of a group, or of a meter that never resets,
+ * has its share by its own usage.
  */
 import { divides, groupOf } from '../../core/analytics/group-by.ts';
 import { pointSize } from '../../core/analytics/point-size.ts';
-import { addedCost, type Cost, costOf, NO_COST, sharedOut } from '../../core/costsheet/cost.ts';
+import { type Cost, costOf, sharedOut } from '../../core/costsheet/cost.ts';
 import { fixedCostsBy } from '../../core/costsheet/fixed-cost.ts';
+import { ZERO } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { compileMeter } from '../../core/metering/compiled-meter.ts';
-import { canRunAsOne, type WindowAnswer } from '../../core/metering/usage.ts';
+import type { WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import { windowCount } from '../../core/time/window.ts';
@@ -54,7 +54,10 @@ async function windowsOf(stores: Stores, scope: Scope, { asked, line, of }: Aski
   const window_size = pointSize(asked.window_size, line.meter.aggregation.bucket_size)!;
   const plain = { ...questionOf({ asked, line }, customers), start_us: line.start_us, window_size };
   const isGrouped = divides(asked.group_by);
-  const question = isGrouped ? keyedQuestion(plain, asked) : { ...plain, running: runs(asked, line) };
+  // A level costs something in windows without events, too.
+  const every_window = line.meter.aggregation.type === 'WEIGHTED_SUM';
+  const running = runs(asked, line) ? { running_values: true, every_window } : {};
+  const question = isGrouped ? keyedQuestion(plain, asked) : { ...plain, ...running };
   const { usage } = await askUsage(stores, scope, question);
   return new Map(
     usage.map(({ key, windows }) => {
@@ -70,9 +73,9 @@ function rowKey({ external_customer_id, group }: UsageCostRow): string {
   return JSON.stringify([external_customer_id, group.source, group.properties]);
 }
 
-/** Whether each window is answered as if the range had ended with it. What never resets has begun before the range. */
+/** Whether windows have a running value. What never resets has begun before the range. */
 function runs({ group_by }: CostsAsked, { meter }: CostLine): boolean {
-  return !divides(group_by) && meter.reset_usage !== 'NEVER' && canRunAsOne(compileMeter(meter));
+  return !divides(group_by) && meter.reset_usage !== 'NEVER' && !meter.aggregation.bucket_size;
 }
 
 function periodsOf(
@@ -83,7 +86,7 @@ function periodsOf(
   const { line } = row;
   const { price, meter } = line;
   if (windows.length === 0) return [{ ...row, window_us: line.start_us }].map(costPeriod);
-  if (runs(asked, line)) return addedInTurn(windows, (window) => costOf(price, measuredBy(window)));
+  if (runs(asked, line)) return addedInTurn(windows, price);
   if (meter.aggregation.bucket_size && !divides(asked.group_by) && meter.reset_usage !== 'NEVER')
     return windows.map((window) => ({ window_us: window.window_us, ...costOf(price, measuredBy(window)) }));
   const parts = windows.map(({ window_us, value: usage, event_count }) => ({ window_us, usage, event_count }));
@@ -94,13 +97,14 @@ function costPeriod({ window_us, cost, quantity, event_count }: CostPeriod): Cos
   return { window_us, cost, quantity, event_count };
 }
 
-function addedInTurn(windows: readonly WindowAnswer[], costUntil: (window: WindowAnswer) => Cost): CostPeriod[] {
-  let before = NO_COST;
-  return windows.map((window) => {
-    const until = costUntil(window);
-    const added = addedCost(before, until);
+/** Units and events are those of the window by itself. */
+function addedInTurn(windows: readonly WindowAnswer[], price: CostLine['price']): CostPeriod[] {
+  let before = ZERO;
+  return windows.flatMap(({ window_us, value: quantity, event_count, running_value }) => {
+    const until = costOf(price, { quantity: running_value!, event_count, buckets: null }).cost;
+    const cost = until.minus(before);
     before = until;
-    return { window_us: window.window_us, ...added };
+    return event_count === 0 && cost.isZero() ? [] : [{ window_us, cost, quantity, event_count }];
   });
 }
 

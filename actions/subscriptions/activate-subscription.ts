@@ -21,6 +21,7 @@ import { familyFollows } from './follow-parent.ts';
 import { moveAddons } from './move-addons.ts';
 import { checkBeginAfterFormerHolders, checkInheritsNothing } from './one-of-a-kind.ts';
 import { moveGrants } from './own-grants.ts';
+import { checkSharedMeters } from './shared-meters.ts';
 
 export type Activation = { id: string; start_date: string; author: Author };
 
@@ -41,6 +42,11 @@ export async function activateSubscription(
     await moveAddons({ draft, started, author }, transaction);
     await moveLineItems({ draft, started, author }, transaction);
     await moveGrants({ draft, started, author }, transaction);
+    const lines = await SubscriptionLineItemModel.in(scope, transaction).where({
+      subscription_id: id,
+      status: 'published',
+    });
+    await checkSharedMeters(transaction, started, lines);
     const opened = await openAndSettle(stores, transaction, { subscription: started, by: author });
     const { subscription } = opened;
     // One that waits for its opening invoice to be paid is activated by the payment.

@@ -22,6 +22,7 @@ import { applyLineChange, type LineStart, planLineChange } from './change-lines.
 import { type HeldSubscription, holdSubscription, tellLinesChanged } from './held-lines.ts';
 import { storeInlinePrice } from './inline-price.ts';
 import { committedLine } from './line-commitments.ts';
+import { checkSharedMeters } from './shared-meters.ts';
 
 export type LineAddition = { subscription_id: string; request: ExtraLineItem; author: Author };
 
@@ -42,6 +43,7 @@ export async function addLineItem(
       author,
     });
     const { begun } = await applyLineChange(stores, transaction, plan);
+    await checkSharedMeters(transaction, held.subscription, begun);
     await tellLinesChanged(transaction, held.subscription, author);
     return begun[0]!;
   });

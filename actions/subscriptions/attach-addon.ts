@@ -26,6 +26,7 @@ import { beginAddonGrants } from '../grants/give-grants.ts';
 import type { Settled } from '../invoices/settle-change.ts';
 import { applyLineChange, type LineChangePlan, planLineChange } from './change-lines.ts';
 import { type HeldSubscription, holdSubscription, tellLinesChanged } from './held-lines.ts';
+import { checkSharedMeters } from './shared-meters.ts';
 
 /** What is to be written, with the ids that it will have. */
 export type Attachment = {
@@ -178,7 +179,8 @@ export async function attachAddon(
     const held = await holdSubscription(stores, subscription_id, writing);
     const { attachment, plan } = await planAttachment(held, request, writing);
     const association = await storeAttachment(attachment, writing);
-    const { settled } = await applyLineChange(stores, transaction, plan);
+    const { begun, settled } = await applyLineChange(stores, transaction, plan);
+    await checkSharedMeters(transaction, held.subscription, begun);
     await beginAddonGrants(transaction, { subscription: held.subscription, association, by: author });
     await tellLinesChanged(transaction, held.subscription, author);
     return { association, settled };

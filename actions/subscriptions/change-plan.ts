@@ -8,8 +8,9 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { beginPlanGrants } from '../grants/give-grants.ts';
 import { draftFinalInvoice } from '../invoices/draft-invoice.ts';
@@ -19,6 +20,7 @@ import { heldUpToDate, lookUpToDate } from './held-with-parent.ts';
 import { detachDropped } from './plan-change/addons.ts';
 import { type PlanChangePlan, type PlanChangeRequest, planPlanChange } from './plan-change/plan-change.ts';
 import { addSchedule } from './schedules.ts';
+import { checkSharedMeters, checkSharedMetersAhead, describeSharedMeters } from './shared-meters.ts';
 
 export type PlanChange = {
   readonly id: string;
@@ -32,6 +34,8 @@ export type PreviewedPlanChange = {
   readonly before: SubscriptionModel;
   readonly plan: PlanChangePlan;
   readonly at: Milliseconds;
+  /** Sentences about meters that other subscriptions of the customer charge, too. */
+  readonly shared_meters: readonly string[];
 };
 export type ChangedPlan = PreviewedPlanChange & {
   /** As it is after the change. */
@@ -48,7 +52,9 @@ export async function previewPlanChange(
 ): Promise<PreviewedPlanChange> {
   return lookUpToDate(stores, id, { scope, now: author.now }, async (database, before) => {
     const at = instantOfChange(before, change_at, author.now);
-    return { before, at, plan: await planPlanChange(database, { subscription: before, request, at, author }) };
+    const plan = await planPlanChange(database, { subscription: before, request, at, author });
+    await checkSharedMetersAhead(database, before, begunBy(plan));
+    return { before, at, plan, shared_meters: await sharedBy(database, before, plan) };
   });
 }
 
@@ -59,10 +65,19 @@ export async function executePlanChange(stores: Stores, scope: Scope, change: Pl
     const before = await heldUpToDate(stores, id, { scope, database: transaction, now });
     const at = instantOfChange(before, change_at, now);
     const plan = await planPlanChange(transaction, { subscription: before, request, at, author });
-    const planned = { before, plan, at };
+    await checkSharedMeters(transaction, before, begunBy(plan));
+    const planned = { before, plan, at, shared_meters: await sharedBy(transaction, before, plan) };
     if (change_at === 'end_of_period') return schedule(transaction, planned, change);
     return apply(stores, transaction, planned, author);
   });
+}
+
+function begunBy({ lines }: PlanChangePlan): SubscriptionLineItemModel[] {
+  return lines.begins.map(({ record }) => record);
+}
+
+async function sharedBy(database: Database, before: SubscriptionModel, plan: PlanChangePlan): Promise<string[]> {
+  return (await describeSharedMeters(database, before, begunBy(plan))).map(({ message }) => message);
 }
 
 function instantOfChange(before: SubscriptionModel, change_at: PlanChange['change_at'], now: Date): Milliseconds {

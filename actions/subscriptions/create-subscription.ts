@@ -75,6 +75,7 @@ import { committedLine, committedPlanLine, storeOwnPrice } from './line-commitme
 import { checkInheritsNothing } from './one-of-a-kind.ts';
 import { overrideEntitlements } from './override-entitlements.ts';
 import { addGrants } from './own-grants.ts';
+import { checkSharedMeters } from './shared-meters.ts';
 
 export type NewSubscription = {
   subscription: SubscriptionModel;
@@ -182,6 +183,7 @@ async function apply(stores: Stores, transaction: Transaction, decision: Decisio
   const isDraft = request.subscription_status === 'draft';
   const opened = await addSubscription(decision, isDraft ? 'draft' : startOf(decision.terms), transaction);
   const line_items = await addLineItems(decision, opened, transaction);
+  await checkSharedMeters(transaction, opened, line_items);
   await addOwn(decision, { subscription: opened, line_items }, transaction);
   await addFamily(decision.scope, { ...decision, parent: opened }, transaction);
   const children = await addChildren(decision, opened, transaction);
@@ -232,6 +234,7 @@ async function addChildren(
     const record = await addSubscription(made, startOf(made.terms), transaction);
     checkSamePeriod(record, parent);
     const line_items = await addLineItems(made, record, transaction);
+    await checkSharedMeters(transaction, record, line_items);
     await addOwn(made, { subscription: record, line_items }, transaction);
     await emit(transaction, 'subscription.created', { record, by: author });
     children.push(record);

@@ -1,22 +1,22 @@
 /**
- * What usage in analytics costs (docs/rules/usage.md, "Analytics"): a range as an invoice of just this time would say, with what
- * entitlements make free and what the line is committed to; a point by itself, of a windowed commitment with it, and of units
- * that are free those that are left when its turn comes. What is filtered or grouped is a part of a line's usage: it has the
- * price alone.
+ * Exact cost of usage in analytics (docs/rules/usage.md, "Analytics"): a range as an invoice of just this time would say, before it is
+ * rounded, with what entitlements make free and what the line is committed to; a point what it added to the running cost. What is
+ * filtered or grouped is a part of a line's usage: it has the price alone.
  */
-import { type MeasuredUsage, timesOfDay, usageCharge } from '../../core/billing/line-amount.ts';
-import type { CommitmentInfo } from '../../core/commitment/info.ts';
-import { commitmentPart, type RecordedUsage } from '../../core/commitment/part.ts';
+import { type LineAmount, type MeasuredUsage, timesOfDay, usageCharge } from '../../core/billing/line-amount.ts';
+import { RunningCost } from '../../core/billing/running-cost.ts';
+import { type CommitmentInfo, computedText } from '../../core/commitment/info.ts';
+import { commitmentPart } from '../../core/commitment/part.ts';
 import type { WindowedCharge } from '../../core/commitment/windowed.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import type { MeasuredAllowance } from '../../core/entitlement/allowance.ts';
 import type { Granting } from '../../core/entitlement/grants.ts';
+import { FarthingError } from '../../core/error.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
-import { instantOf, type Microseconds, type Milliseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
+import { instantOf, type Microseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/stores.ts';
 import { readUsage, type UsageReport } from '../../storage/usage/usage.ts';
 import { readUsageInOrder } from '../../storage/usage/usage-in-order.ts';
 import { billedSubscription, scopeOf } from '../billing/billable-items.ts';
@@ -27,11 +27,10 @@ import {
   limitedWindows,
   measureAllowances,
 } from '../billing/gather-allowances.ts';
-import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
-import { recordedUsage } from '../billing/gather-commitments.ts';
 import { customersAsked } from '../billing/members.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
 import type { ChainedCharge } from './chained-charges.ts';
+import type { InvoicedOnce } from './invoiced-once.ts';
 
 export type TimesOfDay = WindowedCharge['by_time'];
 
@@ -46,8 +45,8 @@ const FREE: Cost = { cost: ZERO, commitment_info: null, times_of_day: null };
 
 type Costs = {
   total(answer: WindowAnswer): Promise<Cost>;
-  /** One after the other, in order of time. */
-  point(answer: WindowAnswer): Cost;
+  /** What a window added to the cost; one after the other, in order of time, from the begin of the range. */
+  added(answer: WindowAnswer): Cost;
 };
 
 type Costing = {
@@ -62,18 +61,6 @@ type Costing = {
   /** What the line has of what its chain costs; undefined where it is charged by itself. */
   readonly chained?: ChainedCharge | undefined;
 };
-
-/** What invoices of a subscription say, which is read once for all of its lines. */
-export type InvoicedOnce = (subscription: SubscriptionModel) => Promise<RecordedUsage[]>;
-
-export function invoicedOnce(database: Database): InvoicedOnce {
-  const read = new Map<string, Promise<RecordedUsage[]>>();
-  return (subscription) => {
-    const known = read.get(subscription.id) ?? gatherInvoicedLines(database, subscription).then(recordedUsage);
-    read.set(subscription.id, known);
-    return known;
-  };
-}
 
 /** Whether all of its usage may be asked for once more, or what was invoiced of it. */
 export function asksForCosts({ allowances = [], commitment }: AnalyticsItem): boolean {
@@ -96,13 +83,13 @@ export function nothingUsed({ meter, since_us: start_us, end_us }: Unused): Wind
 }
 
 function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now, invoiced, chained }: Costing): Costs {
-  if (item === null) return { total: async () => FREE, point: () => FREE };
+  if (item === null) return { total: async () => FREE, added: () => FREE };
   const priced = isWhole ? item : { ...item, commitment: null, allowances: [] };
   const { currency } = item.subscription;
   const timesIn = (window: Period, measured: MeasuredUsage) =>
     by_time_of_day && priced.commitment?.time_buckets.length ? timesOfDay(priced, window, { measured }) : null;
-  let free: readonly MeasuredAllowance[] = [];
   const granted_in = new Map<Granting, (charge: Period) => GrantsMet>();
+  let running: RunningCost | null = null;
   return {
     async total(answer) {
       const window = windowOf(answer);
@@ -121,43 +108,24 @@ function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now, i
       const part = priced.commitment ? await partOf(invoiced, item, window) : undefined;
       const known = { ...measured, ...met };
       const charge = chained ?? usageCharge(priced, window, { measured: known, currency, part });
-      const times_of_day = timesIn(window, known);
-      free = met.allowances.map((allowance) => ({
-        ...allowance,
-        windows: allowance.windows.map((one) => ({ ...one, after: one.before })),
-      }));
-      return { cost: charge.amount, commitment_info: charge.commitment_info ?? null, times_of_day };
+      const grantedIn = ({ granting }: MeasuredAllowance, time: Period) =>
+        (granting && granted_in.get(granting)?.(time).allowance) ?? null;
+      running = new RunningCost(priced, { window, met, part, granted: grantedIn });
+      return { cost: charge.exact!, commitment_info: exactInfo(charge), times_of_day: timesIn(window, known) };
     },
-    point(answer) {
+    added(answer) {
+      if (running === null) throw new FarthingError('internal_error', 'a window was priced before its range');
       const window = windowOf(answer);
-      const allowances = free.map((allowance) => {
-        const grants = allowance.granting && granted_in.get(allowance.granting);
-        return grants ? grants(window).allowance : drawn(allowance, window.start, answer.value);
-      });
-      free = allowances;
-      const own = priced.commitment?.windows ? priced : { ...priced, commitment: null };
-      const measured = { ...measuredBy(answer, report), allowances };
-      const charge = usageCharge(own, window, { measured, currency });
-      const times_of_day = timesIn(window, measured);
-      return { cost: charge.amount, commitment_info: charge.commitment_info ?? null, times_of_day };
+      const own = { window, measured: measuredBy(answer, report), running: answer.running_value };
+      const { measured, ...added } = running.add(own);
+      return { ...added, times_of_day: timesIn(window, measured) };
     },
   };
 }
 
-/** What a point adds to the use of the reset period in which it begins. */
-function drawn({ limit, windows }: MeasuredAllowance, at: Milliseconds, units: Decimal): MeasuredAllowance {
-  const place = Math.max(
-    0,
-    windows.findLastIndex(({ start }) => start <= at),
-  );
-  return {
-    limit,
-    windows: windows.map((one, index) => ({
-      ...one,
-      before: one.after,
-      after: index === place ? one.after.plus(units) : one.after,
-    })),
-  };
+/** Parts as they are before the line is rounded. */
+function exactInfo({ commitment_info, exact_parts }: LineAmount): CommitmentInfo | null {
+  return commitment_info && exact_parts ? { ...commitment_info, ...computedText(exact_parts) } : null;
 }
 
 function windowOf({ start_us, end_us }: WindowAnswer) {

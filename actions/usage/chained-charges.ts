@@ -10,7 +10,7 @@ import { baseAmountOf } from '../../core/billing/committed-lines.ts';
 import { type LineAmount, type MeasuredUsage, usageCharge } from '../../core/billing/line-amount.ts';
 import { commitmentPart, drawnInTurn, type RecordedUsage } from '../../core/commitment/part.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { instantOf, type Microseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
@@ -20,6 +20,7 @@ import { billedSubscription, CHARGES_AT_ONCE, scopeOf } from '../billing/billabl
 import { measureBy, type UsageReading } from '../billing/measure-usage.ts';
 import { customersAsked } from '../billing/members.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
+import type { InvoicedOnce } from './invoiced-once.ts';
 
 export type ChainedCharge = LineAmount & {
   readonly item: AnalyticsItem;
@@ -44,6 +45,21 @@ export async function chargeChains(stores: Stores, question: ChainQuestion): Pro
   const charged: ChainedCharge[] = [];
   for (const items of bySubscription) charged.push(...(await chargeSubscription(stores, items, question)));
   return charged;
+}
+
+type Range = { readonly start_us: Microseconds; readonly end_us: Microseconds };
+
+/** By line item what a range costs. */
+export async function chargeChainsWithin(
+  stores: Stores,
+  items: readonly AnalyticsItem[],
+  { start_us, end_us, now, invoiced }: Range & { readonly now: Date; readonly invoiced: InvoicedOnce },
+): Promise<ReadonlyMap<string, ChainedCharge>> {
+  const range = { start: msOf(start_us), end: msNotBefore(end_us) };
+  const periodOf = () => range;
+  const recordedOf = ({ subscription }: AnalyticsItem) => invoiced(subscription);
+  const charges = await chargeChains(stores, { items, periodOf, now, recordedOf });
+  return new Map(charges.map((charge) => [charge.item.id, charge]));
 }
 
 type Served = ServedLine<AnalyticsItem> & { readonly chain: Chain<AnalyticsItem> };

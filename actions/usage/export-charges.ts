@@ -28,10 +28,10 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { billedSubscription, CHARGES_AT_ONCE, currentPeriod } from '../billing/billable-items.ts';
-import { invoicedOnce } from './analytics-costs.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 import { type ChainedCharge, chargeChains } from './chained-charges.ts';
 import type { ExportAsked } from './export-asked.ts';
+import { invoicedOnce } from './invoiced-once.ts';
 import { type Cut, measureCuts } from './measure-cuts.ts';
 import { type SaidLine, type SaidLines, saidByPreview, saidOnInvoices } from './said-lines.ts';
 

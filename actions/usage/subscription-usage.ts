@@ -137,7 +137,7 @@ function drawn(lines: readonly UsageCharge[], { period, currency, ...facts }: Dr
   const { shares, left } = shareOut(amounts, pool, { currency, in_order: commitment.duration === null });
   const isEnd = commitment.duration === null || endsWith(term, period, [subscription.end_ms]);
   return {
-    charges: lines.flatMap((line, index) => sharedLines(line, shares[index]!, { commitment, currency })),
+    charges: lines.flatMap((line, index) => sharedLines(line, shares[index]!, commitment)),
     true_up: isEnd ? trueUpOf(left, commitment, currency) : null,
   };
 }

@@ -1,9 +1,9 @@
 /**
  * Usage and cost analytics: one item per usage line item and group, measured by the one usage reader and priced by the one
- * rating function, over the whole range and for each point by itself (docs/rules/usage.md, "Analytics"). What a customer
+ * rating function; a point costs what it added (docs/rules/usage.md, "Analytics"). What a customer
  * used without a line item is shown without a cost.
  */
-import { divides, type Group, type GroupBy, groupOf, groupValues, NO_GROUP } from '../../core/analytics/group-by.ts';
+import { divides, type Group, type GroupBy, groupValues, NO_GROUP } from '../../core/analytics/group-by.ts';
 import { pointSize } from '../../core/analytics/point-size.ts';
 import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
 import { countedSince } from '../../core/billing/charges.ts';
@@ -22,22 +22,22 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { areMany, mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
 import { inTurns, Turns } from '../../storage/turns.ts';
-import { checkAnswer, checkCells, type Dividing, type QuestionBounds } from '../../storage/usage/question.ts';
-import { askUsage, freshness, type UsageOfKey, type UsageReport } from '../../storage/usage/usage.ts';
+import { checkAnswer, checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
+import { askUsage, freshness, type UsageReport } from '../../storage/usage/usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
 import { customersAsked } from '../billing/members.ts';
-import { type AskedIds, askedRecords } from './analytics-asked.ts';
-import {
-  asksForCosts,
-  type InvoicedOnce,
-  invoicedOnce,
-  nothingUsed,
-  type Priced,
-  pricedOf,
-  type TimesOfDay,
-} from './analytics-costs.ts';
+import { type AskedIds, askedRecords, dividing, keyParts } from './analytics-asked.ts';
+import { asksForCosts, nothingUsed, type Priced, pricedOf, type TimesOfDay } from './analytics-costs.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
-import { type ChainedCharge, chargeChains } from './chained-charges.ts';
+import {
+  type AnalyticsPoint,
+  type CountedUsage,
+  costsWithoutEvents,
+  pointsOf,
+  windowsOfNothing,
+} from './analytics-points.ts';
+import { type ChainedCharge, chargeChainsWithin } from './chained-charges.ts';
+import { type InvoicedOnce, invoicedOnce } from './invoiced-once.ts';
 
 export type AnalyticsAsked = AskedIds & {
   readonly sources: readonly string[] | null;
@@ -51,16 +51,6 @@ export type AnalyticsAsked = AskedIds & {
   readonly end_us: Microseconds;
   readonly now: Date;
   readonly bounds?: QuestionBounds | undefined;
-};
-
-export type AnalyticsPoint = {
-  window_us: Microseconds;
-  usage: Decimal;
-  cost: Decimal;
-  event_count: number;
-  /** Of a windowed commitment. */
-  commitment_info: CommitmentInfo | null;
-  times_of_day: TimesOfDay | null;
 };
 
 export type AnalyticsRow = {
@@ -103,7 +93,9 @@ export async function usageAnalytics(stores: Stores, scope: Scope, asked: Analyt
     ],
   });
   const invoiced = invoicedOnce(database);
-  const costing = { asked, invoiced, chained: await chargedInChains(stores, measured, { asked, invoiced }) };
+  const items = measured.flatMap(({ subject: { item } }) => item ?? []);
+  const chained = isWhole(asked) ? await chargeChainsWithin(stores, items, { ...asked, invoiced }) : new Map();
+  const costing = { asked, invoiced, chained };
   const ahead = await pricedAhead(stores, measured, costing);
   const turns = new Turns(asked.bounds?.asker);
   const rows: AnalyticsRow[] = [];
@@ -220,7 +212,7 @@ function pick({ tenant_id, environment_id }: Scope): Scope {
   return { tenant_id, environment_id };
 }
 
-type Measured = { subject: Subject; report: UsageReport; usage: readonly { group: Group; of: UsageOfKey }[] };
+type Measured = { subject: Subject; report: UsageReport; usage: readonly { group: Group; of: CountedUsage }[] };
 
 /** Customers who share a meter, a range and a clock share one question, and so do the lines of one customer. */
 async function measureAll(
@@ -255,9 +247,8 @@ function clockOf({ meter, timezone, anchor_ms }: Subject, { window_size, billing
   return [sizes.length > 0 ? timezone : null, anchor];
 }
 
-function dividing({ group_by, window_size }: AnalyticsAsked): Dividing {
-  if (divides(group_by)) return 'group_by';
-  return window_size ? 'window_size' : 'external_customer_ids';
+function gridOf({ timezone, anchor_ms }: Subject, { billing_anchor_ms }: AnalyticsAsked) {
+  return { timezone, billing_anchor: billing_anchor_ms ?? anchor_ms };
 }
 
 /** A question is cut into its windows, whether or not there are events in them. */
@@ -274,17 +265,26 @@ async function measureTogether(
   const question = { ...questionOf(same, asked), is_of_many, ...(members ? familyOf(same[0], asked) : {}) };
   const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size) ?? undefined;
   // A weighted sum of who left is another one in a window than in the whole range.
-  const isOne = window_size === undefined || (since_us === start_us && !question.clipped?.size);
+  const every_window = window_size !== undefined && same.some(({ item }) => costsWithoutEvents(meter, item));
+  const windows = { window_size, every_window };
+  const hasLead = since_us !== start_us;
+  // A weighted sum of who left is another one in a window than in the whole range.
+  const isOne = window_size === undefined || (!hasLead && !question.clipped?.size);
   const report = await askUsage(stores, scope, {
     ...question,
     start_us: since_us,
-    window_size: isOne ? window_size : undefined,
+    ...(isOne ? { ...windows, running_values: true } : {}),
   });
-  const windowed = isOne ? report : await askUsage(stores, scope, { ...question, start_us, window_size });
-  const windows = new Map(windowed.usage.map((of) => [of.key, of.windows]));
+  const windowed = isOne
+    ? report
+    : await askUsage(stores, scope, { ...question, ...windows, start_us, running_values: !hasLead });
+  // What never resets has cost something before its windows begin.
+  const led = { ...question, ...windows, start_us: since_us, windows_from_us: start_us, running_values: true };
+  const running = hasLead && window_size !== undefined ? await askUsage(stores, scope, led) : windowed;
+  const [own, until] = [windowed, running].map(({ usage }) => new Map(usage.map((of) => [of.key, of.windows])));
   const counted = await inTurns(scope.tenant_id, report.usage, (of) => ({
     ...keyParts(asked, members && !divides(asked.group_by) ? same[0].external_customer_id : of.key),
-    of: { ...of, windows: windows.get(of.key) ?? [] },
+    of: { ...of, windows: own!.get(of.key) ?? [], running: until!.get(of.key) ?? [] },
   }));
   const byCustomer = groupBy(counted, ({ customer }) => customer);
   return same.map((subject) => ({ subject, report, usage: byCustomer.get(subject.external_customer_id) ?? [] }));
@@ -327,15 +327,11 @@ function questionOf(same: readonly [Subject, ...Subject[]], asked: AnalyticsAske
   };
 }
 
-/** What `key_of` has put together; without groups the key is the customer. */
-function keyParts({ group_by }: AnalyticsAsked, key: string): { customer: string; group: Group } {
-  if (!divides(group_by)) return { customer: key, group: NO_GROUP };
-  const [customer = '', ...values] = JSON.parse(key) as string[];
-  return { customer, group: groupOf(group_by, values) };
-}
-
-type Chained = ReadonlyMap<string, ChainedCharge>;
-type Costing = { readonly asked: AnalyticsAsked; readonly invoiced: InvoicedOnce; readonly chained: Chained };
+type Costing = {
+  readonly asked: AnalyticsAsked;
+  readonly invoiced: InvoicedOnce;
+  readonly chained: ReadonlyMap<string, ChainedCharge>;
+};
 type Ahead = ReadonlyMap<Measured, Priced>;
 type RowParts = Costing & { features: ReadonlyMap<string, FeatureModel>; turns: Turns; ahead: Ahead };
 
@@ -352,23 +348,6 @@ async function pricedAhead(stores: Stores, measured: readonly Measured[], costin
   return new Map(asking.map((one, index) => [one, priced[index]!]));
 }
 
-/** By line item; a part of a line's usage has the price alone. */
-async function chargedInChains(
-  stores: Stores,
-  measured: readonly Measured[],
-  { asked, invoiced }: Pick<Costing, 'asked' | 'invoiced'>,
-): Promise<Chained> {
-  if (!isWhole(asked)) return new Map();
-  const range = { start: msOf(asked.start_us), end: msNotBefore(asked.end_us) };
-  const charges = await chargeChains(stores, {
-    items: measured.flatMap(({ subject: { item } }) => item ?? []),
-    periodOf: () => range,
-    now: asked.now,
-    recordedOf: ({ subscription }) => invoiced(subscription),
-  });
-  return new Map(charges.map((charge) => [charge.item.id, charge]));
-}
-
 function costingOf({ subject: { item }, report }: Measured, { asked, invoiced, chained }: Costing) {
   const { by_time_of_day = false, now } = asked;
   const charge = item ? chained.get(item.id) : undefined;
@@ -380,40 +359,37 @@ function isWhole(asked: AnalyticsAsked): boolean {
   return !isFiltered(asked) && !divides(asked.group_by);
 }
 
-/** What all lines of a chain share is the usage of each of them, as on an invoice. */
-function usageOf({ subject: { item } }: Measured, { chained }: Costing, own: Decimal): Decimal {
-  return (item && chained.get(item.id)?.measured.get(item.id)?.quantity) ?? own;
-}
-
 async function* rowsOf(stores: Stores, one: Measured, parts: RowParts): AsyncGenerator<AnalyticsRow> {
-  const { asked, features, turns, ahead } = parts;
+  const { asked, features, turns, ahead, chained } = parts;
   const { subject, usage } = one;
   const { item, meter, external_customer_id } = subject;
   const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size);
   const row = { item, meter, external_customer_id, feature: features.get(meter.id) ?? null, window_size };
+  const pointing = {
+    range: subject,
+    window_size: window_size!,
+    grid: gridOf(subject, asked),
+    signal: asked.bounds?.signal,
+  };
   const priced = async (answer: WindowAnswer) => ahead.get(one) ?? pricedOf(stores, costingOf(one, parts), answer);
   // What was not used is shown, unless a filter asks for what was (docs/rules/usage.md, "Analytics"): it costs what is lacking to a commitment.
   if (usage.length === 0 && item !== null && !isFiltered(asked)) {
-    const { total } = await priced(nothingUsed(subject));
-    const points = window_size ? [] : null;
+    const { costs, total } = await priced(nothingUsed(subject));
+    const windows = window_size ? windowsOfNothing(subject, window_size, pointing.grid) : [];
+    const of = { windows, running: windows };
+    const points = window_size && (await pointsOf({ ...pointing, of, costs, total }, turns));
     yield { ...row, ...total, group: NO_GROUP, usage: ZERO, event_count: 0, points };
   }
   for (const { group, of } of usage) {
     const { costs, total } = await priced(of.total);
-    const points: AnalyticsPoint[] = [];
-    // Each is priced by itself, and there may be tens of thousands.
-    for (const window of of.windows) {
-      const { window_us, value, event_count } = window;
-      points.push({ window_us, usage: value, event_count, ...costs.point(window) });
-      if (turns.isOver()) await turns.next(asked.bounds?.signal);
-    }
+    const points = window_size && (await pointsOf({ ...pointing, of, costs, total }, turns));
     yield {
       ...row,
       ...total,
       group,
-      usage: usageOf(one, parts, of.total.value),
+      usage: (item && chained.get(item.id)?.measured.get(item.id)?.quantity) ?? of.total.value,
       event_count: of.total.event_count,
-      points: window_size ? points : null,
+      points,
     };
     // To have a value at once is no turn of others, and there may be thousands of groups.
     if (turns.isOver()) await turns.next(asked.bounds?.signal);

@@ -49,8 +49,8 @@ export const GetCostAnalyticsRequest = z
 const CostPoint = z
   .object({
     timestamp: z.string().meta({ description: 'Where the window begins.' }),
-    cost: decimalText.meta({ description: 'What the window adds to the cost: the points add up to it.' }),
-    quantity: decimalText.meta({ description: 'What it adds to the quantity, or was used in it.' }),
+    cost: decimalText.meta({ description: 'Cost that the window added, exact; points add up to the cost of the item.' }),
+    quantity: decimalText.meta({ description: 'Quantity of the window by itself.' }),
     event_count: z.int().meta({ description: 'How many events are in it.' }),
   })
   .meta({ id: 'CostPoint' });

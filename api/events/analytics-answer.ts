@@ -1,7 +1,8 @@
 /** Usage analytics as it is answered, with the records that `expand` asks for. */
 import { z } from 'zod';
 import type { AnalyticsItem } from '../../actions/usage/analytics-items.ts';
-import type { AnalyticsPoint, AnalyticsRow } from '../../actions/usage/usage-analytics.ts';
+import type { AnalyticsPoint } from '../../actions/usage/analytics-points.ts';
+import type { AnalyticsRow } from '../../actions/usage/usage-analytics.ts';
 import { type Entity, requireRead } from '../../core/access/role.ts';
 import { byId } from '../../core/by-id.ts';
 import { CommitmentInfo } from '../../core/commitment/info.ts';
@@ -43,13 +44,14 @@ const SHOWN_BY: ReadonlyMap<string, Entity> = new Map([
 const Point = z
   .object({
     timestamp: z.string().meta({ description: 'Where the window begins.' }),
-    usage: decimalText.meta({ description: 'The usage of the window.' }),
+    usage: decimalText.meta({ description: 'Usage of the window by itself.' }),
     subtotal: decimalText
       .nullable()
-      .meta({ description: 'What the usage of the window costs by itself, before discounts.' }),
+      .meta({ description: 'Cost that the window added, exact, before discounts; the same as `cost`.' }),
     discount: decimalText.nullable().meta({ description: 'Discounts come off invoices and not off usage: 0.' }),
     cost: decimalText.nullable().meta({
-      description: 'What the usage of the window costs by itself; with tiers or packages points need not add up.',
+      description:
+        'Cost that the window added to the running cost, exact; points add up to `total_cost`. Below 0 where the cost fell.',
     }),
     event_count: z.int().meta({ description: 'How many events are in it.' }),
     computed_commitment_utilized_amount: decimalText
@@ -108,11 +110,11 @@ const Item = z
     reporting_unit: FeatureAnswer.shape.reporting_unit.meta({
       description: 'Another unit in which usage is shown, by the feature.',
     }),
-    subtotal: decimalText.nullable().meta({ description: 'What the usage of the range costs, before discounts.' }),
+    subtotal: decimalText.nullable().meta({ description: 'Exact cost of the usage of the range, before discounts.' }),
     total_discount: decimalText.nullable().meta({ description: 'Discounts come off invoices and not off usage: 0.' }),
     total_cost: decimalText
       .nullable()
-      .meta({ description: 'What the usage of the range costs; 0 where no line item bills it.' }),
+      .meta({ description: 'Exact cost of the usage of the range, not rounded; 0 where no line item bills it.' }),
     currency: z
       .string()
       .nullable()
@@ -125,10 +127,10 @@ const Item = z
     commitment_info: CommitmentInfo.nullable().meta({
       description: 'What the line item is committed to in the range, and what became of it; null without a commitment.',
     }),
-    points: z
-      .array(Point)
-      .nullable()
-      .meta({ description: 'One for each window that has events, in their order; null without a `window_size`.' }),
+    points: z.array(Point).nullable().meta({
+      description:
+        'One for each window that has events, or costs something without, in their order; null without a `window_size`.',
+    }),
     add_on_id: z
       .string()
       .nullable()
@@ -141,7 +143,7 @@ const Item = z
     group: GroupAnswer.nullable().meta({ description: 'The group of the feature; null without one.' }),
     bucket_summaries: z.array(BucketSummary).nullable().meta({
       description:
-        'What each time of day of the commitment comes to, each rounded by itself; null without one, and unless `breakdown_bucket` asks for it.',
+        'Usage and exact amounts of each time of day of the commitment; null without one, and unless `breakdown_bucket` asks for it.',
     }),
   })
   .meta({ id: 'UsageAnalyticItem' });
@@ -149,7 +151,7 @@ const Item = z
 const Totals = {
   subtotal: decimalText.nullable().meta({ description: 'What all items cost, before discounts.' }),
   total_discount: decimalText.nullable().meta({ description: 'Discounts come off invoices and not off usage: 0.' }),
-  total_cost: decimalText.nullable().meta({ description: 'What all items of the currency cost.' }),
+  total_cost: decimalText.nullable().meta({ description: 'Exact cost of all items of the currency.' }),
   currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters; empty where nothing is billed.' }),
 };
 

@@ -71,7 +71,7 @@ export const analyticsRoutes: Route[] = [
     operation_id: 'getUsageAnalytics',
     summary: 'Usage and cost per feature and line item',
     description:
-      'One item per usage line item, in the part of the range in which it lives. The cost is that of the whole range; with tiers or packages the costs of the points need not add up to it; amounts are null for who may not read invoices. The last six hours unless a range is stated.',
+      'One item per usage line item, in the part of the range in which it lives. Amounts are exact and not rounded. A point costs what its window added to the running cost, so points add up to the cost of the range; its usage is that of its window alone. Amounts are null for who may not read invoices. The last six hours unless a range is stated.',
     tag: 'Events',
     access: 'event:read',
     body: GetUsageAnalyticsRequest,

@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import type { TimesOfDay } from '../../actions/usage/analytics-costs.ts';
 import type { AnalyticsItem } from '../../actions/usage/analytics-items.ts';
-import { roundMoney } from '../../core/money.ts';
 import { COMMITMENT_TYPES, type TimeBucket, timeOfDayShape } from '../../core/price/time-buckets.ts';
 import { decimalText } from '../../core/record.ts';
 
@@ -42,10 +41,9 @@ export const BucketSummary = z
   })
   .meta({ id: 'BucketSummary' });
 
-/** Each is rounded by itself, in the order of the price's times of day; what lies outside of them comes last. */
+/** Exact amounts, in the order of the price's times of day; the time outside of them comes last. */
 export function bucketSummaries(item: AnalyticsItem | null, times: TimesOfDay | null) {
   if (item === null || times === null) return null;
-  const { currency } = item.subscription;
   return inOrder(item, times).map((bucket) => {
     const one = times.get(bucket)!;
     const { type, value } = committedTo(item, bucket);
@@ -57,10 +55,10 @@ export function bucketSummaries(item: AnalyticsItem | null, times: TimesOfDay | 
       commitment_type: value === null ? null : type,
       commitment_value: value,
       total_usage: one.quantity,
-      base_charge: roundMoney(one.base, currency),
-      computed_utilized: roundMoney(one.utilized, currency),
-      computed_overage: roundMoney(one.overage, currency),
-      computed_true_up: roundMoney(one.true_up, currency),
+      base_charge: one.base,
+      computed_utilized: one.utilized,
+      computed_overage: one.overage,
+      computed_true_up: one.true_up,
     };
   });
 }

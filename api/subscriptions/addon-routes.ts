@@ -23,6 +23,7 @@ import {
   DetachAddon,
 } from './addon-schema.ts';
 import { showSubscriptions } from './expand.ts';
+import { showWarningsOf } from './warnings.ts';
 
 const tag = 'Subscriptions';
 
@@ -47,7 +48,8 @@ export const subscriptionAddonRoutes: Route[] = [
         const [shown] = await showAssociations([association], [], context);
         const [invoice_id] = done.madeAll('invoice');
         const invoice = invoice_id ? await InvoiceModel.fetch(scope, invoice_id, { database }) : null;
-        return { ...shown!, invoice: invoice && (await withLines(invoice, database)) };
+        const warnings = await warningsOf(association, context);
+        return { ...shown!, invoice: invoice && (await withLines(invoice, database)), warnings };
       },
     },
     handle: async ({ body }, context) => {
@@ -59,7 +61,8 @@ export const subscriptionAddonRoutes: Route[] = [
         author: authorOf(context),
       });
       const [shown] = await showAssociations([attached.association], [], context);
-      return { ...shown!, invoice: attached.settled?.invoice ?? null };
+      const warnings = await warningsOf(attached.association, context);
+      return { ...shown!, invoice: attached.settled?.invoice ?? null, warnings };
     },
   }),
   route({
@@ -103,6 +106,12 @@ export const subscriptionAddonRoutes: Route[] = [
     },
   }),
 ];
+
+async function warningsOf({ id, entity_id }: AddonAssociationModel, context: Context) {
+  const { scope, services } = context;
+  const subscription = await SubscriptionModel.fetch(scope, entity_id, { database: services.postgres });
+  return showWarningsOf(subscription, context, { addon_association_id: id });
+}
 
 async function showAssociations(
   associations: readonly AddonAssociationModel[],

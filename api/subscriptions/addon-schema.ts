@@ -7,6 +7,7 @@ import { AddonAnswer } from '../addons/schema.ts';
 import { expand } from '../http/list.ts';
 import { InvoiceWithoutParts } from '../invoices/answer.ts';
 import { SubscriptionAnswer } from './answer.ts';
+import { warnings } from './warnings.ts';
 
 export const AttachAddon = attachAddonShape
   .extend({
@@ -38,4 +39,5 @@ export const AttachAddonAnswer = AddonAssociationAnswer.extend({
     description: 'What it charges at once; null where that is nothing.',
   }),
   checkout_session: z.null().meta({ description: 'Checkouts are not there yet.' }),
+  warnings,
 }).meta({ id: 'AddAddonToSubscriptionResponse' });

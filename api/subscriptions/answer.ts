@@ -11,6 +11,7 @@ import { MeterAnswer } from '../meters/schema.ts';
 import { PlanAnswer } from '../plans/schema.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 import { ScheduleAnswer } from './show-schedule.ts';
+import { warnings } from './warnings.ts';
 
 const SubscriptionPhaseAnswer = SubscriptionPhase.meta({ id: 'SubscriptionPhaseResponse' });
 
@@ -20,6 +21,10 @@ export const SubscriptionLineItemAnswer = SubscriptionLineItem.extend({
   meter: MeterAnswer.nullable().meta({ description: 'Where `expand` names it; null of a FIXED price.' }),
   price: PriceAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
 }).meta({ id: 'SubscriptionLineItemResponse' });
+
+export const AddedLineItemAnswer = SubscriptionLineItemAnswer.extend({ warnings }).meta({
+  id: 'CreateSubscriptionLineItemResponse',
+});
 
 /** Pausing was removed from the interface; the published client needs the keys. */
 const keptForTheClient = {
@@ -65,6 +70,7 @@ export const SubscriptionAnswer = Subscription.extend({
     .nullable()
     .meta({ description: 'What it grants now, where `expand` names it; else null.' }),
   checkout_session: z.null().meta({ description: 'Checkouts are not there yet.' }),
+  warnings,
 }).meta({ id: 'SubscriptionResponse' });
 
 export const SubscriptionAnswerV2 = Subscription.extend({

@@ -2,11 +2,13 @@
 import { addLineItem } from '../../actions/subscriptions/add-line-item.ts';
 import { changeLineItem } from '../../actions/subscriptions/change-line-item.ts';
 import { endLineItem } from '../../actions/subscriptions/end-line-item.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
-import { SubscriptionLineItemAnswer } from './answer.ts';
+import { AddedLineItemAnswer, SubscriptionLineItemAnswer } from './answer.ts';
 import { showLineItems } from './expand.ts';
 import { AddLineItem, ChangeLineItem, EndLineItem } from './line-item-schema.ts';
+import { showWarnings } from './warnings.ts';
 
 const said = {
   tag: 'Subscriptions',
@@ -25,17 +27,18 @@ export const lineItemRoutes: Route[] = [
     description:
       'Of a price that exists, or that is stated with it. What it charges in advance for the running period is on an invoice of its own, which is final at once; what it charges later is on the invoices of the periods.',
     body: AddLineItem,
+    answer: AddedLineItemAnswer,
     success: 201,
     once: {
       again: async (done, _input, context) => {
         const { scope, services } = context;
         const id = done.made('subscription_line_item');
-        return show(await SubscriptionLineItemModel.fetch(scope, id, { database: services.postgres }), context);
+        return showAdded(await SubscriptionLineItemModel.fetch(scope, id, { database: services.postgres }), context);
       },
     },
     handle: async ({ params, body }, context) => {
       const addition = { subscription_id: params.id, request: body, author: authorOf(context) };
-      return show(await addLineItem(context.services, context.scope, addition), context);
+      return showAdded(await addLineItem(context.services, context.scope, addition), context);
     },
   }),
   route({
@@ -73,4 +76,10 @@ export const lineItemRoutes: Route[] = [
 async function show(item: SubscriptionLineItemModel, context: Context) {
   const [shown] = await showLineItems([item], { prices: true, meters: false }, context);
   return shown!;
+}
+
+async function showAdded(item: SubscriptionLineItemModel, context: Context) {
+  const { scope, services } = context;
+  const subscription = await SubscriptionModel.fetch(scope, item.subscription_id, { database: services.postgres });
+  return { ...(await show(item, context)), warnings: await showWarnings(subscription, [item], context) };
 }

@@ -121,7 +121,10 @@ const InvoicePreview = z
 const changeType = z.enum(CHANGE_TYPES).meta({
   description: 'By what the fixed charges of a year come to: upgrade costs more, downgrade less, lateral the same.',
 });
-const warnings = z.array(z.string()).meta({ description: 'What one might not expect, in sentences.' });
+const warnings = z.array(z.string()).meta({
+  description:
+    'What one might not expect, in sentences; among them meters that another subscription of the customer charges, too.',
+});
 const said = metadata.meta({ description: 'As it was stated.' });
 
 export const ChangePlanPreviewAnswer = z
@@ -185,6 +188,7 @@ export const ChangePlanAnswer = z
       description: 'Not told here: null. What the grants of the plan give is at `/subscriptions/{id}/grants/upcoming`.',
     }),
     effective_date: timestampText.meta({ description: 'When it happened, or will.' }),
+    warnings,
     metadata: said,
   })
   .meta({ id: 'SubscriptionChangeExecuteResponse' });

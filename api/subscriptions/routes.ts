@@ -6,6 +6,7 @@ import { type Cancelled, cancelSubscription } from '../../actions/subscriptions/
 import { createSubscription } from '../../actions/subscriptions/create-subscription.ts';
 import { updateSubscription } from '../../actions/subscriptions/update-subscription.ts';
 import { subscriptionUsage } from '../../actions/usage/subscription-usage.ts';
+import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { keptAs } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -35,6 +36,7 @@ import {
 } from './schema.ts';
 import { showCancelled, showRequested } from './show-cancelled.ts';
 import { showUsage } from './usage-answer.ts';
+import { showWarningsOf } from './warnings.ts';
 
 const tag = 'Subscriptions';
 
@@ -64,12 +66,12 @@ export const subscriptionRoutes: Route[] = [
       again: async (done, _input, context) => {
         const asked = { id: done.made('subscription'), invoice_id: done.madeAll('invoice')[0] ?? null };
         const made = await goOnCreating(context.services, context.scope, { ...asked, author: authorOf(context) });
-        return showSubscription(made.subscription, context, made.latest_invoice);
+        return showMade(made, context);
       },
     },
     handle: async ({ body }, context) => {
       const made = await createSubscription(context.services, context.scope, body, authorOf(context));
-      return showSubscription(made.subscription, context, made.latest_invoice);
+      return showMade(made, context);
     },
   }),
   subscriptions.list,
@@ -151,12 +153,13 @@ export const subscriptionRoutes: Route[] = [
       again: async (done, { params }, context) => {
         const asked = { id: params.id, invoice_id: done.madeAll('invoice')[0] ?? null };
         const opened = await goOnOpening(context.services, context.scope, { ...asked, author: authorOf(context) });
-        return showSubscription(opened.subscription, context);
+        return showMade({ subscription: opened.subscription, latest_invoice: null }, context);
       },
     },
     handle: async ({ params, body }, context) => {
       const activation = { id: params.id, start_date: body.start_date, author: authorOf(context) };
-      return showSubscription(await activateSubscription(context.services, context.scope, activation), context);
+      const subscription = await activateSubscription(context.services, context.scope, activation);
+      return showMade({ subscription, latest_invoice: null }, context);
     },
   }),
   route({
@@ -192,6 +195,13 @@ export const subscriptionRoutes: Route[] = [
   ...scheduleRoutes,
   ...planChangeRoutes,
 ];
+
+type Made = { readonly subscription: SubscriptionModel; readonly latest_invoice: InvoiceWithLines | null };
+
+async function showMade({ subscription, latest_invoice }: Made, context: Context) {
+  const shown = await showSubscription(subscription, context, latest_invoice);
+  return { ...shown, warnings: await showWarningsOf(subscription, context) };
+}
 
 async function isOutOfSync(subscription: SubscriptionModel, { scope, services }: Context): Promise<boolean> {
   const [newest] = await PriceModel.in(scope, services.postgres)

@@ -16,7 +16,7 @@ import { showSubscription } from './expand.ts';
 
 type Said = { metadata: Record<string, string> | null };
 
-export function showPreview({ before, plan, at }: PreviewedPlanChange, { metadata }: Said) {
+export function showPreview({ before, plan, at, shared_meters }: PreviewedPlanChange, { metadata }: Said) {
   const after: Subscription = { ...before, ...plan.changes };
   const [made] = previewOfLines(plan.lines).invoices;
   return {
@@ -32,7 +32,7 @@ export function showPreview({ before, plan, at }: PreviewedPlanChange, { metadat
       period_start: after.current_period_start,
       period_end: after.current_period_end,
     },
-    warnings: warningsOf(plan),
+    warnings: [...warningsOf(plan), ...shared_meters],
     metadata,
   };
 }
@@ -47,6 +47,7 @@ export function showChangedPlan(changed: ChangedPlan, { metadata }: Said) {
     invoice: applied?.settled?.invoice ?? null,
     proration_applied: applied ? prorations(changed) : null,
     effective_date: formatMs(changed.at),
+    warnings: [...warningsOf(plan), ...changed.shared_meters],
     metadata,
   };
 }
@@ -66,7 +67,7 @@ export function partsOfChangeV2(changed: ChangedPlan, said: Said) {
 }
 
 function partsV2(
-  { plan, at }: Pick<PreviewedPlanChange, 'plan' | 'at'>,
+  { plan, at, shared_meters }: Pick<PreviewedPlanChange, 'plan' | 'at' | 'shared_meters'>,
   shown: Said & { changed_resources: ChangedResources; is_scheduled: boolean },
 ) {
   return {
@@ -76,7 +77,7 @@ function partsV2(
     from_plan: summary(plan.from),
     to_plan: summary(plan.to),
     entity_changes: entityChanges(plan),
-    warnings: warningsOf(plan),
+    warnings: [...warningsOf(plan), ...shared_meters],
   };
 }
 
@@ -109,7 +110,7 @@ function summary({ id, name, lookup_key, description }: Plan) {
   return { id, name, lookup_key, description };
 }
 
-function prorations({ before, plan, at }: PreviewedPlanChange) {
+function prorations({ before, plan, at }: Omit<PreviewedPlanChange, 'shared_meters'>) {
   const lines = plan.lines.settlement?.lines;
   if (!lines) return null;
   const current = { start: instantOf(before.current_period_start), end: instantOf(before.current_period_end) };

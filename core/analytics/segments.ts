@@ -7,7 +7,7 @@
  */
 import { dailyRollupsAnswer, US_BY_ROW_SIZE } from '../metering/bucket-size.ts';
 import type { CompiledMeter } from '../metering/compiled-meter.ts';
-import { type Microseconds, msNotBefore, msOf, US_PER_DAY, usOf } from '../time/instant.ts';
+import { type Microseconds, msNotBefore, msOf, US_PER_DAY, US_PER_SECOND, usOf } from '../time/instant.ts';
 import { type WindowGrid, type WindowSize, windowsOf } from '../time/window.ts';
 import { stretchAt } from '../time/zone.ts';
 
@@ -35,11 +35,17 @@ export type SegmentPlan = {
 /** More separate ranges than this are read from the raw rows as one. */
 const RANGES_MAX = 200;
 
+type Planned = {
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
+  readonly window_size?: WindowSize | undefined;
+  /** Where the asked windows begin; all before it is one window. The start unless stated. */
+  readonly windows_from_us?: Microseconds | undefined;
+  readonly grid: WindowGrid;
+};
+
 /** In steps, one a segment: there may be tens of thousands, and whoever plans lets others have their turn. */
-export function* planSegments(
-  meter: CompiledMeter,
-  asked: { start_us: Microseconds; end_us: Microseconds; window_size?: WindowSize | undefined; grid: WindowGrid },
-): Generator<undefined, SegmentPlan, undefined> {
+export function* planSegments(meter: CompiledMeter, asked: Planned): Generator<undefined, SegmentPlan, undefined> {
   const rowsAreWindows = meter.bucket_size !== undefined && baseRowsAreWindows(meter, asked);
   const segments = yield* segmentsOf(meter, asked, rowsAreWindows);
   const base: Open[] = [];
@@ -119,11 +125,11 @@ function baseRowsAreWindows(
 
 function* segmentsOf(
   meter: CompiledMeter,
-  asked: { start_us: Microseconds; end_us: Microseconds; window_size?: WindowSize | undefined; grid: WindowGrid },
+  asked: Planned,
   rowsAreWindows: boolean,
 ): Generator<undefined, Segment[], undefined> {
   const { start_us, end_us, window_size, grid } = asked;
-  const askedStarts = window_size === undefined ? [start_us] : startsOf(asked, window_size, grid);
+  const askedStarts = window_size === undefined ? [start_us] : askedStartsOf(asked, window_size);
   const ownStarts =
     meter.bucket_size === undefined || rowsAreWindows ? [start_us] : startsOf(asked, meter.bucket_size, grid);
   const edges = edgesOf(askedStarts, ownStarts, start_us);
@@ -139,6 +145,13 @@ function* segmentsOf(
     yield;
   }
   return segments;
+}
+
+/** Segments are known by their second, so a shorter time before the windows belongs to the first of them. */
+function askedStartsOf({ start_us, end_us, windows_from_us = start_us, grid }: Planned, size: WindowSize): number[] {
+  if (windows_from_us - start_us < US_PER_SECOND) return startsOf({ start_us, end_us }, size, grid);
+  const [first = windows_from_us, ...later] = startsOf({ start_us: windows_from_us, end_us }, size, grid);
+  return [start_us, Math.max(first, windows_from_us), ...later];
 }
 
 /** Both lists, each in order of time, as one without anything twice. */

@@ -18,7 +18,6 @@ import {
 import { Decimal, ZERO } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
 import type { ComputedFrom } from '../invoice/computed-from.ts';
-import { MAX_FRACTION_DIGITS } from '../money.ts';
 import { formatMs, type Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import { servedSince } from './charges.ts';
@@ -26,8 +25,6 @@ import type { LineAmount, PlannedLine, PricedItem } from './line-amount.ts';
 
 /** What of a term was drawn before. */
 type OfTerm = NonNullable<ComputedFrom['of_term']>;
-
-type Terms = { readonly commitment: SubscriptionCommitment; readonly currency: string };
 
 /** What a usage line costs before the commitment. */
 export function baseAmountOf({ computed_from, amount }: Pick<LineAmount, 'computed_from' | 'amount'>): Decimal {
@@ -56,22 +53,21 @@ export function underCommitment<Item extends PricedItem>(
   }
   return lines.flatMap((line) => {
     const shared = shares.get(line);
-    return shared ? sharedLines(line, shared, { commitment: facts.commitment, currency }) : [line];
+    return shared ? sharedLines(line, shared, facts.commitment) : [line];
   });
 }
 
-/** The line, and a second one where a part of it is above. */
+/** The line, and a second one where a part of it is above; it has the units where nothing lies within. */
 export function sharedLines<Line extends LineAmount & { display_name: string }>(
   line: Line,
   { within, above, overage, of_term }: Shared & { readonly of_term?: OfTerm },
-  terms: Terms,
+  commitment: SubscriptionCommitment,
 ): Line[] {
   const from_pool = { ...(of_term ? { of_term } : {}), drawn_from: 'subscription' as const };
   const base_amount = line.amount.toFixed();
-  const info = (drawn: { utilized: Decimal; overage: Decimal }) => infoOf(terms, { ...drawn, true_up: ZERO });
-  const quantity = line.amount.isZero()
-    ? ZERO
-    : line.quantity.times(above).dividedBy(line.amount).toDecimalPlaces(MAX_FRACTION_DIGITS);
+  const info = (drawn: { utilized: Decimal; overage: Decimal }) => infoOf(commitment, { ...drawn, true_up: ZERO });
+  // The measured units stay on one line: how many of them are above follows from no measurement.
+  const quantity = within.isZero() && !above.isZero() ? line.quantity : ZERO;
   const first = {
     ...line,
     quantity: line.quantity.minus(quantity),
@@ -80,7 +76,7 @@ export function sharedLines<Line extends LineAmount & { display_name: string }>(
     computed_from: { ...line.computed_from, base_amount, ...from_pool },
   };
   if (above.isZero()) return [first];
-  const reason = `overage: above the commitment of the subscription, × ${terms.commitment.overage_factor.toFixed()}`;
+  const reason = `overage: above the commitment of the subscription, × ${commitment.overage_factor.toFixed()}`;
   const second = {
     ...line,
     is_overage: true,
@@ -101,10 +97,9 @@ export function sharedLines<Line extends LineAmount & { display_name: string }>(
 }
 
 export function infoOf(
-  { commitment, currency }: Terms,
+  { amount, overage_factor, true_up, duration }: SubscriptionCommitment,
   computed: { utilized: Decimal; overage: Decimal; true_up: Decimal },
 ): CommitmentInfo {
-  const { amount, overage_factor, true_up, duration } = commitment;
   return {
     type: 'amount',
     amount: amount.toFixed(),
@@ -113,7 +108,7 @@ export function infoOf(
     overage_factor: overage_factor.toFixed(),
     true_up_enabled: true_up,
     is_windowed: false,
-    ...computedText(computed, currency),
+    ...computedText(computed),
   };
 }
 
@@ -149,7 +144,7 @@ export function trueUpLines<Item extends PricedItem>(question: TrueUpQuestion<It
       parent_line_item_id: null,
       quantity: new Decimal(1),
       amount,
-      commitment_info: infoOf({ commitment: facts.commitment, currency }, computed),
+      commitment_info: infoOf(facts.commitment, computed),
       computed_from: {
         kind: 'true_up',
         of_term: { used: pool.used.toFixed(), committed: pool.amount.toFixed(), since: formatMs(term.start) },

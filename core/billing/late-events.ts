@@ -4,10 +4,10 @@
  * invoice to 0 at most; what does not fit comes off the invoice after, and is given back in whole by the last one.
  */
 import type { CommitmentPart } from '../commitment/line.ts';
-import { drawFrom, type Pool } from '../commitment/pool.ts';
+import type { Pool } from '../commitment/pool.ts';
+import { roundedAddition } from '../commitment/rounded.ts';
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import type { ComputedFrom } from '../invoice/computed-from.ts';
-import { roundMoney } from '../money.ts';
 import type { Period } from '../time/period.ts';
 import type { Chain } from './chains/chain.ts';
 import { ChainCharges } from './chains/charge-chains.ts';
@@ -139,9 +139,8 @@ function wholeDifferenceOf<Item extends PricedItem>(
     const amount = notBelow(charge.at_most_back, today.amount.minus(billed_amount));
     return { charge, today, amount, base_amount: isCommitted ? base_amount : null };
   }
-  const { utilized, overage } = drawFrom(pool, base_amount);
   committed.drew(item, service, base_amount);
-  const amount = roundMoney(utilized.plus(overage), currency).minus(carriedOf(charge));
+  const amount = roundedAddition(pool, base_amount, currency).minus(carriedOf(charge));
   return { charge, today, amount: notBelow(charge.at_most_back, amount), base_amount };
 }
 

@@ -14,6 +14,8 @@ import {
   WHOLE_COMMITMENT,
 } from '../commitment/line.ts';
 import type { CommittedLines } from '../commitment/part.ts';
+import type { Charged } from '../commitment/pool.ts';
+import { roundParts } from '../commitment/rounded.ts';
 import { type WindowedCharge, windowedCharge } from '../commitment/windowed.ts';
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import {
@@ -84,6 +86,8 @@ export type LineAmount = {
   readonly exact?: Decimal;
   readonly computed_from: ComputedFrom;
   readonly commitment_info?: CommitmentInfo | null;
+  /** The parts of a committed charge before they are rounded. */
+  readonly exact_parts?: Charged | undefined;
   /** Units that entitlements made free. */
   readonly free_quantity?: Decimal | null;
 };
@@ -146,12 +150,13 @@ export function usageCharge(
   const asked = { measured: allowed, currency, part };
   const cost = chained?.cost;
   const computed = cost ? pricedInChain(item, cost, asked) : priced(item, window, asked);
-  const { base, breakdown, charge, commitment_info, window_terms, of_term } = computed;
+  const { base, breakdown, charge, commitment_info, window_terms, of_term, ...rest } = computed;
   return {
     quantity: cost ? cost.quantity.toDecimalPlaces(MAX_FRACTION_DIGITS) : shownQuantity(allowed.quantity),
-    amount: chained ? chainedAmount(chained, charge, currency) : roundMoney(charge, currency),
+    amount: chained ? chainedAmount(chained, charge, currency) : (rest.amount ?? roundMoney(charge, currency)),
     exact: charge,
     commitment_info,
+    exact_parts: rest.exact_parts,
     free_quantity: cost ? cost.free : allowed.free,
     computed_from: {
       price: priceSnapshot(item.price),
@@ -179,8 +184,11 @@ type Priced = {
   /** Before a commitment. */
   base: Decimal;
   charge: Decimal;
+  /** Of a term: what it adds to the rounded charge of the term. */
+  amount?: Decimal;
   breakdown: Record<string, unknown>[];
   commitment_info: CommitmentInfo | null;
+  exact_parts?: Charged;
   window_terms?: ComputedFrom['window_terms'];
   of_term?: ComputedFrom['of_term'];
 };
@@ -207,12 +215,14 @@ function committed(
   { currency, part }: Pick<Pricing, 'currency' | 'part'>,
 ): Priced {
   if (!commitment) return { base, charge: base, breakdown, commitment_info: null };
-  const { amount, charged, is_trued_up } = committedCharge(base, { commitment, price, part });
+  const { amount, charged, rounded, is_trued_up } = committedCharge(base, { commitment, price, part });
   return {
     base,
     charge: charged.charge,
+    amount: rounded.charge,
     breakdown,
-    commitment_info: commitmentInfo({ ...commitment, true_up: is_trued_up }, { amount, charged, currency }),
+    commitment_info: commitmentInfo({ ...commitment, true_up: is_trued_up }, { amount, charged: rounded, currency }),
+    exact_parts: charged,
     ...(part.since === undefined ? {} : { of_term: termText({ ...part, since: part.since }, amount) }),
   };
 }
@@ -253,7 +263,8 @@ function pricedByWindow(item: PricedItem, range: Period, { measured, currency }:
     base: charged.base,
     charge: charged.charge,
     breakdown: partsByTier(charged),
-    commitment_info: commitmentInfo(commitment, { amount, charged, currency }),
+    commitment_info: commitmentInfo(commitment, { amount, charged: roundParts(charged, currency), currency }),
+    exact_parts: charged,
     window_terms: {
       amount: commitment.value === null ? null : amount.toFixed(),
       time_buckets: commitment.time_buckets.map((bucket) => ({ ...bucket })),

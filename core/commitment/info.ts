@@ -26,7 +26,7 @@ export const CommitmentInfo = z
   .meta({ id: 'CommitmentInfo' });
 export type CommitmentInfo = z.output<typeof CommitmentInfo>;
 
-/** Parts are rounded as the line is. */
+/** `charged` is rounded, as the line is. */
 export function commitmentInfo(
   { type, value, duration, overage_factor, true_up, windows }: LineCommitment,
   { amount, charged, currency }: { amount: Decimal; charged: Charged; currency: string },
@@ -39,14 +39,14 @@ export function commitmentInfo(
     overage_factor: overage_factor.toFixed(),
     true_up_enabled: true_up,
     is_windowed: windows !== null,
-    ...computedText(charged, currency),
+    ...computedText(charged),
   };
 }
 
-export function computedText({ utilized, overage, true_up }: Omit<Charged, 'charge'>, currency: string) {
+export function computedText({ utilized, overage, true_up }: Omit<Charged, 'charge'>) {
   return {
-    computed_true_up_amount: roundMoney(true_up, currency).toFixed(),
-    computed_overage_amount: roundMoney(overage, currency).toFixed(),
-    computed_commitment_utilized_amount: roundMoney(utilized, currency).toFixed(),
+    computed_true_up_amount: true_up.toFixed(),
+    computed_overage_amount: overage.toFixed(),
+    computed_commitment_utilized_amount: utilized.toFixed(),
   };
 }

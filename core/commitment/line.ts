@@ -10,6 +10,7 @@ import type { Milliseconds } from '../time/instant.ts';
 import type { RecurringPeriod } from '../time/period.ts';
 import type { WindowGrid, WindowSize } from '../time/window.ts';
 import { applyCommitment, type Charged, type Committed } from './pool.ts';
+import { roundedCharge } from './rounded.ts';
 
 export type LineCommitment = {
   readonly type: 'amount' | 'quantity';
@@ -47,14 +48,25 @@ export const WHOLE_COMMITMENT: CommitmentPart = { share: new Decimal(1), used: Z
 export function committedCharge(
   usage: Decimal,
   { commitment, price, part }: { commitment: LineCommitment; price: PriceTerms; part: CommitmentPart },
-): { readonly charged: Charged; readonly amount: Decimal; readonly is_trued_up: boolean } {
+): {
+  /** Before it is rounded. */
+  readonly charged: Charged;
+  readonly rounded: Charged;
+  readonly amount: Decimal;
+  readonly is_trued_up: boolean;
+} {
   const { used, is_term, is_last } = part;
   const whole = committedAmount(commitment.type, commitment.value ?? ZERO, price);
   const all = roundMoney(whole.times(part.share), price.currency);
   const amount = is_term ? all : Decimal.max(ZERO, all.minus(roundMoney(used, price.currency)));
   const committed: Committed = { ...commitment, amount, true_up: commitment.true_up && is_last };
-  const charged = applyCommitment(usage, committed, is_term ? used : ZERO);
-  return { charged, amount, is_trued_up: is_term ? commitment.true_up : committed.true_up };
+  const drawn_before = is_term ? used : ZERO;
+  return {
+    charged: applyCommitment(usage, committed, drawn_before),
+    rounded: roundedCharge(usage, committed, { used: drawn_before, currency: price.currency }),
+    amount,
+    is_trued_up: is_term ? commitment.true_up : committed.true_up,
+  };
 }
 
 export function committedAmount(type: LineCommitment['type'], value: Decimal, price: PriceTerms): Decimal {

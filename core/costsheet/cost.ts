@@ -41,15 +41,6 @@ function itemOf(price: CostPrice): PricedItem {
   };
 }
 
-/** What was added to a cost between two instants; less than nothing where it fell. */
-export function addedCost(before: Cost, after: Cost): Cost {
-  return {
-    cost: after.cost.minus(before.cost),
-    quantity: after.quantity.minus(before.quantity),
-    event_count: after.event_count - before.event_count,
-  };
-}
-
 /** As many digits as usage is measured with. */
 const SHARE_DIGITS = 24;
 

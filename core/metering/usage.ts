@@ -24,6 +24,8 @@ export type PlacedCell = {
   readonly bucket: UsageBucket;
   /** How many distinct values there are, where the store has counted them; null where the bucket holds all that there is. */
   readonly counted_uniques: number | null;
+  /** Distinct values of all segments up to the end of this one, where the store was asked for them. */
+  readonly running_uniques?: number | undefined;
 };
 
 export type WindowAnswer = {
@@ -40,6 +42,8 @@ export type WindowAnswer = {
   readonly bucket_starts_us?: readonly Microseconds[] | null;
   /** Units × microseconds, exact, of a meter that integrates over time. */
   readonly integral?: Decimal;
+  /** Value of the range up to the end of the window, where it was asked for; of a meter without bucket_size. */
+  readonly running_value?: Decimal | undefined;
 };
 
 export type UsageQuestion = {
@@ -53,8 +57,17 @@ export type UsageQuestion = {
   readonly wants: Wants;
 };
 
-/** Windows by themselves, or `running`: each as if the range had ended with it. */
-export type Wants = { readonly total: boolean; readonly windows: boolean; readonly running: boolean };
+/**
+ * Windows by themselves, or `running`: each as if the range had ended with it. `running_values` adds to each window by itself
+ * what the range came to at its end; `every_window` answers also windows without events.
+ */
+export type Wants = {
+  readonly total: boolean;
+  readonly windows: boolean;
+  readonly running: boolean;
+  readonly running_values?: boolean;
+  readonly every_window?: boolean;
+};
 
 /**
  * Whether windows can run: one after the other is merged into what was before, of a meter with windows of its own in each of these. Distinct values
@@ -62,11 +75,6 @@ export type Wants = { readonly total: boolean; readonly windows: boolean; readon
  */
 export function canRun({ aggregation: { fills } }: Pick<CompiledMeter, 'aggregation'>): boolean {
   return !fills.includes('uniques') && !fills.includes('weighted_sum');
-}
-
-/** The same of one number: windows of a meter's own are several. */
-export function canRunAsOne(meter: Pick<CompiledMeter, 'bucket_size' | 'aggregation'>): boolean {
-  return meter.bucket_size === undefined && canRun(meter);
 }
 
 /** By key: what was wanted. */
@@ -89,15 +97,51 @@ export function* usageByKey(question: UsageQuestion): Steps<UsageByKey> {
     // The total is computed over all of the range and never added up from windows: an average of averages is none.
     if (wants.total) totals.set(key, yield* answerOf(meter, of.cells, whole));
     if (!wants.windows) continue;
-    windows.set(key, yield* wants.running ? runningAnswers(question, of, ranges) : ownAnswers(meter, of, ranges));
+    windows.set(key, yield* wants.running ? runningAnswers(question, of, ranges) : ownAnswers(question, of, ranges));
   }
   return { totals, windows };
 }
 
-function* ownAnswers(meter: CompiledMeter, { windows }: OfKey, ranges: Ranges): Steps<WindowAnswer[]> {
+function* ownAnswers(question: UsageQuestion, { windows }: OfKey, ranges: Ranges): Steps<WindowAnswer[]> {
+  const { meter, wants } = question;
+  const running = wants.running_values && meter.bucket_size === undefined ? new RunningValue(question) : null;
   const answers: WindowAnswer[] = [];
-  for (const [window_us, inside] of windows) answers.push(yield* answerOf(meter, inside, ranges.get(window_us)!));
+  for (const window_us of wants.every_window ? ranges.keys() : windows.keys()) {
+    const inside = windows.get(window_us) ?? [];
+    const range = ranges.get(window_us)!;
+    const answer = yield* answerOf(meter, inside, range);
+    if (running) yield* running.take(inside);
+    answers.push(running ? { ...answer, running_value: running.valueAt(range.end_us) } : answer);
+  }
   return answers;
+}
+
+/** Value of a range up to the end of each of its windows, taken in order of time. */
+class RunningValue {
+  readonly #question: Pick<UsageQuestion, 'meter' | 'start_us' | 'end_us'>;
+  readonly #merged = new UsageBucket();
+  #uniques: number | null = null;
+
+  constructor(question: Pick<UsageQuestion, 'meter' | 'start_us' | 'end_us'>) {
+    this.#question = question;
+  }
+
+  *take(cells: readonly OwnedCell[]): Steps<void> {
+    for (const { bucket, running_uniques } of cells) {
+      this.#merged.combine(bucket);
+      if (running_uniques !== undefined) this.#uniques = Math.max(this.#uniques ?? 0, running_uniques);
+      yield;
+    }
+  }
+
+  valueAt(end_us: Microseconds): Decimal {
+    const { meter, ...range } = this.#question;
+    if (this.#uniques !== null) return new Decimal(this.#uniques);
+    // An integral grows with time and is divided by the length of the whole range, so its cost does not drift.
+    const isIntegral = meter.aggregation.fills.includes('weighted_sum');
+    const start_us = isIntegral ? end_us - (range.end_us - range.start_us) : range.start_us;
+    return valueOfBucket(meter, this.#merged, { start_us, end_us });
+  }
 }
 
 function* runningAnswers({ meter, start_us }: UsageQuestion, of: OfKey, ranges: Ranges): Steps<WindowAnswer[]> {

@@ -105,8 +105,12 @@ export const SETTINGS = {
   },
   subscription_config: {
     reach: 'environment',
-    shape: z.strictObject({ grace_period_days: between(1, 3650), auto_cancellation_enabled: z.boolean() }),
-    default: { grace_period_days: 3, auto_cancellation_enabled: false },
+    shape: z.strictObject({
+      grace_period_days: between(1, 3650),
+      auto_cancellation_enabled: z.boolean(),
+      refuse_shared_meters: z.boolean(),
+    }),
+    default: { grace_period_days: 3, auto_cancellation_enabled: false, refuse_shared_meters: false },
   },
   invoice_pdf_config: {
     reach: 'environment',

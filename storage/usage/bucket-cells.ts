@@ -25,6 +25,8 @@ export type BucketQuestion = Scope & {
   readonly plan: SegmentPlan;
   /** Distinct values found in raw rows, to be united with the stored sets. */
   readonly extra_uniques: readonly ExtraUniques[];
+  /** Distinct values are counted also over all segments up to each. */
+  readonly running_uniques?: boolean;
   readonly bounds?: QuestionBounds | undefined;
   /** Whether there are base rows behind the last range is wanted, too; of `cellsOfLines` alone. */
   readonly asks_later?: boolean;
@@ -92,7 +94,7 @@ export async function bucketCells(
 
 /** Row by row, because of very many others should not have to wait for all of them. */
 async function cellsOf(
-  { meter, bounds }: BucketQuestion,
+  { meter, bounds, running_uniques }: BucketQuestion,
   rows: AsyncIterable<CellRow[]>,
   isInside: boolean,
 ): Promise<StoredCells> {
@@ -103,7 +105,7 @@ async function cellsOf(
   for await (const some of rows) {
     for (const row of some) {
       if (isInside) note(beyond, { start: row.at(-2) === IS_BEYOND, end: row.at(-1) === IS_BEYOND });
-      const cell = cellOf(fills, row);
+      const cell = cellOf(fills, row, running_uniques);
       // A question without groups is answered with one row where there is none, too.
       if (cell.bucket.count > 0 || (cell.counted_uniques ?? 0) > 0) cells.push(cell);
       if (turns.isOver()) await turns.next(bounds?.signal);
@@ -135,20 +137,53 @@ const IS_BEYOND = 1;
 
 function statementOf(asked: BucketQuestion, inside: Inside | undefined): Statement {
   const params: Record<string, unknown> = {};
-  const from = `from usage_buckets where ${rowsCondition(asked, params)}`;
+  const rows = `from usage_buckets where ${rowsCondition(asked, params)}`;
   const keys = keysOf(asked);
   const held = asked.meter.aggregation.fills.map((field) => HELD[field]);
   const merged = held.map((field) => field.merged);
   const named = keys.map(({ sql, name }) => `${sql} as ${name}`);
+  const names = keys.map(({ name }) => name);
+  const beyond = inside === undefined ? [] : beyondConditions(asked, inside).map((condition) => `max(${condition})`);
+  const statement = asked.running_uniques && countsUniques(asked) ? withRunningUniques : plainStatement;
   if (asked.extra_uniques.length > 0) {
-    const names = keys.map(({ name }) => name);
-    const rows = `select ${[...named, ...held.map((field) => field.column)].join(', ')} ${from} union all ${extraRows(asked, params)}`;
-    return { params, sql: `select ${[...names, ...merged].join(', ')} from (${rows}) group by ${names.join(', ')}` };
+    const all = `select ${[...named, ...held.map((field) => field.column)].join(', ')} ${rows} union all ${extraRows(asked, params)}`;
+    return {
+      params,
+      sql: statement({ names, keyed: names, groups: names, from: `from (${all})`, merged, beyond: [] }),
+    };
   }
   const groups = keys.filter((key) => !key.is_constant).map(({ name }) => name);
+  return { params, sql: statement({ names, keyed: named, groups, from: rows, merged, beyond }) };
+}
+
+type Merging = {
+  readonly names: readonly string[];
+  readonly keyed: readonly string[];
+  readonly groups: readonly string[];
+  readonly from: string;
+  readonly merged: readonly string[];
+  readonly beyond: readonly string[];
+};
+
+function plainStatement({ keyed, groups, from, merged, beyond }: Merging): string {
   const grouping = groups.length === 0 ? '' : `group by ${groups.join(', ')}`;
-  const beyond = inside === undefined ? [] : beyondConditions(asked, inside).map((condition) => `max(${condition})`);
-  return { params, sql: `select ${[...named, ...merged, ...beyond].join(', ')} ${from} ${grouping}` };
+  return `select ${[...keyed, ...merged, ...beyond].join(', ')} ${from} ${grouping}`;
+}
+
+/** Distinct values of each segment, and behind them those of all segments of its customer and group up to it. */
+function withRunningUniques(merging: Merging): string {
+  const { names, beyond } = merging;
+  const merged = ['sum(event_count) as events', 'uniqExactArrayState(unique_values) as uniques'];
+  const tests = beyond.map((test, index) => `${test} as beyond_${index}`);
+  const states = plainStatement({ ...merging, merged, beyond: tests });
+  const until =
+    'uniqExactArrayMerge(uniques) over (partition by customer, group_of order by segment rows unbounded preceding)';
+  const shown = [...names, 'events', 'finalizeAggregation(uniques)', until];
+  return `select ${[...shown, ...beyond.map((_test, index) => `beyond_${index}`)].join(', ')} from (${states})`;
+}
+
+function countsUniques({ meter }: BucketQuestion): boolean {
+  return meter.aggregation.fills.includes('uniques');
 }
 
 function beyondConditions({ plan, meter }: BucketQuestion, [start_us, end_us]: Inside): string[] {
@@ -272,7 +307,7 @@ export const HELD: Readonly<Record<BucketField, Held>> = {
   },
 };
 
-export function cellOf(fills: readonly BucketField[], row: CellRow): Cell {
+export function cellOf(fills: readonly BucketField[], row: CellRow, running_uniques = false): Cell {
   const [segment_s, window_s, group_key, customer, ...held] = row;
   const read = fills.map((field, index) => HELD[field].read(held[index]));
   const uniques_at = fills.indexOf('uniques');
@@ -282,6 +317,7 @@ export function cellOf(fills: readonly BucketField[], row: CellRow): Cell {
     group_key,
     customer,
     counted_uniques: uniques_at < 0 ? null : Number(held[uniques_at]),
+    ...(uniques_at >= 0 && running_uniques ? { running_uniques: Number(held[fills.length]) } : {}),
     bucket: UsageBucket.of(Object.assign({}, NOTHING, ...read) as BucketFields),
   };
 }

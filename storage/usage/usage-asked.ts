@@ -20,6 +20,12 @@ export type UsageAsked = {
   readonly window_size?: WindowSize | undefined;
   /** Each window is answered as if the range had ended with it, for the meters of which `canRun` says so. */
   readonly running?: boolean;
+  /** Each window says beside its own value what the range came to at its end. */
+  readonly running_values?: boolean;
+  /** Windows without events are answered, too. */
+  readonly every_window?: boolean;
+  /** Where the windows begin; all before it is answered as one. The start unless stated. */
+  readonly windows_from_us?: Microseconds | undefined;
   readonly timezone?: string | undefined;
   readonly billing_anchor_ms?: Milliseconds | undefined;
   /** One answer per customer instead of one for the set. */

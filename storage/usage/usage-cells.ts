@@ -270,8 +270,10 @@ async function storedCells({ clickhouse }: Stores, question: BucketQuestion, ins
 }
 
 function questionOf({ scope, meter, meter_version, asked, plan }: Reading): BucketQuestion {
-  const { external_customer_ids, by_customer = false, bounds } = asked;
-  return { ...scope, meter, meter_version, external_customer_ids, by_customer, plan, extra_uniques: [], bounds };
+  const { external_customer_ids, by_customer = false, running_values = false, bounds } = asked;
+  const question = { ...scope, meter, meter_version, external_customer_ids, by_customer, plan, bounds };
+  const running_uniques = running_values && asked.window_size !== undefined && meter.bucket_size === undefined;
+  return { ...question, extra_uniques: [], running_uniques };
 }
 
 function placed({ customer, ...cell }: Cell): PlacedCell {

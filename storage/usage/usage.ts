@@ -189,13 +189,19 @@ type Part = {
 /** Distinct values of windows cannot be added up: their total is a second part of the question. */
 async function partsOf(meter: CompiledMeter, asked: UsageAsked): Promise<Part[]> {
   const part = async (of: UsageAsked, wantsTotal: boolean): Promise<Part> => {
-    const { start_us, end_us, window_size, bounds } = of;
-    const planning = planSegments(meter, { start_us, end_us, window_size, grid: gridOf(of) });
+    const { start_us, end_us, window_size, windows_from_us, bounds } = of;
+    const planning = planSegments(meter, { start_us, end_us, window_size, windows_from_us, grid: gridOf(of) });
     const plan = await finished(planning, bounds);
     return {
       asked: of,
       plan,
-      wants: { total: wantsTotal, windows: window_size !== undefined, running: of.running === true },
+      wants: {
+        total: wantsTotal,
+        windows: window_size !== undefined,
+        running: of.running === true,
+        running_values: of.running_values === true,
+        every_window: of.every_window === true,
+      },
     };
   };
   if (asked.window_size === undefined || !meter.aggregation.fills.includes('uniques')) return [await part(asked, true)];

@@ -57,23 +57,24 @@ describe('events: analytics', () => {
       'feature free - 1 0 1',
       'feature idle - 0 0 0',
       'feature peak - 9 9 3',
-      'feature tokens - 150.5 12.53 2', // 100 × 0.10 + 50.5 × 0.05 = 12.525
+      'feature tokens - 150.5 12.525 2', // 100 × 0.10 + 50.5 × 0.05, exact
     ]);
-    expect(body).to.include({ subtotal: '21.53', total_discount: '0', total_cost: '21.53', currency: 'usd' });
+    expect(body).to.include({ subtotal: '21.525', total_discount: '0', total_cost: '21.525', currency: 'usd' });
     expect(body.as_of).to.equal('2026-03-20T00:00:00Z');
     expect(body.items[0]).to.include({ currency: null, price_id: null, points: null });
     expect(body.items[3]).to.include({ aggregation_type: 'SUM', event_name: 'tokens', total_usage_display: '150.5' });
   });
 
-  it('costs what the preview says', async () => {
+  it('costs what the preview says, before each line is rounded', async () => {
     const { total } = await world.preview('acme');
-    expect((await ask(acme)).body.total_cost).to.equal(total);
+    expect(total).to.equal('21.53'); // 9 + 12.525
+    expect((await ask(acme)).body.total_cost).to.equal('21.525');
   });
 
-  it('points are priced one by one, and never finer than the meter’s buckets', async () => {
+  it('a point costs what it added, and is never finer than the meter’s buckets', async () => {
     const [, , peak, tokens] = await items({ ...acme, window_size: 'hour' });
     const told = (all: Answer[]) => all.map((one) => `${one.timestamp} ${one.usage} ${one.cost} ${one.event_count}`);
-    expect(told(tokens.points)).to.deep.equal(['2026-03-02T10:00:00Z 80 8 1', '2026-03-03T10:00:00Z 70.5 7.05 1']);
+    expect(told(tokens.points)).to.deep.equal(['2026-03-02T10:00:00Z 80 8 1', '2026-03-03T10:00:00Z 70.5 4.525 1']); // 20 × 0.10 + 50.5 × 0.05
     expect(tokens.window_size).to.equal('HOUR');
     expect(told(peak.points)).to.deep.equal(['2026-03-02T00:00:00Z 5 5 2', '2026-03-03T00:00:00Z 4 4 1']);
     expect(peak.window_size).to.equal('DAY');
@@ -136,7 +137,7 @@ describe('events: analytics', () => {
       (await world.api.request('PUT', `/customers/${world.id('customer acme')}`, { body: child })).status,
     ).to.equal(200);
     expect(told(await items(ofGlobex))).to.deep.equal(['feature tokens - 10 1 1']);
-    const family = ['feature tokens - 150.5 12.53 2', 'feature tokens - 10 1 1'];
+    const family = ['feature tokens - 150.5 12.525 2', 'feature tokens - 10 1 1'];
     expect(told(await items({ ...ofGlobex, include_children: true }))).to.deep.equal(family);
     const both = { ...ofGlobex, external_customer_ids: ['acme', 'globex'], include_children: true };
     expect(told(await items(both)), 'who is named, and a child, is there once').to.deep.equal(family);
@@ -244,7 +245,7 @@ describe('events: analytics', () => {
       meter_id: world.id('meter tokens'),
     });
     const before = told(await items({ ...acme, feature_ids: [feature.id] }));
-    expect(before).to.deep.equal(['gone - 150.5 12.53 2']);
+    expect(before).to.deep.equal(['gone - 150.5 12.525 2']);
     expect((await world.api.request('DELETE', `/features/${feature.id}`)).status).to.equal(200);
     expect(told(await items({ ...acme, feature_ids: [feature.id] }))).to.deep.equal(before);
   });

@@ -22,7 +22,7 @@ const METERS: Record<string, ModelMeter['aggregation']> = {
   users: { type: 'COUNT_UNIQUE', field: 'n' },
   hours: { type: 'MAX', field: 'n', bucket_size: 'HOUR' },
 };
-const RUNNING = ['sums', 'counts', 'peaks', 'means', 'latest'];
+const RUNNING = ['sums', 'counts', 'peaks', 'means', 'latest', 'users'];
 const BEGIN = Date.parse('2026-01-01T00:00:00Z');
 const DAY = 86_400_000;
 

@@ -176,8 +176,8 @@ describe('scenario: commitments', () => {
       expect(await statements('whole')).to.deep.equal([
         'SUBSCRIPTION_CYCLE FINALIZED 2026-01-01..2026-02-01 = 130\n' +
           '  calls 2026-01-01..2026-02-01: 70 = 70\n' +
-          '  storage 2026-01-01..2026-02-01: 15 = 30\n' +
-          '  storage (overage) 2026-01-01..2026-02-01: 10 = 30', // 20 × 1.5
+          '  storage 2026-01-01..2026-02-01: 25 = 30\n' + // the units that were measured stand on one line
+          '  storage (overage) 2026-01-01..2026-02-01: 0 = 30', // 20 × 1.5
         'SUBSCRIPTION_CYCLE FINALIZED 2026-02-01..2026-03-01 = 100\n' +
           '  calls 2026-02-01..2026-03-01: 20 = 20\n' +
           '  storage 2026-02-01..2026-03-01: 0 = 0\n' +
@@ -217,10 +217,10 @@ describe('scenario: commitments', () => {
           '  calls 2026-01-01..2026-02-01: 60 = 60\n' +
           '  storage 2026-01-01..2026-02-01: 0 = 0',
         'SUBSCRIPTION_CYCLE FINALIZED 2026-02-01..2026-03-01 = 80\n' +
-          '  calls 2026-02-01..2026-03-01: 13.33 = 13.33\n' +
-          '  calls (overage) 2026-02-01..2026-03-01: 6.67 = 13.34\n' +
-          '  storage 2026-02-01..2026-03-01: 13.335 = 26.67\n' +
-          '  storage (overage) 2026-02-01..2026-03-01: 6.665 = 26.66',
+          '  calls 2026-02-01..2026-03-01: 20 = 13.33\n' +
+          '  calls (overage) 2026-02-01..2026-03-01: 0 = 13.34\n' +
+          '  storage 2026-02-01..2026-03-01: 20 = 26.67\n' +
+          '  storage (overage) 2026-02-01..2026-03-01: 0 = 26.66',
       ]);
       expect(saidBy((await world.invoices('whole term'))[0])).to.deep.equal(previews['whole term']);
     });

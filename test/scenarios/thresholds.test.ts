@@ -75,8 +75,8 @@ describe('scenario: thresholds', () => {
     );
     expect((await world.statements('committed')).at(-1)).to.equal(
       'THRESHOLD_BILLING FINALIZED 2026-01-01..2026-01-10 = 80\n' +
-        '  storage 2026-01-01..2026-01-10: 20 = 20\n' +
-        '  storage (overage) 2026-01-01..2026-01-10: 30 = 60',
+        '  storage 2026-01-01..2026-01-10: 50 = 20\n' +
+        '  storage (overage) 2026-01-01..2026-01-10: 0 = 60',
     );
   });
 

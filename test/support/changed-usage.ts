@@ -386,3 +386,19 @@ function modelLines({ cuts, kind, end }: Changed): ModelChainLine[] {
     return { name: String(index), start: at, end: ends, terms };
   });
 }
+
+/** Each aggregation with so many of the models, and the kinds of changes in turn. */
+export function drawChanges(chance: Chance, models: number): Changed[] {
+  const all = Object.keys(TERMS) as ModelTerms['model'][];
+  let kinds = chance.shuffled(KINDS);
+  return MEASURES.flatMap((measure) =>
+    chance
+      .shuffled(all)
+      .slice(0, models)
+      .map((model) => {
+        if (kinds.length === 0) kinds = chance.shuffled(KINDS);
+        const kind = kinds.pop()!;
+        return drawChanged(chance, { name: `${measure.name} ${model} ${kind}`, kind, measure, model });
+      }),
+  );
+}

@@ -1,0 +1,118 @@
+/**
+ * Finds the meters that other subscriptions of the same customer charge, too, and refuses them where the setting
+ * `subscription_config` says so (docs/rules/subscriptions.md, "One meter in two subscriptions").
+ */
+import {
+  type ChargingLine,
+  describeSharedMeter,
+  findSharedMeters,
+  refuseSharedMeter,
+  type SharedMeter,
+} from '../../core/subscription/shared-meters.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { settingOf } from '../../storage/models/setting.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Database, Transaction } from '../../storage/stores.ts';
+import { billedSubscription, scopeOf } from '../billing/billable-items.ts';
+
+export type BegunLine = Pick<
+  SubscriptionLineItemModel,
+  'price_type' | 'meter_id' | 'start_date' | 'end_date' | 'subscription_id' | 'follows_line_item_id'
+>;
+
+/** Refuses lines that begin with a request; the row of the customer decides between requests that come at one time. */
+export async function checkSharedMeters(
+  transaction: Transaction,
+  subscription: SubscriptionModel,
+  begun: readonly BegunLine[],
+): Promise<void> {
+  if (!(await refusesShared(transaction, subscription, begun))) return;
+  await CustomerModel.fetch(scopeOf(subscription), subscription.customer_id, { database: transaction, lock: true });
+  await refuseIfShared(transaction, subscription, begun);
+}
+
+/** As of a preview, which holds no rows. */
+export async function checkSharedMetersAhead(
+  database: Database,
+  subscription: SubscriptionModel,
+  begun: readonly BegunLine[],
+): Promise<void> {
+  if (await refusesShared(database, subscription, begun)) await refuseIfShared(database, subscription, begun);
+}
+
+/** A draft charges nothing, and is checked when it is activated. */
+async function refusesShared(
+  database: Database,
+  subscription: SubscriptionModel,
+  begun: readonly BegunLine[],
+): Promise<boolean> {
+  if (subscription.subscription_status === 'draft' || withNewMeters(begun).length === 0) return false;
+  return (await settingOf(scopeOf(subscription), 'subscription_config', database)).refuse_shared_meters;
+}
+
+async function refuseIfShared(database: Database, subscription: SubscriptionModel, begun: readonly BegunLine[]) {
+  const [shared] = await loadSharedMeters(database, subscription, withNewMeters(begun));
+  if (!shared) return;
+  const meter = await MeterModel.fetch(scopeOf(subscription), shared.meter_id, { database });
+  throw refuseSharedMeter(shared, meter.name);
+}
+
+/** A line that follows another changes its terms, and shares nothing new. */
+function withNewMeters(begun: readonly BegunLine[]): BegunLine[] {
+  return begun.filter(({ meter_id, follows_line_item_id }) => meter_id && !follows_line_item_id);
+}
+
+/** For people, one sentence for each meter. */
+export async function describeSharedMeters(
+  database: Database,
+  subscription: SubscriptionModel,
+  lines: readonly BegunLine[],
+): Promise<(SharedMeter & { readonly message: string })[]> {
+  const shared = await loadSharedMeters(database, subscription, lines);
+  const ids = shared.map(({ meter_id }) => meter_id);
+  const meters = await MeterModel.byId(scopeOf(subscription), ids, database);
+  return shared.map((one) => ({ ...one, message: describeSharedMeter(one, meters.get(one.meter_id)?.name ?? '') }));
+}
+
+async function loadSharedMeters(
+  database: Database,
+  subscription: SubscriptionModel,
+  lines: readonly BegunLine[],
+): Promise<SharedMeter[]> {
+  const scope = scopeOf(subscription);
+  const own = lines.flatMap((line) => chargingLine(line, subscription) ?? []);
+  if (own.length === 0) return [];
+  const found = await SubscriptionLineItemModel.in(scope, database)
+    .where({ customer_id: subscription.customer_id, status: 'published', price_type: 'USAGE' })
+    .whereNot('subscription_id', subscription.id)
+    .whereIn('meter_id', [...new Set(own.map(({ meter_id }) => meter_id))]);
+  const subscriptions = await SubscriptionModel.byId(
+    scope,
+    found.map(({ subscription_id }) => subscription_id),
+    database,
+  );
+  const others = found.flatMap((line) => {
+    const other = subscriptions.get(line.subscription_id);
+    const isCharging = other && other.status === 'published' && other.subscription_status !== 'draft';
+    return isCharging ? (chargingLine(line, other) ?? []) : [];
+  });
+  return findSharedMeters(own, others);
+}
+
+/** Null of a line that charges no usage. What lies in a trial is never charged. */
+function chargingLine(
+  { price_type, meter_id, start_date, end_date }: BegunLine,
+  subscription: SubscriptionModel,
+): ChargingLine | null {
+  if (price_type !== 'USAGE' || !meter_id) return null;
+  const { end_ms: over_ms, start_ms } = billedSubscription(subscription);
+  const ends = [over_ms, end_date ? instantOf(end_date) : null].flatMap((end) => end ?? []);
+  const end_ms = ends.length > 0 ? Math.min(...ends) : null;
+  const begins = [start_ms, instantOf(start_date), subscription.trial_end ? instantOf(subscription.trial_end) : 0];
+  const start = Math.max(...begins);
+  if (end_ms !== null && end_ms <= start) return null;
+  return { subscription_id: subscription.id, meter_id, start_ms: start, end_ms };
+}

@@ -1,0 +1,98 @@
+/**
+ * Points of a line in usage analytics (docs/rules/usage.md, "Analytics"): usage is that of the window, and the cost is what the window
+ * added to the running cost, so the points add up to the cost of the range.
+ */
+import type { CommitmentInfo } from '../../core/commitment/info.ts';
+import { type Decimal, ZERO } from '../../core/decimal.ts';
+import type { WindowAnswer } from '../../core/metering/usage.ts';
+import { type Microseconds, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
+import { type WindowGrid, type WindowSize, windowAt, windowsOf } from '../../core/time/window.ts';
+import type { MeterModel } from '../../storage/models/meter.ts';
+import type { Turns } from '../../storage/turns.ts';
+import type { UsageOfKey } from '../../storage/usage/usage.ts';
+import type { Priced, TimesOfDay } from './analytics-costs.ts';
+import type { AnalyticsItem } from './analytics-items.ts';
+
+export type AnalyticsPoint = {
+  window_us: Microseconds;
+  usage: Decimal;
+  cost: Decimal;
+  event_count: number;
+  /** Of a windowed commitment. */
+  commitment_info: CommitmentInfo | null;
+  times_of_day: TimesOfDay | null;
+};
+
+export type CountedUsage = UsageOfKey & {
+  /** Windows with the running value; the first may hold all that came before the range. */
+  readonly running: readonly WindowAnswer[];
+};
+
+type Range = { readonly start_us: Microseconds; readonly end_us: Microseconds };
+type Pointing = Priced & {
+  readonly of: Pick<CountedUsage, 'windows' | 'running'>;
+  readonly range: Range;
+  readonly window_size: WindowSize;
+  readonly grid: WindowGrid;
+  readonly signal: AbortSignal | undefined;
+};
+
+/** One for each window that has events, and for each that costs something without. */
+export async function pointsOf(pointing: Pointing, turns: Turns): Promise<AnalyticsPoint[]> {
+  const { of, costs, total, range, signal } = pointing;
+  // The first window of a range may begin before it, and is known by its end.
+  const own = new Map(of.windows.map((window) => [window.end_us, window]));
+  const points: AnalyticsPoint[] = [];
+  let left = total.cost;
+  let waiting = ZERO;
+  for (const window of of.running) {
+    const { cost: added, ...told } = costs.added(window);
+    const { window_us, value, event_count } = own.get(window.end_us) ?? NOTHING;
+    const cost = waiting.plus(added);
+    const isShown = own.has(window.end_us) ? event_count > 0 || !cost.isZero() : false;
+    waiting = isShown ? ZERO : cost;
+    if (isShown) {
+      points.push({ window_us, usage: value, event_count, cost, ...told });
+      left = left.minus(cost);
+    }
+    if (turns.isOver()) await turns.next(signal);
+  }
+  return left.isZero() || range.end_us <= range.start_us ? points : withLast(points, left, pointing);
+}
+
+const NOTHING = { window_us: 0, value: ZERO, event_count: 0 };
+
+/** A true-up falls due with the end of the range, and so does what has no window with events behind it. */
+function withLast(points: readonly AnalyticsPoint[], cost: Decimal, pointing: Pointing): AnalyticsPoint[] {
+  const { range, window_size, grid } = pointing;
+  const window_us = usOf(windowAt(msNotBefore(range.end_us) - 1, window_size, grid).start);
+  const last = points.at(-1);
+  if (last?.window_us === window_us) return points.with(-1, { ...last, cost: last.cost.plus(cost) });
+  const empty = { usage: ZERO, event_count: 0, commitment_info: null, times_of_day: null };
+  return [...points, { window_us, cost, ...empty }];
+}
+
+/** Whether windows without events may cost something: a level stands in them, or they are committed to. */
+export function costsWithoutEvents({ aggregation }: MeterModel, item: AnalyticsItem | null): boolean {
+  if (aggregation.type === 'WEIGHTED_SUM' && !aggregation.bucket_size) return true;
+  const commitment = item?.commitment;
+  if (!commitment?.windows) return false;
+  return commitment.true_up || commitment.time_buckets.some((bucket) => bucket.true_up_enabled);
+}
+
+type Unused = Range & { readonly meter: MeterModel; readonly item: AnalyticsItem | null };
+
+/** Windows of a line without usage, where they cost something. */
+export function windowsOfNothing(unused: Unused, size: WindowSize, grid: WindowGrid): WindowAnswer[] {
+  const { start_us, end_us, meter, item } = unused;
+  if (!meter.aggregation.bucket_size || !costsWithoutEvents(meter, item)) return [];
+  return windowsOf(msOf(start_us), msNotBefore(end_us), size, grid).map(({ start, end }) => ({
+    start_us: Math.max(start_us, usOf(start)),
+    end_us: Math.min(end_us, usOf(end)),
+    window_us: usOf(start),
+    value: ZERO,
+    event_count: 0,
+    buckets: [],
+    bucket_starts_us: [],
+  }));
+}

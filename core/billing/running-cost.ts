@@ -1,0 +1,134 @@
+/**
+ * Exact cost of a usage line up to the end of each window of a range (docs/rules/usage.md, "Analytics"): a window costs what it
+ * added, so windows add up to the range with every price and every meter. Units that are free are used up in order of time, and
+ * so is a commitment; its true-up is due at the end of the range, of a windowed one with each window.
+ */
+import { type CommitmentInfo, computedText } from '../commitment/info.ts';
+import { type CommitmentPart, committedCharge } from '../commitment/line.ts';
+import { type Decimal, ZERO } from '../decimal.ts';
+import type { MeasuredAllowance } from '../entitlement/allowance.ts';
+import type { UsedIn } from '../entitlement/beside.ts';
+import type { Milliseconds } from '../time/instant.ts';
+import type { Period } from '../time/period.ts';
+import { type MeasuredUsage, type PricedItem, usageCharge } from './line-amount.ts';
+
+/** Free units of the range: how many were used before it, and in which parts of it several limits hold beside each other. */
+export type RangeAllowances = { readonly allowances: readonly MeasuredAllowance[]; readonly parts: readonly UsedIn[] };
+
+type Range = {
+  readonly window: Period;
+  readonly met: RangeAllowances;
+  readonly part: CommitmentPart | undefined;
+  /** What grants make free in a time; null of other allowances. */
+  granted(allowance: MeasuredAllowance, time: Period): MeasuredAllowance | null;
+};
+
+export type WindowUsage = {
+  readonly window: Period;
+  /** Of the window by itself. */
+  readonly measured: MeasuredUsage;
+  /** Of the range up to the end of the window; of a meter without windows of its own. */
+  readonly running: Decimal | undefined;
+};
+
+export type AddedCost = {
+  readonly cost: Decimal;
+  /** Of a windowed commitment. */
+  readonly commitment_info: CommitmentInfo | null;
+  /** The window with what was free in it. */
+  readonly measured: MeasuredUsage;
+};
+
+export class RunningCost {
+  readonly #item: PricedItem;
+  readonly #range: Range;
+  #allowances: readonly MeasuredAllowance[];
+  #parts: readonly UsedIn[];
+  #quantity = ZERO;
+  /** Before a commitment. */
+  #base = ZERO;
+  #cost = ZERO;
+
+  constructor(item: PricedItem, range: Range) {
+    this.#item = item;
+    this.#range = range;
+    this.#allowances = range.met.allowances.map((allowance) => ({
+      ...allowance,
+      windows: allowance.windows.map((one) => ({ ...one, after: one.before })),
+    }));
+    this.#parts = range.met.parts.map((one) => ({ ...one, used: ZERO }));
+  }
+
+  /** Windows are added in order of time. */
+  add({ window, measured, running }: WindowUsage): AddedCost {
+    const added = running === undefined ? this.#addOwn(window, measured) : this.#addUntil(window, measured, running);
+    const cost = this.#committed(added.base);
+    const before = this.#cost;
+    this.#cost = cost;
+    return { cost: cost.minus(before), commitment_info: added.commitment_info, measured: added.measured };
+  }
+
+  /** Of a meter with windows of its own each is priced by itself: what they cost adds up. */
+  #addOwn(window: Period, measured: MeasuredUsage) {
+    const { commitment = null } = this.#item;
+    const allowances = this.#allowances.map((allowance) => {
+      const granted = this.#range.granted(allowance, window);
+      return granted ?? drawn({ ...allowance, windows: begunAnew(allowance) }, window.start, measured.quantity);
+    });
+    this.#allowances = allowances;
+    const own = { ...measured, allowances };
+    const item = { ...this.#item, commitment: commitment?.windows ? commitment : null };
+    const { exact, commitment_info, exact_parts } = usageCharge(item, window, {
+      measured: own,
+      currency: item.price.currency,
+    });
+    const info = commitment_info && exact_parts ? { ...commitment_info, ...computedText(exact_parts) } : null;
+    return { base: this.#base.plus(exact!), commitment_info: info, measured: own };
+  }
+
+  #addUntil({ start, end }: Period, measured: MeasuredUsage, running: Decimal) {
+    const units = running.minus(this.#quantity);
+    this.#quantity = running;
+    const until = { start: this.#range.window.start, end };
+    this.#allowances = this.#allowances.map(
+      (allowance) => this.#range.granted(allowance, until) ?? drawn(allowance, start, units),
+    );
+    this.#parts = usedUntil(this.#parts, start, units);
+    const all = { ...measured, quantity: running, allowances: this.#allowances, parts: this.#parts };
+    const item = { ...this.#item, commitment: null };
+    const { exact } = usageCharge(item, until, { measured: all, currency: item.price.currency });
+    return { base: exact!, commitment_info: null, measured: all };
+  }
+
+  /** A true-up falls due when the range is over. */
+  #committed(base: Decimal): Decimal {
+    this.#base = base;
+    const { commitment, price } = this.#item;
+    const { part } = this.#range;
+    if (!commitment || commitment.windows || !part) return base;
+    return committedCharge(base, { commitment, price, part: { ...part, is_last: false } }).charged.charge;
+  }
+}
+
+function begunAnew({ windows }: MeasuredAllowance): MeasuredAllowance['windows'] {
+  return windows.map((one) => ({ ...one, before: one.after }));
+}
+
+/** Units are used in the reset period in which their window begins. */
+function drawn(allowance: MeasuredAllowance, at: Milliseconds, units: Decimal): MeasuredAllowance {
+  const { windows } = allowance;
+  const place = Math.max(
+    0,
+    windows.findLastIndex(({ start }) => start <= at),
+  );
+  const used = windows.map((one, index) => (index === place ? { ...one, after: one.after.plus(units) } : one));
+  return { ...allowance, windows: used };
+}
+
+function usedUntil(parts: readonly UsedIn[], at: Milliseconds, units: Decimal): UsedIn[] {
+  const place = Math.max(
+    0,
+    parts.findLastIndex(({ start }) => start <= at),
+  );
+  return parts.map((one, index) => (index === place ? { ...one, used: one.used.plus(units) } : one));
+}

@@ -1,0 +1,38 @@
+/**
+ * The parts of a committed charge in whole minor units (docs/rules/commitments.md, "What is paid"): each part is the rounded amount
+ * up to its end less the rounded amount up to its beginning. So the parts add up to the line, and the true-up is the commitment
+ * less the rounded use. The periods of a term are parts in the same way, so they add up to the term.
+ */
+import type { Decimal } from '../decimal.ts';
+import { roundMoney } from '../money.ts';
+import { applyCommitment, type Charged, type Committed, type Pool } from './pool.ts';
+
+export function roundParts({ utilized, overage, true_up }: Omit<Charged, 'charge'>, currency: string): Charged {
+  const within = roundMoney(utilized, currency);
+  const used = roundMoney(utilized.plus(overage), currency);
+  const charge = roundMoney(utilized.plus(overage).plus(true_up), currency);
+  return { charge, utilized: within, overage: used.minus(within), true_up: charge.minus(used) };
+}
+
+/** Rounded charge of usage in a term of which `used` was drawn before. */
+export function roundedCharge(
+  usage: Decimal,
+  committed: Committed,
+  { used, currency }: { used: Decimal; currency: string },
+): Charged {
+  const before = roundParts(applyCommitment(used, { ...committed, true_up: false }), currency);
+  const after = roundParts(applyCommitment(used.plus(usage), committed), currency);
+  return {
+    charge: after.charge.minus(before.charge),
+    utilized: after.utilized.minus(before.utilized),
+    overage: after.overage.minus(before.overage),
+    true_up: after.true_up,
+  };
+}
+
+/** Rounded amount that late usage adds to a pool; less than 0 where usage is taken back. */
+export function roundedAddition(pool: Pool, usage: Decimal, currency: string): Decimal {
+  const { used, is_trued_up } = pool;
+  const { utilized, overage } = roundedCharge(usage, { ...pool, true_up: false }, { used, currency });
+  return is_trued_up ? overage : utilized.plus(overage);
+}
