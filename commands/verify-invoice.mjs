@@ -636,6 +636,24 @@ class Stretch {
   }
 }
 
+/** The integral of a level over the time of a line: each value counts from its event, or the begin of the line, on. */
+class Level {
+  sum = 0n;
+  constructor({ chain, period_start, period_end }) {
+    this.start = instant(period_start);
+    this.end = instant(period_end);
+    this.length = BigInt(instant(chain.whole_end) - instant(chain.whole_start));
+  }
+  /** Who leaves takes the level with them. */
+  add(time, value, until) {
+    const [from, to] = [Math.max(time, this.start), Math.min(until, this.end)];
+    if (from < to) this.sum += value * BigInt(to - from);
+  }
+  answer() {
+    return { quantity: quantityOf(divided(this.sum, this.length)), windows: null, integral: new Fraction(this.sum) };
+  }
+}
+
 /** Collects the events of one line, in order of time and id. */
 class LineEvents {
   tree = new Tree();
@@ -646,6 +664,8 @@ class LineEvents {
     this.start = instant(counted.window_start);
     this.end = instant(counted.window_end);
     this.whole = new Stretch(counted, this.start, this.end);
+    const { chain } = line.computed_from;
+    this.level = chain?.rule === 'integral' ? new Level({ chain, ...line }) : null;
     this.expression = expressionOf(counted.meter.aggregation);
     /** Whether what the expression makes of an event had to be taken from beside the event. */
     this.isStated = false;
@@ -660,7 +680,7 @@ class LineEvents {
     // Limits of free units inside of the window; what reaches back before it, and money, cannot be counted from these events.
     this.limits = (line.computed_from.allowances ?? []).map(({ windows, grants }) =>
       windows.map(({ start, end }) =>
-        instant(start) < this.start || isOfMoney({ grants })
+        instant(start) < this.start || isOfMoney({ grants }) || this.level
           ? null
           : new Stretch(counted, instant(start), instant(end)),
       ),
@@ -709,6 +729,15 @@ class LineEvents {
       return `its expression gives ${text}, and not ${JSON.stringify(said)}`;
     return type === 'COUNT_UNIQUE' ? { value: canonical(text), text: canonical(text), group } : { value, text, group };
   }
+  /** When the customer is not counted any more. */
+  leaves(customer) {
+    const times = this.customers.get(customer);
+    return times ? Math.max(...times.map(([, end]) => end)) : Number.POSITIVE_INFINITY;
+  }
+  /** What its events come to: of a level by the whole period. */
+  answer() {
+    return this.level ? this.level.answer() : this.whole.answer();
+  }
   /** null where this program cannot. */
   computed(properties) {
     try {
@@ -727,6 +756,7 @@ class LineEvents {
     this.last = event;
     this.tree.add(leafHash([event.id, String(event.time), event.customer, text, group]));
     this.whole.add(event.time, value, group);
+    this.level?.add(event.time, value, this.leaves(event.customer));
     for (const limit of this.limits) for (const stretch of limit) stretch?.add(event.time, value, group);
     for (const part of this.parts) part.add(event.time, value, group);
     return true;
@@ -972,6 +1002,225 @@ function partsRoundedAlone(exact, places) {
 const PARTS = ['utilized', 'overage', 'lacking'];
 
 // ---------------------------------------------------------------------------------------------------------------------
+// Chains: usage lines that follow one another in a period and are charged as one. A line costs what the chain costs until its end less
+// what it costs until its begin. A line here is {from, start, end, measured}, in milliseconds, in order of time.
+
+const CHAIN_VERSION = 1;
+const CHAIN_RULES = { COUNT: 'additive', SUM: 'additive', SUM_WITH_MULTIPLIER: 'additive', WEIGHTED_SUM: 'integral' };
+
+/** Terms are equal as numbers: 1 and 1.00 are one amount. */
+function termsText({ billing_model, currency, tier_mode, amount, tiers, transform_quantity }) {
+  const number = (text) => textOf(decimal(text ?? '0', 'a term'));
+  const terms = {
+    FLAT_FEE: () => [number(amount)],
+    PACKAGE: () => [number(amount), transform_quantity?.divide_by, transform_quantity?.round ?? 'up'],
+    TIERED: () => [
+      tier_mode,
+      tiers
+        .map((tier) => [open(tier) ? '' : number(tier.up_to), number(tier.unit_amount), number(tier.flat_amount)])
+        .sort((a, b) => (a[0] === '' || b[0] === '' ? (a[0] === '') - (b[0] === '') : Number(a[0]) - Number(b[0]))),
+    ],
+  }[billing_model];
+  return JSON.stringify([billing_model, String(currency).toLowerCase(), ...(terms?.() ?? [])]);
+}
+
+const costOf = (price, units) => amountOf(chargeParts(price, most(units, ZERO)));
+const negated = (part) => ({
+  ...part,
+  units: ZERO.minus(part.units),
+  flat_amount: ZERO.minus(part.flat_amount),
+  amount: ZERO.minus(part.amount),
+});
+
+/** Neighbours with equal terms as one. */
+function runsOf(entries) {
+  const runs = [];
+  for (const entry of entries) {
+    const last = runs.at(-1);
+    if (last?.terms === entry.terms) last.units = last.units.plus(entry.units);
+    else runs.push({ ...entry });
+  }
+  return runs;
+}
+
+/** A run below 0 is taken off the runs before it, the latest first, and then off later ones. */
+function costOfRuns(entries) {
+  const runs = runsOf(entries);
+  const left = runs.map(({ units }) => most(units, ZERO));
+  for (const [index, { units }] of runs.entries()) {
+    let owed = most(ZERO.minus(units), ZERO);
+    const others = [...left.keys()].filter((other) => other !== index);
+    for (const other of [...others.filter((one) => one < index).reverse(), ...others.filter((one) => one > index)]) {
+      const taken = least(owed, left[other]);
+      left[other] = left[other].minus(taken);
+      owed = owed.minus(taken);
+    }
+  }
+  return sumOf(runs.map(({ price }, index) => costOf(price, left[index])));
+}
+
+/** The limits of several lines as one: of a meter with windows each reset period once, with what was used before the first of them. */
+function joinedLimits(lines, isWindowed) {
+  const all = lines.flatMap(({ from }) => (from.allowances?.length ? [from.allowances] : []));
+  const allowances = (all[0] ?? []).map((allowance, index) => {
+    const windows = all.flatMap((one) => one[index]?.windows ?? []);
+    if (!isWindowed) return { ...allowance, windows };
+    const merged = new Map();
+    for (const one of windows) merged.set(one.start, { ...one, before: merged.get(one.start)?.before ?? one.before });
+    return { ...allowance, windows: [...merged.values()].sort((a, b) => instant(a.start) - instant(b.start)) };
+  });
+  const hasParts = lines.some(({ from }) => from.allowance_parts?.length);
+  const own = ({ from, measured }) => ({
+    start: from.window_start,
+    end: from.window_end,
+    used: textOf(measured.quantity, PLACES),
+  });
+  const parts = lines.flatMap((line) => (line.from.allowance_parts?.length ? line.from.allowance_parts : [own(line)]));
+  return { allowances, allowance_parts: hasParts && !isWindowed ? parts : [] };
+}
+
+/** By bucket what the first lines have used, and what is left of that to be charged. */
+function prefixOf(lines, isWindowed) {
+  const buckets = new Map();
+  for (const { measured } of lines)
+    for (const { start, values } of measured.windows ?? [{ start: 0, values: [measured.quantity] }])
+      buckets.set(start, sumOf([buckets.get(start) ?? ZERO, ...values]));
+  const quantity = sumOf(lines.map(({ measured }) => measured.quantity));
+  const limits = joinedLimits(lines, isWindowed);
+  if (limits.allowances.length === 0) return { buckets, units: most(quantity, ZERO), free: null, limits };
+  const windows = [...buckets].sort(([a], [b]) => a - b).map(([start, value]) => ({ start, values: [value] }));
+  const left = billable({ quantity, windows: isWindowed ? windows : null }, limits);
+  const rest = left.windows?.map(({ start, values }) => [start, most(sumOf(values), ZERO)]) ?? [[0, left.units]];
+  return { buckets: new Map(rest), units: left.units, free: left.free, limits };
+}
+
+/** Each event is charged by the line in force; in each window tiers go on as long as terms are equal. */
+function additiveCosts(lines, isWindowed) {
+  const terms = lines.map(({ from }) => termsText(from.price));
+  const prefixes = lines.map((_, index) => prefixOf(lines.slice(0, index + 1), isWindowed));
+  const inBucket = (prefix, bucket) => prefix?.buckets.get(bucket) ?? ZERO;
+  let until_begin = ZERO;
+  return lines.map((_, index) => {
+    const prefix = prefixes[index];
+    const entries = (bucket) =>
+      lines.slice(0, index + 1).map(({ from }, place) => ({
+        price: from.price,
+        terms: terms[place],
+        units: inBucket(prefixes[place], bucket).minus(inBucket(prefixes[place - 1], bucket)),
+      }));
+    const cost = sumOf([...prefix.buckets.keys()].map((bucket) => costOfRuns(entries(bucket))));
+    const until_end = lessGranted(cost, prefix, prefix.limits.allowances);
+    const parts = [...prefix.buckets.keys()].flatMap((bucket) => partsAdded(entries(bucket)));
+    const before = prefixes[index - 1];
+    const line = {
+      until_begin,
+      until_end,
+      units: prefix.units.minus(before?.units ?? ZERO),
+      free: prefix.free && prefix.free.minus(before?.free ?? ZERO),
+      parts: addedUp(parts).filter(({ units, amount }) => !units.isZero() || !amount.isZero()),
+    };
+    until_begin = until_end;
+    return line;
+  });
+}
+
+/** By tier what the last line adds to its run. */
+function partsAdded(entries) {
+  const last = entries.at(-1);
+  if (last.units.isZero()) return [];
+  const run = runsOf(entries.slice(0, -1)).at(-1);
+  const used = run?.terms === last.terms ? most(run.units, ZERO) : ZERO;
+  const parts = chargeParts(last.price, most(used.plus(last.units), ZERO));
+  return [...parts, ...chargeParts(last.price, used).map(negated)];
+}
+
+/** How long each line holds in a time: the first reaches back to its begin, the last on to its end, a gap counts to the line before it. */
+function timesIn(lines, start, end) {
+  const those = lines.filter((line) => line.start < end && line.end > start);
+  return lines.map((line) => {
+    const index = those.indexOf(line);
+    if (index < 0) return ZERO;
+    const from = index === 0 ? start : line.start;
+    return new Fraction(BigInt((those[index + 1]?.start ?? end) - from));
+  });
+}
+
+/** One quantity, of which each line pays its price for its share of the whole period; each window of the meter by itself. */
+function sharedCosts(lines, { whole, window }) {
+  const { from, measured } = lines[0];
+  const left = billable(measured, from);
+  const shares =
+    left.windows === null
+      ? [{ values: [left.units], weights: resetWeights(lines, from, whole) ?? timesIn(lines, whole.start, whole.end) }]
+      : left.windows.map(({ start, values }) => {
+          const { end } = window(start);
+          return { values, weights: timesIn(lines, Math.max(start, whole.start), Math.min(end, whole.end)) };
+        });
+  const units = most(left.units, ZERO);
+  return costsOfShares(lines, shares).map((cost) => ({ ...cost, units, free: left.free }));
+}
+
+/** Where limits of several reset periods leave something: by what each of them leaves. */
+function resetWeights(lines, { allowances, allowance_parts }, whole) {
+  const [allowance, ...others] = allowances ?? [];
+  if (!allowance || allowance.limit === null || others.length > 0 || allowance_parts?.length) return null;
+  if (allowance.windows.length < 2) return null;
+  const left = allowance.windows.map((one) => {
+    const times = timesIn(
+      lines,
+      Math.max(instant(one.start) / 1000, whole.start),
+      Math.min(instant(one.end) / 1000, whole.end),
+    );
+    return { above: most(ZERO, aboveLimit({ ...allowance, windows: [one] })), times, time: sumOf(times) };
+  });
+  if (left.every(({ above }) => above.isZero())) return null;
+  if (left.some(({ above, time }) => !above.isZero() && time.isZero())) return null;
+  return lines.map((_, index) =>
+    sumOf(left.map(({ above, times, time }) => (time.isZero() ? ZERO : above.times(times[index]).over(time)))),
+  );
+}
+
+/** One integral over time, of which each line pays its price of the whole for its part. A run of equal terms below 0 has no share. */
+function integralCosts(lines, { whole }) {
+  const length = new Fraction(BigInt(whole.end - whole.start) * 1000n * UNIT);
+  const integrals = lines.map(({ measured }) => measured.integral ?? measured.quantity.times(length));
+  const quantity = sumOf(integrals).over(length).rounded(PLACES);
+  const left = billable({ quantity, windows: null }, joinedLimits(lines, false));
+  const runs = runsOf(
+    lines.map(({ from }, index) => ({ terms: termsText(from.price), units: integrals[index], first: index })),
+  );
+  const runOf = (index) => runs.findLast(({ first }) => first <= index);
+  const weights = integrals.map((own, index) => (runOf(index).units.compare(ZERO) > 0 ? own : ZERO));
+  const shares = sumOf(weights).compare(ZERO) > 0 ? [{ values: [left.units], weights }] : [];
+  return costsOfShares(lines, shares).map((cost, index) => ({
+    ...cost,
+    units: integrals[index].over(length).rounded(PLACES),
+    free: left.free && (index === 0 ? left.free : ZERO),
+  }));
+}
+
+function costsOfShares(lines, shares) {
+  let until_begin = ZERO;
+  return lines.map(({ from: { price } }, index) => {
+    const parts = shares.flatMap(({ values, weights }) => {
+      if (weights[index].isZero()) return [];
+      const share = weights[index].over(sumOf(weights));
+      return values
+        .flatMap((value) => chargeParts(price, most(value, ZERO)))
+        .map((part) => ({
+          ...part,
+          units: part.units.times(share),
+          flat_amount: part.flat_amount.times(share),
+          amount: part.amount.times(share),
+        }));
+    });
+    const line = { until_begin, until_end: until_begin.plus(amountOf(parts)), parts: addedUp(parts) };
+    until_begin = line.until_end;
+    return line;
+  });
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
 // Lines and totals.
 
 // ISO 4217 gives these currencies other than two decimals.
@@ -1122,6 +1371,19 @@ const COUNTED_OF = {
   billing_anchor: 'instant',
 };
 
+/** The lines of one source on one meter that follow one another in a period, and are charged as one. */
+const CHAIN = {
+  version: 'integer',
+  rule: 'additive|shared|integral',
+  whole_start: '~instant',
+  whole_end: '~instant',
+  begins: '~instant',
+  'level_since?': 'instant?',
+  lines: [{ line_item_id: '~text', start: '~instant', end: '~instant' }],
+  until_begin: 'decimal',
+  until_end: 'decimal',
+};
+
 const FROM = {
   price: maybe(PRICE),
   meter_id: 'text?',
@@ -1159,6 +1421,7 @@ const FROM = {
   ]),
   allowance_parts: maybe([{ start: '~instant', end: '~instant', used: 'decimal' }]),
   carried_amount: 'decimal?',
+  'chain?': maybe(CHAIN),
   counted: maybe(COUNTED_OF),
   share: maybe({ part_ms: 'integer', whole_ms: '~integer', 'before_ms?': '~integer?' }),
   billed_before: maybe({ amount: 'decimal', quantity: 'decimal' }),
@@ -1317,7 +1580,8 @@ function checkShape(shape, value, path, report) {
   for (const [key, { of, isOptional }] of keys)
     if (Object.hasOwn(value, key)) checkShape(of, value[key], under(key), report);
     else if (!isOptional) report.differs('document', under(key), 'nothing', 'a field of every such document');
-    else if (typeof of === 'string' && of.startsWith('~')) report.fields.add(under(key));
+    // An older document has it not, and is then taken to have nothing there.
+    else if (typeof of !== 'string' || of.startsWith('~')) report.fields.add(under(key));
   if (others?.startsWith('~')) report.fields.add(under('*'));
   for (const key of Object.keys(value)) {
     if (keys.has(key)) continue;
@@ -1342,8 +1606,9 @@ const COMPUTED = ['computed_commitment_utilized_amount', 'computed_overage_amoun
 
 /** Checks one line; `measured` is what its events come to, undefined where none were given. */
 class LineCheck {
-  constructor(entry, { index, invoice, places, measured, drawn, report }) {
-    Object.assign(this, { entry, index, invoice, places, measured, drawn, report });
+  constructor(entry, { index, invoice, places, events, lines, drawn, report }) {
+    const measured = events.get(entry.line.id);
+    Object.assign(this, { entry, index, invoice, places, measured, events, lines, drawn, report });
     this.line = entry.line;
     this.from = entry.line.computed_from;
     this.kind = this.from?.kind ?? null;
@@ -1588,6 +1853,7 @@ class LineCheck {
       return this.report.differs(line.id, 'period', `${line.period_start} to ${line.period_end}`, 'that of its events');
     const [start, end] = [instant(from.window_start), instant(from.window_end)];
     if (from.edited) return;
+    if (from.chain) return this.periodInChain(start, end);
     // A correction keeps the period of its charge, of which the newest line may have counted until an earlier end.
     if (!line.parent_line_item_id || end > instant(line.period_end))
       this.same('period_end', instant(line.period_end), end);
@@ -1597,6 +1863,27 @@ class LineCheck {
       if (instant(line.period_start) < start) this.same('period_start', instant(line.period_start), start);
       this.takes('from when on its period lasts: what it counts never begins anew', ['line.period_start']);
     }
+  }
+
+  /** The time in which the line is active, and where the events lie that its chain counts for it. */
+  periodInChain(start, end) {
+    const { line, from } = this;
+    const { lines, rule } = from.chain;
+    const period = [instant(line.period_start), instant(line.period_end)];
+    const own = lines.find(
+      (one) => instant(one.start) === period[0] && one.line_item_id === line.subscription_line_item_id,
+    );
+    if (own === undefined || (line.parent_line_item_id === null && instant(own.end) !== period[1])) {
+      // While the period runs a line has counted until an earlier end.
+      if (own && this.invoice.billing_reason === 'THRESHOLD_BILLING')
+        return this.takes('until when its period lasts', ['line.period_end']);
+      return this.report.differs(line.id, 'computed_from.chain.lines', JSON.stringify(lines), 'the period of the line');
+    }
+    if (rule === 'additive') this.same('period_start', period[0], start);
+    if (rule === 'shared') this.same('computed_from.window_start', start, instant(lines[0].start));
+    const until = rule === 'shared' ? instant(lines.at(-1).end) : period[1];
+    if (line.parent_line_item_id && end < until) this.takes('until when its period lasts', ['line.period_end']);
+    else this.same('computed_from.window_end', end, until);
   }
 
   usage() {
@@ -1615,6 +1902,7 @@ class LineCheck {
     if (!from.price) return this.report.differs(line.id, 'computed_from.price', 'nothing', 'the price of the usage');
     this.agreesWithItself();
     const measured = this.measure();
+    if (from.chain) return this.usageInChain(measured, { isCorrection, isSurplus });
     const left = billable(measured, from);
     this.free(left, isCorrection || isSurplus || this.kind === 'overage');
     if (isCorrection || isSurplus) this.nothing('commitment_info', line.commitment_info);
@@ -1643,6 +1931,154 @@ class LineCheck {
       else this.nothing('computed_from.base_amount', from.base_amount);
     }
     this.priceUnit(charge);
+  }
+
+  /** A line that is charged with others: what it adds to what all of them cost. */
+  usageInChain(measured, { isCorrection, isSurplus }) {
+    const { line, from } = this;
+    const cost = this.inChain(measured, isCorrection || isSurplus);
+    const left = { units: cost.units, free: cost.free, windows: [] };
+    if (cost.units === null) {
+      if (!isCorrection && !isSurplus && this.kind !== 'overage')
+        this.takes('how many units are free', ['line.adjusted_entitlement_quantity']);
+      else this.nothing('adjusted_entitlement_quantity', line.adjusted_entitlement_quantity);
+    } else this.free(left, isCorrection || isSurplus || this.kind === 'overage');
+    if (isCorrection || isSurplus) this.nothing('commitment_info', line.commitment_info);
+    if (isSurplus) return this.surplus();
+    const base = cost.until_end.minus(cost.until_begin);
+    const whole = this.money(cost.until_end).minus(this.money(cost.until_begin));
+    if (isCorrection) this.correction(whole, left);
+    else if (from.drawn_from === 'subscription') this.shared(whole, { units: cost.units ?? ZERO });
+    else this.ownInChain({ base, whole, units: cost.units });
+    this.priceUnit(base);
+  }
+
+  ownInChain({ base, whole, units }) {
+    const { line, from } = this;
+    const less = this.less();
+    const amount = this.amount.plus(less.amount);
+    if (line.commitment_info) {
+      // Of what is committed to the sum over the chain is rounded: a line has a cent of its neighbour at most.
+      const charge = this.money(this.committed(base, line.commitment_info));
+      const cent = new Fraction(1n, power(this.places));
+      const off = amount.minus(charge);
+      if (off.compare(cent) > 0 || off.compare(ZERO.minus(cent)) < 0) this.number('amount', textOf(amount), charge);
+      this.takes(`${line.amount}: how its chain is rounded`, ['line.amount', 'line.price_unit_amount']);
+      this.near('computed_from.base_amount', from.base_amount, base);
+      this.report.fields.add(this.path('line.computed_from.drawn_from'));
+    } else {
+      this.number('amount', textOf(amount), whole);
+      if (from.less) this.number('computed_from.base_amount', from.base_amount, whole);
+      else this.nothing('computed_from.base_amount', from.base_amount);
+    }
+    if (units === null) this.takes('how many units these are', ['line.quantity', 'line.computed_from.less.quantity']);
+    else if (less.quantity !== null)
+      this.number(
+        'quantity',
+        textOf(decimal(line.quantity, `${line.id}: quantity`).plus(less.quantity)),
+        units.rounded(18),
+      );
+  }
+
+  /** Quotients are stated with 60 digits. */
+  near(field, stated, computed) {
+    if (stated === null || stated === undefined) return this.number(field, stated, computed);
+    this.number(field, textOf(decimal(stated, `${this.line.id}: ${field}`).rounded(15)), computed.rounded(15));
+  }
+
+  /** What the chain costs until the line begins, and until it ends; as it is stated where other invoices charge its lines. */
+  inChain(measured, isBeside) {
+    const { from, entry } = this;
+    const { chain } = from;
+    if (chain.version !== CHAIN_VERSION)
+      throw new Unreadable(`rule ${chain.version} of lines that are charged together is not known`);
+    const { type } = entry.counted?.meter.aggregation ?? {};
+    if (type) this.same('computed_from.chain.rule', chain.rule, CHAIN_RULES[type] ?? 'shared');
+    else this.report.fields.add(this.path('line.computed_from.chain.rule'));
+    if (chain.rule === 'integral')
+      this.same('computed_from.chain.level_since', instant(chain.level_since), instant(from.window_start));
+    else this.nothing('computed_from.chain.level_since', chain.level_since);
+    const [only, ...others] = chain.lines;
+    const isWhole = only?.start === chain.whole_start && only?.end === chain.whole_end;
+    if (others.length > 0) this.takes('with which lines it is charged as one, and the whole period of these');
+    else if (!isWhole) this.takes('the length of its whole period');
+    const lines = this.chainLines(measured);
+    const untils = { until_begin: decimal(chain.until_begin, 'a cost'), until_end: decimal(chain.until_end, 'a cost') };
+    const isKnown = lines.every((one) => one?.from.price) && !this.lacksWindows(lines);
+    if (isBeside || !isKnown) {
+      const fields = ['chain.until_begin', 'chain.until_end', 'breakdown'];
+      this.takes(
+        'what the other lines of its chain come to',
+        fields.map((field) => `line.computed_from.${field}`),
+      );
+      return { ...untils, units: null, free: null };
+    }
+    const cost = this.chainCosts(lines)[lines.findIndex(({ id }) => id === this.line.id)];
+    if (cost === undefined) throw new Unreadable(`${this.line.id} is not in its own chain`);
+    for (const [field, stated] of Object.entries(untils))
+      this.near(`computed_from.chain.${field}`, textOf(stated), cost[field]);
+    this.breakdownNear(cost.parts);
+    return cost;
+  }
+
+  lacksWindows(lines) {
+    return this.isWindowed() && lines.some((one) => one?.measured.windows === null);
+  }
+
+  /** The lines of the chain in order of time; undefined where one stands on another invoice. */
+  chainLines(own) {
+    const { chain } = this.from;
+    const whole = JSON.stringify(chain.lines);
+    return chain.lines.map(({ line_item_id, start, end }) => {
+      const found = this.lines.find(({ line }) => {
+        const there = line.computed_from;
+        return (
+          line.subscription_line_item_id === line_item_id &&
+          there?.chain &&
+          !CORRECTIONS.includes(there.kind) &&
+          JSON.stringify(there.chain.lines) === whole &&
+          (there.kind ?? null) === (line_item_id === this.line.subscription_line_item_id ? this.kind : null)
+        );
+      });
+      if (found === undefined) return undefined;
+      const { line } = found;
+      const measured = line.id === this.line.id ? own : this.measuredBy(found);
+      return {
+        id: line.id,
+        from: line.computed_from,
+        measured,
+        start: instant(start) / 1000,
+        end: instant(end) / 1000,
+      };
+    });
+  }
+
+  measuredBy({ line }) {
+    const events = this.events.get(line.id);
+    if (events && !events.isUnknown) return events.answer();
+    return { quantity: decimal(line.computed_from.quantity, `${line.id}: computed_from.quantity`), windows: null };
+  }
+
+  chainCosts(lines) {
+    const { chain } = this.from;
+    if (chain.rule === 'additive') return additiveCosts(lines, this.isWindowed());
+    const whole = { start: instant(chain.whole_start) / 1000, end: instant(chain.whole_end) / 1000 };
+    if (chain.rule === 'integral') return integralCosts(lines, { whole });
+    const { timezone, billing_anchor, meter } = this.entry.counted ?? {};
+    const grid = { timezone, anchor: billing_anchor && Math.floor(instant(billing_anchor) / 1000) };
+    return sharedCosts(lines, { whole, window: (at) => windowAt(at, meter.aggregation.bucket_size, grid) });
+  }
+
+  breakdownNear(parts) {
+    const stated = this.from.breakdown ?? [];
+    this.same('computed_from.breakdown: parts', stated.length, parts.length);
+    for (const [index, part] of parts.entries()) {
+      if (stated[index] === undefined) return;
+      const field = (name) => `computed_from.breakdown[${index}].${name}`;
+      this.same(field('tier'), stated[index].tier, part.tier);
+      for (const name of ['units', 'unit_amount', 'flat_amount', 'amount'])
+        this.near(field(name), stated[index][name], part[name]);
+    }
   }
 
   /** What other invoices say of the charge. */
@@ -1690,7 +2126,7 @@ class LineCheck {
       this.takes(`its quantity of ${from.quantity}: no events were given`, [...fields, ...definition]);
       return stated;
     }
-    const { tree, whole, limits, parts: counted } = measured;
+    const { tree, limits, parts: counted } = measured;
     if (measured.isUnknown) {
       this.takes(
         `its quantity of ${from.quantity}: what the expression of the meter makes of events is not computed here`,
@@ -1706,7 +2142,7 @@ class LineCheck {
     // The clock cuts nothing where the meter has no windows; in a NEVER ending count nothing else tells of it.
     if (!this.isWindowed())
       this.report.fields.add(this.path('counted.timezone')).add(this.path('counted.billing_anchor'));
-    const answer = whole.answer();
+    const answer = measured.answer();
     this.number('computed_from.quantity', from.quantity, answer.quantity);
     if (from.allowances?.some(({ grants }) => grants))
       this.takes('in which stretches of time its grants make usage free, and up to what');
@@ -1714,7 +2150,9 @@ class LineCheck {
       for (const [at, window] of allowance.windows.entries())
         this.limit(window, limits[index][at], `computed_from.allowances[${index}].windows[${at}]`);
     for (const [index, part] of (from.allowance_parts ?? []).entries())
-      this.number(`computed_from.allowance_parts[${index}].used`, part.used, counted[index].answer().quantity);
+      if (measured.level)
+        this.takes(`what was used of a limit: ${part.used}`, [`line.computed_from.allowance_parts[${index}].used`]);
+      else this.number(`computed_from.allowance_parts[${index}].used`, part.used, counted[index].answer().quantity);
     return answer;
   }
 
@@ -1926,6 +2364,8 @@ class LineCheck {
     }
     this.report.fields.add(this.path('line.computed_from.drawn_from'));
     this.number('amount', line.amount, difference);
+    if (left.units === null)
+      return this.takes('how many units these are', ['line.quantity', 'line.computed_from.billed_before.quantity']);
     const units = most(ZERO, left.units).rounded(18).minus(decimal(from.billed_before.quantity, 'units billed before'));
     this.number('quantity', line.quantity, units);
   }
@@ -2527,7 +2967,7 @@ export async function verify(proof, events = null) {
   const drawn = [];
   const parts = [
     ...lines.map((entry, index) => () => {
-      new LineCheck(entry, { index, invoice, places, measured: measured.get(entry.line.id), drawn, report }).run();
+      new LineCheck(entry, { index, invoice, places, events: measured, lines, drawn, report }).run();
     }),
     () => checkOverage(lines, places, report),
     () => checkPools(drawn, lines, places, report),

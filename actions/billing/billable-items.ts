@@ -150,7 +150,7 @@ export function commitmentOf(
  * Null of what is charged by itself: of a meter that never resets the price changes with the period, unless it is a level, and each window
  * with a commitment of its own is committed to by one line.
  */
-function chainTerms(
+export function chainTerms(
   record: SubscriptionLineItemModel,
   meter: MeterModel | null,
   subscription: SubscriptionModel,

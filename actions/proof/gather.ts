@@ -19,6 +19,7 @@ import type { Database } from '../../storage/stores.ts';
 import { withLines } from '../billing/invoice-records.ts';
 import { countedOf } from '../billing/measure-usage.ts';
 import { customersAsked, membersOf } from '../billing/members.ts';
+import { findLevelTime, type LevelTime } from './level-digest.ts';
 
 /** What a usage line counted; lines with the same `key` counted the same events. */
 export type Counting = {
@@ -27,6 +28,8 @@ export type Counting = {
   readonly source: string;
   readonly counted: CountedLine;
   readonly definition: MeterDefinition;
+  /** Of a level that is charged by its integral. */
+  readonly level: LevelTime | null;
 };
 
 export type Provable = {
@@ -74,7 +77,8 @@ async function countingOf(database: Database, scope: Scope, line: InvoiceLineIte
   };
   const { customers, marks } = counted;
   const source = JSON.stringify([event_name.trim(), customers, window_start, window_end, marks]);
-  return { key: JSON.stringify(counted), source, counted, definition };
+  const level = findLevelTime(line);
+  return { key: JSON.stringify([counted, level]), source, counted, definition, level };
 }
 
 /** Behind the offset at which a partition met the end of the meter nothing is counted. */

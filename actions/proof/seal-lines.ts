@@ -22,6 +22,7 @@ import { mapConcurrently } from '../../storage/together.ts';
 import { finished } from '../../storage/turns.ts';
 import { countedEvents, meterOf, windowOf } from './counted-events.ts';
 import type { Counting, Provable } from './gather.ts';
+import { LevelDigest } from './level-digest.ts';
 
 export const sha256: Hash = (...parts) => hash('sha256', Buffer.concat(parts), 'buffer');
 
@@ -124,7 +125,9 @@ async function startDigest(
   const cells = new EventCells({ meter, plan, grid, key_of: () => '' });
   const bucket = new UsageBucket();
   const tree = new MerkleTree(sha256);
+  const level = counting.level && new LevelDigest(meter, counting.level, counting.counted);
   const quantity = async () => {
+    if (level) return level.finish();
     if (meter.bucket_size === undefined)
       return meter.aggregation.finish(bucket, { ...range, multiplier: meter.multiplier });
     const wants = { total: true, windows: false, running: false };
@@ -133,7 +136,8 @@ async function startDigest(
   };
   return {
     add(event, taken) {
-      if (meter.bucket_size === undefined) meter.aggregation.add(bucket, taken);
+      if (level) level.add(taken);
+      else if (meter.bucket_size === undefined) meter.aggregation.add(bucket, taken);
       else cells.add(event);
       tree.add(Buffer.from(leafText(leafOf(taken))));
     },

@@ -2,12 +2,15 @@
  * The records that an analysis names. One that is not there is refused: its answer would be empty, and look like no usage
  * (docs/rules/usage.md, "Analytics").
  */
+import { divides, type Group, type GroupBy, groupOf, NO_GROUP } from '../../core/analytics/group-by.ts';
 import { notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
+import type { WindowSize } from '../../core/time/window.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Database } from '../../storage/stores.ts';
+import type { Dividing } from '../../storage/usage/question.ts';
 
 export type AskedIds = {
   /** All customers with a subscription when null. */
@@ -77,4 +80,18 @@ async function checkMeters(database: Database, scope: Scope, ids: readonly strin
 function checkFound(what: string, wanted: readonly string[], found: ReadonlySet<string>): void {
   const missing = wanted.find((id) => !found.has(id));
   if (missing !== undefined) throw notFound(what, missing);
+}
+
+/** What `key_of` has put together; without groups the key is the customer. */
+export function keyParts({ group_by }: { group_by: GroupBy }, key: string): { customer: string; group: Group } {
+  if (!divides(group_by)) return { customer: key, group: NO_GROUP };
+  const [customer = '', ...values] = JSON.parse(key) as string[];
+  return { customer, group: groupOf(group_by, values) };
+}
+
+type Divided = { readonly group_by: GroupBy; readonly window_size: WindowSize | null };
+
+export function dividing({ group_by, window_size }: Divided): Dividing {
+  if (divides(group_by)) return 'group_by';
+  return window_size ? 'window_size' : 'external_customer_ids';
 }

@@ -6,7 +6,7 @@
 import { type LineAmount, type MeasuredUsage, timesOfDay, usageCharge } from '../../core/billing/line-amount.ts';
 import { RunningCost } from '../../core/billing/running-cost.ts';
 import { type CommitmentInfo, computedText } from '../../core/commitment/info.ts';
-import { commitmentPart, type RecordedUsage } from '../../core/commitment/part.ts';
+import { commitmentPart } from '../../core/commitment/part.ts';
 import type { WindowedCharge } from '../../core/commitment/windowed.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import type { MeasuredAllowance } from '../../core/entitlement/allowance.ts';
@@ -16,8 +16,7 @@ import type { WindowAnswer } from '../../core/metering/usage.ts';
 import { instantOf, type Microseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/stores.ts';
 import { readUsage, type UsageReport } from '../../storage/usage/usage.ts';
 import { readUsageInOrder } from '../../storage/usage/usage-in-order.ts';
 import { billedSubscription, scopeOf } from '../billing/billable-items.ts';
@@ -28,10 +27,10 @@ import {
   limitedWindows,
   measureAllowances,
 } from '../billing/gather-allowances.ts';
-import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
-import { recordedUsage } from '../billing/gather-commitments.ts';
 import { customersAsked } from '../billing/members.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
+import type { ChainedCharge } from './chained-charges.ts';
+import type { InvoicedOnce } from './invoiced-once.ts';
 
 export type TimesOfDay = WindowedCharge['by_time'];
 
@@ -59,19 +58,9 @@ type Costing = {
   readonly by_time_of_day: boolean;
   readonly now: Date;
   readonly invoiced: InvoicedOnce;
+  /** What the line has of what its chain costs; undefined where it is charged by itself. */
+  readonly chained?: ChainedCharge | undefined;
 };
-
-/** What invoices of a subscription say, which is read once for all of its lines. */
-export type InvoicedOnce = (subscription: SubscriptionModel) => Promise<RecordedUsage[]>;
-
-export function invoicedOnce(database: Database): InvoicedOnce {
-  const read = new Map<string, Promise<RecordedUsage[]>>();
-  return (subscription) => {
-    const known = read.get(subscription.id) ?? gatherInvoicedLines(database, subscription).then(recordedUsage);
-    read.set(subscription.id, known);
-    return known;
-  };
-}
 
 /** Whether all of its usage may be asked for once more, or what was invoiced of it. */
 export function asksForCosts({ allowances = [], commitment }: AnalyticsItem): boolean {
@@ -93,7 +82,7 @@ export function nothingUsed({ meter, since_us: start_us, end_us }: Unused): Wind
   return { start_us, end_us, window_us: start_us, value: ZERO, event_count: 0, buckets, bucket_starts_us: buckets };
 }
 
-function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now, invoiced }: Costing): Costs {
+function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now, invoiced, chained }: Costing): Costs {
   if (item === null) return { total: async () => FREE, added: () => FREE };
   const priced = isWhole ? item : { ...item, commitment: null, allowances: [] };
   const { currency } = item.subscription;
@@ -118,7 +107,7 @@ function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now, i
       const met = await measureAllowances(limited, { window, measured, read, granted });
       const part = priced.commitment ? await partOf(invoiced, item, window) : undefined;
       const known = { ...measured, ...met };
-      const charge = usageCharge(priced, window, { measured: known, currency, part });
+      const charge = chained ?? usageCharge(priced, window, { measured: known, currency, part });
       const grantedIn = ({ granting }: MeasuredAllowance, time: Period) =>
         (granting && granted_in.get(granting)?.(time).allowance) ?? null;
       running = new RunningCost(priced, { window, met, part, granted: grantedIn });

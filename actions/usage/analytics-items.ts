@@ -14,7 +14,7 @@ import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
-import { billedSubscription, commitmentOf, found, withCommittedLines } from '../billing/billable-items.ts';
+import { billedSubscription, chainTerms, commitmentOf, found, withCommittedLines } from '../billing/billable-items.ts';
 import { type Allowances, allowancesOf } from '../billing/gather-allowances.ts';
 import { membersOf } from '../billing/members.ts';
 
@@ -116,6 +116,7 @@ function priced(record: SubscriptionLineItemModel, { price, meter, subscription 
     display_name: record.display_name || record.meter_display_name || meter.name,
     meter_id: meter.id,
     commitment: commitmentOf(record, meter, subscription),
+    chain_terms: chainTerms(record, meter, subscription),
     record,
     price_record: price,
     meter,

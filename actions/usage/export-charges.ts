@@ -3,11 +3,13 @@
  * export"). What stands on an invoice is taken from there. What does not is measured and priced as a preview does it, and
  * so is what is cut: by the range, by days or by months (docs/rules/usage.md, "What a day adds to a charge").
  */
+import { periodsWithin } from '../../core/billing/chains/levels.ts';
 import { type BilledSubscription, countedSince, hasOwnPeriods, servicesWithin } from '../../core/billing/charges.ts';
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import {
   addedSince,
   type Charged,
+  chargedBy,
   cutTo,
   isNothing,
   NOTHING_CHARGED,
@@ -24,9 +26,12 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
+import { mapConcurrently } from '../../storage/together.ts';
+import { billedSubscription, CHARGES_AT_ONCE, currentPeriod } from '../billing/billable-items.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
+import { type ChainedCharge, chargeChains } from './chained-charges.ts';
 import type { ExportAsked } from './export-asked.ts';
+import { invoicedOnce } from './invoiced-once.ts';
 import { type Cut, measureCuts } from './measure-cuts.ts';
 import { type SaidLine, type SaidLines, saidByPreview, saidOnInvoices } from './said-lines.ts';
 
@@ -86,7 +91,8 @@ export async function chargesOfBatch(
   const since = Math.min(msOf(start_us), ...services.map(({ period }) => period.start));
   const said = await saidOnInvoices(stores.postgres, scope, { items, since, end_us });
   const previewed = await saidByPreview(stores, { services, said, now: asked.now });
-  const both = services.flatMap((one) => chargeOf(one, { said, previewed, asked }));
+  const chained = await chainsOfServices(stores, services, asked.now);
+  const both = services.flatMap((one) => chargeOf(one, { said, previewed, chained, asked }));
   const ids = new Set(customers.map(({ id }) => id));
   const charges = both.filter(({ item }) => ids.has(item.subscription.customer_id));
 
@@ -150,6 +156,8 @@ type Charge = {
   readonly item: AnalyticsItem;
   readonly service: Stretch;
   readonly subscription: BilledSubscription;
+  /** What it has of what its chain costs; undefined where it is charged by itself. */
+  readonly chained: ChainedCharge | undefined;
   /** What of it lies in the range, cut as the file is. */
   readonly stretches: readonly Stretch[];
   /** What was invoiced of it before it was over, oldest first. */
@@ -174,14 +182,38 @@ function startedServices(item: AnalyticsItem, asked: ExportAsked): Service[] {
     .map((period) => ({ item, period }));
 }
 
+type Chained = ReadonlyMap<string, ChainedCharge>;
+
+/** By `chargeKey`. Lines of one chain have one meter, and lie in one billing period. */
+async function chainsOfServices(stores: Stores, services: readonly Service[], now: Date): Promise<Chained> {
+  const linked = services.filter(({ item }) => item.chain_terms);
+  const groups = groupBy(linked, ({ item, period }) => {
+    const [whole] = periodsWithin(period, item, billedSubscription(item.subscription));
+    return `${item.subscription.id}/${item.chain_terms!.key}/${whole?.start}/${whole?.end}`;
+  });
+  const several = [...groups.values()].filter((of) => of.length > 1 || of[0].item.chain_terms!.rule === 'integral');
+  const invoiced = invoicedOnce(stores.postgres);
+  const charges = await mapConcurrently(CHARGES_AT_ONCE, several, (of) => {
+    const periods = new Map(of.map(({ item, period }) => [item, period]));
+    return chargeChains(stores, {
+      items: [...periods.keys()],
+      periodOf: (item) => periods.get(item),
+      now,
+      recordedOf: ({ subscription }) => invoiced(subscription),
+    });
+  });
+  return new Map(charges.flat().map((charge) => [chargeKey(charge.item.id, charge.service), charge]));
+}
+
 type Known = {
   readonly said: SaidLines;
   readonly previewed: ReadonlyMap<string, readonly SaidLine[]>;
+  readonly chained: Chained;
   readonly asked: ExportAsked;
 };
 
 /** What a cancelled subscription has not invoiced, it never will: such usage is exported without an amount. */
-function chargeOf({ item, period }: Service, { said, previewed, asked }: Known): Charge[] {
+function chargeOf({ item, period }: Service, { said, previewed, chained, asked }: Known): Charge[] {
   const key = chargeKey(item.id, period);
   const own = said.byCharge.get(key) ?? previewed.get(key) ?? [];
   const before = (said.partial.get(item.id) ?? []).filter(
@@ -197,6 +229,7 @@ function chargeOf({ item, period }: Service, { said, previewed, asked }: Known):
       item,
       service,
       subscription: billedSubscription(item.subscription),
+      chained: chained.get(key),
       stretches: cutTo(stretchesOf(asked, asked.split, asked.timezone ?? 'UTC'), service),
       partial: all.slice(0, before.length),
       lines: all.slice(before.length),
@@ -225,7 +258,7 @@ function stretchOf({ start, end }: Period): Stretch {
 
 /** At these instants the charge is measured: nothing is, where what is said is all that is asked. */
 function cutsOf(charge: Charge): Cut[] {
-  if (isSaidWhole(charge)) return [];
+  if (isSaidWhole(charge) || !canBeCut(charge)) return [];
   const { service, stretches, partial, lines } = charge;
   const first = stretches[0]?.start_us ?? service.end_us;
   const bounds = [
@@ -244,9 +277,18 @@ function isSaidWhole(charge: Charge): boolean {
   return isWhole(charge) && isSaid;
 }
 
-function cutAt({ item, service, subscription }: Charge, at_us: Microseconds): Cut {
+/** What lines of a chain share is known when the chain is over; so is what is free of it, and what it is committed to. */
+function canBeCut({ chained }: Charge): boolean {
+  if (!chained) return true;
+  const { rule, lines, level_since } = chained.chain;
+  const isOwn =
+    rule === 'additive' || (rule === 'integral' && lines.length === 1 && level_since === chained.service.start);
+  return isOwn && lines.every(({ item }) => !item.allowances?.length && !item.commitment);
+}
+
+function cutAt({ item, service, subscription, chained }: Charge, at_us: Microseconds): Cut {
   const since_us = countedSince(item.reset_usage, service.start_us, usOf(subscription.start_ms));
-  return { item, since_us, at_us, service };
+  return { item, since_us, at_us, service, chained };
 }
 
 function isWhole({ service, stretches }: Charge): boolean {
@@ -266,6 +308,10 @@ function recordsOf(charge: Charge, { asked, measured }: Answers): ChargedUsage[]
       return endsIn(asked, end_us) ? recordOf(charge, { start_us, end_us, added, line }) : [];
     });
   if (isSaidWhole(charge)) return wholes([...partial, ...lines]);
+  if (charge.chained && !canBeCut(charge)) {
+    const until = chargedBy(charge.chained);
+    return [...wholes([...partial, ...lines]), ...restOf(charge, { asked, at: () => until })];
+  }
   if (!isSame(charge, at)) return [...wholes([...partial, ...lines]), ...restOf(charge, { asked, at })];
   const parts = stretches
     .flatMap((stretch) => cutAtInvoices(stretch, partial))

@@ -3,7 +3,9 @@
  * Customers who share a meter, a beginning, an instant and a clock share one question; and so do the days of a meter whose
  * windows run.
  */
-import { usageCharge } from '../../core/billing/line-amount.ts';
+import { chainCosts } from '../../core/billing/chains/chain-costs.ts';
+import type { ChainedLine } from '../../core/billing/chains/chained-line.ts';
+import { type MeasuredUsage, usageCharge } from '../../core/billing/line-amount.ts';
 import { type Charged, chargedBy, NOTHING_CHARGED, type Stretch } from '../../core/billing/stretches.ts';
 import { commitmentPart, drawnIn } from '../../core/commitment/part.ts';
 import { ZERO } from '../../core/decimal.ts';
@@ -22,6 +24,7 @@ import { billedSubscription } from '../billing/billable-items.ts';
 import { limitWindowsOf } from '../billing/gather-allowances.ts';
 import { customersAsked } from '../billing/members.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
+import type { ChainedCharge } from './chained-charges.ts';
 import { portionsOf } from './portions.ts';
 
 /** A line item, since when its events count, and the instant up to which. */
@@ -31,6 +34,8 @@ export type Cut = {
   readonly at_us: number;
   /** The whole of what is charged. */
   readonly service: Stretch;
+  /** Of a line that is charged with those before it. */
+  readonly chained?: ChainedCharge | undefined;
 };
 
 /** Most cuts are midnights of the time zone. */
@@ -149,7 +154,7 @@ async function familyAnswer({ stores, scope, asked, same }: Question): Promise<A
  * With what is free of its billing period, and what it is committed to for it; what is lacking falls due with the last instant.
  * Of limits and terms that reach beyond the charge the invoice alone knows the rest.
  */
-function chargeOf({ item, since_us, at_us, service }: Cut, { report, total }: Answer): Charged {
+function chargeOf({ item, since_us, at_us, service, chained }: Cut, { report, total }: Answer): Charged {
   const { as_of, high_water, meter_version } = report;
   const { value: quantity, event_count, buckets, bucket_starts_us } = total;
   const window = { start: Math.floor(since_us / 1000), end: Math.ceil(at_us / 1000) };
@@ -164,12 +169,23 @@ function chargeOf({ item, since_us, at_us, service }: Cut, { report, total }: An
     limit: first?.limit ?? limit,
     windows: [{ ...window, before: ZERO, after: quantity }],
   }));
-  const measured = { quantity, event_count, buckets, bucket_starts, as_of, high_water, meter_version, allowances };
+  const read = { quantity, event_count, buckets, bucket_starts, as_of, high_water, meter_version };
+  const measured = { ...read, allowances, integral: total.integral };
   const commitment = drawnIn(item, whole, { subscription: billed }) ? null : item.commitment;
   const asked = { subscription: billed, recorded: [] };
   const part = commitment && { ...commitmentPart(item, whole, asked), is_last: at_us === service.end_us };
   const { currency } = subscription;
-  return chargedBy(usageCharge({ ...item, commitment }, window, { measured, currency, part: part ?? undefined }));
+  const asked_for = { measured, currency, part: part ?? undefined };
+  const line = chained && chainedUntil(chained, measured);
+  return chargedBy(usageCharge({ ...item, commitment }, window, { ...asked_for, chained: line }));
+}
+
+/** The line as if its chain ended with what it has measured. */
+function chainedUntil({ item, service, chain, measured }: ChainedCharge, own: MeasuredUsage): ChainedLine {
+  const place = chain.lines.findIndex((line) => line.item.id === item.id && line.service.start === service.start);
+  const until = { ...chain, lines: chain.lines.slice(0, place + 1) };
+  const costs = chainCosts(until, (line) => (line === chain.lines[place] ? own : measured.get(line.item.id)!));
+  return { chain, cost: costs[place]! };
 }
 
 /** Those that are of the item's billing period; none where others hold beside them. */

@@ -3,7 +3,7 @@
  * rating function; a point costs what it added (docs/rules/usage.md, "Analytics"). What a customer
  * used without a line item is shown without a cost.
  */
-import { divides, type Group, type GroupBy, groupOf, groupValues, NO_GROUP } from '../../core/analytics/group-by.ts';
+import { divides, type Group, type GroupBy, groupValues, NO_GROUP } from '../../core/analytics/group-by.ts';
 import { pointSize } from '../../core/analytics/point-size.ts';
 import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
 import { countedSince } from '../../core/billing/charges.ts';
@@ -22,20 +22,12 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { areMany, mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
 import { inTurns, Turns } from '../../storage/turns.ts';
-import { checkAnswer, checkCells, type Dividing, type QuestionBounds } from '../../storage/usage/question.ts';
+import { checkAnswer, checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, freshness, type UsageReport } from '../../storage/usage/usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
 import { customersAsked } from '../billing/members.ts';
-import { type AskedIds, askedRecords } from './analytics-asked.ts';
-import {
-  asksForCosts,
-  type InvoicedOnce,
-  invoicedOnce,
-  nothingUsed,
-  type Priced,
-  pricedOf,
-  type TimesOfDay,
-} from './analytics-costs.ts';
+import { type AskedIds, askedRecords, dividing, keyParts } from './analytics-asked.ts';
+import { asksForCosts, nothingUsed, type Priced, pricedOf, type TimesOfDay } from './analytics-costs.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 import {
   type AnalyticsPoint,
@@ -45,6 +37,8 @@ import {
   pointsOf,
   windowsOfNothing,
 } from './analytics-points.ts';
+import { type ChainedCharge, chargeChainsWithin } from './chained-charges.ts';
+import { type InvoicedOnce, invoicedOnce } from './invoiced-once.ts';
 
 export type AnalyticsAsked = AskedIds & {
   readonly sources: readonly string[] | null;
@@ -99,7 +93,10 @@ export async function usageAnalytics(stores: Stores, scope: Scope, asked: Analyt
       ...(await unbilled(stores, scope, { asked, customers, items: all, isAsked })),
     ],
   });
-  const costing = { asked, invoiced: invoicedOnce(database) };
+  const invoiced = invoicedOnce(database);
+  const items = measured.flatMap(({ subject: { item } }) => item ?? []);
+  const chained = isWhole(asked) ? await chargeChainsWithin(stores, items, { ...asked, invoiced }) : new Map();
+  const costing = { asked, invoiced, chained };
   const ahead = await pricedAhead(stores, measured, costing);
   const turns = new Turns(asked.bounds?.asker);
   const rows: AnalyticsRow[] = [];
@@ -247,11 +244,6 @@ function gridOf({ timezone, anchor_ms }: Subject, { billing_anchor_ms }: Analyti
   return { timezone, billing_anchor: billing_anchor_ms ?? anchor_ms };
 }
 
-function dividing({ group_by, window_size }: AnalyticsAsked): Dividing {
-  if (divides(group_by)) return 'group_by';
-  return window_size ? 'window_size' : 'external_customer_ids';
-}
-
 /** A question is cut into its windows, whether or not there are events in them. */
 function windowsAsked({ meter, start_us, end_us }: Subject, { window_size }: AnalyticsAsked): number {
   return windowCount({ start_us, end_us }, pointSize(window_size, meter.aggregation.bucket_size));
@@ -328,14 +320,11 @@ function questionOf(same: readonly [Subject, ...Subject[]], asked: AnalyticsAske
   };
 }
 
-/** What `key_of` has put together; without groups the key is the customer. */
-function keyParts({ group_by }: AnalyticsAsked, key: string): { customer: string; group: Group } {
-  if (!divides(group_by)) return { customer: key, group: NO_GROUP };
-  const [customer = '', ...values] = JSON.parse(key) as string[];
-  return { customer, group: groupOf(group_by, values) };
-}
-
-type Costing = { readonly asked: AnalyticsAsked; readonly invoiced: InvoicedOnce };
+type Costing = {
+  readonly asked: AnalyticsAsked;
+  readonly invoiced: InvoicedOnce;
+  readonly chained: ReadonlyMap<string, ChainedCharge>;
+};
 type Ahead = ReadonlyMap<Measured, Priced>;
 type RowParts = Costing & { features: ReadonlyMap<string, FeatureModel>; turns: Turns; ahead: Ahead };
 
@@ -352,9 +341,10 @@ async function pricedAhead(stores: Stores, measured: readonly Measured[], costin
   return new Map(asking.map((one, index) => [one, priced[index]!]));
 }
 
-function costingOf({ subject: { item }, report }: Measured, { asked, invoiced }: Costing) {
+function costingOf({ subject: { item }, report }: Measured, { asked, invoiced, chained }: Costing) {
   const { by_time_of_day = false, now } = asked;
-  return { item, report, isWhole: isWhole(asked), by_time_of_day, now, invoiced };
+  const charge = item ? chained.get(item.id) : undefined;
+  return { item, report, isWhole: isWhole(asked), by_time_of_day, now, invoiced, chained: charge };
 }
 
 /** All of a line's usage, not a part of it. */
@@ -363,7 +353,7 @@ function isWhole(asked: AnalyticsAsked): boolean {
 }
 
 async function* rowsOf(stores: Stores, one: Measured, parts: RowParts): AsyncGenerator<AnalyticsRow> {
-  const { asked, features, turns, ahead } = parts;
+  const { asked, features, turns, ahead, chained } = parts;
   const { subject, usage } = one;
   const { item, meter, external_customer_id } = subject;
   const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size);
@@ -390,7 +380,7 @@ async function* rowsOf(stores: Stores, one: Measured, parts: RowParts): AsyncGen
       ...row,
       ...total,
       group,
-      usage: of.total.value,
+      usage: (item && chained.get(item.id)?.measured.get(item.id)?.quantity) ?? of.total.value,
       event_count: of.total.event_count,
       points,
     };

@@ -1,5 +1,5 @@
 /**
- * The reference model of usage over a change inside a period (docs/rules/usage.md, "Over a change inside a period"): the
+ * The reference model of usage over a change inside a period (docs/rules/proration.md, "Usage over a change"): the
  * amount of each line from the events, the lines and the terms of their prices. It imports decimal.js and the two other
  * models, and none of the code that it is compared with. It is slow, and reads every event for every line.
  *

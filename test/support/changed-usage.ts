@@ -119,7 +119,8 @@ export function drawChanged(
     at: index === 0 && kind !== 'addon' ? start : `2026-01-${times[index]}:00Z`,
     terms: letter === 'a' ? before : other,
   }));
-  const timezone = chance.oneOf(['UTC', 'UTC', 'Asia/Kolkata', 'America/New_York']);
+  // By another clock a month ends at another instant, where the calendar or December begins it.
+  const timezone = isShort || measure.never ? 'UTC' : chance.oneOf(['UTC', 'UTC', 'Asia/Kolkata', 'America/New_York']);
   const end = kind === 'cancel' || kind === 'ending' ? '2026-01-24T00:00:00Z' : null;
   const customers = kind === 'family' ? [given.name, `${given.name} child`] : [given.name];
   const events = Array.from({ length: chance.whole(8, 16) }, (_, index) => {
@@ -384,4 +385,20 @@ function modelLines({ cuts, kind, end }: Changed): ModelChainLine[] {
     const ends = next === undefined ? (end ?? JANUARY.end) : kind === 'addon' ? gapBefore(next, at) : next;
     return { name: String(index), start: at, end: ends, terms };
   });
+}
+
+/** Each aggregation with so many of the models, and the kinds of changes in turn. */
+export function drawChanges(chance: Chance, models: number): Changed[] {
+  const all = Object.keys(TERMS) as ModelTerms['model'][];
+  let kinds = chance.shuffled(KINDS);
+  return MEASURES.flatMap((measure) =>
+    chance
+      .shuffled(all)
+      .slice(0, models)
+      .map((model) => {
+        if (kinds.length === 0) kinds = chance.shuffled(KINDS);
+        const kind = kinds.pop()!;
+        return drawChanged(chance, { name: `${measure.name} ${model} ${kind}`, kind, measure, model });
+      }),
+  );
 }

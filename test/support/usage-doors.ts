@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { csvRecords } from './csv-records.ts';
+import { check, provenBy } from './verifier.ts';
 import type { World } from './world.ts';
 
 // Answers of every shape.
@@ -55,9 +56,22 @@ export function overDoors(world: World, asked: Asked, status: 'DRAFT' | 'FINALIZ
         expect(invoice_status).to.be.oneOf([status, 'SKIPPED']);
       return statedLines(lines);
     },
+    proof: () => proven(world, asked),
     'subscription usage of the dates': () => subscriptionUsage(world, asked, RANGE),
     ...rangeDoors(world, asked),
   };
+}
+
+/** The invoice as whoever gets it computes it: the total where all of it agrees, else each difference. */
+async function proven(world: World, asked: Asked): Promise<string[]> {
+  const invoices = (await world.invoices(asked.customer)).filter(({ invoice_status }) => invoice_status !== 'DRAFT');
+  const differences: string[] = [];
+  for (const { id } of invoices) {
+    const verdict = await check(await provenBy(world.api, id));
+    differences.push(...verdict.differences.map((difference) => JSON.stringify(difference)));
+  }
+  if (differences.length > 0) return differences;
+  return [total(invoices.flatMap((invoice) => usageLines(invoice, asked).map(({ amount }) => amount)))];
 }
 
 function rangeDoors(world: World, asked: Asked): Doors {

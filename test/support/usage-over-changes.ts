@@ -37,11 +37,15 @@ export async function liveThrough(all: readonly Changed[]): Promise<StatedUsage>
   };
   await ask(world, { of: running, when: 'on the 30th', doors: unchanged, stated });
   await world.on('2026-02-01');
-  await ask(world, { of: all, when: 'as a draft', doors: (...asked) => overDoors(...asked, 'DRAFT'), stated });
+  const drafts: MakeDoors = (...asked) => {
+    const { proof: _final, ...doors } = overDoors(...asked, 'DRAFT');
+    return doors;
+  };
+  await ask(world, { of: all, when: 'as a draft', doors: drafts, stated });
   await world.finalize();
   const last: MakeDoors = (...asked) => {
-    const { FINALIZED, 'export by day': exported } = overDoors(...asked, 'FINALIZED');
-    return { FINALIZED: FINALIZED!, 'export by day': exported! };
+    const { FINALIZED, proof, 'export by day': exported } = overDoors(...asked, 'FINALIZED');
+    return { FINALIZED: FINALIZED!, proof: proof!, 'export by day': exported! };
   };
   await ask(world, { of: all, when: 'when it is final', doors: last, stated });
   await world.stop();

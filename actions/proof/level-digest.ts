@@ -1,0 +1,70 @@
+/**
+ * What the events of a level come to that is charged by its integral over time (docs/rules/proration.md, "Usage over a change"): the
+ * integral over the time of a line, divided by the length of the whole period.
+ */
+import { Decimal, sumOf } from '../../core/decimal.ts';
+import { UsageBucket } from '../../core/metering/bucket.ts';
+import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
+import type { Contribution } from '../../core/metering/contribution.ts';
+import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
+import type { CountedLine } from '../../core/proof/record.ts';
+import { instantOf, type Microseconds, usOf } from '../../core/time/instant.ts';
+import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+
+/** The time of a line in which a level is integrated, in a whole period of this length. */
+export type LevelTime = { readonly start_us: Microseconds; readonly end_us: Microseconds; readonly whole_us: number };
+
+/** Null of a line that is charged otherwise. */
+export function findLevelTime({ computed_from, period_start }: InvoiceLineItemModel): LevelTime | null {
+  const { chain, window_end } = computed_from ?? {};
+  if (chain?.rule !== 'integral' || !period_start || !window_end) return null;
+  return {
+    start_us: usOf(instantOf(period_start)),
+    end_us: usOf(instantOf(window_end)),
+    whole_us: usOf(instantOf(chain.whole_end) - instantOf(chain.whole_start)),
+  };
+}
+
+/** Levels until the begin of the time, and until its end. */
+type Levels = { readonly before: UsageBucket; readonly until: UsageBucket };
+
+export class LevelDigest {
+  readonly #aggregation: CompiledMeter['aggregation'];
+  readonly #time: LevelTime;
+  readonly #ends: ReadonlyMap<string, Microseconds>;
+  readonly #levels = new Map<string, Levels>();
+
+  constructor({ aggregation }: CompiledMeter, time: LevelTime, { customers }: Pick<CountedLine, 'customers'>) {
+    this.#aggregation = aggregation;
+    this.#time = time;
+    this.#ends = new Map(
+      customers.flatMap(({ external_customer_id, times }) =>
+        times ? [[external_customer_id, Math.max(...times.map(({ end }) => usOf(instantOf(end))))] as const] : [],
+      ),
+    );
+  }
+
+  add(contribution: Contribution): void {
+    const { external_customer_id, timestamp_us } = contribution.event;
+    const levels = this.#levels.get(external_customer_id) ?? { before: new UsageBucket(), until: new UsageBucket() };
+    this.#levels.set(external_customer_id, levels);
+    this.#aggregation.add(levels.until, contribution);
+    if (timestamp_us < this.#time.start_us) this.#aggregation.add(levels.before, contribution);
+  }
+
+  /** Once: whoever leaves takes the level away. */
+  finish(): Decimal {
+    const { start_us, end_us, whole_us } = this.#time;
+    const integrals = [...this.#levels].map(([customer, { before, until }]) => {
+      const left_us = this.#ends.get(customer) ?? end_us;
+      return this.#integrate(until, left_us, end_us).minus(this.#integrate(before, left_us, start_us));
+    });
+    return sumOf(integrals).dividedBy(new Decimal(whole_us)).toDecimalPlaces(QUANTITY_PLACES);
+  }
+
+  #integrate(bucket: UsageBucket, left_us: Microseconds, end_us: Microseconds): Decimal {
+    if (bucket.count === 0) return new Decimal(0);
+    if (left_us < end_us) bucket.leave(left_us);
+    return this.#aggregation.integrate!(bucket, { end_us });
+  }
+}

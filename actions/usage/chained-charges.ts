@@ -1,0 +1,144 @@
+/**
+ * What usage lines that are charged with others cost in a time that is asked about (docs/rules/usage.md, "Over a change inside a
+ * period"), for analytics and the usage export: measured and priced as an invoice of just this time would be.
+ */
+import type { Chain } from '../../core/billing/chains/chain.ts';
+import { type ServedLine, servedIn } from '../../core/billing/chains/chains-within.ts';
+import { ChainCharges, chargeKey, usageToRead } from '../../core/billing/chains/charge-chains.ts';
+import type { BilledSubscription } from '../../core/billing/charges.ts';
+import { baseAmountOf } from '../../core/billing/committed-lines.ts';
+import { type LineAmount, type MeasuredUsage, usageCharge } from '../../core/billing/line-amount.ts';
+import { commitmentPart, drawnInTurn, type RecordedUsage } from '../../core/commitment/part.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { instantOf, type Microseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { mapConcurrently } from '../../storage/together.ts';
+import { readUsage } from '../../storage/usage/usage.ts';
+import { readUsageInOrder } from '../../storage/usage/usage-in-order.ts';
+import { billedSubscription, CHARGES_AT_ONCE, scopeOf } from '../billing/billable-items.ts';
+import { measureBy, type UsageReading } from '../billing/measure-usage.ts';
+import { customersAsked } from '../billing/members.ts';
+import type { AnalyticsItem } from './analytics-items.ts';
+import type { InvoicedOnce } from './invoiced-once.ts';
+
+export type ChainedCharge = LineAmount & {
+  readonly item: AnalyticsItem;
+  readonly service: Period;
+  readonly chain: Chain<AnalyticsItem>;
+  /** By line item what each line of the chain has measured. */
+  readonly measured: ReadonlyMap<string, MeasuredUsage>;
+};
+
+export type ChainQuestion = {
+  readonly items: readonly AnalyticsItem[];
+  /** The time that is asked about; undefined where an item has none. */
+  readonly periodOf: (item: AnalyticsItem) => Period | undefined;
+  readonly now: Date;
+  /** What invoices have drawn of commitments over several periods. */
+  readonly recordedOf: (item: AnalyticsItem) => Promise<readonly RecordedUsage[]>;
+};
+
+/** Lines that are charged by themselves are not in the answer. */
+export async function chargeChains(stores: Stores, question: ChainQuestion): Promise<ChainedCharge[]> {
+  const bySubscription = [...groupBy(question.items, ({ subscription }) => subscription.id).values()];
+  const charged: ChainedCharge[] = [];
+  for (const items of bySubscription) charged.push(...(await chargeSubscription(stores, items, question)));
+  return charged;
+}
+
+type Range = { readonly start_us: Microseconds; readonly end_us: Microseconds };
+
+/** By line item what a range costs. */
+export async function chargeChainsWithin(
+  stores: Stores,
+  items: readonly AnalyticsItem[],
+  { start_us, end_us, now, invoiced }: Range & { readonly now: Date; readonly invoiced: InvoicedOnce },
+): Promise<ReadonlyMap<string, ChainedCharge>> {
+  const range = { start: msOf(start_us), end: msNotBefore(end_us) };
+  const periodOf = () => range;
+  const recordedOf = ({ subscription }: AnalyticsItem) => invoiced(subscription);
+  const charges = await chargeChains(stores, { items, periodOf, now, recordedOf });
+  return new Map(charges.map((charge) => [charge.item.id, charge]));
+}
+
+type Served = ServedLine<AnalyticsItem> & { readonly chain: Chain<AnalyticsItem> };
+
+async function chargeSubscription(
+  stores: Stores,
+  items: readonly [AnalyticsItem, ...AnalyticsItem[]],
+  { periodOf, now, recordedOf }: ChainQuestion,
+): Promise<ChainedCharge[]> {
+  const [first] = items;
+  const billed = billedSubscription(first.subscription);
+  const served = servedIn(periodOf, items, billed).filter((one): one is Served => one.chain !== undefined);
+  if (served.length === 0) return [];
+  const usage = await measureServed(stores, served, { billed, now });
+  const isOfTerm = served.some(({ item }) => item.commitment?.duration);
+  return priceServed(served, { usage, billed, recorded: isOfTerm ? await recordedOf(first) : [] });
+}
+
+type Usage = ReadonlyMap<string, MeasuredUsage>;
+
+async function measureServed(
+  stores: Stores,
+  served: readonly Served[],
+  { billed, now }: { billed: BilledSubscription; now: Date },
+): Promise<Usage> {
+  const measure = measureBy(billed, usageReading(stores, now));
+  const usage = new Map<string, MeasuredUsage>();
+  await mapConcurrently(CHARGES_AT_ONCE, usageToRead(served), async ({ item, window, service, chain, keys }) => {
+    const measured = await measure(item, window, { service, chain });
+    for (const key of keys) usage.set(key, measured);
+  });
+  return usage;
+}
+
+function usageReading(stores: Stores, now: Date): UsageReading<AnalyticsItem> {
+  const questionOf = (
+    { meter, members, subscription }: AnalyticsItem,
+    window: Period,
+    { service, gaps }: Parameters<UsageReading<AnalyticsItem>['read']>[2],
+  ) => ({
+    meter,
+    ...customersAsked(members, window, service.start, gaps),
+    start_ms: window.start,
+    end_ms: window.end,
+    timezone: subscription.timezone,
+    billing_anchor_ms: instantOf(subscription.billing_anchor),
+    now_ms: now.getTime(),
+  });
+  return {
+    read: (item, window, about) => readUsage(stores, scopeOf(item.subscription), questionOf(item, window, about)),
+    readInOrder: (item, since, window) =>
+      readUsageInOrder(
+        stores,
+        scopeOf(item.subscription),
+        questionOf(item, { start: since, end: window.end }, { service: window }),
+      ),
+  };
+}
+
+function priceServed(
+  served: readonly Served[],
+  { usage, billed, recorded }: { usage: Usage; billed: BilledSubscription; recorded: readonly RecordedUsage[] },
+): ChainedCharge[] {
+  const chains = new ChainCharges<AnalyticsItem>(usage);
+  return drawnInTurn(served, recorded, {
+    lineOf: (one, before): ChainedCharge => {
+      const { item, service, chain, usage_window: window } = one;
+      const { currency } = item.subscription;
+      const measured = usage.get(chargeKey(item.id, service))!;
+      const part = item.commitment
+        ? commitmentPart(item, service, { subscription: billed, recorded: before })
+        : undefined;
+      const amount = chains.price(one, (chained) => usageCharge(item, window, { measured, currency, part, chained }));
+      return { ...amount, item, service, chain, measured: measuredIn(chain, usage) };
+    },
+    drawnBy: baseAmountOf,
+  });
+}
+
+function measuredIn({ lines }: Chain<AnalyticsItem>, usage: Usage): ReadonlyMap<string, MeasuredUsage> {
+  return new Map(lines.map(({ item, service }) => [item.id, usage.get(chargeKey(item.id, service))!]));
+}

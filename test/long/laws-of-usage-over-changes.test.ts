@@ -1,0 +1,23 @@
+/**
+ * Usage over changes that are drawn by chance, for every aggregation with every price model: each door says what the reference model says
+ * (docs/rules/usage.md, "Over a change inside a period"). SEEDS=3,5 runs these alone.
+ */
+import { expect } from 'chai';
+import { drawChanges, modelAmounts, totalWithoutEqualCuts } from '../support/changed-usage.ts';
+import { chanceOf, seedsToRun } from '../support/seeds.ts';
+import { expectedAt, liveThrough } from '../support/usage-over-changes.ts';
+
+describe('usage over changes: laws', function () {
+  this.timeout(3_600_000);
+
+  for (const seed of seedsToRun(3))
+    it(`seed ${seed}`, async () => {
+      const all = drawChanges(chanceOf(seed), 4);
+      const stated = await liveThrough(all);
+      for (const changed of all) {
+        expect(totalWithoutEqualCuts(changed), changed.name).to.equal(modelAmounts(changed).total);
+        const found = stated.get(changed.name)!;
+        expect(found, changed.name).to.deep.equal(expectedAt(found, changed));
+      }
+    });
+});
