@@ -108,6 +108,32 @@ describe('scenario: usage over a change', () => {
       expect(last.line_items[0].quantity).to.equal('4.838709677419354839');
     });
 
+    it('is held against a limit as it is billed: in whole months, also in a short first one', async () => {
+      const { id } = await world.meter('limited', { type: 'WEIGHTED_SUM', field: 'n' });
+      const feature = await world.post('/features', {
+        name: 'Limited',
+        lookup_key: 'limited',
+        type: 'metered',
+        meter_id: id,
+      });
+      world.at('2026-01-16');
+      await world.plan('limited', [usage('limited', '31')]);
+      await world.post('/entitlements', {
+        entity_type: 'PLAN',
+        entity_id: world.id('plan limited'),
+        feature_id: feature.id,
+        feature_type: 'metered',
+        usage_limit: 1,
+      });
+      await world.subscribe('limited', 'limited', { billing_cycle: 'calendar' });
+      await send('limited', 'limited', [['2026-01-16', { n: 31 }]]);
+      // 31 × 16/31 = 16 GB-months, of which one is free.
+      expect(await charged('limited')).to.equal('465');
+      const answer = await world.get(`/customers/usage?customer_id=${world.id('customer limited')}`);
+      const [{ current_usage, total_limit }] = answer.features;
+      expect([String(current_usage), String(total_limit)]).to.deep.equal(['16', '1']);
+    });
+
     it('that never resets costs the same every month, and changes its price at once', async () => {
       world.at('2025-12-01');
       await world.plan('stands', [usage('standing', '31')]);
