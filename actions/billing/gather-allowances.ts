@@ -4,7 +4,7 @@
  */
 import type { BilledSubscription } from '../../core/billing/charges.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
-import { valuedUsage } from '../../core/billing/valued-usage.ts';
+import { type Tariff, valuedUsage } from '../../core/billing/valued-usage.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import {
   type Allowance,
@@ -29,7 +29,6 @@ import type { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
 import { limitIn, limitWindowsWithin, resetPeriodOf, wholeWindowsWithin } from '../../core/entitlement/reset.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
-import type { PriceTerms } from '../../core/pricing/charge.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { currentNotes } from '../../storage/kept/noting.ts';
@@ -262,9 +261,9 @@ export function allowancesOfUsage(
  */
 export async function grantsOf(
   granting: Granting,
-  { usage, start, price }: { usage: OrderedUsage; start: Milliseconds; price: PriceTerms },
+  { usage, tariffs }: { usage: OrderedUsage; tariffs: readonly [Tariff, ...Tariff[]] },
 ): Promise<(charge: Period) => GrantsMet> {
-  const used = granting.measure === 'amount' ? await finished(valuedUsage(usage, price, start)) : usage;
+  const used = granting.measure === 'amount' ? await finished(valuedUsage(usage, tariffs)) : usage;
   const free = await finished(freeWindows(granting, used));
   return (charge) => ({
     allowance: measuredGrants(free, { usage: used, charge, granting }),

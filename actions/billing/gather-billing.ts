@@ -53,6 +53,7 @@ import {
 import { recordedTrueUps, recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
 import { type InvoiceBefore, invoicedTogether } from './invoiced-together.ts';
 import { type Measure, usageReader } from './measure-usage.ts';
+import { byRecordedRule } from './recorded-rule.ts';
 
 export type BillingTarget = {
   readonly subscription: SubscriptionModel;
@@ -264,10 +265,11 @@ async function gatherOne(stores: Stores, database: Database, target: OneOfThem):
   const { subscription, period, reference, behind, is_followed } = target;
   // What was granted at the end of a period that is over.
   const at = new Date(Math.min(target.now.getTime(), period.end - 1));
-  const [items, { measure, asOf }] = await allOf(database, [
+  const [all_items, { measure, asOf }] = await allOf(database, [
     () => gatherItems(database, subscription, { at }),
     () => measuring(stores, database, target),
   ]);
+  const items = byRecordedRule(all_items, target.before);
   noteMadeOf(subscription, items);
   const asked = { subscription: billedUntil(target), items, period, reference };
   const isClosing = reference !== 'period_start';

@@ -5,6 +5,7 @@
  */
 import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { duePeriods } from '../../core/billing/due.ts';
+import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
 import { endedAt } from '../../core/subscription/followed.ts';
 import type { Period } from '../../core/time/period.ts';
 import { childrenOf, SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -21,7 +22,12 @@ type BillingTarget = {
 
 export type InvoiceBefore = {
   readonly invoice: { readonly id: string };
-  readonly line_items: readonly { readonly subscription_id?: string | null | undefined }[];
+  readonly line_items: readonly {
+    readonly subscription_id?: string | null | undefined;
+    readonly subscription_line_item_id?: string | null | undefined;
+    readonly parent_line_item_id?: string | null | undefined;
+    readonly computed_from?: Pick<ComputedFrom, 'window_start' | 'chain'> | null | undefined;
+  }[];
 };
 
 export async function invoicedTogether(

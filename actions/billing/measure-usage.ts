@@ -6,9 +6,11 @@ import { type Chain, gapsOf } from '../../core/billing/chains/chain.ts';
 import { type LevelReading, levelOf, levelReadings } from '../../core/billing/chains/levels.ts';
 import type { BilledSubscription } from '../../core/billing/charges.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
+import { type Tariff } from '../../core/billing/valued-usage.ts';
 import type { Granting } from '../../core/entitlement/grants.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { CountedOf } from '../../core/invoice/computed-from.ts';
+import { termsKey } from '../../core/pricing/equal-terms.ts';
 import { formatUs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { NotKept } from '../../storage/kept/kept-answer.ts';
@@ -125,11 +127,21 @@ export function measureBy<Item extends PricedItem>(
       read(item, other, { service: item.reset_usage === 'NEVER' ? service : other, gaps });
     const granted = async (granting: Granting) => {
       const { usage } = inOrder!;
-      const grants = await grantsOf(granting, { usage, start: window.start, price: item.price });
+      const grants = await grantsOf(granting, { usage, tariffs: tariffsOf(item, window, chain) });
       return grants(window);
     };
     return { ...measured, ...(await measureAllowances(limited, { window, measured, read: again, granted })) };
   };
+}
+
+/** By which usage is valued that grants of money cover: tiers go on where the next line of a chain has equal terms. */
+function tariffsOf({ price }: PricedItem, window: Period, chain: Chain<PricedItem> | undefined): [Tariff, ...Tariff[]] {
+  const lines = chain?.lines.map(({ item, service }) => ({ from: service.start, price: item.price })) ?? [];
+  const begun = lines.filter(
+    (line, index) => index === 0 || termsKey(line.price) !== termsKey(lines[index - 1]!.price),
+  );
+  const [first = { from: window.start, price }, ...others] = begun;
+  return [first, ...others];
 }
 
 type LevelAsked<Item extends PricedItem> = Pick<MeasuredFor<Item>, 'limited' | 'chain'> &

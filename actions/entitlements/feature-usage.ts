@@ -16,6 +16,8 @@ export type FeatureUsage = Used & {
   combined: Combined;
   window: ResetWindow;
   sources: HeldSource[];
+  /** Its meter is a level, whose usage is its integral over the length of the billing period. */
+  is_level?: boolean;
   /** Of what is granted bit by bit. */
   granted?: {
     readonly measure: GrantMeasure;

@@ -207,7 +207,7 @@ async function measuredBy(
   if (price === null) return { usage: new OrderedUsage([]), worth: () => ZERO };
   const used = usage.between(cycle).plus(until?.quantity ?? ZERO);
   return {
-    usage: await finished(valuedUsage(usage, price, cycle.start, until?.quantity ?? null)),
+    usage: await finished(valuedUsage(usage, [{ from: cycle.start, price }], until?.quantity ?? null)),
     worth: (units: Decimal) => worthOf(units, { used, price }),
   };
 }

@@ -3,18 +3,24 @@
  * usage (docs/rules/entitlements.md, "Usage against limits").
  */
 
+import { levelOf, levelReadings } from '../../core/billing/chains/levels.ts';
+import type { BilledItem } from '../../core/billing/charges.ts';
 import { byId } from '../../core/by-id.ts';
 import { type Decimal, sumOf } from '../../core/decimal.ts';
 import { combine } from '../../core/entitlement/combine.ts';
 import { limitIn, limitWindow, type ResetWindow } from '../../core/entitlement/reset.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { AGGREGATIONS } from '../../core/metering/aggregations/index.ts';
+import { priceReset } from '../../core/metering/price-reset.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { ReadKept } from '../../storage/kept/kept-answer.ts';
 import { runningUsage } from '../../storage/kept/running-question.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
+import type { Counted } from '../../storage/usage/running-usage.ts';
 import { readUsage, type UsageQuestion } from '../../storage/usage/usage.ts';
 import { billedSubscription, CHARGES_AT_ONCE, found, runningOf } from '../billing/billable-items.ts';
 import { customersAsked, membersOf } from '../billing/members.ts';
@@ -28,10 +34,11 @@ type Limited = Omit<FeatureUsage, keyof Used> & { meter: MeterModel };
 export async function limitedUsage(stores: Stores, asked: Asked): Promise<FeatureUsage[]> {
   const { scope, now } = asked.reading;
   const windowOf = (one: Limited) => windowUntil(one, now);
-  const usages = await counted(asked, windowOf, async ({ meter: _, ...one }, question) => {
-    const { quantity } = await runningUsage(stores, scope, question);
-    return { ...one, ...usedOf(quantity, one.combined.usage_limit) };
-  });
+  const read = (question: UsageQuestion) => runningUsage(stores, scope, question);
+  const usages = await counted(asked, { windowOf, read }, ({ meter: _, ...one }, { quantity }) => ({
+    ...one,
+    ...usedOf(quantity, one.combined.usage_limit),
+  }));
   return [...usages, ...(await grantedUsage(stores, asked))];
 }
 
@@ -42,17 +49,26 @@ const AHEAD_MS = 60_000;
 export async function placedUsage(stores: Stores, asked: Asked): Promise<PlacedUsage[]> {
   const { scope, now } = asked.reading;
   const windowOf = ({ window }: Limited) => ({ start: window.start, end: window.end ?? now.getTime() + AHEAD_MS });
-  const usages = await counted(asked, windowOf, async ({ meter: _, ...one }, question) => {
-    const { quantity, high_water, as_of } = await readUsage(stores, scope, question);
-    return { ...one, ...usedOf(quantity, one.combined.usage_limit), high_water, as_of };
-  });
+  const read = (question: UsageQuestion) => readUsage(stores, scope, question);
+  const usages = await counted(asked, { windowOf, read }, ({ meter: _, ...one }, { quantity, high_water, as_of }) => ({
+    ...one,
+    ...usedOf(quantity, one.combined.usage_limit),
+    high_water,
+    as_of,
+  }));
   return [...usages, ...(await grantedUsage(stores, asked))];
 }
 
-async function counted<Usage>(
+type Read = Counted & { readonly event_count: number };
+type Counting<Answer extends Read> = {
+  readonly windowOf: (one: Limited) => Period;
+  readonly read: (question: UsageQuestion) => Promise<Answer>;
+};
+
+async function counted<Answer extends Read, Usage>(
   { entitled, reading: { scope, database, now } }: Asked,
-  windowOf: (one: Limited) => Period,
-  count: (one: Limited, question: UsageQuestion) => Promise<Usage>,
+  { windowOf, read }: Counting<Answer>,
+  usageOf: (one: Limited, answer: Answer) => Usage,
 ): Promise<Usage[]> {
   const metered = entitled.filter((one) => one.feature.type === 'metered' && !isGranted(one));
   const meterIds = metered.map(({ feature }) => feature.meter_id);
@@ -61,26 +77,43 @@ async function counted<Usage>(
   const subscriptions = limited.flatMap(({ sources }) => sources.map(({ subscription }) => subscription));
   const members = await membersOf(database, scope, [...byId(subscriptions).values()]);
   return mapConcurrently(CHARGES_AT_ONCE, limited, async (one) => {
-    const { timezone, billing_anchor } = one.sources[0]!.subscription;
+    const { subscription } = one.sources[0]!;
+    const those = one.sources.flatMap((source) => members.get(source.subscription.id)!);
+    const readIn = (window: Period, service_start: Milliseconds) =>
+      read({
+        meter: one.meter,
+        ...customersAsked(those, window, service_start),
+        start_ms: window.start,
+        end_ms: window.end,
+        timezone: subscription.timezone,
+        billing_anchor_ms: instantOf(subscription.billing_anchor),
+        now_ms: now.getTime(),
+      });
     const window = windowOf(one);
-    const those = one.sources.flatMap(({ subscription }) => members.get(subscription.id)!);
-    return count(one, {
-      meter: one.meter,
-      ...customersAsked(those, window, window.start),
-      start_ms: window.start,
-      end_ms: window.end,
-      timezone,
-      billing_anchor_ms: instantOf(billing_anchor),
-      now_ms: now.getTime(),
-    });
+    if (!one.is_level) return usageOf(one, await readIn(window, window.start));
+    // A level is compared as it is billed (docs/rules/metering.md, "Levels over time").
+    const readings = levelReadings(window, levelItem(one, subscription), billedSubscription(subscription));
+    const answers = await Promise.all(readings.map(({ window: part, period }) => readIn(part, period.start)));
+    const last = answers[readings.findLastIndex(({ isBefore }) => !isBefore)];
+    if (!last) return usageOf(one, await readIn(window, window.start));
+    return usageOf(one, { ...last, ...levelOf(readings, answers) });
   });
+}
+
+/** A line of the subscription's own periods. */
+function levelItem(
+  { meter }: Limited,
+  { billing_period, billing_period_count, start_date }: SubscriptionModel,
+): BilledItem {
+  const periods = { billing_period, billing_period_count, start_ms: instantOf(start_date), end_ms: null };
+  return { id: meter.id, price_type: 'USAGE', invoice_cadence: 'ARREAR', reset_usage: meter.reset_usage, ...periods };
 }
 
 /** How the same is made of usage that has arrived since, and until when: where the first of them begins again from 0. */
 export function limitedAgain(usages: readonly FeatureUsage[], now: Date) {
   const until_ms = Math.min(...usages.map(({ window }) => window.end ?? Number.POSITIVE_INFINITY));
   // Of what is granted bit by bit no line keeps the order: what arrives ends the answer.
-  if (usages.some(({ granted }) => granted)) return { until_ms };
+  if (usages.some(({ granted, is_level }) => granted || is_level)) return { until_ms };
   // It is kept for many customers: of the records only what usage is compared with.
   const compared = usages.map((one) => ({
     meter_id: one.feature.meter_id!,
@@ -105,7 +138,7 @@ function byWindow({ feature, sources, of_feature }: EntitledFeature, meter: Mete
     const window = limitWindow(now.getTime(), {
       ...runningOf(subscription),
       usage_reset_period,
-      reset_usage: meter.reset_usage,
+      reset_usage: priceReset(meter),
     });
     return { source, window };
   });
@@ -113,7 +146,8 @@ function byWindow({ feature, sources, of_feature }: EntitledFeature, meter: Mete
     const held = of.map(({ source }) => source);
     const combined = combine('metered', held, of_feature);
     const usage_limit = combined.usage_limit && limitOf(held, { of_feature, meter, window: of[0].window });
-    return { feature, meter, window: of[0].window, sources: held, combined: { ...combined, usage_limit } };
+    const is_level = AGGREGATIONS[meter.aggregation.type].chain_rule === 'integral';
+    return { feature, meter, is_level, window: of[0].window, sources: held, combined: { ...combined, usage_limit } };
   });
 }
 
@@ -125,7 +159,9 @@ function limitOf(sources: readonly HeldSource[], { of_feature, meter, window }: 
   const each = [...groupBy(sources, ({ subscription }) => subscription.id).values()].map((of) => {
     const [{ subscription: record, usage_reset_period }] = of;
     const limit = combine('metered', of, of_feature).usage_limit!;
-    if (record.subscription_status === 'trialing') return limit;
+    // A level is measured against whole periods: its limit is not cut.
+    const isWhole = AGGREGATIONS[meter.aggregation.type].chain_rule === 'integral';
+    if (record.subscription_status === 'trialing' || isWhole) return limit;
     return limitIn(limit, window.start, { subscription: billedSubscription(record), usage_reset_period, reset_usage });
   });
   return sumOf(each);

@@ -100,7 +100,7 @@ function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now, i
         const since = { start: limitedSince([granting]), end: window.end };
         const question = questionOf(item, since, now);
         const { usage } = await readUsageInOrder(stores, scopeOf(item.subscription), question);
-        const grants = await grantsOf(granting, { usage, start: window.start, price: item.price });
+        const grants = await grantsOf(granting, { usage, tariffs: [{ from: window.start, price: item.price }] });
         granted_in.set(granting, grants);
         return grants(window);
       };

@@ -96,7 +96,13 @@ function chargedLine(line: PlannedLine): ChargedLine {
     price_type: line.is_true_up ? 'FIXED' : line.item.price_type,
     key: line.is_true_up ? null : line.item.id,
     charged_ms: chargedAt(line),
+    chain: chainOf(line),
   };
+}
+
+/** What corrects a charge is a line of its own. */
+function chainOf({ computed_from: { chain }, parent_line_item_id }: PlannedLine): string | undefined {
+  return chain && parent_line_item_id === null ? `${chain.lines[0]!.line_item_id}/${chain.whole_start}` : undefined;
 }
 
 /** What is charged in advance is charged when its time begins, all else when that is over. */

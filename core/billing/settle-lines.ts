@@ -25,6 +25,8 @@ export type ChargedLine = {
   /** Of one that was drafted: what coupons took off it then, and what credits paid of it. */
   readonly discounted?: LineDiscounts | undefined;
   readonly credited?: Decimal | undefined;
+  /** Parts of one charge, which coupons see as one. */
+  readonly chain?: string | undefined;
 };
 
 export type Terms = {

@@ -4,19 +4,29 @@ import { OrderedUsage, type Portion } from '../entitlement/ordered-usage.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../pricing/charge.ts';
 import type { Milliseconds } from '../time/instant.ts';
 
-/** In steps, one a portion. `before`: so many units were used of the charge before all of it. What lies before the charge is valued by itself: its tiers are those of a charge before it. */
+/** A price, and from when on it charges: its tiers begin there. */
+export type Tariff = { readonly from: Milliseconds; readonly price: PriceTerms };
+
+/**
+ * In steps, one a portion. `before`: so many units were used of the charge before all of it. What lies before the first tariff is valued by itself: its
+ * tiers are those of a charge before it.
+ */
 export function* valuedUsage(
   usage: OrderedUsage,
-  price: PriceTerms,
-  charge_start: Milliseconds,
+  tariffs: readonly [Tariff, ...Tariff[]],
   before: Decimal | null = null,
 ): Generator<undefined, OrderedUsage, undefined> {
-  const first = usage.placeOf(charge_start);
+  const beginning = new Map(tariffs.map(({ from, price }) => [usage.placeOf(from), price]));
   const portions: Portion[] = [];
+  let [{ price }] = tariffs;
   let quantity = before ?? ZERO;
   let cost = before ? costOf(before, price) : ZERO;
   for (const [place, { at, used }] of usage.portions.entries()) {
-    if (place === first && first > 0) [quantity, cost] = [ZERO, ZERO];
+    const begins = place > 0 || before === null ? beginning.get(place) : undefined;
+    if (begins) {
+      price = begins;
+      [quantity, cost] = [ZERO, ZERO];
+    }
     quantity = quantity.plus(used);
     const next = costOf(quantity, price);
     portions.push({ at, used: next.minus(cost) });

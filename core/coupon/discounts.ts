@@ -40,6 +40,8 @@ export type DiscountableLine = {
   readonly given_back?: LineDiscounts | undefined;
   /** What coupons took off it before. */
   readonly discounted?: LineDiscounts | undefined;
+  /** Lines that are parts of one charge: a coupon takes off them what it would take off the whole. */
+  readonly chain?: string | undefined;
 };
 
 /** What the coupon of one association took off a line, or what a line gives back of it. */
@@ -108,13 +110,11 @@ export function applyCoupons(
 function takeOffLines(by: CouponInForce, taking: Taking): void {
   const { coupon } = by;
   let room = roomFor(by, taking);
+  const ofChain = discountsOfChains(by, taking);
   for (const [index, line] of taking.lines.entries()) {
     if (!isNamed(by, line) || !worksOn(by, line)) continue;
-    const off = Decimal.min(
-      discountOf(coupon, line.amount, taking.currency),
-      leftOf(index, taking),
-      room ?? line.amount,
-    );
+    const wanted = line.chain === undefined ? discountOf(coupon, line.amount, taking.currency) : ofChain(index);
+    const off = Decimal.min(wanted, leftOf(index, taking), room ?? line.amount);
     if (!off.gt(0)) continue;
     room = room?.minus(off) ?? null;
     const own = taking.taken[index]!;
@@ -122,6 +122,30 @@ function takeOffLines(by: CouponInForce, taking: Taking): void {
     note(own, by, off);
     taking.applied.push({ by, line: index, original_price: line.amount, discounted_amount: off });
   }
+}
+
+/**
+ * By its place, what comes off a part of one charge: what comes off all parts up to it less what came off before, and never more than comes
+ * off the whole. So the parts have the discount of the whole, also where one of them is below 0.
+ */
+function discountsOfChains(by: CouponInForce, { lines, currency }: Taking): (index: number) => Decimal {
+  const isOf = (line: DiscountableLine) => isNamed(by, line) && worksOn(by, line);
+  return (index) => {
+    const parts = lines
+      .map((line, place) => ({ line, place }))
+      .filter(({ line }) => line.chain === lines[index]!.chain);
+    const named = parts.filter(({ line }) => isOf(line));
+    const discount = (those: typeof named) =>
+      discountOf(by.coupon, sumOf(those.map(({ line }) => line.amount)), currency);
+    const whole = discount(named);
+    let taken = ZERO;
+    for (const [count, { place }] of named.entries()) {
+      const off = Decimal.max(ZERO, Decimal.min(discount(named.slice(0, count + 1)), whole).minus(taken));
+      if (place === index) return off;
+      taken = taken.plus(off);
+    }
+    return ZERO;
+  };
 }
 
 function isNamed({ line: named, followers }: CouponInForce, { key, place }: DiscountableLine): boolean {

@@ -4,7 +4,7 @@ import type { Stores } from '../stores.ts';
 import { readUsage, type UsageAnswer, type UsageQuestion } from '../usage/usage.ts';
 import { keptAnswer } from './kept-answers.ts';
 
-type Used = Pick<UsageAnswer, 'quantity' | 'event_count'>;
+type Used = Pick<UsageAnswer, 'quantity' | 'event_count' | 'integral'>;
 
 /** As `readUsage` answers it. */
 export async function runningUsage(

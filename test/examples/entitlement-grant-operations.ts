@@ -132,7 +132,7 @@ function chargeOf(free: FreeWindows, { measure, usage, unit_amount }: Question) 
   const price: PriceTerms = { billing_model: 'FLAT_FEE', currency: 'usd', amount: unit_amount.toFixed() };
   const granting = { measure, groups: [], cycles: [JANUARY], timezone: 'UTC' };
   const units = new OrderedUsage(usage);
-  const used = measure === 'amount' ? resultOf(valuedUsage(units, price, JANUARY.start)) : units;
+  const used = measure === 'amount' ? resultOf(valuedUsage(units, [{ from: JANUARY.start, price }])) : units;
   const allowances: MeasuredAllowance[] = [measuredGrants(free, { usage: used, charge: JANUARY, granting })];
   const measured = {
     quantity: sumOf(usage.map(({ used }) => used)),

@@ -108,6 +108,32 @@ describe('scenario: usage over a change', () => {
       expect(last.line_items[0].quantity).to.equal('4.838709677419354839');
     });
 
+    it('is held against a limit as it is billed: in whole months, also in a short first one', async () => {
+      const { id } = await world.meter('limited', { type: 'WEIGHTED_SUM', field: 'n' });
+      const feature = await world.post('/features', {
+        name: 'Limited',
+        lookup_key: 'limited',
+        type: 'metered',
+        meter_id: id,
+      });
+      world.at('2026-01-16');
+      await world.plan('limited', [usage('limited', '31')]);
+      await world.post('/entitlements', {
+        entity_type: 'PLAN',
+        entity_id: world.id('plan limited'),
+        feature_id: feature.id,
+        feature_type: 'metered',
+        usage_limit: 1,
+      });
+      await world.subscribe('limited', 'limited', { billing_cycle: 'calendar' });
+      await send('limited', 'limited', [['2026-01-16', { n: 31 }]]);
+      // 31 × 16/31 = 16 GB-months, of which one is free.
+      expect(await charged('limited')).to.equal('465');
+      const answer = await world.get(`/customers/usage?customer_id=${world.id('customer limited')}`);
+      const [{ current_usage, total_limit }] = answer.features;
+      expect([String(current_usage), String(total_limit)]).to.deep.equal(['16', '1']);
+    });
+
     it('that never resets costs the same every month, and changes its price at once', async () => {
       world.at('2025-12-01');
       await world.plan('stands', [usage('standing', '31')]);
@@ -244,6 +270,41 @@ describe('scenario: usage over a change', () => {
       expect(await invoiced('slabs')).to.deep.equal(['50', '40', '10.68']);
     });
 
+    it('grants of money cover what lines add, whose tiers go on', async () => {
+      const { id } = await world.meter('granted');
+      const feature = await world.post('/features', {
+        name: 'Granted',
+        lookup_key: 'granted',
+        type: 'metered',
+        meter_id: id,
+      });
+      const price = (unit: string) =>
+        tiers('granted', [
+          [100, unit],
+          [null, '0.5'],
+        ]);
+      world.at('2026-01-01');
+      await world.plan('granted', [price('1')]);
+      await world.post('/entitlements', {
+        entity_type: 'SUBSCRIPTION',
+        entity_id: (await world.subscribe('granted', 'granted')).id,
+        feature_id: feature.id,
+        feature_type: 'metered',
+        grant_measure: 'amount',
+        grant_quota: '30',
+        grant_duration_value: 1,
+        grant_duration_unit: 'day',
+      });
+      // 90, of which 30 are covered; then 10 × 1 + 60 × 0.5 = 40, of which 30 are.
+      await send('granted', 'granted', [
+        ['2026-01-05T10:00', { n: 90 }],
+        ['2026-01-20T10:00', { n: 70 }],
+      ]);
+      world.at('2026-01-16');
+      await changePlan('granted', price('1.0'));
+      expect(await charged('granted')).to.equal('70');
+    });
+
     it('10 at $1, of which 5 are taken back at $2, are 5', async () => {
       await begin('corrected', usage('calls', '1'));
       await send('corrected', 'calls', [
@@ -316,6 +377,9 @@ describe('scenario: usage over a change', () => {
       await world.settle();
       await world.on('2026-03-02');
       expect(await differences('before')).to.deep.equal(['new (late events): 2']);
+      // Computed again it is by that rule, too: 10 at $10, and 9 at $1.
+      const { id: again } = await world.post(`/invoices/${id}/recalculate`, {});
+      expect(amountsOf(await world.get(`/invoices/${again}`))).to.deep.equal(['100', '9']);
     });
   });
 });

@@ -6,6 +6,7 @@ import { levelOf, levelReadings } from '../../../core/billing/chains/levels.ts';
 import { type BilledSubscription, chargesDue } from '../../../core/billing/charges.ts';
 import type { MeasuredUsage, PlannedLine, PricedItem } from '../../../core/billing/line-amount.ts';
 import { planInvoice, planThreshold, thresholdCharges } from '../../../core/billing/plan-invoice.ts';
+import { applyCoupons, type CouponInForce } from '../../../core/coupon/discounts.ts';
 import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
 import type { MeasuredAllowance } from '../../../core/entitlement/allowance.ts';
 import { AGGREGATIONS, type AggregationType } from '../../../core/metering/aggregations/index.ts';
@@ -441,6 +442,30 @@ describe('usage over a change', () => {
       );
     });
   }
+
+  it('a coupon of a line takes off a chain what it would take off the whole', () => {
+    const lines = (...amounts: string[]) =>
+      amounts.map((amount) => ({ amount: new Decimal(amount), key: 'line', charged_ms: null, chain: 'line_0' }));
+    const taken = (coupon: object, ...amounts: string[]) => {
+      const by = {
+        coupon,
+        coupon_association_id: null,
+        subscription_id: null,
+        line: 'line',
+        start_ms: null,
+        end_ms: null,
+      };
+      const discounts = applyCoupons(lines(...amounts), [by as CouponInForce], 'usd');
+      return discounts.lines.map(({ line_item_discount }) => line_item_discount.toFixed());
+    };
+    const percent = { type: 'percentage', percentage_off: '10' };
+    expect(taken(percent, '100', '-49.5')).to.deep.equal(['5.05', '0']);
+    expect(taken(percent, '10', '-5', '20')).to.deep.equal(['1', '0', '1.5']);
+    // 0.008 and 0.01 in all, which is 0.01: each by itself would be 0 and 0.
+    expect(taken(percent, '0.04', '0.04')).to.deep.equal(['0', '0.01']);
+    expect(taken(percent, '0.05', '0.05')).to.deep.equal(['0.01', '0']);
+    expect(taken({ type: 'fixed', amount_off: '50' }, '10', '-5')).to.deep.equal(['5', '0']);
+  });
 
   it('terms are equal as numbers', () => {
     expect(termsKey(flat('1'))).to.equal(termsKey({ ...flat('1.00'), tiers: [] }));

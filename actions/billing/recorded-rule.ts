@@ -1,0 +1,15 @@
+/**
+ * The rule by which an invoice is computed again (docs/rules/proration.md, "Usage over a change"): a usage line that it charged by itself is
+ * charged by itself again, also where it was computed before lines of one period were charged as one.
+ */
+import type { BillableItem } from './billable-items.ts';
+import type { InvoiceBefore } from './invoiced-together.ts';
+
+export function byRecordedRule(items: readonly BillableItem[], before: InvoiceBefore | undefined): BillableItem[] {
+  const alone = new Set(before?.line_items.filter(isAlone).map((line) => line.subscription_line_item_id));
+  return items.map((item) => (alone.has(item.id) ? { ...item, chain_terms: null } : item));
+}
+
+function isAlone({ computed_from, parent_line_item_id }: InvoiceBefore['line_items'][number]): boolean {
+  return Boolean(computed_from?.window_start) && !computed_from?.chain && !parent_line_item_id;
+}
