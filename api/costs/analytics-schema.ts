@@ -49,7 +49,9 @@ export const GetCostAnalyticsRequest = z
 const CostPoint = z
   .object({
     timestamp: z.string().meta({ description: 'Where the window begins.' }),
-    cost: decimalText.meta({ description: 'Cost that the window added, exact; points add up to the cost of the item.' }),
+    cost: decimalText.meta({
+      description: 'Cost that the window added, exact; points add up to the cost of the item.',
+    }),
     quantity: decimalText.meta({ description: 'Quantity of the window by itself.' }),
     event_count: z.int().meta({ description: 'How many events are in it.' }),
   })
