@@ -96,3 +96,17 @@ export function windowsOfNothing(unused: Unused, size: WindowSize, grid: WindowG
     bucket_starts_us: [],
   }));
 }
+
+type Named = {
+  readonly feature: { readonly name: string } | null;
+  readonly meter: { readonly name: string };
+  readonly external_customer_id: string;
+};
+
+/** By the name of the feature, those of one feature by customer, those of one customer as they were added. */
+export function byFeature(a: Named, b: Named): number {
+  return inOrder(nameOf(a), nameOf(b)) || inOrder(a.external_customer_id, b.external_customer_id);
+}
+
+const nameOf = ({ feature, meter }: Named) => feature?.name ?? meter.name;
+const inOrder = (a: string, b: string) => (a === b ? 0 : a < b ? -1 : 1);

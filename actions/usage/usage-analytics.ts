@@ -31,6 +31,7 @@ import { asksForCosts, nothingUsed, type Priced, pricedOf, type TimesOfDay } fro
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 import {
   type AnalyticsPoint,
+  byFeature,
   type CountedUsage,
   costsWithoutEvents,
   pointsOf,
@@ -104,14 +105,6 @@ export async function usageAnalytics(stores: Stores, scope: Scope, asked: Analyt
   }
   return { rows: rows.sort(byFeature), as_of };
 }
-
-/** By the name of the feature, those of one feature by customer, those of one customer as they were added. */
-function byFeature(a: AnalyticsRow, b: AnalyticsRow): number {
-  return inOrder(nameOf(a), nameOf(b)) || inOrder(a.external_customer_id, b.external_customer_id);
-}
-
-const nameOf = ({ feature, meter }: AnalyticsRow) => feature?.name ?? meter.name;
-const inOrder = (a: string, b: string) => (a === b ? 0 : a < b ? -1 : 1);
 
 /** What is measured: a line item in its life, or a meter that nothing bills in the whole range. */
 type Subject = {

@@ -9,6 +9,8 @@ import { saidBy, startWorld, tiers, usage, type World } from '../support/world.t
 // Answers of every shape.
 type Answer = any;
 
+const hasEvents = ({ event_count }: Answer) => event_count > 0;
+
 describe('scenario: commitments', () => {
   let world: World;
   const price: Record<string, string> = {};
@@ -279,8 +281,13 @@ describe('scenario: commitments', () => {
         },
       ]);
       // The 9th of January there, and the 10th: of each day the hour after midnight is one that is committed to.
-      const buckets = item.points.map((point: Answer) => point.buckets.map(({ bucket_id }: Answer) => bucket_id));
-      expect(buckets).to.deep.equal([[id], [id, '']]);
+      const bucketsOf = (point: Answer) => point.buckets.map(({ bucket_id }: Answer) => bucket_id);
+      const [used, unused] = [item.points.filter(hasEvents), item.points.filter((point: Answer) => !hasEvents(point))];
+      expect(used.map(bucketsOf)).to.deep.equal([[id], [id, '']]);
+      // A day without usage lacks what its two hours are committed to.
+      for (const point of unused) expect(bucketsOf(point)).to.deep.equal([id]);
+      const costs = item.points.reduce((sum: number, { cost }: Answer) => sum + Number(cost), 0);
+      expect(costs).to.equal(Number(item.total_cost));
       const [plain] = (await world.post('/events/analytics', asked)).items;
       expect([plain.bucket_summaries, plain.points[0].buckets]).to.deep.equal([null, null]);
     });
