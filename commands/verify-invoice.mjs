@@ -1631,6 +1631,8 @@ class LineCheck {
       this.report.differs(this.line.id, field, JSON.stringify(stated), 'nothing');
   };
   money = (amount) => amount.rounded(this.places);
+  /** With how many decimals quotients are compared. */
+  digits = 40;
 
   run() {
     const { line, invoice, entry } = this;
@@ -1980,10 +1982,14 @@ class LineCheck {
       );
   }
 
-  /** Quotients are stated with 60 digits. */
+  /** Quotients are stated with 60 digits: what is behind the last that is compared is taken as stated. */
   near(field, stated, computed) {
     if (stated === null || stated === undefined) return this.number(field, stated, computed);
-    this.number(field, textOf(decimal(stated, `${this.line.id}: ${field}`).rounded(15)), computed.rounded(15));
+    const off = decimal(stated, `${this.line.id}: ${field}`).minus(computed);
+    if (off.isZero()) return;
+    if (new Fraction(abs(off.n), off.d).compare(new Fraction(1n, power(this.digits))) >= 0)
+      this.number(field, stated, computed);
+    else this.report.fields.add(this.path(`line.${field}`));
   }
 
   /** What the chain costs until the line begins, and until it ends; as it is stated where other invoices charge its lines. */
@@ -2015,8 +2021,10 @@ class LineCheck {
     }
     const cost = this.chainCosts(lines)[lines.findIndex(({ id }) => id === this.line.id)];
     if (cost === undefined) throw new Unreadable(`${this.line.id} is not in its own chain`);
-    for (const [field, stated] of Object.entries(untils))
-      this.near(`computed_from.chain.${field}`, textOf(stated), cost[field]);
+    // Without events the integrals of the other lines are known as quantities, which are rounded.
+    const isRounded = chain.rule === 'integral' && lines.some((one) => !one.measured.integral) && lines.length > 1;
+    this.digits = isRounded ? 15 : 40;
+    for (const field of Object.keys(untils)) this.near(`computed_from.chain.${field}`, chain[field], cost[field]);
     this.breakdownNear(cost.parts);
     return cost;
   }

@@ -19,11 +19,12 @@ export function termsKey(price: PriceTerms): string {
     billing_model,
     model?.tier_mode ?? null,
     currency.toLowerCase(),
-    ...fields.map((field) => normalized[field](price)),
+    ...fields.map((field) => (normalized[field] ?? ((terms) => asNumbers(terms[field] ?? null)))(price)),
   ]);
 }
 
-const normalized: { readonly [Field in ModelField]: (terms: ModelTerms) => unknown } = {
+/** Fields that say one thing in several ways; of any other its numbers are compared. */
+const normalized: { readonly [Field in ModelField]?: (terms: ModelTerms) => unknown } = {
   amount: ({ amount }) => new Decimal(amount ?? ZERO).toFixed(),
   tiers: ({ tiers }) => inTierOrder(tiers ?? []).map(tierNumbers),
   transform_quantity: ({ transform_quantity: it }) => it && [it.divide_by, it.round ?? 'up'],
@@ -32,4 +33,14 @@ const normalized: { readonly [Field in ModelField]: (terms: ModelTerms) => unkno
 function tierNumbers(tier: TierTerms) {
   const up_to = isOpen(tier) ? null : new Decimal(tier.up_to!).toFixed();
   return [up_to, new Decimal(tier.unit_amount).toFixed(), new Decimal(tier.flat_amount ?? ZERO).toFixed()];
+}
+
+const NUMBER = /^-?\d+(\.\d+)?$/;
+
+function asNumbers(value: unknown): unknown {
+  if (Decimal.isDecimal(value) || typeof value === 'number') return new Decimal(String(value)).toFixed();
+  if (typeof value === 'string') return NUMBER.test(value) ? new Decimal(value).toFixed() : value;
+  if (Array.isArray(value)) return value.map(asNumbers);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.entries(value).map(([name, one]) => [name, asNumbers(one)]);
 }
