@@ -20,7 +20,7 @@ import {
   type Prefix,
   type UnitsByBucket,
 } from './prefixes.ts';
-import { costOfRuns, costOfUnits, joinRuns, type PricedUnits } from './runs.ts';
+import { BucketCost } from './runs.ts';
 
 export type LineCost = {
   readonly until_begin: Decimal;
@@ -56,7 +56,6 @@ export function chainCosts<Item extends { readonly price: PriceTerms }>(
 }
 
 const ONE = new Decimal(1);
-const TAKEN_OFF = new Decimal(-1);
 const QUANTITY_PLACES = 24;
 
 const FAMILIES = { additive: additiveCosts, shared: sharedCosts, integral: integralCosts } as const;
@@ -65,15 +64,15 @@ const FAMILIES = { additive: additiveCosts, shared: sharedCosts, integral: integ
 function additiveCosts({ lines, windows }: Question): LineCost[] {
   const isBucketed = lines.some(({ measured }) => measured?.buckets);
   const own = lines.map((line) => unitsOf(line, windows));
-  const prefixes = allowedPrefixes(lines, own, isBucketed);
-  const costs = lines.map((_, index) => addedBy(index, { lines, prefixes }));
+  const buckets = new Map<Milliseconds, BucketCost>();
   let cost = ZERO;
   let until_begin = ZERO;
-  return costs.map(({ added, parts }, index) => {
+  let before: Prefix | null = null;
+  return allowedPrefixes(lines, own, isBucketed).map((prefix, index) => {
+    const { added, parts } = addLine(buckets, { lines, index, units: prefix.added });
     cost = cost.plus(added);
-    const { allowances, free, quantity } = prefixes[index]!;
+    const { allowances, free, quantity } = prefix;
     const until_end = lessGranted(cost, amountAbove(allowances), free);
-    const before = prefixes[index - 1];
     const line: LineCost = {
       until_begin,
       until_end,
@@ -82,6 +81,7 @@ function additiveCosts({ lines, windows }: Question): LineCost[] {
       parts: addParts(parts).filter(({ units, amount }) => !units.isZero() || !amount.isZero()),
     };
     until_begin = until_end;
+    before = prefix;
     return line;
   });
 }
@@ -107,41 +107,24 @@ function unitsOf({ service, measured }: PricedLine, windows: Chain['windows']): 
   );
 }
 
-type Priced = { readonly lines: readonly PricedLine[]; readonly prefixes: readonly Prefix[] };
+type AddedLine = { readonly lines: readonly PricedLine[]; readonly index: number; readonly units: UnitsByBucket };
 
 /** What a line adds to each bucket that it, or what is free of it, has changed. */
-function addedBy(index: number, { lines, prefixes }: Priced): { added: Decimal; parts: ChargePart[] } {
+function addLine(
+  buckets: Map<Milliseconds, BucketCost>,
+  { lines, index, units }: AddedLine,
+): { added: Decimal; parts: ChargePart[] } {
   const parts: ChargePart[] = [];
   let added = ZERO;
-  for (const bucket of prefixes[index]!.units.keys()) {
-    const entries = entriesIn(bucket, index, { lines, prefixes });
-    const last = entries.at(-1)!;
-    if (last.units.isZero()) continue;
-    const before = entries.slice(0, -1);
-    added = added.plus(costOfRuns(entries)).minus(costOfRuns(before));
-    parts.push(...partsAdded(before, last));
+  for (const [bucket, own] of units) {
+    if (own.isZero()) continue;
+    const cost = buckets.get(bucket) ?? new BucketCost(lines, index);
+    buckets.set(bucket, cost);
+    const line = cost.add(index, own);
+    added = added.plus(line.added);
+    parts.push(...line.parts);
   }
   return { added, parts };
-}
-
-/** What each line up to this one has in a bucket; those between two that have something break a run, too. */
-function entriesIn(bucket: Milliseconds, index: number, { lines, prefixes }: Priced): PricedUnits[] {
-  const unitsUntil = (place: number) => prefixes[place]?.units.get(bucket) ?? ZERO;
-  const first = prefixes.findIndex(({ units }) => units.has(bucket));
-  return lines.slice(first, index + 1).map(({ price, terms }, offset) => {
-    const place = first + offset;
-    return { price, terms, units: unitsUntil(place).minus(unitsUntil(place - 1)) };
-  });
-}
-
-/** By tier what the last of the entries adds to its run. */
-function partsAdded(before: readonly PricedUnits[], last: PricedUnits): ChargePart[] {
-  const run = joinRuns(before).at(-1);
-  const used = run?.terms === last.terms ? Decimal.max(run.units, ZERO) : ZERO;
-  const parts = chargeParts(last.price, billedQuantity(used.plus(last.units)));
-  return used.isZero()
-    ? parts
-    : [...parts, ...chargeParts(last.price, used).map((part) => timesShare(part, TAKEN_OFF, ONE))];
 }
 
 /** One number, of which each line charges its price for its share of the time; each bucket by itself. */
@@ -220,7 +203,7 @@ function bucketShares(
     const window = index === 0 || cut.has(starts[index]!) ? windowIn(at) : null;
     if (window === null || !cut.has(window.start)) {
       const holds = lines.findLastIndex(({ service }) => service.start <= at);
-      return { units, weights: lines.map((_, place) => new Decimal(place === holds ? 1 : 0)), total: ONE };
+      return { units, weights: lines.map((_, place) => (place === holds ? ONE : ZERO)), total: ONE };
     }
     const weights = timesOf(lines, {
       start: Math.max(window.start, whole.start),
@@ -279,11 +262,11 @@ function costsOfShares(
     for (const { units, weights, total } of shares) {
       const weight = weights[index]!;
       if (weight.isZero()) continue;
-      const cost = sumOf(units.map((one) => costOfUnits(price, one)));
+      const own = units.flatMap((one) => chargeParts(price, billedQuantity(one)));
+      const cost = sumOf(own.map(({ amount }) => amount));
       const key = total.toFixed();
       numerators.set(key, (numerators.get(key) ?? ZERO).plus(cost.times(weight)));
-      for (const one of units)
-        parts.push(...chargeParts(price, billedQuantity(one)).map((part) => timesShare(part, weight, total)));
+      parts.push(...(weight.eq(total) ? own : own.map((part) => timesShare(part, weight, total))));
     }
     const until_end = sumOf([...numerators].map(([total, sum]) => sum.dividedBy(total)));
     const line = { until_begin, until_end, parts: addParts(parts) };

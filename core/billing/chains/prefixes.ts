@@ -30,7 +30,8 @@ export type MeasuredService = { readonly service: Period; readonly measured: Mea
 export type UnitsByBucket = ReadonlyMap<Milliseconds, Decimal>;
 
 export type Prefix = Pick<Allowed, 'quantity' | 'free'> & {
-  readonly units: UnitsByBucket;
+  /** What the last line adds to the charged units of each bucket that it changes. */
+  readonly added: UnitsByBucket;
   readonly allowances: readonly MeasuredAllowance[];
 };
 
@@ -40,20 +41,46 @@ export function allowedPrefixes(
   units: readonly UnitsByBucket[],
   isBucketed: boolean,
 ): Prefix[] {
+  if (lines.some(({ measured }) => measured?.allowances?.length)) return grantedPrefixes(lines, units, isBucketed);
+  let quantity = ZERO;
+  return lines.map(({ measured }, index) => {
+    quantity = quantity.plus(measured?.quantity ?? ZERO);
+    return { quantity: Decimal.max(quantity, ZERO), free: null, added: units[index]!, allowances: [] };
+  });
+}
+
+function grantedPrefixes(
+  lines: readonly MeasuredService[],
+  units: readonly UnitsByBucket[],
+  isBucketed: boolean,
+): Prefix[] {
+  let charged: UnitsByBucket = new Map();
   return lines.map((_, index) => {
     const before = lines.slice(0, index + 1);
     const added = addUnits(units.slice(0, index + 1));
     const quantity = sumOf(before.map(({ measured }) => measured?.quantity ?? ZERO));
     const allowances = isBucketed ? mergedAllowances(before) : joinedAllowances(before);
-    if (allowances.length === 0) return { quantity: Decimal.max(quantity, ZERO), free: null, units: added, allowances };
     const starts = [...added.keys()];
     const buckets = isBucketed ? starts.map((start) => [added.get(start)!]) : null;
     const parts = isBucketed ? [] : joinedParts(before);
     const allowed = afterAllowances({ quantity, buckets, bucket_starts: starts, allowances, parts });
     const left = allowed.buckets?.map(([value]) => Decimal.max(value!, ZERO)) ?? [allowed.quantity];
     const keys = isBucketed ? starts : [0];
-    return { ...allowed, units: new Map(keys.map((start, place) => [start, left[place]!])), allowances };
+    const isGranted = allowances.length > 0;
+    const until = isGranted ? new Map(keys.map((start, place) => [start, left[place]!])) : added;
+    const line = { ...allowed, added: changedUnits(charged, until), allowances };
+    charged = until;
+    return line;
   });
+}
+
+function changedUnits(before: UnitsByBucket, after: UnitsByBucket): UnitsByBucket {
+  const changed = new Map<Milliseconds, Decimal>();
+  for (const [start, value] of after) {
+    const added = value.minus(before.get(start) ?? ZERO);
+    if (!added.isZero()) changed.set(start, added);
+  }
+  return changed;
 }
 
 function addUnits(units: readonly UnitsByBucket[]): UnitsByBucket {

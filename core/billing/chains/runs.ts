@@ -4,29 +4,61 @@
  * the latest first, and then off later ones, so that a correction gives back what was charged for what it corrects.
  */
 import { Decimal, sumOf, ZERO } from '../../decimal.ts';
-import { chargeParts, type PriceTerms } from '../../pricing/charge.ts';
+import { billedQuantity, chargeParts, type PriceTerms } from '../../pricing/charge.ts';
+import type { ChargePart } from '../../pricing/terms.ts';
 
 export type PricedUnits = { readonly price: PriceTerms; readonly terms: string; readonly units: Decimal };
 
-export function costOfUnits(price: PriceTerms, units: Decimal): Decimal {
-  return sumOf(chargeParts(price, Decimal.max(units, ZERO)).map(({ amount }) => amount));
-}
+/** Cost of one bucket, to which lines add their units in order of time. Only what a line changes is priced again. */
+export class BucketCost {
+  readonly #lines: readonly Omit<PricedUnits, 'units'>[];
+  readonly #runs: PricedUnits[] = [];
+  #next: number;
+  #cost = ZERO;
+  #isCorrected = false;
 
-export function costOfRuns(entries: readonly PricedUnits[]): Decimal {
-  const [only, ...others] = entries;
-  if (only && others.length === 0) return costOfUnits(only.price, only.units);
-  return sumOf(lessCorrected(joinRuns(entries)).map(({ price, units }) => costOfUnits(price, units)));
-}
-
-/** Neighbours with equal terms as one. */
-export function joinRuns(entries: readonly PricedUnits[]): PricedUnits[] {
-  const runs: PricedUnits[] = [];
-  for (const entry of entries) {
-    const last = runs.at(-1);
-    if (last?.terms === entry.terms) runs[runs.length - 1] = { ...last, units: last.units.plus(entry.units) };
-    else runs.push(entry);
+  /** `first`: the line that adds first. */
+  constructor(lines: readonly Omit<PricedUnits, 'units'>[], first: number) {
+    this.#lines = lines;
+    this.#next = first;
   }
-  return runs;
+
+  /** Lines between two that add something break a run, too, where their terms differ. */
+  add(index: number, units: Decimal): { added: Decimal; parts: ChargePart[] } {
+    for (; this.#next < index; this.#next++) this.#join(this.#next, ZERO);
+    const last = this.#runs.at(-1);
+    const { price, terms } = this.#lines[index]!;
+    const used = last?.terms === terms ? Decimal.max(last.units, ZERO) : ZERO;
+    const parts = partsAdded(price, used, units);
+    this.#join(index, units);
+    this.#next = index + 1;
+    const before = this.#cost;
+    this.#isCorrected ||= this.#runs.at(-1)!.units.isNegative();
+    this.#cost = this.#isCorrected ? costOfRuns(this.#runs) : sumOf([before, ...parts.map(({ amount }) => amount)]);
+    return { added: this.#cost.minus(before), parts };
+  }
+
+  #join(index: number, units: Decimal): void {
+    const { price, terms } = this.#lines[index]!;
+    const last = this.#runs.at(-1);
+    if (last?.terms === terms) this.#runs[this.#runs.length - 1] = { ...last, units: last.units.plus(units) };
+    else this.#runs.push({ price, terms, units });
+  }
+}
+
+/** By tier what units add to a run. */
+function partsAdded(price: PriceTerms, used: Decimal, units: Decimal): ChargePart[] {
+  const parts = chargeParts(price, billedQuantity(used.plus(units)));
+  return used.isZero() ? parts : [...parts, ...chargeParts(price, used).map(negatedPart)];
+}
+
+function negatedPart({ units, flat_amount, amount, ...part }: ChargePart): ChargePart {
+  return { ...part, units: units.negated(), flat_amount: flat_amount.negated(), amount: amount.negated() };
+}
+
+function costOfRuns(runs: readonly PricedUnits[]): Decimal {
+  const left = lessCorrected(runs).flatMap(({ price, units }) => chargeParts(price, units));
+  return sumOf(left.map(({ amount }) => amount));
 }
 
 function lessCorrected(runs: readonly PricedUnits[]): PricedUnits[] {
