@@ -1,4 +1,5 @@
 /** Numbers of tries to write to ClickHouse, from the sequence `write_attempts`: whoever begins later has the greater one. */
+import { forEverybody } from '../caller.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
 import { greatestCorrection } from '../events/known-numbers.ts';
 import type { Stores } from '../stores.ts';
@@ -36,11 +37,13 @@ export async function keepAttemptsAhead({
  * Before a correction gets its number: numbers go on after the greatest that ClickHouse has stored. A Postgres that was restored to an
  * earlier moment would give one of them out again, and of two corrections of one number readers take either.
  */
-export async function keepCorrectionNumbersAhead({
-  postgres,
-  clickhouse,
-}: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {
-  const greatest = String(await greatestCorrection(clickhouse));
+export async function keepCorrectionNumbersAhead(stores: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {
+  const greatest = String(await greatestCorrection(stores.clickhouse));
+  // The sequence serves all tenants, so no statement about it carries the scope of the request that needs a number.
+  await forEverybody(async () => moveSequence(stores.postgres, greatest));
+}
+
+async function moveSequence(postgres: Stores['postgres'], greatest: string): Promise<void> {
   const isBehind = `(last_value < ?::bigint or (not is_called and last_value <= ?::bigint))`;
   const { rows } = await postgres.raw(`select from event_corrections_id_seq where ${isBehind}`, [greatest, greatest]);
   if (rows.length === 0) return;
