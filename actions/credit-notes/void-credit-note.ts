@@ -2,9 +2,9 @@
 import { checkNoteVoidable, uncreditedInvoice } from '../../core/credit-note/effect.ts';
 import { leftOfLine } from '../../core/credit-note/left-to-give-back.ts';
 import { notAllowed } from '../../core/error.ts';
-import { instantOf } from '../../core/time/instant.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
