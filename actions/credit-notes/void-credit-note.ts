@@ -1,11 +1,18 @@
 /** Voids a credit note: a draft is given up, and what an adjustment took off is due again (docs/rules/credit-notes.md, "Voiding a note"). */
 import { checkNoteVoidable, uncreditedInvoice } from '../../core/credit-note/effect.ts';
+import { leftOfLine } from '../../core/credit-note/left-to-give-back.ts';
+import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
-import type { Stores } from '../../storage/stores.ts';
+import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
+import type { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { creditsOfLines } from '../invoices/credits-of-lines.ts';
 import { emit } from '../system-events/emit.ts';
 import { changeInvoice } from './change-invoice.ts';
+import { creditableLines } from './creditable-lines.ts';
 import { holdNote } from './finalize-credit-note.ts';
 
 export async function voidCreditNote(
@@ -16,6 +23,7 @@ export async function voidCreditNote(
   return stores.postgres.transaction(async (transaction) => {
     const { held, note } = await holdNote(transaction, scope, id);
     checkNoteVoidable(note);
+    if (note.credit_note_status === 'FINALIZED') await checkNothingTook(transaction, { note, invoice: held.invoice });
     if (note.credit_note_status === 'FINALIZED')
       await changeInvoice(transaction, held.invoice, { changes: uncreditedInvoice(held.invoice, note), author });
     const changes = { credit_note_status: 'VOIDED' as const, voided_at: author.now.toISOString() };
@@ -23,4 +31,28 @@ export async function voidCreditNote(
     await emit(transaction, 'credit_note.updated', { record: voided, by: author });
     return voided;
   });
+}
+
+/**
+ * A change gives back no more than notes have left of a line. After a note that left it too little is void, more would be due than was served.
+ */
+async function checkNothingTook(
+  transaction: Transaction,
+  { note, invoice }: { readonly note: CreditNoteModel; readonly invoice: InvoiceModel },
+): Promise<void> {
+  const noted = await CreditNoteLineItemModel.in(note, transaction).where({ credit_note_id: note.id });
+  const ids = new Set(noted.map(({ invoice_line_item_id }) => invoice_line_item_id));
+  const exhausted = (await creditableLines(invoice, transaction)).filter(
+    (line) => ids.has(line.id) && leftOfLine(line).amount.isZero(),
+  );
+  const credits = await creditsOfLines(
+    invoice,
+    exhausted.map(({ id }) => id),
+    transaction,
+  );
+  const later = credits.find(({ created_at }) => instantOf(created_at) >= instantOf(note.finalized_at!));
+  if (later)
+    throw notAllowed('a later change gave back all that this credit note had left of a line: it cannot be voided', {
+      invoice_id: later.invoice_id,
+    });
 }

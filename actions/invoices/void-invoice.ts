@@ -2,7 +2,7 @@
 
 import { partsOf } from '../../core/billing/partial-charges.ts';
 import { splitOfGiven } from '../../core/credit-note/left-to-give-back.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { checkVoidable, voidedPayment } from '../../core/invoice/void.ts';
@@ -68,7 +68,7 @@ export async function voidHeld(
     ...voidedPayment(invoice),
     ...(metadata ? { metadata: { ...invoice.metadata, ...metadata } } : {}),
   };
-  await giveBack(transaction, invoice, author);
+  await giveBack(transaction, invoice, { changesWithin, author });
   await voidChangesWithin(transaction, changesWithin, author);
   const voided = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
   await giveRedemptionsBack(voided, { transaction, author });
@@ -151,11 +151,21 @@ async function lineIdsOf(invoice: InvoiceModel, transaction: Transaction): Promi
   return lines.map(({ id }) => id);
 }
 
-/** What was paid, and what prepaid credits gave, less what was refunded before: once for an invoice. */
-async function giveBack(transaction: Transaction, invoice: InvoiceModel, author: Author): Promise<void> {
+type GivingBack = { readonly changesWithin: readonly InvoiceModel[]; readonly author: Author };
+
+/** What was paid, and what prepaid credits gave, less what came back before: once for an invoice. */
+async function giveBack(
+  transaction: Transaction,
+  invoice: InvoiceModel,
+  { changesWithin, author }: GivingBack,
+): Promise<void> {
   const { id, invoice_number } = invoice;
+  const { prepaid, rest } = splitOfGiven(invoice);
+  // The lots have what the changes that are void with it returned to them.
+  const returned = sumOf(changesWithin.map((change) => new Decimal(change.total_prepaid_credits_applied).negated()));
   await giveBackFor(transaction, invoice, {
-    ...splitOfGiven(invoice),
+    prepaid: Decimal.max(ZERO, prepaid.minus(returned)),
+    rest,
     transaction_reason: 'INVOICE_VOID_REFUND',
     reference_type: 'INVOICE',
     reference_id: id,

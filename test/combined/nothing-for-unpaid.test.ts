@@ -191,6 +191,35 @@ describe('scenario: credits of what was not paid', () => {
     }
   });
 
+  it('a note that left a later change too little is not voided', async () => {
+    await world.subscribe('noted', 'One');
+    const [opening] = await world.invoices('noted');
+    const note = (memo: string, amount: string) =>
+      world.post('/creditnotes', {
+        invoice_id: opening.id,
+        memo,
+        reason: 'SERVICE_ISSUE',
+        line_items: [{ invoice_line_item_id: opening.line_items[0].id, amount }],
+      });
+    const voidNote = async ({ id }: Answer) =>
+      (await world.api.request('POST', `/creditnotes/${id}/void`, { body: {} })).status;
+    const small = await note('small', '2');
+    await world.on('2026-01-16');
+    await changePlan('noted', 'Two');
+    expect(await voidNote(small), 'enough was left').to.equal(200);
+    await world.subscribe('noted much', 'One', { start_date: '2026-01-16T00:00:00Z' });
+    const [other] = await world.invoices('noted much');
+    const large = await world.post('/creditnotes', {
+      invoice_id: other.id,
+      reason: 'SERVICE_ISSUE',
+      line_items: [{ invoice_line_item_id: other.line_items[0].id, amount: '30' }],
+    });
+    await cancel('noted much');
+    expect(await remaining('noted much')).to.deep.equal(['0']);
+    // 31 would come back of it, and 1 did: void, it would leave 30 due for no time at all.
+    expect(await voidNote(large)).to.equal(400);
+  });
+
   describe('when an invoice is void', () => {
     const voidOf = (invoice: Answer) => world.api.request('POST', `/invoices/${invoice.id}/void`, { body: {} });
 
@@ -207,6 +236,26 @@ describe('scenario: credits of what was not paid', () => {
         'FINALIZED',
       ]);
       expect(await inWallet('void')).to.deep.equal([]);
+    });
+
+    it('prepaid credits that the change returned to their lots return once', async () => {
+      await world.customer('credited');
+      const wallet = await world.post('/wallets', {
+        external_customer_id: 'credited',
+        currency: 'usd',
+        config: { allowed_price_types: ['ALL'] },
+      });
+      const granted = { credits_to_add: '6.2', transaction_reason: 'FREE_CREDIT_GRANT' };
+      await world.post(`/wallets/${wallet.id}/top-up`, granted);
+      await world.subscribe('credited', 'One');
+      expect(await remaining('credited')).to.deep.equal(['24.8']);
+      await world.on('2026-01-16');
+      await cancel('credited');
+      // 16 of 31 come back, 3.20 of them to the lots; 12 of 24.80 are due.
+      expect([await remaining('credited'), await inWallet('credited')]).to.deep.equal([['12'], ['3.2']]);
+      const [opening] = await world.invoices('credited');
+      expect((await voidOf(opening)).status).to.equal(200);
+      expect(await inWallet('credited')).to.deep.equal(['6.2']);
     });
 
     it('a plan change as well: both parts of the period are billed again', async () => {
