@@ -127,7 +127,10 @@ type Last = StoredContent & { readonly action: string };
  * An id may have been a dead letter when its correction was asked for, and be sent again after it, within one slice: that event is
  * accepted after the correction, which does not concern it. On another partition it stood before partitions were added.
  */
-function isStoredAfter({ event_partition, event_offset }: StoredContent, { partition, offset }: CorrectionPlace): boolean {
+function isStoredAfter(
+  { event_partition, event_offset }: StoredContent,
+  { partition, offset }: CorrectionPlace,
+): boolean {
   return event_partition === partition && event_offset > offset;
 }
 
@@ -135,11 +138,7 @@ function isStoredAfter({ event_partition, event_offset }: StoredContent, { parti
  * What the event said before this correction, which may be stored already by a try that was broken off. Corrections of this slice
  * count as they are applied now, and between two of them may stand one that was applied before, where the first is applied again.
  */
-function lastBefore(
-  { original, corrections }: EventHistory,
-  applied: readonly AppliedCorrection[],
-  id: string,
-): Last {
+function lastBefore({ original, corrections }: EventHistory, applied: readonly AppliedCorrection[], id: string): Last {
   const now = applied.at(-1);
   const stored = corrections.findLast(({ sequence }) => sequence < BigInt(id));
   if (now && (!stored || stored.sequence <= BigInt(now.sequence))) return now;
