@@ -5,19 +5,23 @@
  */
 import { ledgerTail } from '../../storage/audit/ledger.ts';
 import { countRawRows } from '../../storage/audit/stretches.ts';
-import { backfilledVersions, missingCorrectionNumbers } from '../../storage/events/known-numbers.ts';
+import { backfilledVersions, countedPartitions, missingCorrectionNumbers } from '../../storage/events/known-numbers.ts';
 import { firstRowFrom, LOG_TABLES } from '../../storage/events/present.ts';
 import { PartitionStopped } from '../../storage/log/continuity.ts';
 import { newestApplied } from '../../storage/progress/corrections.ts';
 import { greatestVersions } from '../../storage/progress/meter-versions.ts';
 import type { SliceState } from '../../storage/progress/slice-state.ts';
+import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
 
 type AgreeingStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
 export async function checkStoresAgree(stores: AgreeingStores, state: SliceState): Promise<void> {
   const why =
-    (await findRowsAhead(stores, state)) ?? (await findUnknownVersion(stores)) ?? (await findRowsBehind(stores, state));
+    (await findRowsAhead(stores, state)) ??
+    (await findUnknownPartition(stores)) ??
+    (await findUnknownVersion(stores)) ??
+    (await findRowsBehind(stores, state));
   if (why === undefined) return;
   const advice = 'restore both stores to one moment (docs/operations.md, "Stores of different moments")';
   throw new PartitionStopped(state.partition, `${why}: the two are of different moments; ${advice}`);
@@ -35,6 +39,17 @@ async function findRowsAhead(
       return `ClickHouse has rows of ${table} at offset ${found}, and Postgres says that they end at ${from}`;
   }
   return undefined;
+}
+
+/** ClickHouse has counted events of a partition that nobody has taken yet: their ids would be accepted once more by another one. */
+async function findUnknownPartition({ postgres, clickhouse }: AgreeingStores): Promise<string | undefined> {
+  const counted = await countedPartitions(clickhouse);
+  // Read after it: who writes has taken its partition before.
+  const taken = new Set((await readProgress(postgres)).map(({ partition }) => partition));
+  const unknown = counted.find((partition) => !taken.has(partition));
+  return unknown === undefined
+    ? undefined
+    : `ClickHouse has counted events of partition ${unknown}, and Postgres has none of it`;
 }
 
 /** ClickHouse has counted a version of a meter that Postgres does not know, and would give to another definition. */

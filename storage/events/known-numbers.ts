@@ -1,4 +1,4 @@
-/** Numbers that Postgres gives out and ClickHouse knows too: of corrections, and of the versions of meters. */
+/** Numbers that Postgres gives out and ClickHouse knows too: of corrections, versions of meters, and partitions. */
 import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
 import { MARK } from './usage-rows.ts';
 
@@ -13,14 +13,27 @@ export async function greatestCorrection(clickhouse: ClickHouseClient): Promise<
 export async function backfilledVersions(
   clickhouse: ClickHouseClient,
 ): Promise<{ readonly meter_id: string; readonly version: number }[]> {
-  const rows = await askRows<{ writer: string }>(clickhouse, 'back-filled versions', {
-    query: `select distinct group_key as writer from usage_buckets where tenant_id = '' and environment_id = '' and meter_id = '' and meter_version = 0 and size = '${MARK}'
-              and external_customer_id = '' and startsWith(group_key, 'backfill:')`,
-  });
-  return rows.map(({ writer }) => {
-    const [, meter_id, version] = writer.split(':') as [string, string, string];
+  const names = await namesOfWriters(clickhouse, 'backfill:');
+  return names.map((name) => {
+    const [meter_id, version] = name.split(':') as [string, string];
     return { meter_id, version: Number(version) };
   });
+}
+
+/** The partitions of which a slice or a rebuild has written usage rows. */
+export async function countedPartitions(clickhouse: ClickHouseClient): Promise<number[]> {
+  return (await namesOfWriters(clickhouse, 'partition:')).map(Number);
+}
+
+/** From the marks in the parts of usage rows, by the key of the table: without the kind of the writer before it. */
+async function namesOfWriters(clickhouse: ClickHouseClient, kind: string): Promise<string[]> {
+  const rows = await askRows<{ writer: string }>(clickhouse, 'writers of usage rows', {
+    query: `select distinct group_key as writer from usage_buckets
+             where tenant_id = '' and environment_id = '' and meter_id = '' and meter_version = 0 and size = '${MARK}'
+               and external_customer_id = '' and startsWith(group_key, {kind:String})`,
+    params: { kind },
+  });
+  return rows.map(({ writer }) => writer.slice(kind.length));
 }
 
 /** Those of the numbers of corrections that are not there. */

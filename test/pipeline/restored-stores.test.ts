@@ -2,8 +2,9 @@
 import { expect } from 'chai';
 import { auditUsage, type Difference } from '../../actions/audit/usage.ts';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
+import { partitionOfShard } from '../../core/event/identity.ts';
 import { Partition } from '../../pipeline/slices/partition.ts';
-import { requestCorrectionsAgain } from '../../storage/progress/corrections.ts';
+import { requestCorrectionsAgain, shardOfEvent } from '../../storage/progress/corrections.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 
 const MARCH = ['2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z'] as const;
@@ -84,6 +85,21 @@ describe('a store that was restored to an earlier moment', () => {
     await metering.settled();
     await restorePostgres();
     expect(await take()).to.include('ClickHouse has counted version 2 of meter m, and Postgres knows 1');
+  });
+
+  it('Postgres before partitions were added, where the partition that it knows has got nothing since', async () => {
+    await savePostgres();
+    await metering.grow(4);
+    const { postgres } = metering.stores;
+    const first = async () => (await postgres.raw(`select next_offset from slices where partition = 0`)).rows;
+    const before = await first();
+    const ids = Array.from({ length: 40 }, (_, n) => `f${n}`);
+    const elsewhere = ids.find((id) => partitionOfShard(shardOfEvent(SCOPE, id), 4) !== 0)!;
+    await metering.send([event(elsewhere, 1)]);
+    await metering.settled();
+    expect(await first()).to.deep.equal(before);
+    await restorePostgres();
+    expect(await take()).to.match(/ClickHouse has counted events of partition [123], and Postgres has none of it/);
   });
 
   it('ClickHouse before the last events', async () => {
