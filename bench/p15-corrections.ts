@@ -1,6 +1,7 @@
 /**
  * P15: corrections that wait among events. A log that holds 100,000 events, with and without 1,000 corrections between them, half of
- * events from before and half of events in the log itself: how long until everything has its effect. What waits together is one rebuild.
+ * events from before and half of events in the log itself: how long until everything has its effect. What waits together is one rebuild. And sixty corrections with single events between them that
+ * arrive while the pipeline runs.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,6 +21,7 @@ import { addCorrection } from '../storage/progress/corrections.ts';
 import { announceMeterVersion } from '../storage/progress/meter-versions.ts';
 import { readProgress } from '../storage/progress/slices.ts';
 import type { Stores } from '../storage/stores.ts';
+import { cpuOfTree } from './cpu.ts';
 import { check, claim, fixed, flag, median, say } from './report.ts';
 import { bulkBodies, meterDefinitions } from './workload.ts';
 
@@ -86,13 +88,16 @@ async function measure(stores: Stores, { events, corrections, runs }: Wanted) {
     const alone = await timeUntilDone(stores);
     known = await send(stores, seed++, events, corrections, known);
     const among = await timeUntilDone(stores);
-    found.push({ alone, among });
+    found.push({ alone: alone.ms, among: among.ms });
+    const cpu = among.cpu_s / alone.cpu_s;
     const { rows } = await stores.postgres.raw(`select max(rebuilds)::int as n from slices`);
     say(`  ${rows[0].n} rebuilds until now`);
     say(
-      `  run ${turn + 1}: ${fixed(alone, 0)} ms for the events alone, ${fixed(among, 0)} ms with corrections among them`,
+      `  run ${turn + 1}: ${fixed(alone.ms, 0)} ms for the events alone, ${fixed(among.ms, 0)} ms with corrections among them; ` +
+        `of CPU ${fixed(alone.cpu_s)} s and ${fixed(among.cpu_s)} s, ratio ${fixed(cpu, 2)}`,
     );
   }
+  await measureTrickle(stores, seed, known);
   const { differences, rows } = await auditUsage(stores, {}, () => {});
   check(differences === 0 && rows > 0, `${differences} usage rows differ from the raw events`);
   const { rows: open } = await stores.postgres.raw(
@@ -102,18 +107,31 @@ async function measure(stores: Stores, { events, corrections, runs }: Wanted) {
   return found;
 }
 
-/** Into the log, while no pipeline runs; answers the texts of the events. */
+const TRICKLED = 60;
+
+/** Each correction is followed by a single event, while the pipeline works on those before. */
+async function measureTrickle(stores: Stores, seed: number, known: readonly string[]): Promise<void> {
+  const rebuilds = async () => (await stores.postgres.raw(`select max(rebuilds)::int as n from slices`)).rows[0].n;
+  const before: number = await rebuilds();
+  const trickled = await timeUntilDone(stores, () => send(stores, seed, TRICKLED, TRICKLED, known, 1));
+  say(
+    `  ${TRICKLED} corrections with single events between them: ${fixed(trickled.ms, 0)} ms, ${(await rebuilds()) - before} rebuilds`,
+  );
+}
+
+/** Into the log; answers the texts of the events. */
 async function send(
   stores: Stores,
   seed: number,
   total: number,
   corrections: number,
   known: readonly string[],
+  body_events = BODY_EVENTS,
 ): Promise<string[]> {
   const texts: string[] = [];
   // Each time on a day of its own, as life goes on: what is recounted are the days of the corrected events.
   const from_ms = (FIRST_DAY + seed) * DAY_MS;
-  const bodies = [...bulkBodies(seed, total, BODY_EVENTS, { from_ms })];
+  const bodies = [...bulkBodies(seed, total, body_events, { from_ms })];
   const each = corrections / bodies.length;
   let asked = 0;
   for (const [index, whole] of bodies.entries()) {
@@ -126,7 +144,11 @@ async function send(
     });
     await appendEvents(stores.log, SCOPE, { body, events: incoming, contiguous: true, now: new Date() });
     for (; asked < Math.floor((index + 1) * each); asked++)
-      await correct(stores, asked % 2 === 0 ? known[asked * 7]! : texts[texts.length - 1 - (asked % 500)]!, asked);
+      await correct(
+        stores,
+        asked % 2 === 0 ? known[asked * 7]! : texts[texts.length - 1 - (asked % (body_events / 2))]!,
+        asked,
+      );
     while ((await relayControlMessages(stores, Date.now())) > 0);
   }
   return texts;
@@ -149,21 +171,28 @@ async function correct({ postgres }: Stores, text: string, number: number): Prom
   );
 }
 
-async function timeUntilDone(stores: Stores): Promise<number> {
-  const [{ end_offset } = { end_offset: 0n }] = await stores.log.lag();
+/** Of CPU what this process and its children use, the embedded stores among them. `sendMore` is called while the pipeline runs. */
+async function timeUntilDone(
+  stores: Stores,
+  sendMore?: () => Promise<unknown>,
+): Promise<{ readonly ms: number; readonly cpu_s: number }> {
   const began = performance.now();
+  const cpu_before_s = cpuOfTree([process.pid]);
   const pipeline = await startPipeline(stores, {
     owner: 'bench',
     slice_events_max: 50_000,
     logger: pino({ level: 'warn' }),
     clock: () => new Date(),
   });
+  await sendMore?.();
+  const [{ end_offset } = { end_offset: 0n }] = await stores.log.lag();
   while ((await readProgress(stores.postgres)).every(({ next_offset }) => next_offset < end_offset))
     await new Promise((resolve) => setTimeout(resolve, 20));
   const ms = performance.now() - began;
+  const cpu_s = cpuOfTree([process.pid]) - cpu_before_s;
   while (await isCountingThePast(stores)) await new Promise((resolve) => setTimeout(resolve, 100));
   await pipeline.stop();
-  return ms;
+  return { ms, cpu_s };
 }
 
 async function isCountingThePast({ postgres }: Stores): Promise<boolean> {

@@ -18,7 +18,13 @@ import { partitionWriter } from '../../storage/progress/attempts.ts';
 import { beginRebuild, lockBucketsWhenQuiet, unlockBuckets } from '../../storage/progress/bucket-lock.ts';
 import { daysBefore, type HeldPartition, rebuildsFrom } from '../../storage/progress/slice-state.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { type Counted, countedNow, type DaysToRecount, eventsKey, recountCustomerDays } from '../../storage/usage/recount.ts';
+import {
+  type Counted,
+  countedNow,
+  type DaysToRecount,
+  eventsKey,
+  recountCustomerDays,
+} from '../../storage/usage/recount.ts';
 import { snapshotOf } from '../../storage/usage/snapshot.ts';
 import { deleteRows, type RowsToDelete } from '../../storage/usage/stored-rows.ts';
 

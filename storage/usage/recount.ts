@@ -2,11 +2,12 @@
  * What the bucket rows of a meter must be, computed from the raw events alone: for back-fills, rebuilds and audits. By UTC
  * days, because no row is longer than that.
  */
+
+import { groupBy } from '../../core/group-by.ts';
 import { type CompiledMeter, compiledMeter, measure } from '../../core/metering/compiled-meter.ts';
 import { matches } from '../../core/metering/match.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
-import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import { US_PER_DAY } from '../../core/time/instant.ts';
 import { type CustomerRange, customerRanges } from '../events/customer-ranges.ts';
@@ -127,7 +128,8 @@ export async function* recountCustomerDays(
       const { event_name } = counted[0].meter;
       for (const [day, customers] of days) {
         if (customers === null) yield* await recountDaysTogether(stores, counted, { days: [day, day + 1] });
-        else for (const external_customer_id of customers) customer_days.push({ event_name, external_customer_id, day });
+        else
+          for (const external_customer_id of customers) customer_days.push({ event_name, external_customer_id, day });
       }
     }
     const counted = some.flatMap((group) => group.counted) as [Counted, ...Counted[]];
