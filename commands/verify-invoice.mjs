@@ -1883,9 +1883,15 @@ class LineCheck {
     }
     if (rule === 'additive') this.same('period_start', period[0], start);
     if (rule === 'shared') this.same('computed_from.window_start', start, instant(lines[0].start));
-    const until = rule === 'shared' ? instant(lines.at(-1).end) : period[1];
+    const until = rule === 'shared' ? this.countedUntil(instant(lines.at(-1).end)) : period[1];
     if (line.parent_line_item_id && end < until) this.takes('until when its period lasts', ['line.period_end']);
     else this.same('computed_from.window_end', end, until);
+  }
+
+  /** While the period runs all lines of a chain have counted until the end of the invoice. */
+  countedUntil(end) {
+    const { billing_reason, period_end } = this.invoice;
+    return billing_reason === 'THRESHOLD_BILLING' && period_end ? Math.min(end, instant(period_end)) : end;
   }
 
   usage() {

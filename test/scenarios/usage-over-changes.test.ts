@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
 import { trySync } from '../../actions/catalogue/sync-plan.ts';
 import { sumOf } from '../../core/decimal.ts';
+import { check, provenBy } from '../support/verifier.ts';
 import { type PriceTerms, startWorld, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -218,6 +219,25 @@ describe('scenario: usage over a change', () => {
         expect(await charged(customer)).to.equal(total);
       }
       expect(await invoiced('doubled')).to.deep.equal(['155', '310']);
+    });
+
+    it('the invoice of a period that still runs is proven, also of a line that has ended in it', async () => {
+      const customer = 'proven';
+      await begin(customer, usage('daily', '1'), { auto_invoice_threshold: '40' });
+      await send(customer, 'daily', [
+        ['2026-01-05', { n: 50 }],
+        ['2026-01-16', { n: 20 }],
+        ['2026-01-20', { n: 30 }],
+      ]);
+      world.at('2026-01-16T12:00:00Z');
+      await changePlan(customer, usage('daily', '2'));
+      world.at('2026-01-27');
+      await world.settle();
+      await billThresholds(world.api.services, world.now);
+      // 50, half of 20, and half of 20 and 30 at $2.
+      const partial = (await world.invoices(customer)).find((one) => one.billing_reason === 'THRESHOLD_BILLING');
+      expect(amountsOf(partial)).to.deep.equal(['60', '80']);
+      expect((await check(await provenBy(world.api, partial.id))).differences).to.deep.equal([]);
     });
 
     it('what an add-on measures from the 16th on is charged in full', async () => {

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { gapsOf } from '../../../core/billing/chains/chain.ts';
+import { chainCosts } from '../../../core/billing/chains/chain-costs.ts';
 import { usageToRead } from '../../../core/billing/chains/charge-chains.ts';
 import { levelOf, levelReadings } from '../../../core/billing/chains/levels.ts';
 import { type BilledSubscription, chargesDue } from '../../../core/billing/charges.ts';
@@ -42,6 +43,7 @@ type Story = {
   readonly now?: number;
 };
 
+const ONE = new Decimal(1);
 const GRID = { timezone: 'UTC', billing_anchor: JANUARY.start };
 
 /** Plainly, from the events of a window. */
@@ -465,6 +467,37 @@ describe('usage over a change', () => {
     expect(taken(percent, '0.04', '0.04')).to.deep.equal(['0', '0.01']);
     expect(taken(percent, '0.05', '0.05')).to.deep.equal(['0.01', '0']);
     expect(taken({ type: 'fixed', amount_off: '50' }, '10', '-5')).to.deep.equal(['5', '0']);
+  });
+
+  it('prices what a line changes alone, however many lines and buckets come before it', () => {
+    const DAY_MS = 86_400_000;
+    let priced = 0;
+    const lines = Array.from({ length: 310 }, (_, index) => {
+      const price = {
+        currency: 'usd',
+        amount: index % 2 === 0 ? '1' : '2',
+        get billing_model() {
+          priced++;
+          return 'FLAT_FEE' as const;
+        },
+      } as PriceTerms;
+      const start = JANUARY.start + (index * DAY_MS) / 10;
+      return { item: { id: String(index), price }, service: { start, end: start + DAY_MS / 10 } };
+    });
+    const measured = new Map(
+      lines.map((line) => [
+        line.item.id,
+        { quantity: ONE, buckets: [[ONE]], bucket_starts: [line.service.start], integral: undefined },
+      ]),
+    );
+    const period = { whole: JANUARY, level_since: JANUARY.start, begins: JANUARY.start };
+    for (const size of ['DAY', 'MONTH'] as const) {
+      priced = 0;
+      const chain = { rule: 'additive', lines, ...period, windows: { ...GRID, size } } as const;
+      const costs = chainCosts(chain, ({ item }) => measured.get(item.id)!);
+      expect(costs.at(-1)!.until_end.toFixed()).to.equal('465');
+      expect(priced, size).to.be.at.most(lines.length * 10);
+    }
   });
 
   it('terms are equal as numbers', () => {
