@@ -148,6 +148,13 @@ function* unitsOf(scope: Scope, days: Places, named: ReadonlyMap<string, Readonl
   }
 }
 
+/** As `Unit.moved`, of now: a correction that was applied since may have brought an event to these customers. */
+async function loadMoved(stores: AuditStores, { scope, external_customer_ids }: Unit): Promise<string[]> {
+  const customers = new Set(external_customer_ids);
+  const named = await eventsNaming(stores, scope, { customers, isSample: true });
+  return [...named.values()].flatMap((event_ids) => [...event_ids]);
+}
+
 /** What differs is counted once more while no slice and no rebuild is in progress. Answers how many rows were compared. */
 async function compareUnit(stores: AuditStores, unit: Unit, found: Found): Promise<number> {
   const first = await countTwice(stores, unit, await readProgress(stores.postgres));
@@ -156,7 +163,7 @@ async function compareUnit(stores: AuditStores, unit: Unit, found: Found): Promi
   const { differences } = await withBucketsLockedForReading(
     stores.postgres,
     { name, seconds_max: READING_SECONDS_MAX },
-    (progress) => countTwice(stores, unit, progress),
+    async (progress) => countTwice(stores, { ...unit, moved: await loadMoved(stores, unit) }, progress),
   );
   const { tenant_id, environment_id } = unit.scope;
   for (const some of groupBy(differences, ({ meter_id }) => meter_id).values()) {

@@ -104,17 +104,17 @@ async function effectsOf({ postgres, clickhouse }: Stores, { held, records }: Co
   const effects: Effect[] = [];
   for (const some of groupBy(corrections, scopeKey).values()) {
     const histories = await loadHistories(clickhouse, some[0], [...new Set(some.map(({ event_id }) => event_id))]);
-    const lasts = new Map<string, Last>();
+    const applied = new Map<string, AppliedCorrection[]>();
     for (const correction of some) {
       const history = histories.get(correction.event_id);
-      if (!history) {
+      const met = { partition: held.partition, offset: Number(offsets.get(correction.id)!) };
+      if (!history || isStoredAfter(history.original, met)) {
         effects.push({ correction, row: null, contents: [] });
         continue;
       }
-      const met = { partition: held.partition, offset: Number(offsets.get(correction.id)!) };
-      const before = lasts.get(correction.event_id) ?? lastBefore(history, BigInt(correction.id));
-      const effect = effectOf(correction, { before, history, met });
-      lasts.set(correction.event_id, { ...effect.row, action: correction.action });
+      const earlier = applied.get(correction.event_id) ?? [];
+      const effect = effectOf(correction, { before: lastBefore(history, earlier, correction.id), history, met });
+      applied.set(correction.event_id, [...earlier, effect.row]);
       effects.push(effect);
     }
   }
@@ -123,9 +123,27 @@ async function effectsOf({ postgres, clickhouse }: Stores, { held, records }: Co
 
 type Last = StoredContent & { readonly action: string };
 
-/** What the event said before this correction, which may be stored already by a try that was broken off. */
-function lastBefore({ original, corrections }: EventHistory, sequence: bigint): Last {
-  return corrections.findLast((correction) => correction.sequence < sequence) ?? { ...original, action: 'none' };
+/**
+ * An id may have been a dead letter when its correction was asked for, and be sent again after it, within one slice: that event is
+ * accepted after the correction, which does not concern it. On another partition it stood before partitions were added.
+ */
+function isStoredAfter({ event_partition, event_offset }: StoredContent, { partition, offset }: CorrectionPlace): boolean {
+  return event_partition === partition && event_offset > offset;
+}
+
+/**
+ * What the event said before this correction, which may be stored already by a try that was broken off. Corrections of this slice
+ * count as they are applied now, and between two of them may stand one that was applied before, where the first is applied again.
+ */
+function lastBefore(
+  { original, corrections }: EventHistory,
+  applied: readonly AppliedCorrection[],
+  id: string,
+): Last {
+  const now = applied.at(-1);
+  const stored = corrections.findLast(({ sequence }) => sequence < BigInt(id));
+  if (now && (!stored || stored.sequence <= BigInt(now.sequence))) return now;
+  return stored ?? { ...original, action: 'none' };
 }
 
 type EffectInput = { readonly before: Last; readonly history: EventHistory; readonly met: CorrectionPlace };

@@ -18,7 +18,7 @@ import { partitionWriter } from '../../storage/progress/attempts.ts';
 import { beginRebuild, lockBucketsWhenQuiet, unlockBuckets } from '../../storage/progress/bucket-lock.ts';
 import { daysBefore, type HeldPartition, rebuildsFrom } from '../../storage/progress/slice-state.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { type Counted, countedNow, eventsKey, recountPlacesTogether } from '../../storage/usage/recount.ts';
+import { type Counted, countedNow, type DaysToRecount, eventsKey, recountCustomerDays } from '../../storage/usage/recount.ts';
 import { snapshotOf } from '../../storage/usage/snapshot.ts';
 import { deleteRows, type RowsToDelete } from '../../storage/usage/stored-rows.ts';
 
@@ -99,6 +99,7 @@ async function recounted(stores: Stores, rebuild: Rebuild, before: ReadonlyMap<n
   const targets = groupBy(await rebuild.targets(), (target) => `${scopeKey(target)}/${target.meter_id}`);
   const meters = await Promise.all([...targets.values()].map((some) => countedWith(stores, rebuild, { some, before })));
   const counted = meters.filter((meter) => meter !== undefined);
+  const groups: DaysToRecount[] = [];
   for (const group of groupBy(counted, (meter) => eventsKey(meter.counted)).values()) {
     // What one of them needs is written anew for all that count the same events: these are read once.
     const days = united(group.flatMap(({ targets: some }) => some));
@@ -108,8 +109,9 @@ async function recounted(stores: Stores, rebuild: Rebuild, before: ReadonlyMap<n
       for (const meter of together) result.old.push({ counted: meter, day, external_customer_ids });
     }
     for (const meter of together) result.versions.set(meter.meter_id, meter.version);
-    for await (const row of recountPlacesTogether(stores, together, days)) result.rows.push(row);
+    groups.push({ counted: together, days });
   }
+  for await (const row of recountCustomerDays(stores, groups)) result.rows.push(row);
   return result;
 }
 

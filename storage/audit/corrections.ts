@@ -2,6 +2,7 @@
 import type { Scope } from '../../core/scope.ts';
 import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
 import type { Database } from '../stores.ts';
+import { IN_EFFECT } from './events-as-sent.ts';
 
 export type CorrectionRow = Scope & { readonly id: string; readonly event_id: string; readonly action: string };
 export type RequestedCorrection = CorrectionRow & {
@@ -42,12 +43,15 @@ export async function correctionsPage(
   return rows;
 }
 
-/** As they are now. */
+/** As they are now; one in effect that is being applied again counts as applied. */
 export async function statesOf(
   database: Database,
   ids: readonly string[],
 ): Promise<Map<string, RequestedCorrection['state']>> {
-  const { rows } = await database.raw(`select id, state from event_corrections where id = any(?)`, [[...ids]]);
+  const { rows } = await database.raw(
+    `select id, case when ${IN_EFFECT} then 'applied' else state end as state from event_corrections where id = any(?)`,
+    [[...ids]],
+  );
   return new Map(rows.map((row: Pick<RequestedCorrection, 'id' | 'state'>) => [row.id, row.state]));
 }
 

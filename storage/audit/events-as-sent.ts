@@ -140,6 +140,9 @@ export async function customersOfDay(
   return rows.map(({ customer }) => customer);
 }
 
+/** The number says that it was applied before; while a repair has it applied again, it is requested and in effect. */
+export const IN_EFFECT = `(state = 'applied' or (state = 'requested' and applied_number > 0))`;
+
 /** The corrections in effect of these events, in the order in which they count. */
 export async function acceptedCorrections(
   database: Database,
@@ -148,7 +151,7 @@ export async function acceptedCorrections(
 ): Promise<AcceptedCorrection[]> {
   const { rows } = await database.raw(
     `select id, event_id, replacement from event_corrections
-      where tenant_id = ? and environment_id = ? and event_id = any(?) and state = 'applied' order by id`,
+      where tenant_id = ? and environment_id = ? and event_id = any(?) and ${IN_EFFECT} order by id`,
     [tenant_id, environment_id, [...event_ids]],
   );
   return rows;
@@ -163,7 +166,7 @@ export async function correctedEvents(
 ): Promise<(Scope & { readonly event_id: string })[]> {
   const { rows } = await database.raw(
     `select distinct tenant_id, environment_id, event_id from (
-       select tenant_id, environment_id, event_id from event_corrections where state = 'applied' order by id desc limit ?) as newest`,
+       select tenant_id, environment_id, event_id from event_corrections where ${IN_EFFECT} order by id desc limit ?) as newest`,
     [newest ?? null],
   );
   return rows;
@@ -186,7 +189,7 @@ export async function* replacementsNaming(
   for (let after = '0'; ; ) {
     const { rows } = await database.raw(
       `select id, event_id, replacement from event_corrections
-        where tenant_id = :tenant_id and environment_id = :environment_id and id > :after and state = 'applied'
+        where tenant_id = :tenant_id and environment_id = :environment_id and id > :after and ${IN_EFFECT}
           and replacement is not null ${filter} order by id limit ${PAGE}`,
       { tenant_id, environment_id, after, ...(customers === null ? {} : { customers: [...customers] }) },
     );

@@ -65,8 +65,10 @@ async function carryOut(clickhouse: ClickHouseClient, { table, month, condition 
 
 const UNFINISHED = '341';
 
-async function isAnyLeft(clickhouse: ClickHouseClient, { table, condition }: Statement): Promise<boolean> {
-  const query = `select toString(count()) as n from ${table} where ${condition}`;
+/** Reads until it finds one. */
+async function isAnyLeft(clickhouse: ClickHouseClient, { table, month, condition }: Statement): Promise<boolean> {
+  const part = month === undefined ? '' : `_partition_id = '${month}' and`;
+  const query = `select toString(count()) as n from (select 1 from ${table} where ${part} (${condition}) limit 1)`;
   const answer = await clickhouse.query({ query, format: 'JSONEachRow' });
   return (await answer.json<{ n: string }>())[0]!.n !== '0';
 }

@@ -31,16 +31,14 @@ export type EventsOfCustomers = Scope & {
   readonly ranges: readonly (readonly [number, number])[];
 };
 
-/** A customer's events of a UTC day, as days since 1970. */
-export type CustomerDay = { readonly external_customer_id: string; readonly day: number };
+/** The events of one name that a customer sent of a UTC day, as days since 1970. */
+export type CustomerDay = { readonly event_name: string; readonly external_customer_id: string; readonly day: number };
 
 export type RawEventsWanted = Scope & {
   readonly event_name: string;
   readonly external_customer_ids?: readonly string[];
   /** Half-open ranges of microseconds; all times when absent. */
   readonly ranges?: readonly (readonly [number, number])[];
-  /** Of these alone; all of them when absent. */
-  readonly customer_days?: readonly CustomerDay[];
   readonly sources?: readonly string[];
   /** All customers when absent. */
   readonly range?: CustomerRange;
@@ -73,6 +71,18 @@ export async function* placedEvents(
       yield { ...eventOf(wanted.event_name, row), place: { received_at_us, partition, offset, position } };
     }
   }
+}
+
+/** The events of some days of customers, whatever their names, in one statement and in the order of the table. */
+export async function* eventsOfCustomerDays(
+  clickhouse: ClickHouseClient,
+  { customer_days, ...wanted }: Scope & Pick<RawEventsWanted, 'before'> & { customer_days: readonly CustomerDay[] },
+): AsyncGenerator<RawEvent> {
+  const event_names = [...new Set(customer_days.map(({ event_name }) => event_name))];
+  const { sql, params } = statementOf({ ...wanted, event_names, customer_days });
+  const query = `select ${CONTENT}, event_name ${sql}`;
+  for await (const rows of streamed<[...ContentRow, event_name: string]>(clickhouse, query, { params }))
+    for (const row of rows) yield eventOf(row[5], row.slice(0, 5) as ContentRow);
 }
 
 /** In no order, and null where they are not few: for events of which several who ask are told together. */
@@ -217,11 +227,13 @@ function statementOf(wanted: StatementWanted): { sql: string; params: Record<str
 }
 
 type StatementWanted =
-  | (RawEventsWanted & { readonly event_names?: undefined })
+  | (RawEventsWanted & { readonly event_names?: undefined; readonly customer_days?: undefined })
   | (Omit<RawEventsWanted, 'event_name' | 'before'> & {
       readonly event_names: readonly string[];
       readonly event_name?: undefined;
-      readonly before: null;
+      readonly customer_days?: readonly CustomerDay[];
+      /** Null: wherever they stand. */
+      readonly before: ReadonlyMap<number, bigint> | null;
     });
 
 function beforeCondition(before: ReadonlyMap<number, bigint>, params: Record<string, unknown>) {
@@ -232,16 +244,18 @@ function beforeCondition(before: ReadonlyMap<number, bigint>, params: Record<str
     `${offset} < transform(${partition}, {partitions:Array(UInt16)}, {before:Array(UInt64)}, toUInt64(0))`;
 }
 
-/** The pairs, and before them what the order of the table can use: the customers, and the months that are read at all. */
-function customerDaysConditions(pairs: readonly CustomerDay[], params: Record<string, unknown>): string[] {
-  params['pair_customers'] = pairs.map(({ external_customer_id }) => external_customer_id);
-  params['pair_days'] = pairs.map(({ day }) => day);
-  params['pair_months'] = [...new Set(pairs.map(({ day }) => monthOfDay(day)))];
+/** The days themselves, and before them conditions that the order of the table can use: the customers, and the months that are read at all. */
+function customerDaysConditions(customer_days: readonly CustomerDay[], params: Record<string, unknown>): string[] {
+  params['day_customers'] = customer_days.map(({ external_customer_id }) => external_customer_id);
+  params['day_names'] = customer_days.map(({ event_name }) => event_name);
+  params['days'] = customer_days.map(({ day }) => day);
+  params['day_months'] = [...new Set(customer_days.map(({ day }) => monthOfDay(day)))];
   return [
-    'toYYYYMM(timestamp) in {pair_months:Array(UInt32)}',
-    'external_customer_id in {pair_customers:Array(String)}',
-    `(external_customer_id, toInt32(toDate32(timestamp))) in
-       (select x.1, x.2 from (select arrayJoin(arrayZip({pair_customers:Array(String)}, {pair_days:Array(Int32)})) as x))`,
+    'toYYYYMM(timestamp) in {day_months:Array(UInt32)}',
+    'external_customer_id in {day_customers:Array(String)}',
+    `(external_customer_id, event_name, toInt32(toDate32(timestamp))) in
+       (select x.1, x.2, x.3 from
+         (select arrayJoin(arrayZip({day_customers:Array(String)}, {day_names:Array(String)}, {days:Array(Int32)})) as x))`,
   ];
 }
 

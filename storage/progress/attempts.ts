@@ -1,4 +1,5 @@
 /** Numbers of tries to write to ClickHouse, from the sequence `write_attempts`: whoever begins later has the greater one. */
+import { forEverybody } from '../caller.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
 import { greatestCorrection } from '../events/known-numbers.ts';
 import type { Stores } from '../stores.ts';
@@ -34,9 +35,14 @@ export async function keepAttemptsAhead({
 
 /**
  * Before a correction gets its number: numbers go on after the greatest that ClickHouse has stored. A Postgres that was restored to an
- * earlier moment would give one of them out again, and of two corrections of one number readers take either.
+ * earlier moment would give one of them out again, and of two corrections of one number readers take either. One sequence serves all
+ * tenants, so the request of one of them asks for it on behalf of the system.
  */
-export async function keepCorrectionNumbersAhead({
+export async function keepCorrectionNumbersAhead(stores: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {
+  await forEverybody(() => raiseCorrectionNumbers(stores));
+}
+
+async function raiseCorrectionNumbers({
   postgres,
   clickhouse,
 }: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {

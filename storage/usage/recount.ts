@@ -6,6 +6,7 @@ import { type CompiledMeter, compiledMeter, measure } from '../../core/metering/
 import { matches } from '../../core/metering/match.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
+import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import { US_PER_DAY } from '../../core/time/instant.ts';
 import { type CustomerRange, customerRanges } from '../events/customer-ranges.ts';
@@ -13,6 +14,7 @@ import {
   type CustomerDay,
   type DayOfEvents,
   daysOfRawEvents,
+  eventsOfCustomerDays,
   type PlacedEvent,
   placedEvents,
   type RawEvent,
@@ -105,32 +107,47 @@ export function recountDaysTogether(
   return recounted(counted, rawEvents(clickhouse, rawWanted(counted[0], wanted)));
 }
 
-/** So many days of customers are one question. */
-const PLACES_MAX = 500;
+/** So many days of customers are one statement. */
+const CUSTOMER_DAYS_MAX = 2_000;
 
-/** The rows of several days, of all customers where none are named, for meters that count the same events. */
-export async function* recountPlacesTogether(
+/** Days to recount for meters that count the same events (`eventsKey`). Null: all customers of the day. */
+export type DaysToRecount = {
+  readonly counted: readonly [Counted, ...Counted[]];
+  readonly days: ReadonlyMap<number, ReadonlySet<string> | null>;
+};
+
+/** The rows of days of customers. The events of an environment are read in one statement, whatever their names. */
+export async function* recountCustomerDays(
   stores: Pick<Stores, 'clickhouse'>,
-  counted: readonly [Counted, ...Counted[]],
-  days: ReadonlyMap<number, ReadonlySet<string> | null>,
+  groups: readonly DaysToRecount[],
 ): AsyncGenerator<BucketRow> {
-  const places: CustomerDay[] = [];
-  for (const [day, customers] of days) {
-    if (customers === null) yield* await recountDaysTogether(stores, counted, { days: [day, day + 1] });
-    else for (const external_customer_id of customers) places.push({ external_customer_id, day });
-  }
-  const [{ meter, before, ...scope }] = counted;
-  for (let from = 0; from < places.length; from += PLACES_MAX) {
-    const customer_days = places.slice(from, from + PLACES_MAX);
-    const wanted = { ...scopeOf(scope), event_name: meter.event_name, before, customer_days };
-    yield* await recounted(counted, rawEvents(stores.clickhouse, wanted));
+  for (const some of groupBy(groups, ({ counted: [first] }) => placesKey(first)).values()) {
+    const customer_days: CustomerDay[] = [];
+    for (const { counted, days } of some) {
+      const { event_name } = counted[0].meter;
+      for (const [day, customers] of days) {
+        if (customers === null) yield* await recountDaysTogether(stores, counted, { days: [day, day + 1] });
+        else for (const external_customer_id of customers) customer_days.push({ event_name, external_customer_id, day });
+      }
+    }
+    const counted = some.flatMap((group) => group.counted) as [Counted, ...Counted[]];
+    const { before, ...scope } = counted[0];
+    for (let from = 0; from < customer_days.length; from += CUSTOMER_DAYS_MAX) {
+      const wanted = { ...scopeOf(scope), before, customer_days: customer_days.slice(from, from + CUSTOMER_DAYS_MAX) };
+      yield* await recounted(counted, eventsOfCustomerDays(stores.clickhouse, wanted));
+    }
   }
 }
 
 /** The same for meters that are counted from the same events, whatever they make of them. */
-export function eventsKey({ tenant_id, environment_id, meter, before }: Counted): string {
+export function eventsKey(counted: Counted): string {
+  return JSON.stringify([counted.meter.event_name, placesKey(counted)]);
+}
+
+/** The same for meters of one environment that count the same places of the log. */
+function placesKey({ tenant_id, environment_id, before }: Counted): string {
   const offsets = [...before].map(([partition, offset]) => [partition, String(offset)]);
-  return JSON.stringify([tenant_id, environment_id, meter.event_name, offsets]);
+  return JSON.stringify([tenant_id, environment_id, offsets]);
 }
 
 async function recounted<Event extends RawEvent>(
@@ -139,10 +156,11 @@ async function recounted<Event extends RawEvent>(
   unusable?: (event: Event, reason: string) => void,
 ): Promise<BucketRow[]> {
   const [scope] = counted;
+  const byName = groupBy(counted, ({ meter }) => meter.event_name);
   const turns = new Turns();
   const aggregator = new BucketAggregator();
   for await (const event of events) {
-    for (const { meter } of counted) {
+    for (const { meter } of byName.get(event.event_name) ?? []) {
       if (!matches(meter, event.properties)) continue;
       const contribution = measure(meter, event);
       if (contribution.unusable === undefined) aggregator.add(scope, meter, contribution);

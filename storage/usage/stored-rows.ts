@@ -104,41 +104,44 @@ export async function deleteRows(
 /** Of more months it is one statement about all of them: each waits for its own end. */
 const MONTHS_MAX = 3;
 
-/** Of the longest names they still fit into a statement. */
-const PLACES_PER_CONDITION = 250;
+/** Characters of a condition: it fits into a statement, also with the names that end it. */
+const CONDITION_LENGTH_MAX = 100_000;
 
-/** Of each version of a meter, the days and customers. */
+/** Lists of keys, of which the engine makes sets: a condition for each meter would be tried on every row. */
 function conditionsOf(rows: readonly RowsToDelete[]): string[] {
-  const byVersion = groupBy(rows, ({ counted: { meter_id, version, ...scope } }) =>
-    [scopeKey(scope), meter_id, version].join('/'),
-  );
   const conditions: string[] = [];
-  for (const some of byVersion.values()) {
-    const { tenant_id, environment_id, meter_id, version } = some[0].counted;
+  for (const some of groupBy(rows, ({ counted }) => scopeKey(counted)).values()) {
+    const { tenant_id, environment_id } = some[0].counted;
     const scope = `tenant_id = ${quoted(tenant_id)} and environment_id = ${quoted(environment_id)}`;
-    const key = `${scope} and meter_id = ${quoted(meter_id)} and meter_version = ${version}`;
-    const days = some.filter((row) => row.external_customer_ids === undefined).map(({ day }) => day);
-    for (const part of pieces(days)) conditions.push(`(${key} and ${DAY} in (${part.join(', ')}))`);
-    const places = some.flatMap(({ day, external_customer_ids: customers = [] }) =>
-      customers.map((customer) => `(${quoted(customer)}, ${day})`),
-    );
-    for (const part of pieces(places))
-      conditions.push(`(${key} and (external_customer_id, ${DAY}) in (${part.join(', ')}))`);
+    const whole: string[] = [];
+    const days: string[] = [];
+    for (const { counted, day, external_customer_ids } of some) {
+      const key = `${quoted(counted.meter_id)}, ${counted.version}, ${day}`;
+      if (external_customer_ids === undefined) whole.push(`(${key})`);
+      else for (const customer of external_customer_ids) days.push(`(${key}, ${quoted(customer)})`);
+    }
+    for (const part of pieces(whole)) conditions.push(`(${scope} and (${METER_DAY}) in (${part}))`);
+    for (const part of pieces(days))
+      conditions.push(`(${scope} and (${METER_DAY}, external_customer_id) in (${part}))`);
   }
   return conditions;
 }
 
 const DAY = 'toInt32(toDate32(bucket_start))';
+const METER_DAY = `meter_id, meter_version, ${DAY}`;
 
 /** The first second of a day, as the order of the table can use it. */
 function startOf(day: string): string {
   return `toDateTime64(${day} * 86400, 0, 'UTC')`;
 }
 
-function pieces<T>(all: readonly T[]): T[][] {
-  const found: T[][] = [];
-  for (let from = 0; from < all.length; from += PLACES_PER_CONDITION)
-    found.push(all.slice(from, from + PLACES_PER_CONDITION));
+function pieces(all: readonly string[]): string[] {
+  const found: string[] = [];
+  for (const one of all) {
+    const last = found.at(-1);
+    if (last === undefined || last.length + one.length > CONDITION_LENGTH_MAX) found.push(one);
+    else found[found.length - 1] = `${last}, ${one}`;
+  }
   return found;
 }
 

@@ -4,7 +4,7 @@ import { requestCorrection } from '../../../actions/events/request-correction.ts
 import { partitionOfShard } from '../../../core/event/identity.ts';
 import { relayControlMessages } from '../../../pipeline/control/relay.ts';
 import { storedContent, writeCorrections } from '../../../storage/events/corrections.ts';
-import { shardOfEvent } from '../../../storage/progress/corrections.ts';
+import { requestCorrectionsAgain, shardOfEvent } from '../../../storage/progress/corrections.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
 import { until } from '../../support/until.ts';
 
@@ -131,6 +131,39 @@ describe('corrections meet the usage rows', () => {
     // Even ones from 0 to 148, without those below 30 and the fifteen 34, 42, …, 146 that are 0 now.
     expect(await all('m_sum')).to.equal(String(5550 - 210 - 1350));
     expect(await all('m_sum', 'c1')).to.equal(String(75 * 75));
+    expect(await differences()).to.deep.equal([]);
+  });
+
+  it('one of a dead letter leaves alone the event that is sent under its id afterwards', async () => {
+    await metering.pause();
+    await metering.send([{ event_id: 'e6', event_name: 'call' }]);
+    const { id } = await voided(6);
+    await relayControlMessages(metering.stores, Date.now());
+    await metering.send([event(6)]);
+    await metering.resume();
+    await metering.settled();
+    expect(await all('m_sum')).to.equal('6');
+    const { rows } = await metering.stores.postgres.raw(`select state from event_corrections where id = ?`, [id]);
+    expect(rows).to.deep.equal([{ state: 'unknown_event' }]);
+    expect(await differences()).to.deep.equal([]);
+  });
+
+  it('one that is applied again and a new one of the same event take what was applied between them into account', async () => {
+    await metering.send(events(0, 6));
+    await metering.settled();
+    const { id } = await replaced(4, event(4, { timestamp: '2026-03-15T00:00:00Z' }));
+    await metering.settled();
+    await replaced(4, event(4, { external_customer_id: 'c1', timestamp: '2026-03-20T00:00:00Z' }));
+    await metering.settled();
+    await metering.pause();
+    await requestCorrectionsAgain(metering.stores.postgres, [id]);
+    await replaced(4, event(4, { timestamp: undefined }));
+    await relayControlMessages(metering.stores, Date.now());
+    await metering.resume();
+    await metering.settled();
+    // It has no time of its own, so it keeps that of the second one.
+    expect(await metering.usage('m_sum', 'c0', ['2026-03-20T00:00:00Z', '2026-03-21T00:00:00Z'])).to.equal('4');
+    expect([await all('m_sum'), await all('m_sum', 'c1')]).to.deep.equal(['6', '9']);
     expect(await differences()).to.deep.equal([]);
   });
 
