@@ -15,6 +15,7 @@ import { streamRevenue } from '../../actions/revenue/stream-revenue.ts';
 import { ASKED_EXAMPLES, CLIENT_EXAMPLES, exampleFile, FILE_EXAMPLES } from '../../api/http/examples.ts';
 import { exampleOf } from '../../api/http/openapi.ts';
 import { routes } from '../../api/resources.ts';
+import { Decimal } from '../../core/decimal.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -312,9 +313,12 @@ describe('the examples of the documentation', () => {
   }
 
   async function whatChanges() {
+    // A credit reaches the wallet of a customer who has paid; of others it lowers what they owe.
+    await payWhatIsOwed();
     await ask('previewSubscriptionModification', { id: id('subs') });
     const more = routes.find(({ operation_id }) => operation_id === 'previewSubscriptionModification')!;
     await send('POST', `/subscriptions/${id('subs')}/modify/execute`, exampleOf(more));
+    await payWhatIsOwed();
     await ask('executeSubscriptionModification', { id: id('subs') });
     await changePlans();
     await ask('getCustomerWallets', { id: id('cust') });
@@ -422,6 +426,15 @@ describe('the examples of the documentation', () => {
     await ask('getCustomerWalletsByKey', { query: 'lookup_key=acme' });
     await ask('modifyWallet', { id: own });
     await ask('terminateWallet', { id: id('wallet') });
+  }
+
+  async function payWhatIsOwed() {
+    const asked = { subscription_id: id('subs'), invoice_status: ['FINALIZED'] };
+    const { items } = await send('POST', '/invoices/search', asked);
+    for (const { id: invoice_id, amount_remaining, amount_due: amount } of items) {
+      if (new Decimal(amount_remaining).lte(0)) continue;
+      await send('PUT', `/invoices/${invoice_id}/payment`, { payment_status: 'SUCCEEDED', amount });
+    }
   }
 
   async function changePlans() {
