@@ -104,7 +104,7 @@ describe('what the audit finds', () => {
     it('where a correction is gone: it is asked for once more', async () => {
       const { metering, clickhouse, postgres } = recorded;
       await clickhouse(`alter table event_corrections delete where event_id = 'e1'`);
-      expect(await kinds()).to.deep.equal(['correction_missing']);
+      expect(await kinds()).to.deep.equal(['correction_missing', 'counts_disagree']);
       await postgres(`update event_corrections set state = 'unknown_event' where event_id = 'e1'`);
       const asked = { event_id: 'e1', action: 'void' as const, replacement: null, reason: 'again', user_id: 'u' };
       await requestCorrection(metering.stores, SCOPE, { ...asked, now: new Date() });
