@@ -171,7 +171,7 @@ async function correct({ postgres }: Stores, text: string, number: number): Prom
   );
 }
 
-/** Of CPU what this process and its children use, the embedded stores among them. `sendMore` is called while the pipeline runs. */
+/** CPU time is that of this process and its children, the embedded stores among them. `sendMore` is called while the pipeline runs. */
 async function timeUntilDone(
   stores: Stores,
   sendMore?: () => Promise<unknown>,

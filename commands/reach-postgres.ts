@@ -49,7 +49,7 @@ export async function findRunning(dir: string): Promise<Addresses | undefined> {
   }
 }
 
-/** What an operator should know of the directory is said where errors are. */
+/** Lines about the directory are for the operator, so they go to stderr. */
 export function reportDirectory(part: PartName | 'directory', line: string): void {
   if (part === 'directory') process.stderr.write(`${line}\n`);
 }

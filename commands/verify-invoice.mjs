@@ -644,7 +644,7 @@ class Level {
     this.end = instant(period_end);
     this.length = BigInt(instant(chain.whole_end) - instant(chain.whole_start));
   }
-  /** Who leaves takes the level with them. */
+  /** A customer that leaves takes its level along. */
   add(time, value, until) {
     const [from, to] = [Math.max(time, this.start), Math.min(until, this.end)];
     if (from < to) this.sum += value * BigInt(to - from);
@@ -734,7 +734,7 @@ class LineEvents {
     const times = this.customers.get(customer);
     return times ? Math.max(...times.map(([, end]) => end)) : Number.POSITIVE_INFINITY;
   }
-  /** What its events come to: of a level by the whole period. */
+  /** A level is measured by the whole period. */
   answer() {
     return this.level ? this.level.answer() : this.whole.answer();
   }
@@ -1160,7 +1160,7 @@ function sharedCosts(lines, { whole, window }) {
   return costsOfShares(lines, shares).map((cost) => ({ ...cost, units, free: left.free }));
 }
 
-/** Where limits of several reset periods leave something: by what each of them leaves. */
+/** If limits of several reset periods leave something, lines weigh by what each period leaves. */
 function resetWeights(lines, { allowances, allowance_parts }, whole) {
   const [allowance, ...others] = allowances ?? [];
   if (!allowance || allowance.limit === null || others.length > 0 || allowance_parts?.length) return null;
@@ -1966,7 +1966,7 @@ class LineCheck {
     const less = this.less();
     const amount = this.amount.plus(less.amount);
     if (line.commitment_info) {
-      // Of what is committed to the sum over the chain is rounded: a line has a cent of its neighbour at most.
+      // A commitment rounds the sum over the chain, so a line has at most a cent of its neighbour.
       const charge = this.money(this.committed(base, line.commitment_info));
       const cent = new Fraction(1n, power(this.places));
       const off = amount.minus(charge);
@@ -1998,7 +1998,9 @@ class LineCheck {
     else this.report.fields.add(this.path(`line.${field}`));
   }
 
-  /** What the chain costs until the line begins, and until it ends; as it is stated where other invoices charge its lines. */
+  /**
+   * Computes the cost of the chain until the line begins, and until it ends. If other invoices charge its lines, the stated cost counts.
+   */
   inChain(measured, isBeside) {
     const { from, entry } = this;
     const { chain } = from;

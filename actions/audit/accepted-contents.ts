@@ -1,6 +1,6 @@
 /**
- * What corrected events say by what was accepted: the corrections of Postgres, applied one by one to the events as they were sent. The
- * audits compare it with what stands in ClickHouse and with what readers make of that.
+ * Corrected events say what was accepted: the corrections of Postgres, applied one by one to the events as they were sent. The audits
+ * compare this content with ClickHouse and with the answers of readers.
  */
 import { readEvent } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';

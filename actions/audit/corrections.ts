@@ -140,7 +140,7 @@ async function tellUnapplied(
   }
 }
 
-/** Those that say another place than the one at which their event stands: readers compare that place. */
+/** Finds corrections that state another place than that of their event: readers compare that place. */
 async function findMisplaced(
   { clickhouse }: AuditStores,
   stored: readonly StoredCorrection[],

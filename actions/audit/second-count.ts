@@ -70,7 +70,7 @@ export async function auditSecondCount(
 type Places = Map<number, Set<string>>;
 type ScopePlaces = { readonly scope: Scope; readonly days: Places };
 
-/** Where corrected events are counted, or were, and some days by chance. */
+/** Chooses the days on which corrected events are or were counted, and some days by chance. */
 async function choosePlaces(stores: AuditStores, { newest, days, chance }: SecondCountInput): Promise<ScopePlaces[]> {
   const chosen = new Map<string, ScopePlaces>();
   const placesIn = ({ tenant_id, environment_id }: Scope): Places => {
@@ -155,7 +155,7 @@ async function loadMoved(stores: AuditStores, { scope, external_customer_ids }: 
   return [...named.values()].flatMap((event_ids) => [...event_ids]);
 }
 
-/** What differs is counted once more while no slice and no rebuild is in progress. Answers how many rows were compared. */
+/** Rows that differ are counted once more while no slice and no rebuild is in progress. Answers how many rows were compared. */
 async function compareUnit(stores: AuditStores, unit: Unit, found: Found): Promise<number> {
   const first = await countTwice(stores, unit, await readProgress(stores.postgres));
   if (first.differences.length === 0) return first.rows;

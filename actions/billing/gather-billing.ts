@@ -119,8 +119,8 @@ function invoicedElsewhere(lines: readonly InvoicedLine[]): Set<string> {
 }
 
 /**
- * What of the usage of the running period, until the end of the target's, is not invoiced yet; null where that has not reached the
- * threshold. Closed periods are looked at only then.
+ * Plans the invoice for usage of the running period that is not invoiced yet, until the end of the target's period. Answers null below the
+ * threshold; closed periods are read only after it is reached.
  */
 export async function thresholdFromStores(
   stores: Stores,

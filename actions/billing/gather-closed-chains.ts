@@ -13,10 +13,10 @@ import { type BillableItem, CHARGES_AT_ONCE } from './billable-items.ts';
 import { type Limited, limitedSince } from './gather-allowances.ts';
 import type { Measure } from './measure-usage.ts';
 
-/** What a line was charged, and by which limits. */
+/** A charge that an invoice line recorded, with the limits that counted then. */
 export type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & { readonly limited: readonly Limited[] };
 
-/** Of a limit that began before the charge: what came late before it has used units that were free. */
+/** A limit that began before the charge shares its free units with earlier usage: late usage before the charge has used some of them. */
 export function hasEarlierUse({ limited, usage_window }: RecordedCharge): boolean {
   return limitedSince(limited) < usage_window.start;
 }

@@ -60,7 +60,7 @@ export async function gatherInvoicedLines(
   return lines.map(({ line, invoice: { invoice_status, billing_reason, customer_id, period_end } }) => {
     const service = { start: instantOf(line.period_start ?? ''), end: instantOf(line.period_end ?? '') };
     const key = chargeKey(line.subscription_line_item_id ?? '', service);
-    // What such an invoice says of closed periods corrects them.
+    // A threshold invoice may also correct closed periods; such a line is not partial.
     const is_partial = billing_reason === 'THRESHOLD_BILLING' && !line.parent_line_item_id;
     const invoiced_until = period_end ? instantOf(period_end) : null;
     return { key, service, line, invoice_status, invoiced_until, billed_to: customer_id, is_partial };

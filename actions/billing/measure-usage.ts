@@ -36,7 +36,7 @@ import { customersAsked, membersOf } from './members.ts';
 export type MeasuredFor<Item extends PricedItem = BillableItem> = {
   /** The limits that count, of what was charged before those of then; the item's own where it is not stated. */
   readonly limited?: readonly Limited[];
-  /** What is paid for, where the window reaches back before it. */
+  /** The time that is paid for; the window may begin before it. */
   readonly service?: Period;
   /** The lines with which it is charged. */
   readonly chain?: Chain<Item> | undefined;
@@ -102,13 +102,15 @@ type InOrder = UsageInOrder & Pick<MeasuredUsage, 'counted'>;
 /** `service` is what is paid for; nothing is counted in `gaps`. */
 export type ReadFor = { readonly service: Period; readonly gaps?: readonly Period[] };
 
-/** Of an item the usage of a window; or since an instant before it until its end, in the order in which it happened. */
+/**
+ * `read` answers the usage of an item in a window. `readInOrder` answers it from an earlier instant to the window's end, in order of time.
+ */
 export type UsageReading<Item extends PricedItem> = {
   read(item: Item, window: Period, about: ReadFor): Promise<MeasuredUsage>;
   readInOrder(item: Item, since: Milliseconds, window: Period): Promise<InOrder>;
 };
 
-/** Of an item the usage of a window, with what its allowances want to know, by whoever reads it. */
+/** The measure adds to the usage of a window the usage that allowances of the item need. The reading decides where usage comes from. */
 export function measureBy<Item extends PricedItem>(
   billed: BilledSubscription,
   { read, readInOrder }: UsageReading<Item>,
@@ -122,7 +124,7 @@ export function measureBy<Item extends PricedItem>(
     const inOrder = isInOrder ? await readInOrder(item, limitedSince(limited.filter(isGranting)), window) : null;
     const measured = inOrder ? measuredInOrder(inOrder, window) : await read(item, window, { service, gaps });
     if (limited.length === 0) return measured;
-    // What stands is not counted of who has left before the service; what was used was used by them, too.
+    // A value that never resets leaves out customers that left before the service. Other usage counts them: they used it.
     const again = (other: Period) =>
       read(item, other, { service: item.reset_usage === 'NEVER' ? service : other, gaps });
     const granted = async (granting: Granting) => {
@@ -147,7 +149,7 @@ function tariffsOf({ price }: PricedItem, window: Period, chain: Chain<PricedIte
 type LevelAsked<Item extends PricedItem> = Pick<MeasuredFor<Item>, 'limited' | 'chain'> &
   Pick<UsageReading<Item>, 'read'> & { readonly billed: BilledSubscription };
 
-/** What stood in the time of the line, in units × whole billing periods; what is free of it is measured so, too. */
+/** Measures the level over the time of the line, in units × whole billing periods; its free part has this unit, too. */
 async function measureLevel<Item extends PricedItem>(
   item: Item,
   service: Period,
@@ -156,7 +158,7 @@ async function measureLevel<Item extends PricedItem>(
   const time = measuredTime(service, chain);
   const level = async (of: Period) => {
     const readings = levelReadings(of, item, billed);
-    // Who has left a family before the billing period is counted no more; who leaves in it is, wherever a line is cut.
+    // A customer that left a family before the billing period is not counted; one that leaves in it is, wherever a line is cut.
     return levelIn(
       readings,
       await Promise.all(readings.map(({ window, period }) => read(item, window, { service: period }))),
@@ -189,7 +191,7 @@ function measuredInOrder({ usage, event_counts, ...read }: InOrder, window: Peri
 
 type AtHand = { readonly window: Period; readonly service: Period; readonly chain?: Chain | undefined };
 
-/** The same where usage is at hand, of one item and window: what its limits are does not depend on usage. */
+/** Measures one item and window from usage at hand; the limits are computed once, because they do not depend on usage. */
 export function measuredAtHand(
   billed: BilledSubscription,
   item: PricedItem,
@@ -209,7 +211,7 @@ export function measuredAtHand(
     };
     const measured = measure(time);
     if (limited.length === 0) return measured;
-    // Of what is granted bit by bit the order counts, which nobody has at hand.
+    // A grant bit by bit depends on the order of events, which usage at hand does not keep.
     if (!limited.every(isLimit)) throw new NotKept();
     const usedIn = (other: Period) => measure(other).quantity;
     return { ...measured, ...allowancesOfUsage(limited, { window: time, measured, usedIn }) };

@@ -1,4 +1,4 @@
-/** What a note does to its invoice is told as what it is: a change of its payment, or of its amounts. */
+/** A system event names the effect of a note on its invoice: a change of its payment, or of its amounts. */
 import type { Author } from '../../core/stamp.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { askForAlertsOfInvoice } from '../../storage/progress/alert-arrivals.ts';

@@ -12,7 +12,10 @@ export async function chargesOf(invoice: InvoiceModel, database: Database): Prom
   return { lines: await creditableLines(invoice, database), by_notes: await refundNotes(invoice, database) };
 }
 
-/** What of its `refunded_amount` credit notes gave back: of an adjustment the prepaid credits that returned to their lots. */
+/**
+ * Sums the part of `refunded_amount` that credit notes gave back. An adjustment counts with the prepaid credits that returned to their
+ * lots.
+ */
 async function refundNotes(invoice: InvoiceModel, database: Database): Promise<Decimal> {
   const notes = await CreditNoteModel.in(invoice, database).where({
     invoice_id: invoice.id,

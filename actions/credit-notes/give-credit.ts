@@ -110,7 +110,7 @@ function toLowered(line: InvoiceLineItem) {
 
 type Lowering = { readonly subscription: SubscriptionModel; readonly credited: readonly CreditedLine[] };
 
-/** Of its customer: those of the subscription, and those that charged what is given back; oldest first. */
+/** Locks open invoices of the customer, oldest first: those of the subscription, and those that charged the credited lines. */
 async function lockOpenInvoices(
   transaction: Transaction,
   { invoice, subscription, credited }: Lowering & { readonly invoice: Invoice },

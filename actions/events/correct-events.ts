@@ -135,8 +135,8 @@ function isStoredAfter(
 }
 
 /**
- * What the event said before this correction, which may be stored already by a try that was broken off. Corrections of this slice
- * count as they are applied now, and between two of them may stand one that was applied before, where the first is applied again.
+ * Answers the content of the event before this correction, which an interrupted attempt may have stored already. Corrections of this slice
+ * count as they are applied now. A correction that was applied before may stand between two of them, if the first is applied again.
  */
 function lastBefore({ original, corrections }: EventHistory, applied: readonly AppliedCorrection[], id: string): Last {
   const now = applied.at(-1);

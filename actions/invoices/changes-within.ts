@@ -1,7 +1,7 @@
 /**
- * What becomes of the credits of changes when an invoice is void (docs/rules/invoices.md, "Voiding"). A change whose left-over credit lowered
- * this invoice and nothing else is void with it. What credits of other invoices had paid of it goes back the way it came: it lowers
- * what the subscription still owes, and the rest reaches the wallet.
+ * The void of an invoice undoes the credits of changes in it (docs/rules/invoices.md, "Voiding"). A change whose left-over credit lowered
+ * this invoice and nothing else is void with it. Credits of other invoices that had paid a part of it go back the way they came: they
+ * lower the debt of the subscription, and the rest reaches the wallet.
  */
 import { creditedOn } from '../../core/credit-note/offsets.ts';
 import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';

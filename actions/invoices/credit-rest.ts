@@ -16,7 +16,7 @@ import type { Ready } from './write-final.ts';
 /** A change settles its own credits when it is made (settle-change.ts). */
 const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CYCLE', 'PRORATION'];
 
-/** What it comes to, also below 0, where its total says 0. */
+/** The net may be below 0; the total of the invoice says 0 then. */
 export function netOfInvoice(invoice: Pick<Invoice, AmountOfNet>): Decimal {
   return netOf(amountsOf(invoice));
 }

@@ -115,7 +115,7 @@ function checkLessenedOpen(lessened: readonly InvoicedLine[]): void {
     });
 }
 
-/** What it gives back itself has lowered what is owed, or is in a wallet: without this invoice it would be there twice. */
+/** A credit that this invoice gave has lowered a debt or lies in a wallet: without the invoice the customer would have it twice. */
 async function checkCreditsNothing(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
   const isReturned = new Decimal(invoice.total_prepaid_credits_applied).isNegative();
   if (invoice.invoice_status === 'FINALIZED' && (isReturned || restOf(invoice).gt(0)))
@@ -153,7 +153,7 @@ async function lineIdsOf(invoice: InvoiceModel, transaction: Transaction): Promi
 
 type GivingBack = { readonly changesWithin: readonly InvoiceModel[]; readonly author: Author };
 
-/** What was paid, and what prepaid credits gave, less what came back before: once for an invoice. */
+/** Gives back payments and used prepaid credits, less the amounts that came back before; an invoice is given back once. */
 async function giveBack(
   transaction: Transaction,
   invoice: InvoiceModel,

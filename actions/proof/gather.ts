@@ -28,7 +28,7 @@ export type Counting = {
   readonly source: string;
   readonly counted: CountedLine;
   readonly definition: MeterDefinition;
-  /** Of a level that is charged by its integral. */
+  /** Set for a level that is charged by its integral, else null. */
   readonly level: LevelTime | null;
 };
 

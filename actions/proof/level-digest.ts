@@ -1,6 +1,6 @@
 /**
- * What the events of a level come to that is charged by its integral over time (docs/rules/proration.md, "Usage over a change"): the
- * integral over the time of a line, divided by the length of the whole period.
+ * Digests the events of a level that is charged by its integral over time (docs/rules/proration.md, "Usage over a change"): the integral
+ * over the time of a line, divided by the length of the whole period.
  */
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { UsageBucket } from '../../core/metering/bucket.ts';

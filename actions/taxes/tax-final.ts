@@ -26,7 +26,7 @@ export type Taxed = {
   /** What changes of the invoice. */
   readonly changes: Partial<InvoiceModel>;
   readonly line_items: readonly InvoiceLineItem[];
-  /** What each of the wallets has paid before taxes, and after them. */
+  /** Each wallet has paid these amounts before taxes, and after them. */
   readonly prepaid_used: readonly Decimal[];
   readonly used_after_tax: readonly Decimal[];
 };

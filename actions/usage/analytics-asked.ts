@@ -82,7 +82,7 @@ function checkFound(what: string, wanted: readonly string[], found: ReadonlySet<
   if (missing !== undefined) throw notFound(what, missing);
 }
 
-/** What `key_of` has put together; without groups the key is the customer. */
+/** Splits a key that `key_of` put together; without groups the key is the customer. */
 export function keyParts({ group_by }: { group_by: GroupBy }, key: string): { customer: string; group: Group } {
   if (!divides(group_by)) return { customer: key, group: NO_GROUP };
   const [customer = '', ...values] = JSON.parse(key) as string[];

@@ -45,7 +45,7 @@ const FREE: Cost = { cost: ZERO, commitment_info: null, times_of_day: null };
 
 type Costs = {
   total(answer: WindowAnswer): Promise<Cost>;
-  /** What a window added to the cost; one after the other, in order of time, from the begin of the range. */
+  /** Answers the cost that a window adds. Windows come one after the other, in order of time, from the begin of the range. */
   added(answer: WindowAnswer): Cost;
 };
 
@@ -58,7 +58,7 @@ type Costing = {
   readonly by_time_of_day: boolean;
   readonly now: Date;
   readonly invoiced: InvoicedOnce;
-  /** What the line has of what its chain costs; undefined where it is charged by itself. */
+  /** The line's share of the cost of its chain; undefined if the line is charged by itself. */
   readonly chained?: ChainedCharge | undefined;
 };
 

@@ -18,7 +18,7 @@ export type AnalyticsPoint = {
   usage: Decimal;
   cost: Decimal;
   event_count: number;
-  /** Of a windowed commitment. */
+  /** Set for a windowed commitment only. */
   commitment_info: CommitmentInfo | null;
   times_of_day: TimesOfDay | null;
 };

@@ -1,6 +1,6 @@
 /**
- * What usage lines that are charged with others cost in a time that is asked about (docs/rules/usage.md, "Over a change inside a
- * period"), for analytics and the usage export: measured and priced as an invoice of just this time would be.
+ * Charges usage lines of a chain for a time that is asked about (docs/rules/usage.md, "Over a change inside a period"), for analytics and
+ * the usage export. Lines are measured and priced as an invoice of just this time would be.
  */
 import type { Chain } from '../../core/billing/chains/chain.ts';
 import { type ServedLine, servedIn } from '../../core/billing/chains/chains-within.ts';
@@ -35,7 +35,7 @@ export type ChainQuestion = {
   /** The time that is asked about; undefined where an item has none. */
   readonly periodOf: (item: AnalyticsItem) => Period | undefined;
   readonly now: Date;
-  /** What invoices have drawn of commitments over several periods. */
+  /** Usage that invoices have drawn of commitments over several periods. */
   readonly recordedOf: (item: AnalyticsItem) => Promise<readonly RecordedUsage[]>;
 };
 

@@ -156,7 +156,7 @@ type Charge = {
   readonly item: AnalyticsItem;
   readonly service: Stretch;
   readonly subscription: BilledSubscription;
-  /** What it has of what its chain costs; undefined where it is charged by itself. */
+  /** The line's share of the cost of its chain; undefined if the line is charged by itself. */
   readonly chained: ChainedCharge | undefined;
   /** What of it lies in the range, cut as the file is. */
   readonly stretches: readonly Stretch[];
@@ -277,7 +277,7 @@ function isSaidWhole(charge: Charge): boolean {
   return isWhole(charge) && isSaid;
 }
 
-/** What lines of a chain share is known when the chain is over; so is what is free of it, and what it is committed to. */
+/** A line that shares cost, free units or a commitment with its chain cannot be cut: its share is known when the chain is over. */
 function canBeCut({ chained }: Charge): boolean {
   if (!chained) return true;
   const { rule, lines, level_since } = chained.chain;

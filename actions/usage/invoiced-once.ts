@@ -1,11 +1,11 @@
-/** What invoices have drawn of commitments, for usage that is priced line by line (docs/rules/commitments.md). */
+/** Invoices record their draws on commitments; usage that is priced line by line reads them here (docs/rules/commitments.md). */
 import type { RecordedUsage } from '../../core/commitment/part.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
 import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
 import { recordedUsage } from '../billing/gather-commitments.ts';
 
-/** What invoices of a subscription say, which is read once for all of its lines. */
+/** The invoices of a subscription are read once for all of its lines. */
 export type InvoicedOnce = (subscription: SubscriptionModel) => Promise<RecordedUsage[]>;
 
 export function invoicedOnce(database: Database): InvoicedOnce {

@@ -34,7 +34,7 @@ export type Cut = {
   readonly at_us: number;
   /** The whole of what is charged. */
   readonly service: Stretch;
-  /** Of a line that is charged with those before it. */
+  /** Set if the line is charged with the lines before it. */
   readonly chained?: ChainedCharge | undefined;
 };
 

@@ -75,7 +75,7 @@ export async function rebuildBuckets(stores: Stores, rebuild: Rebuild): Promise<
   await unlockBuckets(stores.postgres, held, (transaction) => rebuild.finish(transaction));
 }
 
-/** Those rows of the slice that are not recounted. */
+/** Selects the rows of the slice that the rebuild does not recount. */
 function rowsBeside({ beside }: Rebuild, old: readonly RowsToDelete[]): readonly BucketRow[] {
   if (beside === undefined || beside.rows.length === 0) return [];
   const touched = new Map<string, ReadonlySet<string> | null>();

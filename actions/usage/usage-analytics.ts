@@ -271,7 +271,7 @@ async function measureTogether(
   const windowed = isOne
     ? report
     : await askUsage(stores, scope, { ...question, ...windows, start_us, running_values: !hasLead });
-  // What never resets has cost something before its windows begin.
+  // A meter that never resets has cost something before its windows begin.
   const led = { ...question, ...windows, start_us: since_us, windows_from_us: start_us, running_values: true };
   const running = hasLead && window_size !== undefined ? await askUsage(stores, scope, led) : windowed;
   const [own, until] = [windowed, running].map(({ usage }) => new Map(usage.map((of) => [of.key, of.windows])));

@@ -38,7 +38,7 @@ export async function giveBackFor(
 
 /**
  * Returns prepaid credits that lines of a netted invoice give back to the lots that paid the invoices which had charged them, in this order.
- * What these have no lot for becomes a prepaid credit of its own.
+ * Credits without such a lot become a prepaid credit of their own.
  */
 export async function returnPrepaid(
   transaction: Transaction,

@@ -88,7 +88,7 @@ async function paying(
 
 type LotsBesideHeld = { readonly lots: readonly Lot[]; readonly promised: readonly Promised[] };
 
-/** What lots of each kind can pay in whole minor units, and leave what is held for others. */
+/** Lots of each kind pay whole minor units and leave the credits that are held for others. */
 function balancesOf(
   { conversion_rate, currency }: WalletModel,
   { lots, promised }: LotsBesideHeld,

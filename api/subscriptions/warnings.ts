@@ -38,7 +38,7 @@ export async function showWarnings(
   }));
 }
 
-/** Of all lines of a subscription, or of those that an add-on brought. */
+/** Warnings cover all lines of a subscription, or only the lines that an add-on brought. */
 export async function showWarningsOf(
   subscription: SubscriptionModel,
   context: Context,

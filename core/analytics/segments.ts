@@ -39,7 +39,7 @@ type Planned = {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly window_size?: WindowSize | undefined;
-  /** Where the asked windows begin; all before it is one window. The start unless stated. */
+  /** Start of the asked windows; all time before it is one window. Default: `start_us`. */
   readonly windows_from_us?: Microseconds | undefined;
   readonly grid: WindowGrid;
 };

@@ -1,7 +1,7 @@
 /**
- * What is given back takes with it what was taken off and put on (docs/rules/invoices.md, "What is given back"): of the discounts,
- * the prepaid credits and the tax of what was billed the share of what is credited, rounded, and never more than what is left of them. What
- * exhausts the amount takes all that is left.
+ * A credit takes along a share of the discounts, the prepaid credits and the tax of the billed charge (docs/rules/invoices.md, "What is
+ * given back"). The share is that of the credited amount, rounded, and never more than is left of them. A credit that exhausts the amount
+ * takes all that is left.
  */
 import { type DiscountShare, type LineDiscount, mergedShares } from '../coupon/discounts.ts';
 import { Decimal, sumOf, ZERO } from '../decimal.ts';

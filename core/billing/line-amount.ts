@@ -69,7 +69,7 @@ export type MeasuredUsage = {
   readonly allowances?: readonly MeasuredAllowance[];
   /** What was used in each stretch between their bounds, where several cut the charge. */
   readonly parts?: readonly UsedIn[];
-  /** Of a level: units × microseconds in the time of the line, exact. */
+  /** Set for a level: units × microseconds in the time of the line, exact. */
   readonly integral?: Decimal | undefined;
   readonly as_of: string;
   readonly high_water: Readonly<Record<string, string>>;
@@ -142,7 +142,7 @@ export function usageCharge(
     measured: MeasuredUsage;
     currency: string;
     part?: CommitmentPart | undefined;
-    /** Of a line that is charged with others: what it has of what all of them cost. */
+    /** Set if the line is charged with others: its share of the cost of the chain. */
     chained?: ChainedLine | undefined;
   },
 ): LineAmount {
@@ -184,7 +184,7 @@ type Priced = {
   /** Before a commitment. */
   base: Decimal;
   charge: Decimal;
-  /** Of a term: what it adds to the rounded charge of the term. */
+  /** Set for a line of a term: its addition to the rounded charge of the term. */
   amount?: Decimal;
   breakdown: Record<string, unknown>[];
   commitment_info: CommitmentInfo | null;
@@ -204,7 +204,7 @@ function priced(item: PricedItem, window: Period, pricing: Pricing): Priced {
   return committed(item, { base, breakdown: parts.map(partText) }, { currency, part });
 }
 
-/** What the line adds to what its chain costs, under its own commitment. */
+/** A line is charged its addition to the cost of its chain, under its own commitment. */
 function pricedInChain(item: PricedItem, { until_begin, until_end, parts }: LineCost, pricing: Pricing): Priced {
   return committed(item, { base: until_end.minus(until_begin), breakdown: parts.map(partText) }, pricing);
 }

@@ -102,7 +102,7 @@ function chargedLine(line: PlannedLine): ChargedLine {
   };
 }
 
-/** What corrects a charge is a line of its own. */
+/** A correction of a charge is a line of its own, outside of the chain. */
 function chainOf({ computed_from: { chain }, parent_line_item_id }: PlannedLine): string | undefined {
   return chain && parent_line_item_id === null ? `${chain.lines[0]!.line_item_id}/${chain.whole_start}` : undefined;
 }

@@ -50,7 +50,10 @@ export function prepaidCredits(
   return { lines: paid, wallets: balances.map((balance, index) => balance.minus(left[index]!)) };
 }
 
-/** What credits that pay after taxes pay: of each line its rest with tax, of the wallets what `used` has left, and never more than `remaining`. */
+/**
+ * Credits that pay after taxes pay the rest of each line with its tax. They take what `used` leaves in the wallets, and never more than
+ * `remaining`.
+ */
 export function creditsAfterTax(
   lines: readonly PrepaidLine[],
   wallets: readonly PrepaidWallet[],
@@ -66,7 +69,7 @@ export function creditsAfterTax(
 type NettedLine = {
   /** After discounts; below 0 where the line gives back. */
   readonly net: Decimal;
-  /** What prepaid credits had paid of what it gives back; null of a line that charges. */
+  /** Prepaid credits that had paid the credited charge; null if the line charges. */
   readonly returned: Decimal | null;
 };
 

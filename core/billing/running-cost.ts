@@ -19,21 +19,21 @@ type Range = {
   readonly window: Period;
   readonly met: RangeAllowances;
   readonly part: CommitmentPart | undefined;
-  /** What grants make free in a time; null of other allowances. */
+  /** Answers the allowance that grants make free in a time; null for other allowances. */
   granted(allowance: MeasuredAllowance, time: Period): MeasuredAllowance | null;
 };
 
 export type WindowUsage = {
   readonly window: Period;
-  /** Of the window by itself. */
+  /** Usage of the window by itself. */
   readonly measured: MeasuredUsage;
-  /** Of the range up to the end of the window; of a meter without windows of its own. */
+  /** Value of the range up to the end of the window, for a meter without windows of its own. */
   readonly running: Decimal | undefined;
 };
 
 export type AddedCost = {
   readonly cost: Decimal;
-  /** Of a windowed commitment. */
+  /** Set for a windowed commitment only. */
   readonly commitment_info: CommitmentInfo | null;
   /** The window with what was free in it. */
   readonly measured: MeasuredUsage;
@@ -68,7 +68,7 @@ export class RunningCost {
     return { cost: cost.minus(before), commitment_info: added.commitment_info, measured: added.measured };
   }
 
-  /** Of a meter with windows of its own each is priced by itself: what they cost adds up. */
+  /** A meter with windows of its own prices each by itself, so the costs of windows add up. */
   #addOwn(window: Period, measured: MeasuredUsage) {
     const { commitment = null } = this.#item;
     const allowances = this.#allowances.map((allowance) => {

@@ -22,7 +22,7 @@ export type ChargedLine = {
   readonly charged_ms: Milliseconds | null;
   /** Of what is given back: what goes with it. Neither coupons nor rates look at it. */
   readonly given_back?: BesideAmount | undefined;
-  /** Of one that was drafted: what coupons took off it then. */
+  /** Discounts that coupons took off the line when it was drafted. */
   readonly discounted?: LineDiscounts | undefined;
   /** Parts of one charge, which coupons see as one. */
   readonly chain?: string | undefined;
@@ -47,7 +47,7 @@ export type SettledLines = Totals & {
   readonly money: readonly LineMoney[];
   readonly coupons_applied: readonly AppliedCoupon[];
   readonly taxes_applied: readonly AppliedTax[];
-  /** What each of the wallets has paid before taxes, and after them. */
+  /** Each wallet has paid these amounts before taxes, and after them. */
   readonly prepaid_used: readonly Decimal[];
   readonly used_after_tax: readonly Decimal[];
 };
@@ -115,7 +115,7 @@ function settle(lines: readonly ChargedLine[], terms: Terms, at_most?: Decimal):
   };
 }
 
-/** Of each line what credits that came back have paid of it; below 0 of a line that gives them back. */
+/** Answers for each line the returned credits that have paid it; below 0 for a line that gives them back. */
 function creditsNetted(lines: readonly ChargedLine[], nets: readonly Decimal[], currency: string): Decimal[] {
   const returned = lines.map(({ given_back }) => given_back?.prepaid_credits_applied.negated() ?? null);
   const netted = nettedCredits(
@@ -125,7 +125,7 @@ function creditsNetted(lines: readonly ChargedLine[], nets: readonly Decimal[], 
   return netted.map((credits, index) => credits.minus(returned[index] ?? ZERO));
 }
 
-/** What remains of a line to be paid, with its tax. */
+/** Answers the rest of a line that is to be paid, with its tax. */
 function restOfLine(amount: Decimal, money: LineMoney): Decimal {
   return amount.minus(discountOn(money)).minus(money.prepaid_credits_applied).plus(taxOf(money.taxes, 'exclusive'));
 }

@@ -14,7 +14,7 @@ export type LineOfCharge = {
   /** After discounts; below 0 it gives back. */
   readonly charged: Decimal;
   readonly tax: Decimal;
-  /** What prepaid credits paid of it; below 0 of what gives them back. */
+  /** Part of it that prepaid credits paid; below 0 if the line gives them back. */
   readonly prepaid: Decimal;
   /** By credit notes. */
   readonly noted: Decimal;

@@ -24,7 +24,7 @@ function sum(one: string, other: string): string {
   return new Decimal(one).plus(other).toFixed();
 }
 
-/** What prepaid credits had paid returns to their lots and does not lower what is due. */
+/** The part that prepaid credits had paid returns to their lots and does not lower the amount due. */
 function adjusted(invoice: Invoice, note: Given, now: Date): Changes {
   const { total_amount, total_prepaid_credits_returned: credits = '0' } = note;
   const rest = new Decimal(total_amount).minus(credits);

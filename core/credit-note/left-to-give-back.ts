@@ -6,7 +6,7 @@ import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import type { Invoice } from '../invoice/record.ts';
 
 type Given = Pick<Invoice, 'amount_paid' | 'total_prepaid_credits_applied'>;
-/** What of the prepaid credits has returned to their lots; nothing where absent. */
+/** Prepaid credits that have returned to their lots; none if absent. */
 type Returned = Partial<Pick<Invoice, 'prepaid_credits_returned'>>;
 type Refunded = Pick<Invoice, 'refunded_amount'>;
 
@@ -16,15 +16,15 @@ export type CreditableLine = {
   readonly amount: Decimal;
   readonly discount: Decimal;
   readonly tax: Decimal;
-  /** What prepaid credits paid of it; nothing where absent. */
+  /** Part of it that prepaid credits paid; none if absent. */
   readonly prepaid?: Decimal;
   readonly credited: Decimal;
   readonly tax_credited: Decimal;
-  /** What of `credited` prepaid credits had paid. */
+  /** Part of `credited` that prepaid credits had paid. */
   readonly prepaid_credited?: Decimal;
 };
 
-/** What was given for it: paid, and taken from prepaid wallets. An invoice that returned more credits than it used took none. */
+/** An invoice was given its payments and credits of prepaid wallets. An invoice that returned more credits than it used took none. */
 export function givenFor({ amount_paid, total_prepaid_credits_applied }: Given): Decimal {
   return new Decimal(amount_paid).plus(Decimal.max(ZERO, total_prepaid_credits_applied));
 }
@@ -43,7 +43,7 @@ export function splitOfGiven(invoice: Given & Refunded & Returned): { prepaid: D
   return { prepaid, rest: left.minus(prepaid) };
 }
 
-/** Of a line, after its discounts, of what prepaid credits paid of that, and of its tax. */
+/** Answers the rest of a line after its discounts, the part of it that prepaid credits paid, and the rest of its tax. */
 export function leftOfLine(line: Omit<CreditableLine, 'id'>) {
   const { amount, discount, tax, credited, tax_credited, prepaid = ZERO, prepaid_credited = ZERO } = line;
   const left = Decimal.max(ZERO, amount.minus(discount).minus(credited));
@@ -54,7 +54,7 @@ export function leftOfLine(line: Omit<CreditableLine, 'id'>) {
   };
 }
 
-/** What of a line was paid with money, or with credits that include tax: the net of it, and the tax. */
+/** Money, or credits that include tax, paid this rest of a line: its net and its tax. */
 export function paidOfLine(line: Omit<CreditableLine, 'id'>): { amount: Decimal; tax: Decimal } {
   const { amount, prepaid, tax } = leftOfLine(line);
   return { amount: amount.minus(prepaid), tax };
@@ -74,7 +74,9 @@ export function leftOfCharges(
   return sumOf(left).plus(over).minus(refundedByPayments(invoice, by_notes));
 }
 
-/** Of one payment, by the provider that took it or by hand. What returned to the lots of prepaid credits was no money. */
+/**
+ * A payment is refunded up to this amount, by the provider that took it or by hand. Credits that returned to prepaid lots were no money.
+ */
 export function leftOfPayment(
   payment: { readonly amount: string; readonly refunded_amount: string },
   invoice: Paid & Given & Returned,

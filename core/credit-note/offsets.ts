@@ -7,7 +7,7 @@ import type { Invoice } from '../invoice/record.ts';
 import { spread } from '../spread.ts';
 
 export type OpenInvoice = Pick<Invoice, 'id' | 'amount_remaining'>;
-/** What is credited of a line of an invoice, after its discounts, and the tax of it. */
+/** Credit of a line of an invoice, after its discounts, and the tax of it. */
 export type CreditedLine = {
   readonly invoice_id: string;
   readonly line_id: string;
@@ -82,7 +82,10 @@ type CreditLine = {
   readonly tax_amount: string;
 };
 
-/** What a line that gives back credits: after its discounts and what returns to prepaid lots, and its tax, both not negative. */
+/**
+ * Answers the credit of a line that gives back: its amount after discounts, without the part that returns to prepaid lots, and its tax.
+ * Both are not negative.
+ */
 export function creditOfLine(line: CreditLine): { amount: Decimal; tax: Decimal } {
   const discounted = new Decimal(line.amount).minus(line.line_item_discount).minus(line.invoice_level_discount);
   const amount = discounted.minus(line.prepaid_credits_applied);
@@ -92,7 +95,7 @@ export function creditOfLine(line: CreditLine): { amount: Decimal; tax: Decimal 
 /** A charge of usage, newest first where several lines charged it. */
 export type ChargedUsage = LoweredLine & { readonly invoice_id: string };
 
-/** What was charged of usage by several lines comes off the newest first, each with its tax. */
+/** A credit of usage that several lines charged comes off the newest first, each with its tax. */
 export function creditUsage(
   credit: { readonly amount: Decimal; readonly tax: Decimal },
   charged: readonly ChargedUsage[],

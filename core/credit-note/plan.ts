@@ -18,7 +18,7 @@ const TYPE_BY_PAYMENT: Partial<Record<PaymentStatus, CreditNoteType>> = {
   PARTIALLY_REFUNDED: 'REFUND',
 };
 
-/** What is still to be paid is adjusted. */
+/** An invoice of these payment statuses is still to be paid, so that notes adjust it. */
 export const TO_ADJUST = (Object.keys(TYPE_BY_PAYMENT) as PaymentStatus[]).filter(
   (status) => TYPE_BY_PAYMENT[status] === 'ADJUSTMENT',
 );
@@ -44,7 +44,7 @@ export type CreditPlan = {
   readonly subtotal: Decimal;
   readonly total_tax: Decimal;
   readonly total: Decimal;
-  /** What of the total returns to the lots of prepaid credits. */
+  /** Part of the total that returns to the lots of prepaid credits. */
   readonly total_prepaid: Decimal;
 };
 type CreditedPart = { readonly amount: Decimal; readonly prepaid: Decimal; readonly tax: Decimal };
@@ -89,8 +89,8 @@ function typeOf({ invoice_status, payment_status }: CreditedInvoice): CreditNote
 }
 
 /**
- * Of what is not paid, what remains of the total, and the prepaid credits that return to their lots beside it; of what is paid, what was given
- * for it and did not come back yet.
+ * An adjustment gives at most the unpaid rest of the total, and the prepaid credits that return to their lots beside it. A refund gives at
+ * most the payments and credits of the invoice that did not come back yet.
  */
 function mostOf(invoice: CreditedInvoice, type: CreditNoteType, lots: Decimal): Decimal {
   if (type === 'REFUND') return leftOfGiven(invoice);

@@ -26,7 +26,7 @@ export type Words = {
   readonly reverse_charge: string;
   readonly total: string;
   readonly adjusted: string;
-  /** What earlier invoices gave back with its tax. */
+  /** Label of the amount that earlier invoices gave back with its tax. */
   readonly credits_after_tax: string;
   readonly paid: string;
   readonly to_pay: string;

@@ -24,11 +24,11 @@ export type KeyKind =
   /** With the key of an application of a credit grant. */
   | 'grant'
   | 'initial'
-  /** What credits of other invoices had paid of one that is void. */
+  /** Credits of other invoices had paid a part of an invoice that is void. */
   | 'offset'
   /** What an invoice takes of a wallet, with the ids of both. */
   | 'invoice'
-  /** The same of credits that pay after taxes. */
+  /** An invoice takes credits that pay after taxes of a wallet; the key has the ids of both. */
   | 'invoice_after_tax'
   | 'payment'
   | 'refund'

@@ -24,7 +24,7 @@ export type PreparedSlice = {
   readonly corrections: readonly MetCorrection[];
 };
 
-/** Where a correction was met in the log. */
+/** A correction, with the place in the log at which it was met. */
 export type MetCorrection = { readonly offset: bigint; readonly correction_id: string };
 
 export function isCorrection({ kind, body }: LogRecord): boolean {

@@ -7,7 +7,7 @@ import { IN_EFFECT } from './events-as-sent.ts';
 export type CorrectionRow = Scope & { readonly id: string; readonly event_id: string; readonly action: string };
 export type RequestedCorrection = CorrectionRow & {
   readonly state: 'requested' | 'applied' | 'unknown_event';
-  /** Where the pipeline met it; null where a version before did not record it. */
+  /** The pipeline met it at this place of the log; null if a version before did not record it. */
   readonly log_partition: number | null;
   readonly log_offset: string | null;
 };

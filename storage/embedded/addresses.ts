@@ -18,8 +18,8 @@ export function removeAddresses(dir: string): void {
 }
 
 /**
- * What the process that holds the directory wrote when its stores were ready. After a kill it stays until the next start, so the
- * stores must be asked whether they are there.
+ * Reads the addresses that the process which holds the directory wrote when its stores were ready. After a kill they stay until the next
+ * start, so the stores must be asked whether they are there.
  */
 export function readAddresses(dir: string): Addresses | undefined {
   let text: string;

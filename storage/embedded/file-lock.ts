@@ -18,7 +18,7 @@ import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { processStart } from './process-start.ts';
 
-/** Who wrote that it has the lock. It is for people: whether the lock is taken is known to the kernel alone. */
+/** The process that wrote its name into the lock file. The name is for people: the kernel alone knows whether the lock is taken. */
 export type LockHolder = { readonly pid: number; readonly started: string; readonly host?: string };
 
 export type FileLock = {

@@ -48,7 +48,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   }
 }
 
-/** What undoes the start, in its order. */
+/** Steps that undo the start, in the order of the start. */
 type Stops = (() => unknown)[];
 
 /** In the opposite order; what fails does not keep the others from being stopped. */

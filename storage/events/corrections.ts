@@ -35,7 +35,7 @@ export type PlaceOfEvent = {
 
 export type StoredContent = EventContent & PlaceOfEvent & { readonly received_at_us: Microseconds };
 
-/** Where a correction stands in the log. */
+/** Place of a correction in the log. */
 export type CorrectionPlace = { readonly partition: number; readonly offset: number };
 
 export type AppliedCorrection = StoredContent &
@@ -141,9 +141,9 @@ export async function writeCorrections(
   await writeRows(clickhouse, EVENT_CORRECTIONS, { rows, attempt });
 }
 
-/** What has to be done so that the table says exactly these corrections. */
+/** Differences to repair, so that the table says exactly these corrections. */
 export type CorrectionDifferences = {
-  /** Those of which no row says the same. */
+  /** Corrections that no row states. */
   readonly missing: readonly AppliedCorrection[];
   /** Rows under the number of one of them that say something else. */
   readonly wrong: readonly (Scope & StoredCorrection & { readonly event_id: string })[];

@@ -36,7 +36,7 @@ async function namesOfWriters(clickhouse: ClickHouseClient, kind: string): Promi
   return rows.map(({ writer }) => writer.slice(kind.length));
 }
 
-/** Those of the numbers of corrections that are not there. */
+/** Answers the numbers that no stored correction has. */
 export async function missingCorrectionNumbers(
   clickhouse: ClickHouseClient,
   numbers: readonly string[],

@@ -21,7 +21,7 @@ export type Correction = Scope & {
   readonly requested_at: string;
   readonly state: 'requested' | 'applied' | 'unknown_event';
   readonly applied_at: string | null;
-  /** Where the pipeline met it first; null before that, and for corrections of a version that did not record it. */
+  /** The pipeline met it first at this place of the log; null before that, and for corrections of a version that did not record it. */
   readonly log_partition: number | null;
   readonly log_offset: string | null;
 };

@@ -124,7 +124,10 @@ export async function lockBackfill(
   return rows[0].mine;
 }
 
-/** Where each partition met the version, by partition; 0 for one that was added later and counts by it from its first record on. */
+/**
+ * Answers the offset at which each partition met the version. It is 0 for a partition that was added later: that counts by the version from
+ * its first record on.
+ */
 export async function barriersOf(
   database: Database,
   version: { meter_id: string; version: number },

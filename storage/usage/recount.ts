@@ -146,7 +146,7 @@ export function eventsKey(counted: Counted): string {
   return JSON.stringify([counted.meter.event_name, placesKey(counted)]);
 }
 
-/** The same for meters of one environment that count the same places of the log. */
+/** Meters of one environment that count the same places of the log have one key. */
 function placesKey({ tenant_id, environment_id, before }: Counted): string {
   const offsets = [...before].map(([partition, offset]) => [partition, String(offset)]);
   return JSON.stringify([tenant_id, environment_id, offsets]);

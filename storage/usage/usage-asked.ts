@@ -24,7 +24,7 @@ export type UsageAsked = {
   readonly running_values?: boolean;
   /** Windows without events are answered, too. */
   readonly every_window?: boolean;
-  /** Where the windows begin; all before it is answered as one. The start unless stated. */
+  /** Start of the windows; all time before it is answered as one. Default: the start of the range. */
   readonly windows_from_us?: Microseconds | undefined;
   readonly timezone?: string | undefined;
   readonly billing_anchor_ms?: Milliseconds | undefined;

@@ -148,13 +148,13 @@ describe('events: points of analytics', () => {
       (await items({ external_customer_id, window_size: 'DAY' })).find(({ event_name }) => event_name === name);
     const flat = await one('flat', 'count');
     expect([flat.total_cost, costs(flat)[0]]).to.deep.equal(['0.023994', '0.007998']); // 6 and 2 × 0.003999
-    // Of ten at $1, then $3 once and $0.50 each: 8; 0.5; 1.5 + 3 + 1.75 for 13.5 in all; …
+    // The tiers are ten at $1, then $3 once and $0.50 each: 8; 0.5; 1.5 + 3 + 1.75 for 13.5 in all; …
     expect(costs(await one('slab', 'sum'))).to.deep.equal(['8', '0.5', '6.25', '0.625']);
     // Distinct users: ann and bob, nobody new, eve, joe
     expect(costs(await one('volume', 'unique'))).to.deep.equal(['2', '0', '1', '1']);
     // A maximum of 5, then of 7
     expect(costs(await one('volume', 'max'))).to.deep.equal(['5', '0', '2', '0']);
-    // What never resets stood at 4 when the range began: its first window has that, too
+    // The meter that never resets stood at 4 when the range began: its first window has that, too
     expect(costs(await one('slab', 'standing'))).to.deep.equal(['14', '0.25', '2.5', '0.625']);
     expect((await one('slab', 'sum')).points[2].usage).to.equal('5');
   });

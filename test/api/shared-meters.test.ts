@@ -114,7 +114,7 @@ describe('meters in two subscriptions of one customer', () => {
     expectRefused(await send(`/subscriptions/${other.id}/change/execute`, change), first);
     const draft = await made('hooli', 'More calls', { subscription_status: 'draft' });
     expectRefused(await send(`/subscriptions/${draft.id}/activate`, { start_date: '2026-01-01T00:00:00Z' }), first);
-    // What has a line on the meter already may change its price.
+    // A subscription that has a line on the meter already may change its price.
     const [line] = first.line_items;
     const repriced = await world.api.request('PUT', `/subscriptions/lineitems/${line.id}`, { body: { amount: '3' } });
     expect(repriced.status, repriced.text).to.equal(200);

@@ -111,7 +111,7 @@ describe('what was charged is given back once', () => {
       await world.subscribe('with credits', 'Pro');
       const [opening] = await world.invoices('with credits');
       const { id } = await pay(opening);
-      // Of 31 credits paid 10: of 12 they paid 3.87, and 8.13 of the 21 in money.
+      // Credits paid 10 of 31: of 12 they paid 3.87, and 8.13 of the 21 in money.
       expect((await note(opening, '12')).status).to.equal(201);
       expect((await ask('POST', `/payments/${id}/refund`, { amount: '12.88' })).status).to.equal(400);
       await world.post(`/payments/${id}/refund`, { amount: '12.87' });

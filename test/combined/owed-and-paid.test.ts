@@ -44,7 +44,7 @@ describe('law: what is owed, paid and in the wallet adds up', () => {
   const path = (customer: string, verb: string) => `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
   const sum = (values: readonly string[]) => sumOf(values.map((value) => new Decimal(value)));
 
-  /** What the lines of all invoices come to, with their tax. */
+  /** Debt and payments less the wallet come to the lines of all invoices, with their tax. Answers the sum of these lines. */
   async function checkLaw(customer: string, paid: Decimal): Promise<Decimal> {
     const invoices = await world.invoices(customer);
     const live = invoices.filter(({ invoice_status }) => invoice_status !== 'VOIDED');
@@ -80,7 +80,7 @@ describe('law: what is owed, paid and in the wallet adds up', () => {
     return amount;
   }
 
-  /** Of so many seats from one instant to another: what the period costs until its end less what it costs until its beginning. */
+  /** Seats of a time cost the period's price until its end less that until its beginning. */
   function worth(quantity: number, from: number, to: number): Decimal {
     const until = (at: number) =>
       roundMoney(

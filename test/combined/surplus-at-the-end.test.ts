@@ -1,7 +1,7 @@
 /**
- * What was invoiced too much before a period was over (docs/rules/invoices.md, "Before the period is over") comes back however the
- * subscription ends, and comes off the next invoice of a threshold. 8 units at $10 with a threshold of 50 are invoiced, $80; then 3 are taken
- * back: the usage costs $50, and $30 are carried forward.
+ * A surplus that was invoiced before a period was over (docs/rules/invoices.md, "Before the period is over") comes back however the
+ * subscription ends, and comes off the next invoice of a threshold. 8 units at $10 with a threshold of 50 are invoiced, $80; then 3 are
+ * taken back: the usage costs $50, and $30 are carried forward.
  */
 import { expect } from 'chai';
 import { billLateUsage } from '../../actions/billing/bill-late-usage.ts';

@@ -16,7 +16,7 @@ const file = (name: string) =>
   JSON.stringify(fileURLToPath(new URL(`../../storage/embedded/${name}`, import.meta.url)));
 const quietly = () => {};
 
-/** What a process of its own runs; it says in a line of JSON what it has started. */
+/** Program of a separate process; it prints the stores that it started as a line of JSON. */
 const BOTH_ELSEWHERE = `
   import { startEmbedded } from ${file('stack.ts')};
   const { postgres_url, clickhouse_url, pids } = await startEmbedded({ dir: process.argv[1], log: () => {} });

@@ -9,7 +9,7 @@ import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 
 const MARCH = ['2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z'] as const;
 const SUM = { event_name: 'call', filters: [], aggregation: { type: 'SUM' as const, field: 'n' } };
-/** What the pipeline has in Postgres. */
+/** Tables of the pipeline in Postgres. */
 const TABLES = [
   'slices',
   'slice_ledger',

@@ -65,7 +65,7 @@ describe('scenario: credits after tax', () => {
     proration_behavior: 'create_prorations',
   });
   const again = ({ id }: Answer): Promise<Answer> => world.get(`/invoices/${id}`);
-  /** What the lots of its wallets hold, before tax and after it. */
+  /** Answers the credits in the lots of the customer's wallets, before tax and after it. */
   async function inWallet(customer_id: string): Promise<[number, number]> {
     const wallets: Answer[] = await world.get(`/customers/${customer_id}/wallets`);
     const sums: [number, number] = [0, 0];
@@ -368,7 +368,7 @@ describe('scenario: credits after tax', () => {
     const held = await ok('POST', '/entitlements/check', { customer_id, wallet_id, credits: '100', hold: {} });
     expect(held.allowed).to.equal(true);
     const next = await oneOff({ customer_id }, '100');
-    // Of 10 before tax and 120 after it 30 are free: 10 and 20; (100 − 10) × 1.2 − 20.
+    // The hold leaves 30 of the 10 before tax and 120 after it: 10 and 20; (100 − 10) × 1.2 − 20.
     expect(next).to.include({
       total_prepaid_credits_applied: '10',
       total_credits_applied_after_tax: '20',

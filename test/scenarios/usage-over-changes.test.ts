@@ -58,7 +58,7 @@ describe('scenario: usage over a change', () => {
     const invoices = await world.invoices(customer);
     return invoices.find((one: Answer) => one.period_end === '2026-02-01T00:00:00Z');
   };
-  /** What `/subscriptions/usage` and the preview say, which is one. */
+  /** `/subscriptions/usage` and the preview say the same amount. */
   const charged = async (customer: string): Promise<string> => {
     const { total } = await world.preview(customer);
     const { amount } = await world.post('/subscriptions/usage', { subscription_id: idOf(customer) });

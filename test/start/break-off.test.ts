@@ -64,7 +64,7 @@ describe('Ctrl-C', function () {
     const npm = join(directory.path, 'slow', 'npm-cli.js');
     mkdirSync(join(directory.path, 'slow'));
     writeFileSync(npm, installSlowly);
-    // Of a launcher that was killed.
+    // A launcher that was killed left this directory.
     mkdirSync(join(clone, '.installing'));
     writeFileSync(join(clone, '.installing', '1'), '');
     const launch = (apart?: 'processes') => {

@@ -37,7 +37,7 @@ export type ModelChained = {
   whole?: { start: string; end: string };
   /** The level of a WEIGHTED_SUM that never resets stands since then. */
   since?: string;
-  /** Whose events count, and when. All customers, at any time, where none are named. */
+  /** Customers that count, and when; all customers at any time, if none are named. */
   members?: readonly ModelMember[];
   /** Free units of the period, of a meter without buckets. */
   free?: string;
@@ -211,7 +211,7 @@ function integrate({ event, at, until }: Owned, line: Line, meter: ModelMeter): 
   return new Decimal(value).times(String(to - from));
 }
 
-// What the three have in common.
+// The three ways of pricing share the helpers below.
 
 const EVER = { start: '1970-01-01T00:00:00Z', end: '9000-01-01T00:00:00Z' };
 

@@ -16,7 +16,7 @@ type Fields = Record<string, unknown>;
 
 export const JANUARY = { start: '2026-01-01T00:00:00Z', end: '2026-02-01T00:00:00Z' };
 
-/** What changes inside the period. A `quantity` is that of a fixed line, which cuts no usage. */
+/** Changes inside the period. A `quantity` is that of a fixed line, which cuts no usage. */
 export const KINDS = ['plan', 'line', 'phase', 'sync', 'addon', 'family', 'cancel', 'ending', 'quantity'] as const;
 export type Kind = (typeof KINDS)[number];
 
@@ -165,7 +165,7 @@ export function statedTerms(terms: ModelTerms): Fields {
   return { ...none, billing_model: 'TIERED', tier_mode: terms.model, tiers };
 }
 
-/** What is done when, to make the subscription and to change it. */
+/** A step at an instant that makes the subscription or changes it. */
 export type Deed = { at: string; run: () => Promise<unknown> };
 
 export async function makeMeters(world: World): Promise<void> {
@@ -329,7 +329,7 @@ function addonDeeds(world: World, { name, cuts, measure }: Changed, { subscribe,
         }),
     };
   });
-  // Of one instant: it is detached, and then attached.
+  // At one instant it is detached first, and then attached.
   return [begin, ...detach, ...attach];
 }
 

@@ -1,4 +1,4 @@
-/** What each door says that the usage of a customer costs in January 2026: a text for each line, and the total. */
+/** Each door says the cost of a customer's usage in January 2026: a text for each line, and the total. */
 import { expect } from 'chai';
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { csvRecords } from './csv-records.ts';
@@ -102,7 +102,7 @@ async function exported(world: World, { customer, meter_id }: Asked, more: strin
   return [total(rows.map((row) => row.amount!))];
 }
 
-/** Of the January of the meter: of one that never resets, of no other month. */
+/** Selects the lines of the meter for January. A meter that never resets is charged in other months, too. */
 function usageLines({ line_items }: Answer, { meter_id }: Asked): Answer[] {
   const [from, to] = [Date.parse(RANGE.start_time), Date.parse(RANGE.end_time)];
   return line_items.filter(

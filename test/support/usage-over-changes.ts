@@ -66,7 +66,7 @@ async function ask(world: World, { of, when, doors, stated }: Asking): Promise<v
   }
 }
 
-/** The same doors, with what the model says: the lines where a door said them. */
+/** The model's amounts for each door: the lines if the door said them, else only the total. */
 export function expectedAt(stated: Readonly<Record<string, string[]>>, changed: Changed): Record<string, string[]> {
   const { lines, total } = modelAmounts(changed);
   return Object.fromEntries(

@@ -1,6 +1,6 @@
 /**
- * What a chain costs until the begin and the end of each of its lines (docs/rules/proration.md, "Usage over a change"), exact and before
- * commitments. What a line adds is the difference, so that parts add up wherever the chain is cut.
+ * Costs of a chain until the begin and the end of each of its lines (docs/rules/proration.md, "Usage over a change"), exact and before
+ * commitments. A line adds the difference, so that parts add up wherever the chain is cut.
  */
 import { Decimal, sumOf, ZERO } from '../../decimal.ts';
 import { afterAllowances, amountAbove } from '../../entitlement/allowance.ts';
@@ -27,9 +27,9 @@ export type LineCost = {
   readonly until_end: Decimal;
   /** Units that the line charges, or of which it charges its share. */
   readonly quantity: Decimal;
-  /** What entitlements made free of these; null where nothing is granted. */
+  /** Units of these that entitlements made free; null if nothing is granted. */
   readonly free: Decimal | null;
-  /** What the difference is the sum of. */
+  /** Parts of which the difference is the sum. */
   readonly parts: readonly ChargePart[];
 };
 
@@ -109,7 +109,7 @@ function unitsOf({ service, measured }: PricedLine, windows: Chain['windows']): 
 
 type AddedLine = { readonly lines: readonly PricedLine[]; readonly index: number; readonly units: UnitsByBucket };
 
-/** What a line adds to each bucket that it, or what is free of it, has changed. */
+/** Adds a line to each bucket that the line, or its free units, changed. */
 function addLine(
   buckets: Map<Milliseconds, BucketCost>,
   { lines, index, units }: AddedLine,

@@ -10,7 +10,7 @@ import type { Milliseconds } from '../../time/instant.ts';
 import type { Period } from '../../time/period.ts';
 import type { WindowGrid, WindowSize } from '../../time/window.ts';
 
-/** What a line says of itself to be in a chain. */
+/** Terms by which a line joins a chain. */
 export type ChainTerms = {
   readonly rule: ChainRule;
   /** Source and meter: lines of one key may be one chain. */
@@ -34,7 +34,7 @@ export type Chain<Item = unknown> = {
   readonly whole: Period;
   /** From when on values count for a level: the begin of the period, or of the subscription where the meter never resets. */
   readonly level_since: Milliseconds;
-  /** Where the begin of the billing period is: who has left a family before counts no more. */
+  /** Begin of the billing period; a customer that left a family before it is not counted. */
   readonly begins: Milliseconds;
   readonly windows: ChainTerms['windows'];
   /** Nothing later is measured: the period still runs. */
@@ -99,7 +99,7 @@ export function gapsOf({ lines }: Chain): Period[] {
   });
 }
 
-/** Whose events a line of a chain counts: its own, those of all of the chain, or all that make the level that it bills. */
+/** A line of a chain counts its own events, those of all of the chain, or all that make the level that it bills. */
 export function usageWindowIn(chain: Chain, service: Period): Period {
   const end = Math.min(service.end, chain.measured_until ?? service.end);
   if (chain.rule === 'shared') return chainWindow(chain);

@@ -1,4 +1,4 @@
-/** What one line of a chain is charged, and what it records of that (docs/rules/invoices.md, "What a line was computed from"). */
+/** A line of a chain is charged its share of the chain and records how (docs/rules/invoices.md, "What a line was computed from"). */
 import type { Decimal } from '../../decimal.ts';
 import type { ComputedFrom } from '../../invoice/computed-from.ts';
 import { roundMoney } from '../../money.ts';
@@ -9,7 +9,7 @@ import type { LineCost } from './chain-costs.ts';
 export type ChainedLine = {
   readonly chain: Chain<{ readonly id: string }>;
   readonly cost: LineCost;
-  /** What the lines before it are charged, exact and with their commitments; what they cost, where none has one. */
+  /** Charge of the lines before it, exact and with their commitments; their cost, if none has a commitment. */
   readonly charged_before?: Decimal | undefined;
 };
 

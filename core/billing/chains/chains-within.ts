@@ -8,7 +8,7 @@ import { type Chain, type ChainLine, usageWindowIn as chainedWindow, findChains,
 import { periodsWithin } from './levels.ts';
 
 export type ServedLine<Item> = ChainLine<Item> & {
-  /** Where its events are counted. */
+  /** Events of the line are counted in this time. */
   readonly usage_window: Period;
   readonly chain?: Chain<Item>;
 };

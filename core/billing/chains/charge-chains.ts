@@ -50,12 +50,12 @@ function chainToRead<Item extends { readonly id: string }>(chain: Chain<Item>): 
   return [{ ...first, keys: reads.flatMap(({ keys }) => keys) }];
 }
 
-/** Of a planned line nothing is measured while the period runs. */
+/** While the period runs, nothing is measured of a planned line. */
 function hasBegun({ measured_until }: Pick<Chain, 'measured_until'>, { service }: ChainLine<unknown>): boolean {
   return measured_until === undefined || service.start < measured_until;
 }
 
-/** What the lines of one invoice, or one answer, have of their chains. Lines of a chain are priced in order of time. */
+/** Charges the lines of one invoice, or one answer, by their chains. Lines of a chain are priced in order of time. */
 export class ChainCharges<Item extends PricedItem> {
   readonly #usage: ReadonlyMap<string, MeasuredUsage>;
   readonly #costs = new Map<Chain<Item>, readonly LineCost[]>();

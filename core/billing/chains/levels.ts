@@ -22,7 +22,7 @@ export type LevelReading = {
   readonly isBefore: boolean;
 };
 
-/** What has to be read to know the level of a time, which may lie in several billing periods. */
+/** The level of a time, which may lie in several billing periods, is known from these readings. */
 export function levelReadings(time: Period, item: BilledItem, subscription: BilledSubscription): LevelReading[] {
   return byPeriods(time, subscription).flatMap(([part, then]) =>
     periodsWithin(part, item, then).flatMap((period) => {
@@ -76,7 +76,7 @@ export function levelOf(readings: readonly LevelReading[], answers: readonly Rea
   const integral = sumOf([alike, ...others.map(({ added, length: own }) => added.times(length).dividedBy(own))]);
   const quantity = integral.dividedBy(new Decimal(length).times(US_PER_MS)).toDecimalPlaces(QUANTITY_PLACES);
   const starts = new Set(readings.map(({ window }) => window.start));
-  // What never resets is counted once, however many periods there are.
+  // A level that never resets has its events counted once, however many periods there are.
   const counted = parts.map(({ event_count }) => event_count);
   const event_count = starts.size === 1 ? Math.max(...counted) : counted.reduce((sum, count) => sum + count, 0);
   return { quantity, integral, event_count };

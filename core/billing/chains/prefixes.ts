@@ -1,6 +1,7 @@
 /**
- * What entitlements leave of the usage of a chain (docs/rules/entitlements.md, "What is free"): of its first line, of the first two, and so
- * on, each as if the chain ended there. No change of a price begins an allowance again: the reset periods of the lines are the same.
+ * Entitlements make part of the usage of a chain free (docs/rules/entitlements.md, "What is free"). The rest is known of its first line,
+ * of the first two, and so on, each as if the chain ended there. No change of a price begins an allowance again: the reset periods of the
+ * lines are the same.
  */
 import { Decimal, sumOf, ZERO } from '../../decimal.ts';
 import {
@@ -13,14 +14,14 @@ import type { UsedIn } from '../../entitlement/beside.ts';
 import type { Milliseconds } from '../../time/instant.ts';
 import type { Period } from '../../time/period.ts';
 
-/** What the meter of a line has measured in its own time. */
+/** The meter of a line measured this in the time of the line. */
 export type MeasuredLine = {
   readonly quantity: Decimal;
   readonly buckets: readonly (readonly Decimal[])[] | null;
   readonly bucket_starts?: readonly Milliseconds[] | null;
   readonly allowances?: readonly MeasuredAllowance[];
   readonly parts?: readonly UsedIn[];
-  /** Of a level: units × microseconds in the time of the line. */
+  /** Set for a level: units × microseconds in the time of the line. */
   readonly integral?: Decimal | undefined;
 };
 
@@ -30,7 +31,7 @@ export type MeasuredService = { readonly service: Period; readonly measured: Mea
 export type UnitsByBucket = ReadonlyMap<Milliseconds, Decimal>;
 
 export type Prefix = Pick<Allowed, 'quantity' | 'free'> & {
-  /** What the last line adds to the charged units of each bucket that it changes. */
+  /** Charged units that the last line adds to each bucket that it changes. */
   readonly added: UnitsByBucket;
   readonly allowances: readonly MeasuredAllowance[];
 };
@@ -91,7 +92,7 @@ function addUnits(units: readonly UnitsByBucket[]): UnitsByBucket {
 
 type Measured = readonly MeasuredService[];
 
-/** What each line adds to a limit, one after the other: the growth of the whole is the sum of theirs. */
+/** Lines add to a limit one after the other: the growth of the whole is the sum of theirs. */
 export function joinedAllowances(lines: Measured): MeasuredAllowance[] {
   return acrossLines(lines, (windows) => windows);
 }
@@ -117,7 +118,7 @@ function acrossLines(lines: Measured, merge: (windows: AllowedWindow[]) => Allow
   }));
 }
 
-/** Where limits cut one line, the others are parts of the chain too. */
+/** If limits cut one line, the others are parts of the chain, too. */
 export function joinedParts(lines: Measured): UsedIn[] {
   if (!lines.some(({ measured }) => measured?.parts?.length)) return [];
   return lines.flatMap(({ service, measured }) => {

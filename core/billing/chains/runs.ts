@@ -1,7 +1,7 @@
 /**
- * What units cost that lines of a chain have charged one after the other (docs/rules/proration.md, "Usage over a change"): lines with equal
- * terms are one run, in which tiers and packages go on; where terms differ they begin again. A run below 0 is taken off the runs before it,
- * the latest first, and then off later ones, so that a correction gives back what was charged for what it corrects.
+ * Units that lines of a chain have charged are priced one after the other (docs/rules/proration.md, "Usage over a change"). Lines with
+ * equal terms are one run, in which tiers and packages go on; if terms differ, they begin again. A run below 0 is taken off the runs
+ * before it, the latest first, and then off later ones, so that a correction gives back the charge of the units it corrects.
  */
 import { Decimal, sumOf, ZERO } from '../../decimal.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../../pricing/charge.ts';
@@ -73,7 +73,7 @@ function lessCorrected(runs: readonly PricedUnits[]): PricedUnits[] {
   return left;
 }
 
-/** What is more than all of the runs hold. */
+/** Takes units off the runs, the latest first. Answers the units that exceed all of the runs. */
 function takeBack(runs: PricedUnits[], units: Decimal): Decimal {
   let rest = units;
   for (let index = runs.length - 1; index >= 0 && rest.gt(0); index--) {

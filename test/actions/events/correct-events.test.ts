@@ -50,7 +50,7 @@ describe('corrections meet the usage rows', () => {
     await auditUsage(metering.stores, {}, (difference) => found.push(difference));
     return found;
   };
-  /** Of all partitions: each counts the rebuilds of all. */
+  /** Each partition counts the rebuilds of all, so the largest count is that of all partitions. */
   const rebuilds = async () =>
     Number((await metering.stores.postgres.raw(`select max(rebuilds) as n from slices`)).rows[0].n);
   const all = (meter: string, customer = 'c0') => metering.usage(meter, customer, MARCH);
@@ -119,7 +119,7 @@ describe('corrections meet the usage rows', () => {
     const before = await rebuilds();
     for (let i = 0; i < 30; i++) {
       await metering.send(events(30 + 4 * i, 34 + 4 * i));
-      // Of events that were there, and of some that wait before it.
+      // Corrections concern events that were there, and some that wait before the correction.
       if (i % 2 === 0) await voided(i);
       else await replaced(30 + 4 * i, event(30 + 4 * i, { properties: { n: '0', host: 'h1', on: 'yes' } }));
       await relayControlMessages(metering.stores, Date.now());

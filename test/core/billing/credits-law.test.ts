@@ -104,7 +104,7 @@ class Account {
     ]);
     const given_back = givenBackWith(credit, billed, this.how.currency);
     const back = { amount: credit.negated(), price_type: 'FIXED', key: null, charged_ms: null, given_back };
-    // What a change gave back is of no note, and of no other change.
+    // A line that a change gave back is left for no note, and for no other change.
     invoiced.lines[index] = { ...line, credited: line.amount, tax_credited: line.tax, prepaid_credited: line.prepaid! };
     invoiced.isVoid = true;
     this.invoice([back, ...charges]).isVoid = true;

@@ -163,7 +163,7 @@ describe('the order of money', () => {
     fc.assert(law, { numRuns: samples(300) });
   });
 
-  /** What it would come to, were so much of its charge paid with credits. */
+  /** Answers the net of the invoice, if credits paid this much of its charge. */
   function netWith(charged: string, back: Decimal, { rates, credits }: { rates: RateInForce[]; credits: Decimal }) {
     const rest = new Decimal(charged).minus(credits);
     const added = taxesOf([rest], rates, 'usd').lines.map((taxes) => taxOf(taxes, 'exclusive'));

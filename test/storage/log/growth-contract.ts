@@ -1,5 +1,5 @@
 /**
- * What holds of every log to which partitions are added: an event keeps the place at which it was stored, so that corrections of older
+ * Every log to which partitions are added keeps this contract: an event keeps the place at which it was stored. So corrections of older
  * events, which stand on a partition of their own, lose nothing. `test/storage/log-grow.test.ts` and `test/kafka/growth.test.ts` run it.
  */
 import { expect } from 'chai';
@@ -80,7 +80,7 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
     await metering.settled();
     await replaced('e79', 500);
     await metering.settled();
-    // Of the first 60: 40 of 1, 2 of 100, 5 of 10, 5 of 1000; of the 20 new ones 19 of 1 and one of 500.
+    // The first 60 have 40 of 1, 2 of 100, 5 of 10, 5 of 1000; the 20 new ones have 19 of 1 and one of 500.
     for (const name of ['before', 'after']) expect(await counted(name)).to.deep.equal(['5809', '72']);
     await announce('last');
     await metering.settled();
