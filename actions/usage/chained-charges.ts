@@ -13,7 +13,7 @@ import { groupBy } from '../../core/group-by.ts';
 import { instantOf, type Microseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { mapConcurrently } from '../../storage/together.ts';
+import { mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
 import { readUsage } from '../../storage/usage/usage.ts';
 import { readUsageInOrder } from '../../storage/usage/usage-in-order.ts';
 import { billedSubscription, CHARGES_AT_ONCE, scopeOf } from '../billing/billable-items.ts';
@@ -39,12 +39,16 @@ export type ChainQuestion = {
   readonly recordedOf: (item: AnalyticsItem) => Promise<readonly RecordedUsage[]>;
 };
 
-/** Lines that are charged by themselves are not in the answer. */
+/**
+ * Lines that are charged by themselves are not in the answer. Subscriptions are charged at one time, because usage that is asked for at
+ * one time is read in one statement.
+ */
 export async function chargeChains(stores: Stores, question: ChainQuestion): Promise<ChainedCharge[]> {
   const bySubscription = [...groupBy(question.items, ({ subscription }) => subscription.id).values()];
-  const charged: ChainedCharge[] = [];
-  for (const items of bySubscription) charged.push(...(await chargeSubscription(stores, items, question)));
-  return charged;
+  const charged = await mapConcurrently(QUESTIONS_AT_ONCE, bySubscription, (items) =>
+    chargeSubscription(stores, items, question),
+  );
+  return charged.flat();
 }
 
 type Range = { readonly start_us: Microseconds; readonly end_us: Microseconds };
