@@ -51,12 +51,17 @@ describe('scenario: final together', () => {
     world.at('2026-04-05');
     await world.settle();
     expect((await billThresholds(world.api.services, world.now)).invoiced).to.equal(2);
+    const { customer_id } = await world.subscription('twice');
+    const { items: charged } = await world.post('/invoices/search', { customer_id });
+    for (const { id: destination_id, amount_remaining: amount, currency } of charged) {
+      const received = { destination_type: 'INVOICE', destination_id, payment_method_type: 'OFFLINE' };
+      await world.post('/payments', { ...received, amount, currency });
+    }
     await world.use('twice', 'calls', 100);
     for (const id of [first, second])
       await world.post(`/subscriptions/${id}/cancel`, { cancellation_type: 'end_of_period' });
     await world.on('2026-05-01');
     await world.finalize();
-    const { customer_id } = await world.subscription('twice');
     const wallets: Answer[] = await world.get(`/customers/${customer_id}/wallets`);
     expect(wallets.map(({ balance }) => balance)).to.deep.equal(['40']);
   });

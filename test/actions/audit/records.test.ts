@@ -152,7 +152,8 @@ describe('audit of the records', () => {
     [
       'a correction is not called applied',
       ({ postgres }) =>
-        postgres(`update event_corrections set state = 'requested', applied_at = null where event_id = 'e1'`),
+        postgres(`update event_corrections set state = 'requested', applied_at = null, applied_number = default
+          where event_id = 'e1'`),
       ['correction_extra 1'],
     ],
     [
