@@ -71,11 +71,14 @@ type NettedLine = {
   readonly net: Decimal;
   /** Prepaid credits that had paid the credited charge; null if the line charges. */
   readonly returned: Decimal | null;
+  /** A wallet with credits pays lines of this price type. */
+  readonly has_wallet: boolean;
 };
 
 /**
  * Credits that lines give back pay the charges of the same invoice first (docs/rules/invoices.md, "What is given back"): all of them where the
- * charges come to what is given back or more, else their share of it. So what is left over is split as what is given back was paid.
+ * charges come to what is given back or more, else their share of it. So what is left over is split as what is given back was paid. Charges that
+ * no wallet pays come first, so that a wallet is left to pay what only it can; the balance in real time counts on that (usage-net.ts).
  */
 export function nettedCredits(lines: readonly NettedLine[], currency: string): Decimal[] {
   const charges = lines.map(({ net, returned }) => (returned === null ? Decimal.max(ZERO, net) : ZERO));
@@ -84,5 +87,10 @@ export function nettedCredits(lines: readonly NettedLine[], currency: string): D
   if (returned.lte(0) || charged.isZero()) return lines.map(() => ZERO);
   const given = sumOf(lines.map((line) => (line.returned === null ? ZERO : line.net.negated())));
   const netted = charged.gte(given) ? returned : roundMoney(returned.times(charged).dividedBy(given), currency);
-  return spread(netted, charges, currency);
+  const apart = charges.map((charge, index) => (lines[index]!.has_wallet ? ZERO : charge));
+  const onApart = Decimal.min(netted, sumOf(apart));
+  const first = spread(onApart, apart, currency);
+  const others = charges.map((charge, index) => charge.minus(apart[index]!));
+  const second = spread(netted.minus(onApart), others, currency);
+  return first.map((part, index) => part.plus(second[index]!));
 }

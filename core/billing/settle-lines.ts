@@ -77,7 +77,7 @@ function settle(lines: readonly ChargedLine[], terms: Terms, at_most?: Decimal):
   const { currency, coupons = [], prepaid = [], rates = [] } = terms;
   const discounts = applyCoupons(lines, coupons, currency);
   const nets = lines.map(({ amount }, index) => amount.minus(discountOn(discounts.lines[index]!)));
-  const netted = creditsNetted(lines, nets, currency);
+  const netted = creditsNetted(lines, nets, { currency, prepaid });
   const open = lines.map(({ price_type }, index) => ({ price_type, net: nets[index]!.minus(netted[index]!) }));
   const paid = prepaidCredits(open, prepaid, { currency, amount_paid: terms.amount_paid, at_most });
   const credits = netted.map((credited, index) => credited.plus(paid.lines[index]!));
@@ -116,10 +116,18 @@ function settle(lines: readonly ChargedLine[], terms: Terms, at_most?: Decimal):
 }
 
 /** Answers for each line the returned credits that have paid it; below 0 for a line that gives them back. */
-function creditsNetted(lines: readonly ChargedLine[], nets: readonly Decimal[], currency: string): Decimal[] {
+function creditsNetted(
+  lines: readonly ChargedLine[],
+  nets: readonly Decimal[],
+  { currency, prepaid }: { currency: string; prepaid: readonly PrepaidWallet[] },
+): Decimal[] {
   const returned = lines.map(({ given_back }) => given_back?.prepaid_credits_applied.negated() ?? null);
   const netted = nettedCredits(
-    nets.map((net, index) => ({ net, returned: returned[index]! })),
+    nets.map((net, index) => ({
+      net,
+      returned: returned[index]!,
+      has_wallet: prepaid.some(({ pays }) => pays(lines[index]!.price_type)),
+    })),
     currency,
   );
   return netted.map((credits, index) => credits.minus(returned[index] ?? ZERO));

@@ -253,6 +253,8 @@ async function subscribed(advance: string, fields: Record<string, unknown> = {},
   const prices = [fixed(advance, { invoice_cadence: 'ADVANCE' }), ...(usagePrice ? [usage('calls', usagePrice)] : [])];
   const plan = await world.plan(customer, prices);
   const before = await world.subscribe(customer, customer, { start_date: START, ...fields });
+  // The examples are about customers who have paid: of others a credit lowers what they owe.
+  await world.pay(customer);
   return { world, customer, before, plan_id: plan.id as string };
 }
 

@@ -82,7 +82,7 @@ describe('exports on demand', () => {
         end_time: '2026-04-01T00:00:00Z',
       });
       expect(sum(records.map(({ total_cost }) => total_cost!))).to.equal(analytics.total_cost);
-      expect(analytics.total_cost).to.equal('3.89');
+      expect(analytics.total_cost).to.equal('3.885');
       expect(records).to.have.length(analytics.items.length);
       const acme = records.find((one) => one.customer_external_id === 'acme' && one.event_name === 'tokens')!;
       expect(acme).to.include({
