@@ -17,7 +17,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { linesOf } from '../billing/invoice-records.ts';
 import { isTaxing } from '../taxes/rates-in-force.ts';
-import { taxFinal } from '../taxes/tax-final.ts';
+import { isTaxedOrCredited, taxFinal } from '../taxes/tax-final.ts';
 import { holdPrepaidWallets, type PayingWallet, takePrepaid, walletsFor } from '../wallets/prepaid-wallets.ts';
 import { creditRest } from './credit-rest.ts';
 import { nextNumbers } from './next-numbers.ts';
@@ -87,7 +87,7 @@ async function settleAll(
   const settled = new Map<Ready, Ready>();
   // Of many, each asks for its own rates only where there are any.
   const taxing = ready.length === 1 || (await isTaxing(transaction, scope));
-  const asks = (one: Ready) => taxing || one.line_items.some(({ taxes }) => taxes?.length);
+  const asks = (one: Ready) => taxing || one.line_items.some(isTaxedOrCredited);
   const alone = ready.filter((one) => !isPaid(one) && asks(one));
   const made = await sideBySide(transaction, alone, (one) => settleOne(transaction, one, { now }));
   for (const one of ready) if (!isPaid(one) && !asks(one)) settled.set(one, one);

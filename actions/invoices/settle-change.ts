@@ -103,8 +103,9 @@ export function previewOfSettlement(
 export async function settleChange(transaction: Transaction, settlement: Settlement): Promise<Settled> {
   const { subscription, author } = settlement;
   const id = newId('invoice', author.now.getTime());
-  const { previewed: _previewed, ...terms } = settlement.terms;
-  const { net, ...planned } = plannedInvoice({ ...settlement, terms }, id);
+  const { previewed, ...terms } = settlement.terms;
+  const draft_terms = { ...terms, draft_wallets: previewed?.prepaid };
+  const { net, ...planned } = plannedInvoice({ ...settlement, terms: draft_terms }, id);
   const invoice = await addInvoice(transaction, subscription, { ...planned, now: author.now });
   if (net.gt(0)) {
     const given = { invoice_id: invoice.id, now: author.now };
@@ -127,7 +128,7 @@ export async function settleChange(transaction: Transaction, settlement: Settlem
 }
 
 type Planned = Omit<Settlement, 'terms'> & {
-  readonly terms: Pick<Terms, 'coupons' | 'rates' | 'prepaid' | 'taxes_before_credits'>;
+  readonly terms: Pick<Terms, 'coupons' | 'rates' | 'prepaid' | 'draft_wallets' | 'taxes_before_credits'>;
 };
 
 function plannedInvoice({ subscription, payer_id, lines, key, terms, author }: Planned, id: string) {

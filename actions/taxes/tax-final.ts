@@ -40,7 +40,8 @@ export async function taxFinal(
   const { now } = author;
   const rates = await ratesInForce(transaction, taxedOf(invoice, now));
   const isTaxed = rates.length > 0 || line_items.some(({ taxes }) => taxes?.length);
-  if (!isTaxed && prepaid.length === 0) return { changes: {}, line_items, prepaid_used: [], used_after_tax: [] };
+  if (!isTaxed && prepaid.length === 0 && !line_items.some(isCredited))
+    return { changes: {}, line_items, prepaid_used: [], used_after_tax: [] };
   const settled = settleLines(line_items.map(chargedLine), {
     currency: invoice.currency,
     rates,
@@ -74,6 +75,11 @@ function taxedOf(invoice: InvoiceModel, now: Date): Taxable {
 
 const isCredited = (line: InvoiceLineItem) => !new Decimal(line.prepaid_credits_applied).isZero();
 const isNoted = (line: InvoiceLineItem) => line.taxes !== null || isCredited(line);
+
+/** Such a line is computed again at finalization, also without rates and wallets. */
+export function isTaxedOrCredited(line: InvoiceLineItem): boolean {
+  return (line.taxes?.length ?? 0) > 0 || isCredited(line);
+}
 
 export async function taxesComeFirst(scope: Scope, database: Database): Promise<boolean> {
   const stored = await findSetting(scope, 'tax_config', { database });

@@ -76,7 +76,6 @@ async function paying(
   for (const wallet of wallets.filter((one) => one.currency === currency)) {
     const holding = await lotsBesideHeld(database, wallet, now);
     const balances = balancesOf(wallet, holding, at_ms);
-    if (balances.balance.plus(balances.balanceAfterTax(ZERO)).lte(0)) continue;
     const types = paidTypes(wallet.config, wallet.wallet_type);
     found.push({ wallet, prepaid: { ...balances, pays: (type) => paysFor(types, type) }, rank: rankOf(types) });
   }

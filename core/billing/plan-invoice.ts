@@ -82,13 +82,11 @@ function plannedLines<Item extends PricedItem>(question: InvoiceQuestion<Item>):
 /** What stands between the lines and the total (docs/rules/invoices.md, "Totals"). */
 export function settled<Item extends PricedItem>(
   lines: readonly PlannedLine<Item>[],
-  { currency, ...terms }: Pick<Terms, 'currency' | 'coupons' | 'rates' | 'prepaid' | 'taxes_before_credits'>,
+  terms: Pick<Terms, 'currency' | 'coupons' | 'rates' | 'prepaid' | 'draft_wallets' | 'taxes_before_credits'>,
 ): InvoicePlan<Item> {
-  const { coupons = [], rates = [], prepaid = [], taxes_before_credits = false } = terms;
-  return {
-    lines,
-    ...settleLines(lines.map(chargedLine), { currency, coupons, rates, prepaid, taxes_before_credits }),
-  };
+  const { currency, coupons, rates, prepaid, draft_wallets, taxes_before_credits } = terms;
+  const settlement = { currency, coupons, rates, prepaid, draft_wallets, taxes_before_credits };
+  return { lines, ...settleLines(lines.map(chargedLine), settlement) };
 }
 
 function chargedLine(line: PlannedLine): ChargedLine {

@@ -67,30 +67,72 @@ export function creditsAfterTax(
 }
 
 type NettedLine = {
-  /** After discounts; below 0 where the line gives back. */
+  /** After discounts; below 0 for a line that credits. */
   readonly net: Decimal;
   /** Prepaid credits that had paid the credited charge; null if the line charges. */
   readonly returned: Decimal | null;
-  /** A wallet with credits pays lines of this price type. */
-  readonly has_wallet: boolean;
+  readonly price_type: string | null;
+};
+
+type Netting = {
+  readonly currency: string;
+  /** Every prepaid wallet of the customer, also with a balance of 0. Undefined for a draft. */
+  readonly wallets: readonly PrepaidWallet[] | undefined;
 };
 
 /**
- * Credits that lines give back pay the charges of the same invoice first (docs/rules/invoices.md, "What is given back"): all of them where the
- * charges come to what is given back or more, else their share of it. So what is left over is split as what is given back was paid. Charges that
- * no wallet pays come first, so that a wallet is left to pay what only it can; the balance in real time counts on that (usage-net.ts).
+ * Returned credits first pay charges of the same invoice (docs/rules/invoices.md, "What is given back"): all of them if the charges are at least
+ * the credited amount, else the share that the charges have of it, so that the rest is split as the credited charge was paid. Credits that came
+ * from wallets for one kind of price pay charges of that kind alone.
+ *
+ * @returns the credits that pay each line, 0 for lines that credit
  */
-export function nettedCredits(lines: readonly NettedLine[], currency: string): Decimal[] {
-  const charges = lines.map(({ net, returned }) => (returned === null ? Decimal.max(ZERO, net) : ZERO));
+export function nettedCredits(lines: readonly NettedLine[], { currency, wallets }: Netting): Decimal[] {
+  let unpaid = lines.map(({ net, returned }) => (returned === null ? Decimal.max(ZERO, net) : ZERO));
+  let netted = lines.map(() => ZERO);
   const returned = sumOf(lines.map((line) => line.returned ?? ZERO));
-  const charged = sumOf(charges);
-  if (returned.lte(0) || charged.isZero()) return lines.map(() => ZERO);
-  const given = sumOf(lines.map((line) => (line.returned === null ? ZERO : line.net.negated())));
-  const netted = charged.gte(given) ? returned : roundMoney(returned.times(charged).dividedBy(given), currency);
-  const apart = charges.map((charge, index) => (lines[index]!.has_wallet ? ZERO : charge));
-  const onApart = Decimal.min(netted, sumOf(apart));
-  const first = spread(onApart, apart, currency);
-  const others = charges.map((charge, index) => charge.minus(apart[index]!));
-  const second = spread(netted.minus(onApart), others, currency);
-  return first.map((part, index) => part.plus(second[index]!));
+  const charged = sumOf(unpaid);
+  if (returned.lte(0) || charged.isZero()) return netted;
+  const credited = sumOf(lines.map((line) => (line.returned === null ? ZERO : line.net.negated())));
+  let open = charged.gte(credited) ? returned : roundMoney(returned.times(charged).dividedBy(credited), currency);
+  for (const { amount, canPay } of creditsByUse(lines, wallets)) {
+    const payable = unpaid.map((charge, index) => (canPay(lines[index]!.price_type) ? charge : ZERO));
+    const used = Decimal.min(open, amount, sumOf(payable));
+    const paid = spread(used, payable, currency);
+    open = open.minus(used);
+    unpaid = unpaid.map((charge, index) => charge.minus(paid[index]!));
+    netted = netted.map((credits, index) => credits.plus(paid[index]!));
+  }
+  return netted;
+}
+
+type CreditsOfOneUse = { readonly amount: Decimal; readonly canPay: (price_type: string | null) => boolean };
+
+/** Groups the returned credits by the price types that they can pay. Credits that can pay the fewest come first. */
+function creditsByUse(lines: readonly NettedLine[], wallets: Netting['wallets']): CreditsOfOneUse[] {
+  const charged_types = new Set(lines.filter((line) => line.returned === null).map((line) => line.price_type));
+  const uses = new Map<string, { amount: Decimal; readonly payable: readonly (string | null)[] }>();
+  for (const { returned, price_type } of lines) {
+    if (returned === null || returned.isZero()) continue;
+    const payable = [...charged_types].filter((type) => canNet(wallets, { from: price_type, to: type }));
+    const key = JSON.stringify(payable);
+    const { amount } = uses.get(key) ?? { amount: ZERO };
+    uses.set(key, { amount: amount.plus(returned), payable });
+  }
+  return [...uses.values()]
+    .sort((a, b) => a.payable.length - b.payable.length)
+    .map(({ amount, payable }) => ({ amount, canPay: (type) => payable.includes(type) }));
+}
+
+/**
+ * Credits on a draft pay only charges of their own price type, as the default wallet does. On a final invoice the wallets decide: if another one
+ * has credits for the charge, netting only moves credits from one wallet to the other.
+ */
+function canNet(
+  wallets: readonly PrepaidWallet[] | undefined,
+  { from, to }: { readonly from: string | null; readonly to: string | null },
+): boolean {
+  if (wallets === undefined) return from === to;
+  const holders = wallets.filter(({ pays }) => pays(from));
+  return holders.every(({ pays }) => pays(to)) || wallets.some(({ balance, pays }) => balance.gt(0) && pays(to));
 }

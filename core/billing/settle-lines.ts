@@ -31,8 +31,10 @@ export type ChargedLine = {
 export type Terms = {
   readonly currency: string;
   readonly coupons?: readonly CouponInForce[];
-  /** In the order in which they are used. */
-  readonly prepaid?: readonly PrepaidWallet[];
+  /** Every prepaid wallet of the customer in this currency, in order of use. Absent for a draft, which no wallet pays yet. */
+  readonly prepaid?: readonly PrepaidWallet[] | undefined;
+  /** For a draft: the wallets that will pay it. They decide which of its charges returned credits pay. */
+  readonly draft_wallets?: readonly PrepaidWallet[] | undefined;
   readonly rates?: readonly RateInForce[];
   /** What credits pay is taxed, too: they were not when they were bought. */
   readonly taxes_before_credits?: boolean;
@@ -77,7 +79,7 @@ function settle(lines: readonly ChargedLine[], terms: Terms, at_most?: Decimal):
   const { currency, coupons = [], prepaid = [], rates = [] } = terms;
   const discounts = applyCoupons(lines, coupons, currency);
   const nets = lines.map(({ amount }, index) => amount.minus(discountOn(discounts.lines[index]!)));
-  const netted = creditsNetted(lines, nets, { currency, prepaid });
+  const netted = creditsNetted(lines, nets, terms);
   const open = lines.map(({ price_type }, index) => ({ price_type, net: nets[index]!.minus(netted[index]!) }));
   const paid = prepaidCredits(open, prepaid, { currency, amount_paid: terms.amount_paid, at_most });
   const credits = netted.map((credited, index) => credited.plus(paid.lines[index]!));
@@ -119,16 +121,12 @@ function settle(lines: readonly ChargedLine[], terms: Terms, at_most?: Decimal):
 function creditsNetted(
   lines: readonly ChargedLine[],
   nets: readonly Decimal[],
-  { currency, prepaid }: { currency: string; prepaid: readonly PrepaidWallet[] },
+  { currency, prepaid, draft_wallets }: Pick<Terms, 'currency' | 'prepaid' | 'draft_wallets'>,
 ): Decimal[] {
   const returned = lines.map(({ given_back }) => given_back?.prepaid_credits_applied.negated() ?? null);
   const netted = nettedCredits(
-    nets.map((net, index) => ({
-      net,
-      returned: returned[index]!,
-      has_wallet: prepaid.some(({ pays }) => pays(lines[index]!.price_type)),
-    })),
-    currency,
+    nets.map((net, index) => ({ net, returned: returned[index]!, price_type: lines[index]!.price_type })),
+    { currency, wallets: prepaid ?? draft_wallets },
   );
   return netted.map((credits, index) => credits.minus(returned[index] ?? ZERO));
 }

@@ -3,26 +3,38 @@ import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import type { PricedItem } from './line-amount.ts';
 import type { DiscountedLines } from './plan-invoice.ts';
 
-/** What is given back comes off the invoice, whatever it is charged for; what is left of that is charged for usage as far as there is any, and never less than nothing. */
+/**
+ * Usage that the wallets of the customer will be asked to pay. Credited lines lower the invoice as a whole, fees included. Prepaid credits that
+ * return with credited usage pay usage first.
+ */
 export function usageNet<Item extends PricedItem>(invoice: DiscountedLines<Item>): Decimal {
   return usageNetOfAll([invoice]);
 }
 
-/** Of invoices that follow each other, each but the last giving back all that there is: what it does not come to comes off the next one. */
+/** Of invoices that follow one another. What an invoice credits beyond its charges lowers the next one. */
 export function usageNetOfAll<Item extends PricedItem>(invoices: readonly DiscountedLines<Item>[]): Decimal {
   let net = ZERO;
-  let back = ZERO;
+  let credited = ZERO;
+  let returned = ZERO;
   for (const { lines, money } of invoices) {
     const nets = lines.map(({ amount }, index) => {
       const { line_item_discount, invoice_level_discount } = money[index]!;
       return amount.minus(line_item_discount).minus(invoice_level_discount);
     });
     const used = sumOf(nets.filter((one, index) => one.gt(0) && isForUsage(lines[index]!)));
-    const all = sumOf(nets).plus(back);
-    net = net.plus(Decimal.max(ZERO, Decimal.min(used, all)));
-    back = Decimal.min(ZERO, all);
+    returned = returned.plus(returnedForUsage(lines));
+    const paid = Decimal.min(used, returned);
+    returned = returned.minus(paid);
+    const all = sumOf(nets).plus(credited);
+    net = net.plus(Decimal.max(ZERO, Decimal.min(used.minus(paid), all)));
+    credited = Decimal.min(ZERO, all);
   }
   return net;
+}
+
+function returnedForUsage<Item extends PricedItem>(lines: DiscountedLines<Item>['lines']): Decimal {
+  const credits = lines.filter(isForUsage).map(({ given_back }) => given_back?.prepaid_credits_applied ?? ZERO);
+  return sumOf(credits).negated();
 }
 
 function isForUsage<Item extends PricedItem>({ item, is_true_up }: DiscountedLines<Item>['lines'][number]): boolean {

@@ -290,6 +290,64 @@ describe('scenario: credits after tax', () => {
     expect(await inWallet(customer_id)).to.deep.equal([0, 0]);
   });
 
+  /** Uses 50 in January, paid by the credits of a wallet, and takes all of it back in February. */
+  async function correctedToNothing(name: string, config?: object): Promise<{ wallet: Answer; next(): Promise<Answer> }> {
+    world.at('2026-01-01T00:00:00Z');
+    await world.customer(name);
+    const [wallet] = [await ok('POST', '/wallets', { external_customer_id: name, currency: 'usd', config })];
+    await world.subscribe(name, 'Both');
+    await pay((await world.invoices(name))[0]);
+    await topUp(wallet.id, '50');
+    await world.send([world.event(name, 'calls', { n: 50, at: '2026-01-10T00:00:00Z', event_id: `${name} calls` })]);
+    await world.settle();
+    await world.on('2026-02-01');
+    await world.finalize();
+    const january = (await world.invoices(name)).at(-1);
+    expect(january).to.include({ total_prepaid_credits_applied: '50', amount_remaining: '100' });
+    await pay(january);
+    await ok('POST', `/events/${encodeURIComponent(`${name} calls`)}/void`, { reason: 'never was' });
+    await world.settle();
+    const next = async () => {
+      await world.settle();
+      const preview = await world.preview(name);
+      await world.on('2026-03-01');
+      await world.finalize();
+      const made = (await world.invoices(name)).at(-1);
+      for (const field of ['total_prepaid_credits_applied', 'total', 'amount_remaining'])
+        expect(preview[field], `${field} of the preview`).to.equal(made[field]);
+      return made;
+    };
+    return { wallet, next };
+  }
+  const balanceOf = async ({ id }: Answer) => {
+    const { real_time_balance } = await world.get(`/wallets/${id}/balance/real-time`);
+    return Number(real_time_balance);
+  };
+
+  it('credits of a wallet for usage that come back pay no seat', async () => {
+    const { wallet, next } = await correctedToNothing('promised');
+    expect(await balanceOf(wallet)).to.equal(0);
+    expect(await next()).to.include({ total_prepaid_credits_applied: '-50', total: '100', amount_remaining: '100' });
+    expect(await balanceOf(wallet)).to.equal(50);
+    expect(await inWallet(world.id('customer promised'))).to.deep.equal([50, 0]);
+  });
+
+  it('they pay usage of the next invoice, and the balance in real time counts on it', async () => {
+    const { wallet, next } = await correctedToNothing('used again');
+    await topUp(wallet.id, '10');
+    await world.use('used again', 'calls', 30, { at: '2026-02-10T00:00:00Z' });
+    await world.settle();
+    expect(await balanceOf(wallet)).to.equal(10);
+    expect(await next()).to.include({ total_prepaid_credits_applied: '-20', total: '100', amount_remaining: '100' });
+    expect(await balanceOf(wallet)).to.equal(30);
+  });
+
+  it('those of a wallet for all prices pay the seat', async () => {
+    const { wallet, next } = await correctedToNothing('for all', { allowed_price_types: ['ALL'] });
+    expect(await next()).to.include({ total_prepaid_credits_applied: '0', total: '50', amount_remaining: '50' });
+    expect(await balanceOf(wallet)).to.equal(-50);
+  });
+
   it('a wallet for usage pays the usage with its tax, as the preview says', async () => {
     world.at('2026-01-01T00:00:00Z');
     const { customer_id } = await taxed('used');
