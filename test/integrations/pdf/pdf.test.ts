@@ -190,7 +190,7 @@ describe('the PDF of an invoice', () => {
 
 describe('a document that hangs', () => {
   const thread = new URL('../../support/hanging-thread.mjs', import.meta.url);
-  const started = () => new PdfRenderer({ folder: null, thread, timeout_ms: 500 });
+  const started = () => new PdfRenderer({ folder: null, thread, timeout_ms: 3_000 });
   const short = invoiceDocument(printedInvoice());
   const said = (text: string): InvoiceDocument => ({ ...short, notes: [text] });
   const saidAtLength = (text: string): InvoiceDocument => ({
@@ -234,7 +234,7 @@ describe('a document that hangs', () => {
   });
 
   it('and is long keeps those that are short waiting for nothing', async () => {
-    const renderer = new PdfRenderer({ folder: null, thread, timeout_ms: 1_500 });
+    const renderer = new PdfRenderer({ folder: null, thread, timeout_ms: 3_000 });
     const made: string[] = [];
     const ask = (document: InvoiceDocument, asker: string) =>
       renderer.render(document, asker).then(
