@@ -360,8 +360,9 @@ export function modelAmounts(changed: Changed): { lines: string[]; total: string
   return { lines: shown.sort(), total: total.toFixed() };
 }
 
-/** The law needs no arithmetic: what is cut between equal terms costs what it costs whole. */
+/** The law needs no arithmetic: what is cut between equal terms costs what it costs whole. Usage between two add-ons is not charged. */
 export function totalWithoutEqualCuts(changed: Changed): string {
+  if (changed.kind === 'addon') return modelAmounts(changed).total;
   const whole = changed.cuts.filter(({ terms }, index) => terms !== changed.cuts[index - 1]?.terms);
   return modelAmounts({ ...changed, cuts: whole }).total;
 }
