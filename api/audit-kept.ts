@@ -1,6 +1,6 @@
 /**
  * An interface that is a process of its own keeps histories of grants, which no other process can see: it compares some of them itself, as often as the scheduler
- * audits (docs/decisions/0031-grants-in-order.md). What it finds it writes down, and the scheduler tells it.
+ * audits (docs/decisions/0012-entitlement-grants.md). What it finds it writes down, and the scheduler tells it.
  */
 import { sampleRunning } from '../actions/audit/running.ts';
 import type { Services } from './services.ts';

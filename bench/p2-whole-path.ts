@@ -31,7 +31,7 @@ export async function run(): Promise<void> {
 }
 
 /**
- * The same while the usage of running periods is kept (docs/decisions/0022-running-charges.md): of the customers who send most, each meter. By
+ * The same while the usage of running periods is kept (docs/decisions/0007-cached-answers.md): of the customers who send most, each meter. By
  * a second service, in turns with one of which nobody has ever asked anything: whatever else the machine does, it does to both. What
  * is kept costs node and Postgres something, and nothing of it is work of ClickHouse, whose merges differ from run to run by more.
  */

@@ -1,7 +1,7 @@
 /**
  * A server of HTTP that answers with our error record also where no handler is reached: headers that are too large, a
  * request that does not come to its end or does not say for which host it is, bytes that are no HTTP. What is sent on one connection without waiting for the
- * answers is done in turn (docs/decisions/0061-one-request-of-a-connection.md).
+ * answers is done in turn (docs/decisions/0021-fairness.md).
  */
 import { AsyncResource } from 'node:async_hooks';
 import {

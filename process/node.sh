@@ -6,6 +6,6 @@
 # A larger young generation: what a slice of events allocates lives until it is written, and in the 16 MiB that node begins
 # with it would be copied again and again by the garbage collector, which then took a quarter of the CPU.
 # One thread collects what is young, the one that allocates: a hundredth of it survives, and helpers for that are waited for longer than
-# they work, on cores that the stores need. A pause of 7 ms became one of 3 (docs/decisions/0034-a-read-in-one-go.md).
+# they work, on cores that the stores need. A pause of 7 ms became one of 3 (docs/decisions/0007-cached-answers.md).
 # A heap that may grow by half before it is looked through: bodies of requests are large and short-lived.
 exec "${npm_node_execpath:-node}" --max-semi-space-size=64 --no-parallel-scavenge --heap-growing-percent=150 "$@"

@@ -1,4 +1,4 @@
-/** How long a job has its place where others wait for it (docs/decisions/0057-turns-of-long-work.md). */
+/** How long a job has its place where others wait for it (docs/decisions/0021-fairness.md). */
 import { isWaitedFor, type Line } from '../storage/job-turns.ts';
 import type { Database } from '../storage/stores.ts';
 

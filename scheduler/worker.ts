@@ -1,7 +1,7 @@
 /**
  * Runs what is in the queue (graphile-worker). Says every few seconds that it lives, and takes the jobs of workers that
  * have stopped saying so: by itself graphile-worker would believe the lock of a killed process for four hours
- * (docs/decisions/0006-jobs.md).
+ * (docs/decisions/0020-jobs.md).
  */
 import { EventEmitter } from 'node:events';
 import { hostname } from 'node:os';

@@ -1,6 +1,6 @@
 /**
  * The clock of an environment that has one (docs/rules/clock.md). Nearly none has: that there is none is remembered for a while,
- * and forgotten when a process is told that one was made (docs/decisions/0016-test-clocks.md). A clock itself is read each time,
+ * and forgotten when a process is told that one was made (docs/decisions/0010-test-clocks.md). A clock itself is read each time,
  * so that who has seen where it stands finds every process there.
  */
 import { LRUCache } from 'lru-cache';

@@ -1,6 +1,6 @@
 /**
  * Whose job is next where tenants wait for each other's files and other long work: the one whose last turn is longest ago, and of its jobs the oldest
- * (docs/decisions/0044-turns-of-files.md). graphile-worker takes jobs by their priority and then by `run_at`, so each tenant has one job in
+ * (docs/decisions/0021-fairness.md). graphile-worker takes jobs by their priority and then by `run_at`, so each tenant has one job in
  * front, whose `run_at` is when the tenant had its last turn; its others stand behind those of all, and come forward one at a turn.
  */
 import { addJob, type NewJob, type Place } from './jobs.ts';

@@ -1,7 +1,7 @@
 /**
  * The queue of jobs: graphile-worker's tables in the schema `graphile_worker` of the same Postgres, so that a job is added
  * in the transaction that makes it necessary. scheduler/worker.ts runs what is in it. Everything about time is decided by
- * the clock of the database, which all processes share (docs/decisions/0006-jobs.md).
+ * the clock of the database, which all processes share (docs/decisions/0020-jobs.md).
  */
 import { runMigrations } from 'graphile-worker';
 import type { Knex } from 'knex';

@@ -1,6 +1,6 @@
 /**
  * Secrets that must be read again, so that they cannot be kept as a hash: with a key of the settings they are in Postgres sealed
- * (AES-256-GCM), so that a backup of it holds none (docs/decisions/0024-sealed-secrets.md). Without one they are there as they are.
+ * (AES-256-GCM), so that a backup of it holds none (docs/decisions/0022-tenant-isolation.md). Without one they are there as they are.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { FarthingError } from '../core/error.ts';

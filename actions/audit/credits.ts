@@ -1,4 +1,4 @@
-/** Audit of the ledger of credits: lots, wallets and their histories say what was posted (docs/decisions/0019-ledger.md). */
+/** Audit of the ledger of credits: lots, wallets and their histories say what was posted (docs/decisions/0014-credit-ledger.md). */
 import {
   type CreditFault,
   type CreditSums,

@@ -1,6 +1,6 @@
 /**
  * Audit of reservations: pools say what is held, what was committed has become so much, and nothing else stands under their ids
- * (docs/decisions/0023-reservations.md).
+ * (docs/decisions/0013-reservations.md).
  */
 import { reservationIn } from '../../core/event/accept.ts';
 import { identityHashOf } from '../../core/event/identity.ts';

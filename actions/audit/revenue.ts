@@ -1,5 +1,5 @@
 /**
- * Audit of the rows of revenue: each says what Postgres has, customer by customer (docs/decisions/0025-revenue-rows.md). Of whom something
+ * Audit of the rows of revenue: each says what Postgres has, customer by customer (docs/decisions/0017-revenue-rows.md). Of whom something
  * was told that is in no row yet nothing is said: it is looked at again when it is.
  */
 

@@ -1,5 +1,5 @@
 /**
- * Audit of the usage of running periods that is kept in memory (docs/decisions/0022-running-charges.md, 0031-grants-in-order.md): each line says what the stores
+ * Audit of the usage of running periods that is kept in memory (docs/decisions/0007-cached-answers.md, docs/decisions/0012-entitlement-grants.md): each line says what the stores
  * say of its customer, meter and period, each charge what a preview says, and each history of grants what raw events say from the beginning. The process that
  * keeps it compares some of it all the time, and writes down what it finds; `npm run audit` is another process, and tells that. What differs is forgotten, so the
  * next answer is exact.

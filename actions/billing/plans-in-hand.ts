@@ -1,6 +1,6 @@
 /**
  * Which drafts an advance of a clock need not plan a second time before they become final, because nothing can have changed since that
- * they were planned from (docs/decisions/0020-planned-once.md says why that is so). Whoever does anything in the advance but end plain
+ * they were planned from (docs/decisions/0009-draft-plan-cache.md says why that is so). Whoever does anything in the advance but end plain
  * periods and make drafts final forgets them all; what cannot be told is planned anew.
  */
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';

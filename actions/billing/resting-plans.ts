@@ -1,6 +1,6 @@
 /**
  * Drafts that rest in the process that has planned them, with what they were planned from: where nothing of it has changed when they
- * become final, a second plan would say the same, and is not made (docs/decisions/0032-resting-plans.md). Records are known to have changed by a
+ * become final, a second plan would say the same, and is not made (docs/decisions/0009-draft-plan-cache.md). Records are known to have changed by a
  * look that is taken behind the locks on the draft and its subscription, usage by the memory of usage. What cannot be told is planned anew.
  */
 import type { Scope } from '../../core/scope.ts';

@@ -1,6 +1,6 @@
 /**
  * What the file of a scheduled task has is decided once, before its first byte: what was there by then and is in no file before it
- * (docs/rules/exports.md, "Each record in one file"; docs/decisions/0036-each-record-in-one-file.md).
+ * (docs/rules/exports.md, "Each record in one file"; docs/decisions/0018-exports.md).
  */
 import { FarthingError, unavailable } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';

@@ -1,5 +1,5 @@
 /**
- * Imports the rows of a file, batch by batch (docs/rules/imports.md, docs/decisions/0028-imports.md). How far it is commits with what was made, so
+ * Imports the rows of a file, batch by batch (docs/rules/imports.md, docs/decisions/0019-imports.md). How far it is commits with what was made, so
  * that whoever takes it over goes on behind the last row that is done.
  */
 import { createHash } from 'node:crypto';

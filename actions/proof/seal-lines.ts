@@ -1,6 +1,6 @@
 /**
  * Seals the usage lines of an invoice: reads the events of each once, as they stood at its marks, holds what they come to against what
- * the line says, and keeps the root of the tree over them (docs/decisions/0018-proof-of-an-invoice.md).
+ * the line says, and keeps the root of the tree over them (docs/decisions/0016-invoice-proof.md).
  */
 import { hash } from 'node:crypto';
 import { planSegments } from '../../core/analytics/segments.ts';

@@ -1,6 +1,6 @@
 /**
  * Makes revenue rows of what the outbox has told, and writes them to ClickHouse. A crash between the two stores leaves what was told to
- * be told again: the same rows are made anew, with a greater version (docs/decisions/0025-revenue-rows.md).
+ * be told again: the same rows are made anew, with a greater version (docs/decisions/0017-revenue-rows.md).
  */
 import { groupBy } from '../../core/group-by.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';

@@ -1,5 +1,5 @@
 /**
- * Makes the daily rollups of UTC days that are over (docs/decisions/0008). Until then a day has base rows only; from then on
+ * Makes the daily rollups of UTC days that are over (docs/decisions/0001). Until then a day has base rows only; from then on
  * whoever writes base rows of it writes daily rollups too, and questions read them. It is the effect of one message in the log,
  * like a rebuild:
  *

@@ -5,7 +5,7 @@
  *   lock the bucket rows → no slice is in its own → recount → take the old rows away → write the new ones → look → unlock
  *
  * After a crash, or whatever went wrong, all of it is done again under a greater number: the delete takes away the rows of
- * every try before, and nothing of these can arrive any more (docs/decisions/0009).
+ * every try before, and nothing of these can arrive any more (docs/decisions/0002).
  */
 import { unavailable } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';

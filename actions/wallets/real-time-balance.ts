@@ -1,7 +1,7 @@
 /**
  * The balance of a wallet in real time (docs/rules/wallets.md, "The balance in real time"): from the ledger, from the invoices that are not
  * paid, and from the charge of each running period, which is made as the invoice will be. Where the pipeline runs in the same process
- * it is kept up as usage arrives (docs/decisions/0022-running-charges.md).
+ * it is kept up as usage arrives (docs/decisions/0007-cached-answers.md).
  */
 import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';

@@ -1,7 +1,7 @@
 /**
  * Makes of each system event the deliveries that it needs: one for each endpoint that wants it. Each event once. A round is a part of what
  * waits, some of each environment, so that nobody's first event waits for all that somebody else has
- * (docs/decisions/0058-turns-of-webhooks.md).
+ * (docs/decisions/0021-fairness.md).
  */
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';

@@ -1,6 +1,6 @@
 /**
  * What is on its way to its receivers. It outlasts the run that began it: the next one counts it among its own, and reports how it ended,
- * so that no run waits for receivers while others have something to be sent (docs/decisions/0058-turns-of-webhooks.md).
+ * so that no run waits for receivers while others have something to be sent (docs/decisions/0021-fairness.md).
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Counts, type DueDelivery, keysOf } from '../../storage/webhooks/due-deliveries.ts';

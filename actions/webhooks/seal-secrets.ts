@@ -1,4 +1,4 @@
-/** Seals the secrets of endpoints, and the credentials of connections, that are not sealed yet, or with another key than the first (docs/decisions/0024-sealed-secrets.md). */
+/** Seals the secrets of endpoints, and the credentials of connections, that are not sealed yet, or with another key than the first (docs/decisions/0022-tenant-isolation.md). */
 import type { Sealing } from '../../storage/sealing.ts';
 import type { Stores } from '../../storage/stores.ts';
 

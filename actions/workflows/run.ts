@@ -24,7 +24,7 @@ export type RunJob = {
   readonly task: string;
   /** Of which jobs of a tenant one is done at a time; those of this name where nothing is stated. */
   readonly queue?: string;
-  /** Tenants wait for each other's, and take turns (docs/decisions/0044-turns-of-files.md). */
+  /** Tenants wait for each other's, and take turns (docs/decisions/0021-fairness.md). */
   readonly in_turns?: true;
   /** What gives its place up goes on before its tenant's next begins. */
   readonly in_order?: true;
@@ -98,7 +98,7 @@ export type Attempt = {
   readonly attempt: number;
   readonly is_last: boolean;
   readonly clock: () => Date;
-  /** False when its turn is over and others wait for its place (docs/decisions/0057-turns-of-long-work.md); absent where nobody can. */
+  /** False when its turn is over and others wait for its place (docs/decisions/0021-fairness.md); absent where nobody can. */
   readonly mayGoOn?: (() => Promise<boolean>) | undefined;
 } & Bound;
 

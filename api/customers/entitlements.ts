@@ -135,7 +135,7 @@ async function entitlementsOf(customer: CustomerModel, query: EntitlementsQuery,
   return { customer_id: customer.id, features: await showEntitled(entitled, context) };
 }
 
-/** Made once, and kept up as usage arrives (docs/decisions/0022-running-charges.md). */
+/** Made once, and kept up as usage arrives (docs/decisions/0007-cached-answers.md). */
 async function usageOf(query: UsageQuery, context: Context) {
   const { scope, services, now } = context;
   const asked = { ...scope, key: usageKey(query), now };

@@ -1,6 +1,6 @@
 /**
  * A key that is revoked, a user whose roles change, a tenant that is suspended: what this process remembers of who calls is
- * forgotten as soon as the change is committed, whichever process makes it (docs/decisions/0015-revoked-at-once.md).
+ * forgotten as soon as the change is committed, whichever process makes it (docs/decisions/0022-tenant-isolation.md).
  */
 
 import { forgetClocks } from '../../storage/environment-clock.ts';

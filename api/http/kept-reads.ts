@@ -2,7 +2,7 @@
  * Reads that stand in front of every request of a customer: balances and entitlements. Where all that they say is kept in memory
  * (storage/kept) they are answered here, before the framework, which costs several times what the answer does. Keys, permissions, limits,
  * scope, shapes, headers, log and metrics are those of every route, by the same functions; whatever is not plainly so, also what is to
- * be refused, is left to the framework, as if this were not there (docs/decisions/0022-running-charges.md).
+ * be refused, is left to the framework, as if this were not there (docs/decisions/0007-cached-answers.md).
  */
 import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';

@@ -1,5 +1,5 @@
 /**
- * The text of an answer that is kept, made once as long as it says the same (docs/decisions/0050-a-kept-answer-as-text.md): what goes by the
+ * The text of an answer that is kept, made once as long as it says the same (docs/decisions/0007-cached-answers.md): what goes by the
  * moment, as the instant of which it is and what was used until then, is put between its pieces.
  */
 import type { z } from 'zod';

@@ -2,7 +2,7 @@
  * What an event says, as two numbers of 32 bits: the CRC-32 of its own fields and its properties, and a second hash that
  * has nothing in common with it. Together they tell a duplicate from a conflict
  * (docs/rules/identity.md, "The same id with other content"): two contents that differ have both alike once in 2^64, and
- * none of what a sender could gain by looking for such a pair is worth anything (docs/decisions/0005).
+ * none of what a sender could gain by looking for such a pair is worth anything (docs/decisions/0003).
  *
  * Both are taken where the parts stand in the text of a batch, in one walk, without a string or a buffer per event. The CRC
  * is zlib's over all parts with a zero byte between them; the second hash takes in four characters at a time, the length of

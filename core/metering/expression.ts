@@ -1,6 +1,6 @@
 /**
  * The quantity of an event as a CEL expression of its properties (docs/rules/metering.md, "Expressions"), evaluated in
- * exact decimals (docs/decisions/0003): a missing property is 0, numeric strings are numbers, any other present value makes
+ * exact decimals (docs/decisions/0004): a missing property is 0, numeric strings are numbers, any other present value makes
  * the event unusable; the result is a number that depends on at least one property. Parsing is @bufbuild/cel's; what it
  * parsed is compiled to closures once.
  */

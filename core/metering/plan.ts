@@ -1,7 +1,7 @@
 /**
  * The hot path of the processor: contributions in, pre-aggregated rows out. One row per tenant, environment, meter,
  * customer, bucket start, group and slice, of the base size; and rows of the UTC day for days that have such rows already
- * (docs/decisions/0008). The same contributions in the same order give the same rows in the same order, so that a replayed
+ * (docs/decisions/0001). The same contributions in the same order give the same rows in the same order, so that a replayed
  * slice writes the same block.
  */
 import type { Scope } from '../scope.ts';

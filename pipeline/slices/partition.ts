@@ -7,7 +7,7 @@
  *
  * The plan is recorded before anything is written; after a crash the slice is run again with the same bounds. Every try has a
  * number of its own, which fences the statements of the tries before it; a try that is not the first looks what is there and
- * writes what is missing (docs/decisions/0009). A worker that lost the partition is fenced by its epoch (storage/progress/slices.ts).
+ * writes what is missing (docs/decisions/0002). A worker that lost the partition is fenced by its epoch (storage/progress/slices.ts).
  */
 import { correctEvents } from '../../actions/events/correct-events.ts';
 import { shardsOfPartition } from '../../core/event/identity.ts';

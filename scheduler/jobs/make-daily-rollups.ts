@@ -1,4 +1,4 @@
-/** Daily rollups for the days that are over, asked for until they are there: the pipeline makes them (docs/decisions/0008). */
+/** Daily rollups for the days that are over, asked for until they are there: the pipeline makes them (docs/decisions/0001). */
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Job } from '../job.ts';

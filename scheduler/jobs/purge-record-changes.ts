@@ -1,4 +1,4 @@
-/** Forgets which records have changed, once whoever keeps answers made of them has seen it (docs/decisions/0022-running-charges.md). */
+/** Forgets which records have changed, once whoever keeps answers made of them has seen it (docs/decisions/0007-cached-answers.md). */
 import { nextLook, purgeRecordChanges } from '../../storage/kept/look.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Job } from '../job.ts';

@@ -1,6 +1,6 @@
 /**
  * Rows of a long answer for whoever may be slow to take them: a client that reads a file, or a store that it is written to. A statement works on
- * few at a time, so none of them is held for somebody who does not read (docs/decisions/0059-no-statement-waits-for-a-reader.md).
+ * few at a time, so none of them is held for somebody who does not read (docs/decisions/0021-fairness.md).
  */
 import { type ClickHouseClient, type LongQuestion, streamedRows } from './clickhouse.ts';
 

@@ -2,7 +2,7 @@
  * Usage rows merge with those of other slices, so nobody can tell later whether a slice is in them. Therefore every part
  * that a try writes holds a *mark*: a row with the writer's name and the number of the try. A part is there whole or not at
  * all, marks of a writer merge to the greatest number, and so a look at them tells what arrived, whenever it is asked
- * (docs/decisions/0009).
+ * (docs/decisions/0002).
  */
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';

@@ -1,5 +1,5 @@
 /**
- * Who may write to ClickHouse, decided there and by nobody's clock (docs/decisions/0009). Every try to write has a number
+ * Who may write to ClickHouse, decided there and by nobody's clock (docs/decisions/0002). Every try to write has a number
  * (storage/progress/attempts.ts), which its statements carry; they fail once the fence of their writer stands at a greater one. Who
  * does not know what an earlier try has written raises the fence, waits until none of its statements runs any more, and then
  * looks what is there: from then on nothing of it can arrive, however late.

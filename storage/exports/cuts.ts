@@ -1,7 +1,7 @@
 /**
  * What a scheduled file has, decided once: everything that was there when it was cut, and in no file before it. Records of Postgres are
  * numbered by the first cut that sees them, so one whose transaction commits late is of a later cut; events stand in the log
- * (docs/decisions/0036-each-record-in-one-file.md).
+ * (docs/decisions/0018-exports.md).
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Database, Transaction } from '../stores.ts';

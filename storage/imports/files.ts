@@ -1,6 +1,6 @@
 /**
  * Tables `import_chunks` and `import_files`: the bytes of a file that is imported, in pieces, until all its rows are done
- * (docs/decisions/0028-imports.md).
+ * (docs/decisions/0019-imports.md).
  */
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';

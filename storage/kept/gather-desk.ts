@@ -1,5 +1,5 @@
 /**
- * Answers that are not kept are gathered together (docs/decisions/0030-many-gathered-at-once.md): those of one environment that are asked for at
+ * Answers that are not kept are gathered together (docs/decisions/0007-cached-answers.md): those of one environment that are asked for at
  * one time go through the same steps side by side in one transaction, in which what they ask alike is one statement
  * (storage/models/side-by-side.ts). Who asks alone, and whoever fails there, is gathered by itself.
  */

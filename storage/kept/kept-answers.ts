@@ -1,6 +1,6 @@
 /**
  * Answers that are kept in memory with all that they were made of, where the pipeline runs in the same process
- * (docs/decisions/0022-running-charges.md). One holds while nothing that it read has changed: no record (look.ts), no instant has
+ * (docs/decisions/0007-cached-answers.md). One holds while nothing that it read has changed: no record (look.ts), no instant has
  * come that it knew of, and no usage was lost. Usage that arrives is taken in by its lines (storage/usage/running-usage.ts), and the
  * answer is made of them again by whoever made it. Whatever else happens, it is made anew, exactly.
  */

@@ -1,8 +1,8 @@
 /**
  * A look at Postgres for whoever keeps in memory what was made of its records: which of them have changed since the look before, and
  * how far the stores are, in one statement that all who ask at one time share. It begins after each of them has asked, so what
- * was committed before a question is known to its answer (docs/decisions/0022-running-charges.md). Where nobody else writes to the database, the
- * last look still tells all while this process has asked for nothing since (docs/decisions/0055-nothing-was-asked.md).
+ * was committed before a question is known to its answer (docs/decisions/0007-cached-answers.md). Where nobody else writes to the database, the
+ * last look still tells all while this process has asked for nothing since (docs/decisions/0007-cached-answers.md).
  *
  * A change writes the id of its record and of its transaction (sql/postgres/0170-record-changes.sql). Those that this look's snapshot
  * sees, and that of the last look did not, are what has changed: whichever transaction began first.

@@ -1,4 +1,4 @@
-/** Table `invoice_line_proofs`: written once, and never changed (docs/decisions/0018-proof-of-an-invoice.md). */
+/** Table `invoice_line_proofs`: written once, and never changed (docs/decisions/0016-invoice-proof.md). */
 import type { Seal } from '../../core/proof/seal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';

@@ -1,6 +1,6 @@
 /**
  * Tables `ledger_transactions` and `ledger_postings`: written once and never changed. Their trigger is what changes the lots and the
- * balances of wallets (docs/decisions/0019-ledger.md).
+ * balances of wallets (docs/decisions/0014-credit-ledger.md).
  */
 
 import { Decimal } from '../../core/decimal.ts';

@@ -58,7 +58,7 @@ function keyOf({ tenant_id, environment_id, customer_id, subject_id }: Pool): st
 
 /**
  * Until the transaction ends nobody else decides about this pool, nor about any of a family that the customer is in: all of one hold the row of its parent
- * first (docs/decisions/0035-limits-of-families.md). The rows are taken by a statement of its own: the next one sees what whoever had them has committed.
+ * first (docs/decisions/0013-reservations.md). The rows are taken by a statement of its own: the next one sees what whoever had them has committed.
  */
 export async function holdPool(transaction: Transaction, pool: Pool, now: Date): Promise<void> {
   const { tenant_id, environment_id, customer_id, subject_id } = pool;

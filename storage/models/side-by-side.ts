@@ -1,6 +1,6 @@
 /**
  * A transaction in which many do the same side by side, each for a record of its own: what they ask and write at one time goes to
- * the database as one statement (docs/decisions/0017-side-by-side.md). Whoever opens it says so; in every other transaction each
+ * the database as one statement (docs/decisions/0008-batched-billing.md). Whoever opens it says so; in every other transaction each
  * statement goes by itself. Nobody in it may be on behalf of a caller: what goes together is the work of all of them.
  */
 import { currentNotes, noteAnswer } from '../kept/noting.ts';

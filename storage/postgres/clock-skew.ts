@@ -1,6 +1,6 @@
 /**
  * How far the clock of this process is from that of Postgres. Leases go by the clock of Postgres; the holds of reservations, and all that falls due, by that of whoever
- * looks (docs/decisions/0023-reservations.md): a process whose clock is ahead ends the holds of others before their time, so a difference is told.
+ * looks (docs/decisions/0013-reservations.md): a process whose clock is ahead ends the holds of others before their time, so a difference is told.
  */
 import type { Logger } from 'pino';
 import { inTime } from '../in-time.ts';

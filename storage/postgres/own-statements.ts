@@ -1,6 +1,6 @@
 /**
  * What this process asks of a database that nobody else writes to: how many statements that can change something are out, and how many
- * have been answered. While none is out and none has been answered, nothing has changed (docs/decisions/0055-nothing-was-asked.md).
+ * have been answered. While none is out and none has been answered, nothing has changed (docs/decisions/0007-cached-answers.md).
  */
 import type { Knex } from 'knex';
 import type pg from 'pg';

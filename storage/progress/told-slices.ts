@@ -1,6 +1,6 @@
 /**
  * What slices have added to the usage rows, told with the progress that they make, for interfaces that are processes of their own and keep answers in memory
- * (docs/decisions/0045-answers-beside-the-pipeline.md). It is written in the statement that moves `next_offset`, so it is there exactly where that has moved; and
+ * (docs/decisions/0006-usage-reads.md). It is written in the statement that moves `next_offset`, so it is there exactly where that has moved; and
  * only while somebody wants it. What is not there has not been told: who needs it forgets what it keeps, and the rows answer.
  */
 

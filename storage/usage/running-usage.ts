@@ -1,5 +1,5 @@
 /**
- * The usage of running periods, kept up as slices land (docs/decisions/0022-running-charges.md): a line for each customer, meter and
+ * The usage of running periods, kept up as slices land (docs/decisions/0007-cached-answers.md): a line for each customer, meter and
  * period that somebody has asked about, which is one merged bucket. The memory of usage (usage-memory.ts) tells it what was
  * committed, and forgets it with everything else; whoever watches lines is told when what they hold is no longer all there is to know.
  */

@@ -1,6 +1,6 @@
 /**
  * Tells the memory of usage of an interface that is a process of its own what the slices of other processes have added, before anybody there goes by a progress
- * that has them (docs/decisions/0045-answers-beside-the-pipeline.md). A slice that nobody has told, because nobody wanted it yet, it was too much, or it was asked
+ * that has them (docs/decisions/0006-usage-reads.md). A slice that nobody has told, because nobody wanted it yet, it was too much, or it was asked
  * for too late, is one of which the memory knows nothing: it forgets all that it keeps, as where a partition was moved by another worker.
  */
 import type { SliceState } from '../progress/slice-state.ts';

@@ -1,7 +1,7 @@
 /**
  * Usage that is kept in memory, where the pipeline runs in the same process: what was read once for a question is brought
  * forward by what each slice writes, so that whoever asks the same again, as dashboards, previews and balances do, is answered
- * without a statement (docs/decisions/0012).
+ * without a statement (docs/decisions/0006).
  *
  * It follows the progress that Postgres commits, and says nothing where it cannot tell what came in between: a partition that
  * another worker has moved, rows that were rebuilt, an offset that is missing. Then the rows answer, as if it were not there.

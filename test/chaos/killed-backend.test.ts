@@ -1,6 +1,6 @@
 /**
  * A process of Postgres is killed with -9: all connections end, and what is not logged, as the slices that are told to interfaces beside the pipeline, is gone. What
- * they answer is right all the same, and goes on from there (docs/decisions/0045-answers-beside-the-pipeline.md).
+ * they answer is right all the same, and goes on from there (docs/decisions/0006-usage-reads.md).
  */
 import { execFileSync } from 'node:child_process';
 import { expect } from 'chai';

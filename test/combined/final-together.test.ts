@@ -1,4 +1,4 @@
-/** Drafts that become final in one transaction (docs/decisions/0017-side-by-side.md), and depend on each other. */
+/** Drafts that become final in one transaction (docs/decisions/0008-batched-billing.md), and depend on each other. */
 import { expect } from 'chai';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';

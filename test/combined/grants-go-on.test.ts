@@ -1,5 +1,5 @@
 /**
- * What is left of grants is made of what came since it was last asked (docs/decisions/0031-grants-in-order.md): the same as if all of it were read, whatever
+ * What is left of grants is made of what came since it was last asked (docs/decisions/0012-entitlement-grants.md): the same as if all of it were read, whatever
  * comes late, is voided or replaced, and less is read.
  */
 import { expect } from 'chai';

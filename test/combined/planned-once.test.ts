@@ -1,6 +1,6 @@
 /**
  * Drafts that an advance of a clock makes final without a second plan, and what makes it plan them again
- * (docs/decisions/0020-planned-once.md).
+ * (docs/decisions/0009-draft-plan-cache.md).
  */
 import { expect } from 'chai';
 import { billDuePeriods } from '../../actions/billing/bill-period.ts';

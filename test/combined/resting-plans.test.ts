@@ -1,6 +1,6 @@
 /**
  * Drafts that become final without a second plan because nothing of what they were planned from has changed while they rested, and what
- * makes them be planned again (docs/decisions/0032-resting-plans.md).
+ * makes them be planned again (docs/decisions/0009-draft-plan-cache.md).
  */
 import { expect } from 'chai';
 import { billDuePeriods } from '../../actions/billing/bill-period.ts';

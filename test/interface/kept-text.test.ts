@@ -1,4 +1,4 @@
-/** The text of an answer that is kept: made once, as long as it is made of the same (docs/decisions/0050-a-kept-answer-as-text.md). */
+/** The text of an answer that is kept: made once, as long as it is made of the same (docs/decisions/0007-cached-answers.md). */
 import { expect } from 'chai';
 import { z } from 'zod';
 import { type KeptRead, keptText, type Moment, prepareText } from '../../api/http/kept-text.ts';

@@ -1,6 +1,6 @@
 /**
  * A clock whose files are not taken, or have no turn, keeps no other standing, and itself not for ever (docs/rules/exports.md, "By the clock of an
- * environment"; docs/decisions/0044-turns-of-files.md).
+ * environment"; docs/decisions/0021-fairness.md).
  */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

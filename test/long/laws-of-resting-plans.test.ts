@@ -1,7 +1,7 @@
 /**
  * Whatever happens between the draft and the final invoice: that says what a plan made then says, whether one was made or not. A
  * world goes on month after month; each month random things happen while the drafts rest, and each draft is computed and made final once
- * in a transaction that is undone, from the stores alone, and then by the job (docs/decisions/0032-resting-plans.md).
+ * in a transaction that is undone, from the stores alone, and then by the job (docs/decisions/0009-draft-plan-cache.md).
  */
 import { expect } from 'chai';
 import fc from 'fast-check';

@@ -2,7 +2,7 @@
  * Every list of the route table at ten thousand records, with as many in another environment and another tenant: each condition by
  * itself, each sort in both directions, each expansion, the first page and a deep one. What is sent to Postgres is explained: no
  * table is read from end to end, no more than the caller's own rows are read, and a condition reads as much as it finds, but for
- * those that are named in WALKS with the reason (docs/decisions/0014-indexes-of-lists.md).
+ * those that are named in WALKS with the reason (docs/decisions/0023-indexes-and-statistics.md).
  */
 import { expect } from 'chai';
 import { z } from 'zod';

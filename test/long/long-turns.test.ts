@@ -1,5 +1,5 @@
 /**
- * Places of long work are for one turn where others wait (docs/decisions/0057-turns-of-long-work.md): clocks that go through years keep nobody
+ * Places of long work are for one turn where others wait (docs/decisions/0021-fairness.md): clocks that go through years keep nobody
  * else waiting.
  */
 import { expect } from 'chai';

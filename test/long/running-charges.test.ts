@@ -1,6 +1,6 @@
 /**
  * Balances and usage of running periods as they are kept up while events arrive, against the same gathered anew from the stores:
- * whatever happens in between, they are the same (docs/decisions/0022-running-charges.md).
+ * whatever happens in between, they are the same (docs/decisions/0007-cached-answers.md).
  */
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,4 @@
-/** Daily rollups of days that are over: what they are made of, what comes late, and what a crash leaves (docs/decisions/0008). */
+/** Daily rollups of days that are over: what they are made of, what comes late, and what a crash leaves (docs/decisions/0001). */
 import { expect } from 'chai';
 import { auditUsage, type Difference } from '../../actions/audit/usage.ts';
 import { requestCorrection } from '../../actions/events/request-correction.ts';

@@ -1,4 +1,4 @@
-/** APIs and pipelines as processes of their own: what the APIs keep in memory is brought forward by what slices tell (docs/decisions/0045-answers-beside-the-pipeline.md). */
+/** APIs and pipelines as processes of their own: what the APIs keep in memory is brought forward by what slices tell (docs/decisions/0006-usage-reads.md). */
 import { expect } from 'chai';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { until } from '../support/until.ts';

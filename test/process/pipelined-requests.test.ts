@@ -1,4 +1,4 @@
-/** Requests that are sent on one connection without waiting for answers: docs/decisions/0061-one-request-of-a-connection.md. */
+/** Requests that are sent on one connection without waiting for answers: docs/decisions/0021-fairness.md. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';

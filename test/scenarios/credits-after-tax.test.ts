@@ -291,7 +291,10 @@ describe('scenario: credits after tax', () => {
   });
 
   /** Uses 50 in January, paid by the credits of a wallet, and takes all of it back in February. */
-  async function correctedToNothing(name: string, config?: object): Promise<{ wallet: Answer; next(): Promise<Answer> }> {
+  async function correctedToNothing(
+    name: string,
+    config?: object,
+  ): Promise<{ wallet: Answer; next(): Promise<Answer> }> {
     world.at('2026-01-01T00:00:00Z');
     await world.customer(name);
     const [wallet] = [await ok('POST', '/wallets', { external_customer_id: name, currency: 'usd', config })];

@@ -1,5 +1,5 @@
 /**
- * Places of files are for one turn (docs/decisions/0044-turns-of-files.md): stores of four tenants that never end keep nobody else waiting, and
+ * Places of files are for one turn (docs/decisions/0021-fairness.md): stores of four tenants that never end keep nobody else waiting, and
  * what is large for good reason is written all the same.
  */
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-/** Whose job is next where tenants wait for each other (docs/decisions/0044-turns-of-files.md): by the queue itself, with one place. */
+/** Whose job is next where tenants wait for each other (docs/decisions/0021-fairness.md): by the queue itself, with one place. */
 import { expect } from 'chai';
 import { Logger, runOnce } from 'graphile-worker';
 import pino from 'pino';

@@ -1,6 +1,6 @@
 /**
  * The ledger is kept by the database: no statement of ours or of anybody else moves a balance without postings that add up to 0
- * (docs/decisions/0019-ledger.md).
+ * (docs/decisions/0014-credit-ledger.md).
  */
 import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

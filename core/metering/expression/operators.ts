@@ -1,4 +1,4 @@
-/** The operators and functions of an expression (docs/decisions/0003): what each does to exact decimals, and what it weighs. */
+/** The operators and functions of an expression (docs/decisions/0004): what each does to exact decimals, and what it weighs. */
 import { type Exact, negated } from '../exact.ts';
 import * as arithmetic from './arithmetic.ts';
 import type { Weighed } from './work.ts';

@@ -1,7 +1,7 @@
 /**
  * An expression has a cost when it is made, by the weights of its operators, with a cap; and a budget of work when it runs,
  * counted in operations and digits and never by the clock: an audit, a rebuild or a replay must come to the same verdict
- * (docs/decisions/0003). The unit is a tenth of a microsecond of one core of the machine in BENCHMARKS.md; `npm run bench
+ * (docs/decisions/0004). The unit is a tenth of a microsecond of one core of the machine in BENCHMARKS.md; `npm run bench
  * -- cost` measures each weight again.
  *
  * The weights of this table are those of ordinary numbers, and add up to the cost that an expression has before it has seen

@@ -1,6 +1,6 @@
 /**
  * The embedded event log: a table in Postgres, one row per batch, whose bytes stand in the row, or in files where the log
- * has a directory (docs/decisions/0007-log-bytes-in-files.md). Appends are made durable in groups: while one is on its way to
+ * has a directory (docs/decisions/0005-embedded-stores.md). Appends are made durable in groups: while one is on its way to
  * the disk the next gathers what came meanwhile. The row lock on a partition makes offsets visible in the order in which they
  * were given, so a reader never meets a gap.
  */

@@ -1,7 +1,7 @@
 /**
  * The second wall between tenants: a statement that is sent on behalf of a caller must carry the caller's scope for every
  * table that it touches, or it is not sent. The models add the scope (models/model.ts); whoever forgets it, or writes that of
- * another, fails here and loudly (docs/decisions/0013-second-wall.md). What is read of a statement is kept by its text, so that
+ * another, fails here and loudly (docs/decisions/0022-tenant-isolation.md). What is read of a statement is kept by its text, so that
  * each is read once.
  */
 import { LRUCache } from 'lru-cache';

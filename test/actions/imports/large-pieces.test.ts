@@ -1,4 +1,4 @@
-/** A piece of a file with a hundred thousand rows: what else the process does goes on beside it (docs/decisions/0062-turns-of-imports.md). */
+/** A piece of a file with a hundred thousand rows: what else the process does goes on beside it (docs/decisions/0021-fairness.md). */
 import { expect } from 'chai';
 import { rowsOf } from '../../../actions/imports/rows.ts';
 

@@ -1,4 +1,4 @@
-/** docs/decisions/0024-sealed-secrets.md: what signs webhooks is not in a backup of Postgres. */
+/** docs/decisions/0022-tenant-isolation.md: what signs webhooks is not in a backup of Postgres. */
 import { expect } from 'chai';
 import { changeEndpoint, rotateSecret } from '../../../actions/webhooks/change-endpoint.ts';
 import { sealSecrets } from '../../../actions/webhooks/seal-secrets.ts';

@@ -17,7 +17,12 @@ type Case = { charges: readonly Charge[]; credits: readonly Credit[]; wallets: r
 const UNTAXED = { line_item_discount: ZERO, invoice_level_discount: ZERO, taxes: [] };
 
 function linesOfCase({ charges, credits }: Case): ChargedLine[] {
-  const line = ({ type, amount }: Charge) => ({ amount: new Decimal(amount), price_type: type, key: null, charged_ms: null });
+  const line = ({ type, amount }: Charge) => ({
+    amount: new Decimal(amount),
+    price_type: type,
+    key: null,
+    charged_ms: null,
+  });
   return [
     ...charges.map(line),
     ...credits.map(({ returned, ...credit }) => ({
@@ -133,7 +138,9 @@ describe('prepaid credits that a credited charge returns', () => {
         expect(used.gt(0) && returned.gt(0)).to.equal(false);
         expect(returned.gte(0)).to.equal(true);
         expect(returned.lte(sumOf(one.credits.map((credited) => new Decimal(credited.returned))))).to.equal(true);
-        const charged = sumOf([...one.charges.map((c) => c.amount), ...one.credits.map((c) => -c.amount)].map((n) => new Decimal(n)));
+        const charged = sumOf(
+          [...one.charges.map((c) => c.amount), ...one.credits.map((c) => -c.amount)].map((n) => new Decimal(n)),
+        );
         expect(netOf(settled).plus(used).minus(returned).toFixed()).to.equal(charged.toFixed());
       }),
       { numRuns: samples(2000) },
@@ -147,7 +154,11 @@ describe('prepaid credits that a credited charge returns', () => {
         // Such a wallet had paid usage alone.
         const credits = any.map((one) => (one.type === 'USAGE' ? one : { ...one, returned: 0 }));
         const one = { charges, credits, wallets: [{ types: 'USAGE', balance: 100_000 }] };
-        const lines = linesOfCase(one).map((line) => ({ ...line, item: { price_type: line.price_type }, is_true_up: false }));
+        const lines = linesOfCase(one).map((line) => ({
+          ...line,
+          item: { price_type: line.price_type },
+          is_true_up: false,
+        }));
         const money = lines.map(() => UNTAXED);
         const net = usageNet({ lines, money } as unknown as Parameters<typeof usageNet>[0]);
         const { used } = settleCase(one);

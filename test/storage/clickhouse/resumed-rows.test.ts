@@ -1,4 +1,4 @@
-/** No statement waits for a reader: docs/decisions/0059-no-statement-waits-for-a-reader.md. */
+/** No statement waits for a reader: docs/decisions/0021-fairness.md. */
 import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';

@@ -1,4 +1,4 @@
-/** Events for an export, whatever their size: in blocks that the store has room for. docs/decisions/0027-exports.md. */
+/** Events for an export, whatever their size: in blocks that the store has room for. docs/decisions/0018-exports.md. */
 import { expect } from 'chai';
 import { eventsOfTime } from '../../../storage/events/exported-events.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';

@@ -1,4 +1,4 @@
-/** How long an answer that is kept holds (docs/decisions/0022-running-charges.md): to the instant, the look and the row at which it does no more. */
+/** How long an answer that is kept holds (docs/decisions/0007-cached-answers.md): to the instant, the look and the row at which it does no more. */
 import { expect } from 'chai';
 import { compileMeter } from '../../../core/metering/compiled-meter.ts';
 import type { BucketRow } from '../../../core/metering/plan.ts';

@@ -1,6 +1,6 @@
 /**
  * Who asks for a look at one time is told of one, each in a small portion of all; and it says the progress as Postgres has it, also where the last look is
- * told again because this process has asked for nothing since (docs/decisions/0055-nothing-was-asked.md).
+ * told again because this process has asked for nothing since (docs/decisions/0007-cached-answers.md).
  */
 import { expect } from 'chai';
 import fc from 'fast-check';

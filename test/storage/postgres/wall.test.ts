@@ -1,4 +1,4 @@
-// The second wall: what forgets its scope is not sent (docs/decisions/0013-second-wall.md). The tables are those that Postgres
+// The second wall: what forgets its scope is not sent (docs/decisions/0022-tenant-isolation.md). The tables are those that Postgres
 // knows, so that none escapes.
 import { expect } from 'chai';
 import type { Knex } from 'knex';

@@ -1,4 +1,4 @@
-/** Answers that an interface keeps without a pipeline in its process (docs/decisions/0045-answers-beside-the-pipeline.md). */
+/** Answers that an interface keeps without a pipeline in its process (docs/decisions/0006-usage-reads.md). */
 import { expect } from 'chai';
 import { register } from 'prom-client';
 import type { BucketRow } from '../../../core/metering/plan.ts';
