@@ -29,7 +29,7 @@ const QUESTIONS: ModelQuestion[] = [
 type Meter = ModelMeter & { readonly id: string };
 
 describe('daily rollups while processes are killed', function () {
-  this.timeout(240_000);
+  this.timeout(480_000);
   let stage: Stage;
   before(async () => {
     stage = await embeddedStage();

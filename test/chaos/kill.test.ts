@@ -322,7 +322,7 @@ async function settled(service: ServiceProcess): Promise<void> {
 }
 
 describe('kill -9', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   const directory = temporaryDirectory();
   const operator = new Operator(join(directory.path, 'data'));
   const worlds: World[] = [];

@@ -211,6 +211,8 @@ describe('scenario: many at once', () => {
     world.at('2026-01-15');
     await watched('reaching');
     await world.subscribe('ending', 'Basic');
+    // Only what was paid is given back into the wallet.
+    await world.pay('ending');
     const scheduled = { cancellation_type: 'scheduled_date', cancel_at: '2026-01-31T00:00:00Z' };
     await world.cancel('ending', { ...scheduled, proration_behavior: 'create_prorations' });
     const customers = ['reaching', 'ending'];
