@@ -2,7 +2,7 @@
  * Writes bucket rows anew from the raw events: after a correction, and for a repair. It is done by the owner of a partition as
  * the effect of one message, exactly once:
  *
- *   lock the bucket rows → no slice is in its own → recount → take the old rows away → write the new ones → look → unlock
+ *   lock the bucket rows → no slice is in its own → recount, and take the old rows away → write the new ones → look → unlock
  *
  * After a crash, or whatever went wrong, all of it is done again under a greater number: the delete takes away the rows of
  * every try before, and nothing of these can arrive any more (docs/decisions/0002).
@@ -63,15 +63,17 @@ export async function rebuildBuckets(stores: Stores, rebuild: Rebuild): Promise<
   const before = new Map(snapshotOf(progress).before);
   if (rebuild.own_before !== undefined) before.set(held.partition, rebuild.own_before);
   await rebuild.prepare?.(own);
-  const anew = await recounted(stores, rebuild, before);
+  const planned = await planRecount(stores, rebuild, before);
+  // The delete is work of ClickHouse and the recount mostly ours, and both stand under the lock: neither waits for the other.
+  const recounted = await recountAndDelete(stores, planned, attempt);
   const days_before = daysBefore(progress);
-  const beside = withDailyRollups(rowsBeside(rebuild, anew.old), days_before);
+  const beside = withDailyRollups(rowsBeside(rebuild, planned.old), days_before);
   // Each month of an earlier try arrived with these rows or not at all; those of its rows that are recounted are taken away again.
   const missing = attempt === since ? beside : await missingUsageRows(stores.clickhouse, beside, { ...own, since });
-  const versionOf = (meter_id: string) => anew.versions.get(meter_id) ?? rebuild.beside!.versionOf(meter_id);
-  const rows = [...withDailyRollups(anew.rows, days_before), ...missing];
-  await replaceRows(stores, { old: anew.old, rows, versionOf }, own);
-  stores.usage_memory?.comingRebuild({ ...rebuildsFrom(progress), customers: customersOf(anew.old) });
+  const versionOf = (meter_id: string) => planned.versions.get(meter_id) ?? rebuild.beside!.versionOf(meter_id);
+  const rows = [...withDailyRollups(recounted, days_before), ...missing];
+  await writeRows(stores, { rows, versionOf }, own);
+  stores.usage_memory?.comingRebuild({ ...rebuildsFrom(progress), customers: customersOf(planned.old) });
   await unlockBuckets(stores.postgres, held, (transaction) => rebuild.finish(transaction));
 }
 
@@ -98,14 +100,18 @@ function customersOf(old: readonly RowsToDelete[]): Map<string, ReadonlySet<stri
   return byMeter;
 }
 
-type Recounted = { old: RowsToDelete[]; rows: readonly BucketRow[]; versions: Map<string, number> };
+/** The rows to delete and to recount; `versions` by meter. */
+type RecountPlan = { old: RowsToDelete[]; groups: DaysToRecount[]; versions: Map<string, number> };
 
-async function recounted(stores: Stores, rebuild: Rebuild, before: ReadonlyMap<number, bigint>): Promise<Recounted> {
-  const result: Recounted & { rows: BucketRow[] } = { old: [], rows: [], versions: new Map() };
+async function planRecount(
+  stores: Stores,
+  rebuild: Rebuild,
+  before: ReadonlyMap<number, bigint>,
+): Promise<RecountPlan> {
+  const result: RecountPlan = { old: [], groups: [], versions: new Map() };
   const targets = groupBy(await rebuild.targets(), (target) => `${scopeKey(target)}/${target.meter_id}`);
   const meters = await Promise.all([...targets.values()].map((some) => countedWith(stores, rebuild, { some, before })));
   const counted = meters.filter((meter) => meter !== undefined);
-  const groups: DaysToRecount[] = [];
   for (const group of groupBy(counted, (meter) => eventsKey(meter.counted)).values()) {
     // What one of them needs is written anew for all that count the same events: these are read once.
     const days = united(group.flatMap(({ targets: some }) => some));
@@ -115,10 +121,30 @@ async function recounted(stores: Stores, rebuild: Rebuild, before: ReadonlyMap<n
       for (const meter of together) result.old.push({ counted: meter, day, external_customer_ids });
     }
     for (const meter of together) result.versions.set(meter.meter_id, meter.version);
-    groups.push({ counted: together, days });
+    result.groups.push({ counted: together, days });
   }
-  for await (const row of recountCustomerDays(stores, groups)) result.rows.push(row);
   return result;
+}
+
+/** Waits for both, also if one fails: nothing of this try is under way when the next one begins. */
+async function recountAndDelete(
+  stores: Stores,
+  { groups, old }: RecountPlan,
+  attempt: bigint,
+): Promise<readonly BucketRow[]> {
+  const [recounted, deleted] = await Promise.allSettled([
+    recountAll(stores, groups),
+    deleteRows(stores.clickhouse, old, attempt),
+  ]);
+  if (deleted.status === 'rejected') throw deleted.reason;
+  if (recounted.status === 'rejected') throw recounted.reason;
+  return recounted.value;
+}
+
+async function recountAll(stores: Stores, groups: readonly DaysToRecount[]): Promise<BucketRow[]> {
+  const rows: BucketRow[] = [];
+  for await (const row of recountCustomerDays(stores, groups)) rows.push(row);
+  return rows;
 }
 
 /** Undefined for a meter whose past is still being counted: nobody reads its rows, and the back-fill settles what it meets. */
@@ -145,18 +171,9 @@ function united(targets: readonly RebuildTarget[]): Map<number, Set<string> | nu
   return days;
 }
 
-type Replaced = {
-  readonly old: readonly RowsToDelete[];
-  readonly rows: readonly BucketRow[];
-  readonly versionOf: (meter_id: string) => number;
-};
+type RowsToWrite = { readonly rows: readonly BucketRow[]; readonly versionOf: (meter_id: string) => number };
 
-async function replaceRows(
-  { clickhouse }: Stores,
-  { old, rows, versionOf }: Replaced,
-  own: WriteAttempt,
-): Promise<void> {
-  await deleteRows(clickhouse, old, own.attempt);
+async function writeRows({ clickhouse }: Stores, { rows, versionOf }: RowsToWrite, own: WriteAttempt): Promise<void> {
   await writeUsageRows(clickhouse, { rows, versionOf }, own);
   const missing = await missingUsageRows(clickhouse, rows, { writer: own.writer, since: own.attempt });
   if (missing.length > 0) throw unavailable('the usage store (rows that were written anew are not there)');
