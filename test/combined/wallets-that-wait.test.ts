@@ -90,7 +90,7 @@ describe('scenario: prepaid credits of many at once', () => {
     }
   });
 
-  it('take what is given back off the fees of the next invoice, too, and leave what that invoice will', async () => {
+  it('count on credits that come back with corrected usage: they pay usage of the next invoice, and no fee', async () => {
     const name = 'given back';
     await world.meter('given');
     await world.plan('Given back', [usage('given', '1'), fixed('31')]);
@@ -108,19 +108,20 @@ describe('scenario: prepaid credits of many at once', () => {
       );
       return [credit_balance, real_time_credit_balance, current_period_usage].map(Number);
     };
-    // 31 - 40: the rest waits for usage, and is no credit.
+    // The 40 return with the next invoice, and wait for usage until then.
     expect(await balance()).to.deep.equal([60, 60, 0]);
     await world.on('2026-07-10', () => world.use(name, 'given', 30));
     await world.settle();
-    // 31 + 30 - 40.
-    expect(await balance()).to.deep.equal([60, 39, 21]);
-    const held = { external_customer_id: name, credits: '40', hold: { ttl_seconds: 60 } };
+    // They pay these 30.
+    expect(await balance()).to.deep.equal([60, 60, 0]);
+    const held = { external_customer_id: name, credits: '61', hold: { ttl_seconds: 60 } };
     expect((await ok('POST', '/entitlements/check', held)).allowed).to.equal(false);
     await world.on('2026-07-11', () => world.use(name, 'given', 20));
     await world.settle();
-    expect(await balance()).to.deep.equal([60, 19, 41]);
+    // 30 + 20 - 40.
+    expect(await balance()).to.deep.equal([60, 50, 10]);
     await world.on('2026-08-02');
     await finalOf(name);
-    expect((await world.get(`/wallets/${wallet.id}`)).credit_balance).to.equal('19');
+    expect((await world.get(`/wallets/${wallet.id}`)).credit_balance).to.equal('50');
   });
 });

@@ -34,7 +34,7 @@ type Meter = { id: string; type: 'COUNT' | 'SUM' | 'MAX' | 'COUNT_UNIQUE'; count
 type Row = { event_count: number; sum: string | null; max: string | null; uniques: number | null };
 
 describe('the story on three brokers', function () {
-  this.timeout(300_000);
+  this.timeout(900_000);
   let kafka: TestKafka;
 
   before(async () => {
