@@ -41,7 +41,7 @@ const ELSEWHERE_MS_MAX = 500;
 /** Then it lets other clocks have its place meanwhile: those of its tenant's other environments wait for it, and so may those of others. */
 const PLACE_MS = 3_000;
 
-/** What an advance fills: years of it in a minute, which is as often as the database looks at it by itself (docs/decisions/0023-indexes-and-statistics.md). */
+/** An advance fills these tables with years of rows in a minute; the database refreshes its statistics as rarely (docs/decisions/0023-indexes-and-statistics.md). */
 const FILLED = ['invoices', 'invoice_line_items', 'system_events', 'audit_entries', 'subscriptions'];
 const LOOKED_AT_FIRST = 400;
 

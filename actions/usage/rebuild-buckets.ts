@@ -64,7 +64,7 @@ export async function rebuildBuckets(stores: Stores, rebuild: Rebuild): Promise<
   if (rebuild.own_before !== undefined) before.set(held.partition, rebuild.own_before);
   await rebuild.prepare?.(own);
   const planned = await planRecount(stores, rebuild, before);
-  // The delete is work of ClickHouse and the recount mostly ours, and both stand under the lock: neither waits for the other.
+  // ClickHouse does the delete and this process most of the recount, so they run at the same time. The bucket lock covers both.
   const recounted = await recountAndDelete(stores, planned, attempt);
   const days_before = daysBefore(progress);
   const beside = withDailyRollups(rowsBeside(rebuild, planned.old), days_before);

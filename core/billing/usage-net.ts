@@ -11,7 +11,7 @@ export function usageNet<Item extends PricedItem>(invoice: DiscountedLines<Item>
   return usageNetOfAll([invoice]);
 }
 
-/** Of invoices that follow one another. What an invoice credits beyond its charges lowers the next one. */
+/** Sums up invoices that follow one another. Credits beyond the charges of an invoice lower the next one. */
 export function usageNetOfAll<Item extends PricedItem>(invoices: readonly DiscountedLines<Item>[]): Decimal {
   let net = ZERO;
   let credited = ZERO;

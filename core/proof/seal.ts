@@ -1,4 +1,4 @@
-/** What is kept of the events of a usage line of a final invoice (docs/decisions/0016-invoice-proof.md). */
+/** The record that a final invoice has of the events of a usage line (docs/decisions/0016-invoice-proof.md). */
 import { z } from 'zod';
 import { timestampText } from '../record.ts';
 

@@ -1,6 +1,6 @@
 /**
- * What is left of grants is made of what came since it was last asked (docs/decisions/0012-entitlement-grants.md): the same as if all of it were read, whatever
- * comes late, is voided or replaced, and less is read.
+ * A grant computes its remaining quota from the events since its last read (docs/decisions/0012-entitlement-grants.md). The answer equals
+ * a read of all events, also if events come late, are voided or replaced, and it reads fewer of them.
  */
 import { expect } from 'chai';
 import { entitledFeatures, grantingSubscriptions } from '../../actions/entitlements/entitled-features.ts';

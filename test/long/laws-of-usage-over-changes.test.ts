@@ -7,7 +7,7 @@ import { drawChanges, modelAmounts, totalWithoutEqualCuts } from '../support/cha
 import { chanceOf, seedsToRun } from '../support/seeds.ts';
 import { expectedAt, liveThrough } from '../support/usage-over-changes.ts';
 
-/** Of each aggregation a seed takes so many price models. */
+/** A seed combines each aggregation with this number of price models. */
 const MODELS = 2;
 
 describe('usage over changes: laws', function () {

@@ -1,4 +1,4 @@
-/** Whose job is next where tenants wait for each other (docs/decisions/0021-fairness.md): by the queue itself, with one place. */
+/** The queue, with one slot, picks the next job among tenants that wait (docs/decisions/0021-fairness.md). */
 import { expect } from 'chai';
 import { Logger, runOnce } from 'graphile-worker';
 import pino from 'pino';

@@ -1,4 +1,4 @@
-/** What is told of jobs that wait: what could have been begun, and not what waits as is meant (docs/decisions/0020-jobs.md). */
+/** The metric of waiting jobs counts jobs that could run, and none that wait on purpose (docs/decisions/0020-jobs.md). */
 import { expect } from 'chai';
 import { addJobInTurn, noteTurn } from '../../storage/job-turns.ts';
 import { jobWaits } from '../../storage/job-waits.ts';

@@ -1,4 +1,4 @@
-/** What Postgres knows of its rows is refreshed where they have grown, and only there (docs/decisions/0023-indexes-and-statistics.md). */
+/** Statistics of Postgres are refreshed for tables that have grown, and for no others (docs/decisions/0023-indexes-and-statistics.md). */
 import { expect } from 'chai';
 import { refreshStatistics } from '../../../storage/postgres/statistics.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
