@@ -351,9 +351,15 @@ describe('laws of cost analytics', () => {
           year += 1;
           const begin = Date.parse(`${year}-01-01T00:00:00Z`);
           const living: { name: string; one: Drawn; closed: { start: number; end: number }[] }[] = [];
-          // One at least that has a minimum, and lacks something of it.
-          const [first, ...others] = drawn as [Drawn, ...Drawn[]];
-          const customers: Drawn[] = [{ ...first, commitment: 'subscription', used: [] }, ...others];
+          // Each run has a minimum that usage does not reach, credits that pay for usage, and a discount, whatever is drawn.
+          const [first, second, third, ...others] = drawn as [Drawn, Drawn, Drawn, ...Drawn[]];
+          const early = { at: DAY, n: 30 };
+          const customers: Drawn[] = [
+            { ...first, commitment: 'subscription', used: [] },
+            { ...second, credits: '5', used: [early, ...second.used] },
+            { ...third, coupon: true, used: [early, ...third.used] },
+            ...others,
+          ];
           for (const one of customers.toSorted((a, b) => a.start - b.start)) {
             await world.on(iso(begin + one.start * DAY));
             const name = `customer ${++names}`;
