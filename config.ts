@@ -6,7 +6,7 @@ import { homedir } from 'node:os';
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { eventNamed, SYSTEM_EVENT_NAMES } from './core/system-event/catalogue.ts';
-import { whyInvalid } from './core/why-invalid.ts';
+import { explainInvalid } from './core/why-invalid.ts';
 
 const port = z.coerce.number().int().min(0).max(65535);
 const positive = z.coerce.number().int().positive();
@@ -201,7 +201,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
       .map((name) => [name, environment[name]]),
   );
   refuseMistyped(environment);
-  const parsed = Settings.safeParse(known, { error: whyInvalid });
+  const parsed = Settings.safeParse(known, { error: explainInvalid });
   if (parsed.success) {
     const { METRICS, DOCS, INTERNAL_PORT } = parsed.data;
     if (INTERNAL_PORT === undefined && [METRICS, DOCS].includes('internal'))

@@ -30,7 +30,7 @@ const MEASURED: Record<Weighed, readonly [withIt: string, without: string]> = {
   log: ['log(a)', 'a'],
   square: ['pow(a, 10) * 0.0', 'a * 0.0'],
   pow: ['pow(a, b)', 'a'],
-  settle: ['max(a / 7, 1)', 'a / 7'],
+  round_trusted: ['max(a / 7, 1)', 'a / 7'],
 };
 
 export async function run(): Promise<void> {

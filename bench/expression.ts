@@ -9,7 +9,7 @@ import * as celJs from 'cel-js';
 import { Decimal } from '../core/decimal.ts';
 import { properties } from '../core/metering/event-text.ts';
 import { compileExpression } from '../core/metering/expression.ts';
-import { decimalOf } from '../core/metering/quantity.ts';
+import { toDecimal } from '../test/support/exact-decimal.ts';
 import { check, claim, fixed, say } from './report.ts';
 
 const RUNS = 7;
@@ -83,7 +83,7 @@ function checkAnswers(expression: string, expected: Case['expected']): void {
     const exact = { tokens: new Decimal(tokens), duration: new Decimal(duration), pixel: new Decimal(pixel), model };
     const wanted = expected(exact).toDecimalPlaces(24).toFixed();
     const { value, unusable } = compiled.evaluate(properties(JSON.stringify(row)));
-    const found = value === undefined ? unusable : decimalOf(value).toFixed();
+    const found = value === undefined ? unusable : toDecimal(value).toFixed();
     check(found === wanted, `${expression} of ${JSON.stringify(row)} is ${wanted}, not ${found}`);
   }
 }

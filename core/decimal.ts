@@ -19,7 +19,7 @@ export const ZERO: Decimal = new Decimal(0);
 export type DecimalInput = string | Decimal;
 
 /** Sum of decimals, exact. */
-export function sumOf(values: Iterable<Decimal>): Decimal {
+export function sumDecimals(values: Iterable<Decimal>): Decimal {
   let total = ZERO;
   for (const value of values) total = total.plus(value);
   return total;

@@ -21,10 +21,16 @@ export type ErrorCode = keyof typeof HTTP_STATUS_BY_ERROR_CODE;
 export const ERROR_CODES = Object.keys(HTTP_STATUS_BY_ERROR_CODE) as ErrorCode[];
 
 /** Extra facts for the caller: the field at fault, the allowed values, the index in a bulk body. Never the event itself. */
-export type ErrorDetails = { readonly field?: string; readonly [fact: string]: Fact | undefined };
+export type ErrorDetails = { readonly field?: string; readonly [fact: string]: ErrorFact | undefined };
 
 /** What JSON can say: an instant or a decimal is told as its text. */
-type Fact = string | number | boolean | null | readonly Fact[] | { readonly [name: string]: Fact | undefined };
+type ErrorFact =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly ErrorFact[]
+  | { readonly [name: string]: ErrorFact | undefined };
 
 export class FarthingError extends Error {
   readonly code: ErrorCode;
@@ -56,10 +62,11 @@ export type ErrorRecord = {
 
 export function errorRecord(error: FarthingError): ErrorRecord {
   const { code, http_status_code } = error;
-  const told = withShortId(error);
-  const message = textOf(told.message);
+  const reported = withShortId(error);
+  const message = shortenText(reported.message);
   const room = { left: DETAILS_MAX, omitted: 0 };
-  const details = told.details === undefined ? null : (shortened(told.details, room) as Record<string, unknown>);
+  const details =
+    reported.details === undefined ? null : (shortened(reported.details, room) as Record<string, unknown>);
   return { code, http_status_code, message, details, success: false, error: { message, internal_error: null } };
 }
 
@@ -67,7 +74,7 @@ export function errorRecord(error: FarthingError): ErrorRecord {
 function withShortId({ message, details }: FarthingError): Pick<FarthingError, 'message' | 'details'> {
   const id = details?.['id'];
   if (typeof id !== 'string' || id.length <= ID_MAX) return { message, details };
-  const short = `${beginningOf(id, ID_MAX)}…`;
+  const short = `${truncate(id, ID_MAX)}…`;
   return { message: message.replaceAll(id, () => short), details: { ...details, id: short } };
 }
 
@@ -81,43 +88,43 @@ const DETAILS_MAX = 10_000;
  * What was sent is repeated as far as it helps to find the fault, not at whatever length it came: each text to some length, of a map
  * what there is room for, and a list as far as its entries are whole.
  */
-function shortened(value: unknown, room: Room): unknown {
+function shortened(value: unknown, room: DetailsRoom): unknown {
   if (typeof value !== 'object' || value === null) {
-    const told = typeof value === 'string' ? textOf(value) : value;
-    room.left -= String(told).length;
-    return told;
+    const short = typeof value === 'string' ? shortenText(value) : value;
+    room.left -= String(short).length;
+    return short;
   }
   const isList = Array.isArray(value);
-  const kept: [key: string, inner: unknown][] = [];
+  const entries: [key: string, inner: unknown][] = [];
   for (const [key, inner] of Object.entries(value).slice(0, LIST_MAX)) {
     const before = { ...room };
     room.left -= AROUND + (isList ? 0 : key.length);
-    const told = shortened(inner, room);
+    const short = shortened(inner, room);
     const fits = room.left >= 0 && !(isList && room.omitted > before.omitted);
-    if (fits) kept.push([isList ? key : textOf(key), told]);
+    if (fits) entries.push([isList ? key : shortenText(key), short]);
     else Object.assign(room, { left: before.left, omitted: before.omitted + 1 });
     if (isList && !fits) break;
   }
-  return isList ? kept.map(([, inner]) => inner) : Object.fromEntries(kept);
+  return isList ? entries.map(([, inner]) => inner) : Object.fromEntries(entries);
 }
 
 /** For so many characters there is room still; so often something was left out. */
-type Room = { left: number; omitted: number };
+type DetailsRoom = { left: number; omitted: number };
 
 /** What stands around each value: quotation marks, a comma. */
 const AROUND = 4;
 
-function textOf(text: string): string {
-  return text.length > TEXT_MAX ? `${beginningOf(text, TEXT_MAX)}…` : text;
+function shortenText(text: string): string {
+  return text.length > TEXT_MAX ? `${truncate(text, TEXT_MAX)}…` : text;
 }
 
 /** Not half of a character. */
-function beginningOf(text: string, length: number): string {
+function truncate(text: string, length: number): string {
   return text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
 }
 
 /** A path that is served, but not with this method: 405. */
-export function otherMethod({ method, path }: { method: string; path: string }): FarthingError {
+export function methodNotAllowed({ method, path }: { method: string; path: string }): FarthingError {
   const why = `${method} ${path} does not exist, the path does with another method`;
   return new FarthingError('invalid_operation', why, { http_status_code: 405 });
 }
@@ -148,12 +155,12 @@ export function unavailable(what: string, cause?: unknown): FarthingError {
 }
 
 /** What is wrong with a part of a request, named where the request has the part: `meter.aggregation.field`. */
-export function within(error: unknown, part: string): unknown {
+export function prefixField(error: unknown, part: string): unknown {
   return error instanceof FarthingError && error.details?.field !== undefined ? placed(error, part) : error;
 }
 
 /** What was wrong with one of several that came together: the field is named where the request has it. */
-export function atIndex(error: unknown, index: number): unknown {
+export function prefixIndex(error: unknown, index: number): unknown {
   return error instanceof FarthingError ? placed(error, `items[${index}]`, { index }) : error;
 }
 

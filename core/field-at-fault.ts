@@ -11,7 +11,7 @@ export function withField(error: FarthingError, request: unknown): FarthingError
   if (details?.field !== undefined) return error;
   const field =
     code === 'not_found'
-      ? holderOf(details?.id, request)
+      ? findHolder(details?.id, request)
       : code === 'already_exists'
         ? namedIn(message, request)
         : undefined;
@@ -25,18 +25,18 @@ type Path = readonly (string | number)[];
 const VALUES_MAX = 10_000;
 
 /** The first one that is this id, level by level. */
-function holderOf(id: unknown, request: unknown): string | undefined {
+function findHolder(id: unknown, request: unknown): string | undefined {
   if (typeof id !== 'string' || id === '') return undefined;
   let level: (readonly [Path, unknown])[] = [[[], request]];
   for (let seen = 0; level.length > 0 && seen < VALUES_MAX; seen += level.length) {
     const found = level.find(([path, value]) => value === id && path.length > 0);
     if (found) return fieldPath(found[0]);
-    level = level.flatMap(([path, value]) => innerOf(value).map(([key, inner]) => [[...path, key], inner] as const));
+    level = level.flatMap(([path, value]) => listInner(value).map(([key, inner]) => [[...path, key], inner] as const));
   }
   return undefined;
 }
 
-function innerOf(value: unknown): [string | number, unknown][] {
+function listInner(value: unknown): [string | number, unknown][] {
   if (Array.isArray(value)) return value.map((inner, index) => [index, inner]);
   return typeof value === 'object' && value !== null ? Object.entries(value) : [];
 }

@@ -18,34 +18,34 @@ export type IgnoredKey = {
 export const NAMED_MAX = 20;
 
 /** In the order in which they stand in the value. */
-export function ignoredKeys(shape: z.core.$ZodType, value: unknown): IgnoredKey[] {
+export function findIgnoredKeys(shape: z.core.$ZodType, value: unknown): IgnoredKey[] {
   const found: IgnoredKey[] = [];
   walk(shape, value, { path: [], found });
   return found;
 }
 
 /** Where the walk is, and what it has found. Events come by the thousand: where nothing is wrong, nothing is made. */
-type Place = { readonly path: (string | number)[]; readonly found: IgnoredKey[] };
-type Walk = (def: never, value: object, place: Place) => void;
+type KeyWalkPlace = { readonly path: (string | number)[]; readonly found: IgnoredKey[] };
+type KeyWalk = (def: never, value: object, place: KeyWalkPlace) => void;
 
-function walk(shape: z.core.$ZodType, value: unknown, place: Place): void {
+function walk(shape: z.core.$ZodType, value: unknown, place: KeyWalkPlace): void {
   if (typeof value !== 'object' || value === null) return;
   const { def } = shape._zod;
   WALKS[def.type]?.(def as never, value, place);
 }
 
-function walkUnder(step: string | number, shape: z.core.$ZodType, value: unknown, place: Place): void {
+function walkUnder(step: string | number, shape: z.core.$ZodType, value: unknown, place: KeyWalkPlace): void {
   if (typeof value !== 'object') return;
   place.path.push(step);
   walk(shape, value, place);
   place.path.pop();
 }
 
-const inner: Walk = ({ innerType }: z.core.$ZodOptionalDef, value, place) => walk(innerType, value, place);
+const inner: KeyWalk = ({ innerType }: z.core.$ZodOptionalDef, value, place) => walk(innerType, value, place);
 
 /** What is not here holds no keys, or any. */
-const WALKS: Partial<Record<z.core.$ZodTypeDef['type'], Walk>> = {
-  object: inObject as Walk,
+const WALKS: Partial<Record<z.core.$ZodTypeDef['type'], KeyWalk>> = {
+  object: inObject as KeyWalk,
   array: ({ element }: z.core.$ZodArrayDef, value, place) => {
     if (Array.isArray(value)) for (const [index, item] of value.entries()) walkUnder(index, element, item, place);
   },
@@ -53,7 +53,7 @@ const WALKS: Partial<Record<z.core.$ZodTypeDef['type'], Walk>> = {
     if (!Object.hasOwn(WALKS, valueType._zod.def.type)) return;
     for (const [key, item] of Object.entries(value)) walkUnder(key, valueType, item, place);
   },
-  union: inUnion as Walk,
+  union: inUnion as KeyWalk,
   optional: inner,
   nullable: inner,
   default: inner,
@@ -62,7 +62,7 @@ const WALKS: Partial<Record<z.core.$ZodTypeDef['type'], Walk>> = {
     walk(before._zod.def.type === 'transform' ? out : before, value, place),
 };
 
-function inObject({ shape, catchall }: z.core.$ZodObjectDef, value: object, place: Place): void {
+function inObject({ shape, catchall }: z.core.$ZodObjectDef, value: object, place: KeyWalkPlace): void {
   if (Array.isArray(value)) return;
   const before = place.found.length;
   for (const key of Object.keys(value)) {
@@ -77,11 +77,11 @@ function inObject({ shape, catchall }: z.core.$ZodObjectDef, value: object, plac
 }
 
 /** The branch that was meant is the one that ignores least; one that takes anything ignores nothing. */
-function inUnion({ options }: z.core.$ZodUnionDef, value: object, { path, found }: Place): void {
+function inUnion({ options }: z.core.$ZodUnionDef, value: object, { path, found }: KeyWalkPlace): void {
   const ofBranches = options
     .filter(({ _zod }) => !TEXTS.has(_zod.def.type))
     .map((option) => {
-      const place: Place = { path, found: [] };
+      const place: KeyWalkPlace = { path, found: [] };
       walk(option, value, place);
       return place.found;
     });

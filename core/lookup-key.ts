@@ -5,7 +5,7 @@
 const LENGTH_MAX = 255;
 const CANDIDATES = 50;
 
-export function keyOfName(name: string): string | null {
+export function toLookupKey(name: string): string | null {
   const key = name
     .normalize('NFKC')
     .toLowerCase()
@@ -15,8 +15,8 @@ export function keyOfName(name: string): string | null {
 }
 
 /** What a key is called where others have the name already: the key, then the key with 2, 3, 4 … */
-export function keysOfName(name: string): string[] {
-  const key = keyOfName(name);
+export function toLookupKeys(name: string): string[] {
+  const key = toLookupKey(name);
   if (key === null) return [];
   const stem = cut(key, LENGTH_MAX - '-99'.length);
   return [key, ...Array.from({ length: CANDIDATES - 1 }, (_, index) => `${stem}-${index + 2}`)];

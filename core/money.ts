@@ -28,7 +28,7 @@ export function checkCurrency(currency: string, field = 'currency'): string {
 
 /** Symbol and amount: "$12.50", with every digit of a sub-cent unit price ("$0.000125"). */
 export function displayAmount(amount: DecimalInput, currency: string): string {
-  return withSymbol(amount, symbolOf(currency), minorUnits(currency));
+  return withSymbol(amount, findSymbol(currency), minorUnits(currency));
 }
 
 /** As `displayAmount`, for custom price units, which bring their own symbol and have no minor unit. */
@@ -84,7 +84,7 @@ function findCurrency(currency: string): { digits: number } | undefined {
 const symbols = new Map<string, string>();
 
 /** Intl serves for the symbol only; "CA$" and "A$" keep apart what share the sign "$". */
-function symbolOf(currency: string, currencyDisplay: 'symbol' | 'narrowSymbol' = 'symbol'): string {
+function findSymbol(currency: string, currencyDisplay: 'symbol' | 'narrowSymbol' = 'symbol'): string {
   const code = currency.toUpperCase();
   const key = `${code} ${currencyDisplay}`;
   let symbol = symbols.get(key);
@@ -97,6 +97,6 @@ function symbolOf(currency: string, currencyDisplay: 'symbol' | 'narrowSymbol' =
 }
 
 /** The sign that people of the country write: "$" of several, "฿", "₹"; the code where there is none. */
-export function narrowSymbolOf(currency: string): string {
-  return symbolOf(currency, 'narrowSymbol');
+export function findNarrowSymbol(currency: string): string {
+  return findSymbol(currency, 'narrowSymbol');
 }

@@ -9,7 +9,7 @@ import { formatMs, parseInstant } from './time/instant.ts';
 
 /** Decimal text, or a JSON number in a request; yields canonical decimal text without exponent ("1.50" → "1.5"). */
 export const decimalText = z.preprocess(
-  textOfNumber,
+  toNumberText,
   z
     .string()
     .refine((text) => parseDecimal(text) !== undefined, {
@@ -38,7 +38,7 @@ export const webAddress = z.url({ protocol: /^https?$/, error: 'must be an http(
 export const wholeNumber = wholeNumberOr();
 
 export function wholeNumberOr(error?: string) {
-  return z.preprocess(numberOfText, z.number(error ? { error } : {}).int());
+  return z.preprocess(parseNumberText, z.number(error ? { error } : {}).int());
 }
 
 /** A whole number that fits where counts and days are stored. */
@@ -60,21 +60,21 @@ export const optionalKey = keyText
   .pipe(z.string().nullable());
 
 /** Of records that are also made by themselves, under keys like `ours`: whoever could state one first would keep such a record from being made. */
-export const keyBeside = (ours: RegExp) =>
+export const keyNotMatching = (ours: RegExp) =>
   keyText.refine((text) => !ours.test(text), {
     error: 'is like those of records that are made by themselves: state another',
   });
 
 /** A key that must be given. */
-export const givenKey = keyText.refine((text) => !isBlank(text), BLANK);
+export const requiredKey = keyText.refine((text) => !isBlank(text), BLANK);
 
-export const givenName = givenKey;
+export const requiredName = requiredKey;
 
 /** A text for people is kept as it is sent, "" too; null is none. */
 export const description = z.string().nullable().default(null).meta({ description: 'For people.' });
 
 /** The words that a registry knows: what may be said is what is listed there. */
-export function wordsOf<Word extends string>(registry: Readonly<Record<Word, unknown>>): [Word, ...Word[]] {
+export function toEnumValues<Word extends string>(registry: Readonly<Record<Word, unknown>>): [Word, ...Word[]] {
   const [first, ...others] = Object.keys(registry) as Word[];
   if (first === undefined) throw new Error('a registry without entries');
   return [first, ...others];
@@ -149,7 +149,7 @@ export const freeMap = z
 /** What a record is to those who list it; an archived one frees its key (docs/rules/records.md, "Archiving"). */
 export const STATUSES = ['published', 'deleted', 'archived'] as const;
 export const status = anyCase(STATUSES);
-export type Status = (typeof STATUSES)[number];
+export type RecordStatus = (typeof STATUSES)[number];
 
 /** What every record carries beside its own fields: spread into a record's shape. */
 export const baseFields = {
@@ -166,7 +166,7 @@ export const baseFields = {
  * A JSON number has been through a binary float before it gets here. Up to 15 significant digits it still has the text
  * that was sent; beyond that it may not, and is left as it is, to be refused.
  */
-function textOfNumber(input: unknown): unknown {
+function toNumberText(input: unknown): unknown {
   if (typeof input !== 'number' || !Number.isFinite(input)) return input;
   const [mantissa = '', exponent = '0'] = String(input).split('e');
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
@@ -182,6 +182,6 @@ function shifted(digits: string, point: number): string {
   return `${digits.slice(0, point)}.${digits.slice(point)}`;
 }
 
-function numberOfText(input: unknown): unknown {
+function parseNumberText(input: unknown): unknown {
   return typeof input === 'string' && /^(0|-?[1-9]\d{0,14})$/.test(input) ? Number(input) : input;
 }

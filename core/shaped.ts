@@ -1,11 +1,11 @@
 /** Values that others have written, held against a shape: what is wrong is said in our words, and named where it stands (docs/rules/errors.md). */
 import type { z } from 'zod';
 import { type FarthingError, invalid } from './error.ts';
-import { whyInvalid } from './why-invalid.ts';
+import { explainInvalid } from './why-invalid.ts';
 
 /** The value as its shape makes it, or what is wrong with it: of a body, a path, a query, or a row of a file. */
-export function shaped<Shape extends z.ZodType>(shape: Shape, value: unknown, part: string): z.output<Shape> {
-  const result = shape.safeParse(value, { error: whyInvalid });
+export function parseShape<Shape extends z.ZodType>(shape: Shape, value: unknown, part: string): z.output<Shape> {
+  const result = shape.safeParse(value, { error: explainInvalid });
   if (!result.success) throw fromZod(result.error, part);
   return result.data;
 }

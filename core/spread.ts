@@ -3,13 +3,13 @@
  * the parts add up to it. Each gets what its share is rounded down to; the units that are left go to the largest remainders,
  * of equal ones to the last.
  */
-import { Decimal, sumOf, ZERO } from './decimal.ts';
+import { Decimal, sumDecimals, ZERO } from './decimal.ts';
 import { FarthingError } from './error.ts';
 import { minorUnits } from './money.ts';
 
 /** `amount` and `weights` are not negative, and `amount` is of whole minor units. */
 export function spread(amount: Decimal, weights: readonly Decimal[], currency: string): Decimal[] {
-  const whole = sumOf(weights);
+  const whole = sumDecimals(weights);
   if (amount.isZero()) return weights.map(() => ZERO);
   if (!whole.gt(0) || amount.isNegative() || weights.some((weight) => weight.isNegative()))
     throw new FarthingError('system_error', `${amount.toFixed()} ${currency} has nothing to be spread over`);
@@ -25,7 +25,7 @@ export function spread(amount: Decimal, weights: readonly Decimal[], currency: s
     const part = exact.toDecimalPlaces(digits, Decimal.ROUND_DOWN);
     return { index, part, remainder: exact.minus(part) };
   });
-  let left = amount.minus(sumOf(shares.map(({ part }) => part)));
+  let left = amount.minus(sumDecimals(shares.map(({ part }) => part)));
   const parts = shares.map(({ part }) => part);
   for (const { index } of shares.toSorted((a, b) => b.remainder.comparedTo(a.remainder) || b.index - a.index)) {
     if (!left.gt(0)) break;

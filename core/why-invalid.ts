@@ -8,13 +8,13 @@ import type { z } from 'zod';
 type Issue = z.core.$ZodRawIssue;
 
 /** The error map to read a request's value with: `shape.safeParse(value, { error: whyInvalid })`. */
-export function whyInvalid(issue: Issue): string {
+export function explainInvalid(issue: Issue): string {
   if (issue.input === undefined) return 'is required';
   switch (issue.code) {
     case 'invalid_type':
       return wrongType(issue);
     case 'invalid_value':
-      return `must be ${oneOf(issue.values)}`;
+      return `must be ${formatOptions(issue.values)}`;
     case 'invalid_format':
       return `must be ${FORMATS[issue.format] ?? 'written differently'}`;
     case 'too_small':
@@ -24,7 +24,7 @@ export function whyInvalid(issue: Issue): string {
     case 'not_multiple_of':
       return `must be a multiple of ${issue.divisor}`;
     case 'invalid_union':
-      return `must be ${anyOf(issue)}`;
+      return `must be ${describeUnion(issue)}`;
     case 'invalid_key':
       return `has a key that ${issue.issues[0]?.message ?? 'cannot be used'}`;
     default:
@@ -53,33 +53,33 @@ const FORMATS: Record<string, string> = {
 function wrongType({ expected, input }: Extract<Issue, { code?: 'invalid_type' }>): string {
   const wanted = `must be ${TYPES[expected] ?? expected}`;
   // A fraction is a number, too: what was wanted says enough.
-  return expected === 'int' && typeof input === 'number' ? wanted : `${wanted}, not ${typeOf(input)}`;
+  return expected === 'int' && typeof input === 'number' ? wanted : `${wanted}, not ${describeType(input)}`;
 }
 
-function typeOf(value: unknown): string {
+function describeType(value: unknown): string {
   if (value === null) return 'null';
   if (typeof value === 'boolean') return String(value);
   return TYPES[Array.isArray(value) ? 'array' : typeof value] ?? typeof value;
 }
 
 /** `a, b or c`; that it may be empty, too, need not be said. */
-function oneOf(values: readonly unknown[]): string {
+function formatOptions(values: readonly unknown[]): string {
   const words = values.map(String).filter((word) => word !== '');
   const last = words.pop() ?? '';
   return words.length === 0 ? last : `${words.join(', ')} or ${last}`;
 }
 
-type Bound<Code extends 'too_small' | 'too_big'> = Extract<Issue, { code?: Code }>;
+type IssueBound<Code extends 'too_small' | 'too_big'> = Extract<Issue, { code?: Code }>;
 
-function tooSmall({ origin, minimum, inclusive, exact }: Bound<'too_small'>): string {
-  const counted = countOf(minimum, origin);
+function tooSmall({ origin, minimum, inclusive, exact }: IssueBound<'too_small'>): string {
+  const counted = formatCount(minimum, origin);
   if (counted === undefined) return `must be ${inclusive === false ? 'greater than' : 'at least'} ${minimum}`;
   if (exact) return `must have exactly ${counted}`;
   return Number(minimum) === 1 ? 'must not be empty' : `must have at least ${counted}`;
 }
 
-function tooBig({ origin, maximum, inclusive, exact }: Bound<'too_big'>): string {
-  const counted = countOf(maximum, origin);
+function tooBig({ origin, maximum, inclusive, exact }: IssueBound<'too_big'>): string {
+  const counted = formatCount(maximum, origin);
   if (counted === undefined) return `must be ${inclusive === false ? 'less than' : 'at most'} ${maximum}`;
   if (exact) return `must have exactly ${counted}`;
   return `must not ${origin === 'string' ? 'be longer' : 'have more'} than ${counted}`;
@@ -91,7 +91,7 @@ const PARTS: Record<string, [one: string, more: string]> = {
 };
 
 /** Nothing where the bound is of the value itself, and not of how many parts it has. */
-function countOf(count: number | bigint, origin: string): string | undefined {
+function formatCount(count: number | bigint, origin: string): string | undefined {
   const parts = PARTS[origin];
   return parts && `${count} ${Number(count) === 1 ? parts[0] : parts[1]}`;
 }
@@ -99,8 +99,8 @@ function countOf(count: number | bigint, origin: string): string | undefined {
 const WANTED = /^must be (.+?)(, not [a-z ]+)?$/s;
 
 /** What any of its branches would be; what one of them wants inside is said where it stands (api/http/errors.ts). */
-function anyOf({ errors }: Extract<Issue, { code?: 'invalid_union' }>): string {
+function describeUnion({ errors }: Extract<Issue, { code?: 'invalid_union' }>): string {
   const own = errors.flat().filter(({ path }) => path.length === 0);
   const wanted = own.flatMap(({ message }) => WANTED.exec(message)?.[1]?.split(/, | or /) ?? []);
-  return oneOf([...new Set(wanted)]) || 'of another form';
+  return formatOptions([...new Set(wanted)]) || 'of another form';
 }

@@ -7,7 +7,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { AddressInfo } from 'node:net';
 import { collectDefaultMetrics, Registry, register } from 'prom-client';
 import type { Config } from '../config.ts';
-import { errorRecord, FarthingError, invalid, otherMethod } from '../core/error.ts';
+import { errorRecord, FarthingError, invalid, methodNotAllowed } from '../core/error.ts';
 import './build-info.ts';
 import type { Stores } from '../storage/stores.ts';
 import { makeHttpServer } from './http-server.ts';
@@ -134,7 +134,7 @@ function pathOf({ pathname, search }: URL): string {
 
 function refuseMethod({ method = '' }: IncomingMessage, response: ServerResponse, path: string): void {
   response.setHeader('allow', [...READING].join(', '));
-  refuse(response, otherMethod({ method, path }));
+  refuse(response, methodNotAllowed({ method, path }));
 }
 
 async function sendReadiness(stores: Stores, response: ServerResponse): Promise<void> {

@@ -5,7 +5,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Scope } from '../core/scope.ts';
-import { instantOf, type Milliseconds } from '../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../core/time/instant.ts';
 import { isAway } from './failure.ts';
 import { TestClockModel } from './models/test-clock.ts';
 import type { Database } from './stores.ts';
@@ -104,9 +104,9 @@ async function readClock(database: Database, scope: Scope): Promise<EnvironmentC
     id,
     test_clock_status,
     target_time,
-    now: new Date(instantOf(frozen_time)),
-    advanced_from_ms: instantOf(advanced_from),
-    advanced_at_ms: instantOf(advanced_at),
+    now: new Date(toInstant(frozen_time)),
+    advanced_from_ms: toInstant(advanced_from),
+    advanced_at_ms: toInstant(advanced_at),
   };
 }
 

@@ -3,7 +3,7 @@ import { type ApiKeyType, isSuperAdmin, requireSuperAdmin } from '../../core/acc
 import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { createdBy } from '../../core/stamp.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { displayId, hashApiKey, makeApiKey } from '../../storage/api-key.ts';
 import { inEnvironment } from '../../storage/caller.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
@@ -28,7 +28,7 @@ export async function createApiKey(
   { principal, wanted, now }: { principal: Principal; wanted: WantedKey; now: Date },
 ): Promise<{ secret: SecretModel; api_key: string }> {
   const { name, type, expires_at = null } = wanted;
-  if (expires_at !== null && instantOf(expires_at) <= now.getTime())
+  if (expires_at !== null && toInstant(expires_at) <= now.getTime())
     throw invalid('expires_at', 'must be in the future');
   return postgres.transaction(async (transaction) => {
     const user_id = await ownerOf(transaction, principal, wanted.service_account_id);

@@ -4,7 +4,7 @@
  */
 import { type SpendEntity, spendAlerted } from '../../core/alert/record.ts';
 import { alertStateOf, hasFallenBetween } from '../../core/alert/state.ts';
-import { type Decimal, sumOf } from '../../core/decimal.ts';
+import { type Decimal, sumDecimals } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { SystemEventName } from '../../core/system-event/catalogue.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
@@ -72,7 +72,7 @@ function spentOn(
     if (entity_type === 'subscription_line_item') return item.record.id === entity_id;
     return item.price_record.group_id === entity_id || groups.get(entity_id)!.has(item.meter_id ?? '');
   };
-  return sumOf(charges.filter(isOf).map(({ amount }) => amount));
+  return sumDecimals(charges.filter(isOf).map(({ amount }) => amount));
 }
 
 const EVENTS: Record<SpendEntity, readonly [reached: SystemEventName, recovered: SystemEventName]> = {

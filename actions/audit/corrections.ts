@@ -3,8 +3,8 @@
  * the same place of the log and at the event's own place; and nothing stands there that was not asked for or did not take effect. Only a correction that is in
  * progress is known to one of them alone. That the usage rows hold their effect is for the recount to say.
  */
-import { byId } from '../../core/by-id.ts';
-import { identityHashOf } from '../../core/event/identity.ts';
+import { indexById } from '../../core/by-id.ts';
+import { hashIdentity } from '../../core/event/identity.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { scopeKey } from '../../core/scope.ts';
 import {
@@ -59,8 +59,8 @@ type Compared = {
 };
 
 async function compare(stores: AuditStores, { requested, stored, passed }: Compared, found: Found): Promise<void> {
-  const written = byId(stored);
-  const known = byId(requested);
+  const written = indexById(stored);
+  const known = indexById(requested);
   const tell: Tell = (kind, row, what) => {
     const isMendable = kind !== 'correction_extra' && known.get(row.id)?.state === 'applied';
     found({
@@ -145,7 +145,7 @@ async function findMisplaced(
   { clickhouse }: AuditStores,
   stored: readonly StoredCorrection[],
 ): Promise<Map<StoredCorrection, string>> {
-  const owners = groupBy(await findIdentities(clickhouse, [...new Set(stored.map(identityHashOf))]), idText);
+  const owners = groupBy(await findIdentities(clickhouse, [...new Set(stored.map(hashIdentity))]), idText);
   const misplaced = new Map<StoredCorrection, string>();
   for (const row of stored) {
     const isThere = (owners.get(idText(row)) ?? []).some(

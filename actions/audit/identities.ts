@@ -3,7 +3,7 @@
  * the same events is compared range by range (places.ts). A hash is of our own making and cannot be computed by the
  * store, so some are computed here, chosen by chance.
  */
-import { hashToBigInt, identityHashOf } from '../../core/event/identity.ts';
+import { hashIdentity, hashToBigInt } from '../../core/event/identity.ts';
 import {
   ALL_HASHES,
   type DoubledId,
@@ -60,7 +60,7 @@ export async function auditHashes(
     const from = time === 0 ? 0n : hashToBigInt(Math.floor(chance() * 2 ** 32), 0);
     const some = await idsFrom(clickhouse, from, ids);
     hashes += some.length;
-    wrong.push(...some.filter((id) => id.id_hash !== identityHashOf(id)));
+    wrong.push(...some.filter((id) => id.id_hash !== hashIdentity(id)));
     if (time === 0 && some.length < ids) break;
   }
   const [first] = wrong;

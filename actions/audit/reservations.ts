@@ -2,8 +2,8 @@
  * Audit of reservations: pools say what is held, what was committed has become so much, and nothing else stands under their ids
  * (docs/decisions/0013-reservations.md).
  */
-import { reservationIn } from '../../core/event/accept.ts';
-import { identityHashOf } from '../../core/event/identity.ts';
+import { parseReservationId } from '../../core/event/accept.ts';
+import { hashIdentity } from '../../core/event/identity.ts';
 import { isCommitted } from '../../core/reservation/event.ts';
 import { someOf } from '../../storage/audit/questions.ts';
 import {
@@ -50,7 +50,7 @@ export async function sampleReservations(stores: AuditStores, found: Found): Pro
   for (const fault of await reservationFaults(postgres, { ids, limit: FAULTS_MAX })) found(findingOf(fault));
   const names = [...(await reservationsNamed(postgres, ids)).values()].flatMap(eventsNamed);
   const asked = new Set(names.map(keyOfEvent));
-  const stored = await findIdentities(clickhouse, names.map(identityHashOf));
+  const stored = await findIdentities(clickhouse, names.map(hashIdentity));
   await auditEvents(
     stores,
     stored.filter((event) => asked.has(keyOfEvent(event))),
@@ -70,10 +70,10 @@ function eventsNamed({ id, tenant_id, environment_id, event_count }: AuditedRese
 async function auditEvents({ postgres }: AuditStores, events: readonly IdentityRow[], found: Found): Promise<void> {
   const named = await reservationsNamed(
     postgres,
-    events.map(({ event_id }) => reservationIn(event_id)!),
+    events.map(({ event_id }) => parseReservationId(event_id)!),
   );
   const taken = events.flatMap((event) => {
-    const of = named.get(reservationIn(event.event_id)!);
+    const of = named.get(parseReservationId(event.event_id)!);
     const isTheirs = of?.tenant_id === event.tenant_id && of.environment_id === event.environment_id;
     return of && isTheirs && !isCommitted(of, event) ? [{ event, of }] : [];
   });

@@ -3,7 +3,7 @@
  * was told that is in no row yet nothing is said: it is looked at again when it is.
  */
 
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { type RevenueRow, revenueKey } from '../../core/revenue/rows.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs } from '../../core/time/instant.ts';
@@ -106,8 +106,8 @@ const NOTHING_RECURS = '0 each month';
 
 function sumsOf({ cells }: RevenueRow): Pick<StoredRevenue, 'usage_of_year' | 'fixed_of_year'> {
   return {
-    usage_of_year: sumOf(cells.map(({ usage }) => usage)),
-    fixed_of_year: sumOf(cells.map(({ fixed }) => fixed)),
+    usage_of_year: sumDecimals(cells.map(({ usage }) => usage)),
+    fixed_of_year: sumDecimals(cells.map(({ fixed }) => fixed)),
   };
 }
 

@@ -2,7 +2,7 @@
  * Audit of usage that is on no invoice: each time of a usage line that should be invoiced by now is, or nothing was used in it
  * (core/billing/uninvoiced.ts). Most often there is no such time, and then nobody is asked for usage.
  */
-import { invoicedBy, mayBeUnpaid, uninvoicedTimes } from '../../core/billing/uninvoiced.ts';
+import { canBeUnpaid, deriveInvoicedReach, uninvoicedTimes } from '../../core/billing/uninvoiced.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import { endedAt } from '../../core/subscription/followed.ts';
@@ -88,10 +88,10 @@ async function openTimes(database: Database, scope: Scope, ids: readonly string[
     const subscription = subscriptions.get(id)!;
     const parent = parents.get(subscription.parent_subscription_id ?? '');
     const has_last = lasts.get(id)?.has(endedAt(subscription)) ?? false;
-    const reach = invoicedBy(subscription, { parent, has_last });
+    const reach = deriveInvoicedReach(subscription, { parent, has_last });
     if (reach === null) continue;
     // What was invoiced once was paid for.
-    if (mayBeUnpaid(subscription, parent) && !lines.some((line) => invoiced.has(line.id))) continue;
+    if (canBeUnpaid(subscription, parent) && !lines.some((line) => invoiced.has(line.id))) continue;
     const billed = billedSubscription(subscription);
     const times = lines.flatMap((line) => {
       const item = { ...billedItem(line, subscription), reset_usage: null };

@@ -4,9 +4,9 @@
  * costs nothing. The row of the subscription is held meanwhile, so that two who look at once make one invoice; what was told of is taken
  * before and settled with the draft, so that whoever dies in between leaves it to the next.
  */
-import { latePeriod } from '../../core/billing/behind-end.ts';
+import { latePeriod } from '../../core/billing/after-end.ts';
 import { endedAt } from '../../core/subscription/followed.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { dueLateUsage } from '../../storage/due-late-usage.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -83,9 +83,9 @@ async function waitsUntil(transaction: Transaction, { subscription, now }: Looki
     database: transaction,
   });
   const isToBeInvoiced =
-    parent.subscription_status !== 'cancelled' && endedAt(subscription) > instantOf(parent.current_period_start);
+    parent.subscription_status !== 'cancelled' && endedAt(subscription) > toInstant(parent.current_period_start);
   if (!isToBeInvoiced) return null;
-  return new Date(Math.max(instantOf(parent.current_period_end), now.getTime() + LOOK_AFTER_SECONDS * 1000));
+  return new Date(Math.max(toInstant(parent.current_period_end), now.getTime() + LOOK_AFTER_SECONDS * 1000));
 }
 
 async function draftLate(stores: Stores, transaction: Transaction, { subscription, now }: Looking): Promise<boolean> {
@@ -106,5 +106,5 @@ async function periodEnds(subscription: SubscriptionModel, transaction: Transact
     .whereNot('invoice_status', 'VOIDED')
     .whereNotNull('period_end')
     .select('period_end');
-  return invoices.map(({ period_end }) => instantOf(period_end!));
+  return invoices.map(({ period_end }) => toInstant(period_end!));
 }

@@ -5,13 +5,13 @@
 import type { ChainTerms } from '../../core/billing/chains/chain.ts';
 import type { BilledItem, BilledSubscription } from '../../core/billing/charges.ts';
 import type { PricedItem } from '../../core/billing/line-amount.ts';
-import { lineCommitment } from '../../core/commitment/stated.ts';
+import { lineCommitment } from '../../core/commitment/line-item-commitment.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { AGGREGATIONS } from '../../core/metering/aggregations/index.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
@@ -83,7 +83,7 @@ async function withAllowances(
 /** As they were added; those of one instant as the plan lists its prices. */
 function inOrder(a: BillableItem, b: BillableItem): number {
   return (
-    instantOf(a.record.created_at) - instantOf(b.record.created_at) ||
+    toInstant(a.record.created_at) - toInstant(b.record.created_at) ||
     a.price_record.sequence - b.price_record.sequence ||
     place(a) - place(b) ||
     (a.id < b.id ? -1 : 1)
@@ -119,21 +119,21 @@ export function billedItem(
   subscription: SubscriptionModel,
 ): Omit<BilledItem, 'reset_usage'> {
   // What lay in the trial is never billed: paid periods begin where it ended.
-  const trialEnd = subscription.trial_end ? instantOf(subscription.trial_end) : Number.NEGATIVE_INFINITY;
+  const trialEnd = subscription.trial_end ? toInstant(subscription.trial_end) : Number.NEGATIVE_INFINITY;
   return {
     id: record.id,
     price_type: record.price_type,
     invoice_cadence: record.invoice_cadence,
     billing_period: record.billing_period,
     billing_period_count: record.billing_period_count,
-    start_ms: Math.max(instantOf(record.charged_from ?? record.start_date), trialEnd),
-    anchor_ms: record.period_anchor ? Math.max(instantOf(record.period_anchor), trialEnd) : null,
+    start_ms: Math.max(toInstant(record.charged_from ?? record.start_date), trialEnd),
+    anchor_ms: record.period_anchor ? Math.max(toInstant(record.period_anchor), trialEnd) : null,
     end_ms: instantOrNull(record.charged_until ?? record.end_date),
   };
 }
 
 function instantOrNull(timestamp: string | null | undefined): number | null {
-  return timestamp ? instantOf(timestamp) : null;
+  return timestamp ? toInstant(timestamp) : null;
 }
 
 /** What a line item is committed to; null without a commitment. */
@@ -161,7 +161,7 @@ export function chainTerms(
   const source = record.entity_type === 'addon' ? record.entity_id : 'plan';
   const { timezone } = subscription;
   const { bucket_size: size } = meter.aggregation;
-  const billing_anchor = instantOf(subscription.billing_anchor);
+  const billing_anchor = toInstant(subscription.billing_anchor);
   return {
     rule,
     key: `${source} ${meter.id}`,
@@ -187,10 +187,10 @@ export function scopeOf(record: Scope): Scope {
 /** A stored subscription in the terms of core. */
 export function billedSubscription(subscription: SubscriptionModel): BilledSubscription {
   return {
-    start_ms: instantOf(subscription.start_date),
+    start_ms: toInstant(subscription.start_date),
     end_ms: endOf(subscription),
     trial_end_ms: instantOrNull(subscription.trial_end),
-    billing_anchor_ms: instantOf(subscription.billing_anchor),
+    billing_anchor_ms: toInstant(subscription.billing_anchor),
     billing_period: subscription.billing_period,
     billing_period_count: subscription.billing_period_count,
     timezone: subscription.timezone,
@@ -200,15 +200,15 @@ export function billedSubscription(subscription: SubscriptionModel): BilledSubsc
 
 function earlierGrid({ until, billing_anchor, billing_period, billing_period_count }: EarlierPeriods) {
   return {
-    until_ms: instantOf(until),
-    billing_anchor_ms: instantOf(billing_anchor),
+    until_ms: toInstant(until),
+    billing_anchor_ms: toInstant(billing_anchor),
     billing_period,
     billing_period_count,
   };
 }
 
 export function currentPeriod(subscription: SubscriptionModel): Period {
-  return { start: instantOf(subscription.current_period_start), end: instantOf(subscription.current_period_end) };
+  return { start: toInstant(subscription.current_period_start), end: toInstant(subscription.current_period_end) };
 }
 
 /** The period that it is in, cut where it ends. */
@@ -226,5 +226,5 @@ function endOf(subscription: SubscriptionModel): number | null {
   const cancelAt =
     subscription.cancel_at ?? (subscription.cancel_at_period_end ? subscription.current_period_end : null);
   const ends = [subscription.end_date, cancelAt].filter((end) => end !== null && end !== undefined);
-  return ends.length === 0 ? null : Math.min(...ends.map(instantOf));
+  return ends.length === 0 ? null : Math.min(...ends.map(toInstant));
 }

@@ -3,7 +3,7 @@
  * invoice, and the move to the next one, or to the end.
  */
 import { duePeriod } from '../../core/billing/due.ts';
-import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { MOVED_BY_PARENT } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -72,7 +72,7 @@ export async function closeDuePeriods(
   let reached = subscription;
   // Those that a parent moves on are invoiced with it.
   while (reached.subscription_status === 'active' && !MOVED_BY_PARENT.includes(reached.subscription_type)) {
-    if (before !== undefined && instantOf(reached.current_period_end) >= before) break;
+    if (before !== undefined && toInstant(reached.current_period_end) >= before) break;
     const moved = await closePeriod(stores, transaction, { subscription: reached, now, untilComplete: false });
     if (moved === null || moved === 'waiting') break;
     await familyFollows(stores, transaction, { parent: moved, by: { now } });

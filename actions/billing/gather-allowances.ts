@@ -4,7 +4,7 @@
  */
 import type { BilledSubscription } from '../../core/billing/charges.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
-import { type Tariff, valuedUsage } from '../../core/billing/valued-usage.ts';
+import { type Tariff, valueUsage } from '../../core/billing/valued-usage.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import {
   type Allowance,
@@ -263,7 +263,7 @@ export async function grantsOf(
   granting: Granting,
   { usage, tariffs }: { usage: OrderedUsage; tariffs: readonly [Tariff, ...Tariff[]] },
 ): Promise<(charge: Period) => GrantsMet> {
-  const used = granting.measure === 'amount' ? await finished(valuedUsage(usage, tariffs)) : usage;
+  const used = granting.measure === 'amount' ? await finished(valueUsage(usage, tariffs)) : usage;
   const free = await finished(freeWindows(granting, used));
   return (charge) => ({
     allowance: measuredGrants(free, { usage: used, charge, granting }),

@@ -6,28 +6,28 @@
 import { usageToRead } from '../../core/billing/chains/charge-chains.ts';
 import {
   type BilledSubscription,
-  type Charge,
-  type ChargeQuestion,
-  chargesDue,
+  type ChargeInput,
+  type DueCharge,
+  planDueCharges,
   type ReferencePoint,
 } from '../../core/billing/charges.ts';
-import { recordedBy } from '../../core/billing/committed-lines.ts';
+import { toRecordedUsage } from '../../core/billing/committed-lines.ts';
 import type { CouponUses } from '../../core/billing/invoices-to-come.ts';
 import type { MeasuredUsage, PlannedLine, PricedItem } from '../../core/billing/line-amount.ts';
 import {
+  buildInvoicePlan,
   chargeKey,
   type InvoicePlan,
-  type InvoiceQuestion,
+  type InvoicePlanInput,
   invoicedKeys,
   openCharges,
   planInvoice,
   planThreshold,
-  settled,
   thresholdCharges,
 } from '../../core/billing/plan-invoice.ts';
-import { reaches } from '../../core/billing/threshold.ts';
+import { hasReachedThreshold } from '../../core/billing/threshold.ts';
 import type { RecordedUsage } from '../../core/commitment/part.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { currentNotes } from '../../storage/kept/noting.ts';
 import { allOf, inStep } from '../../storage/models/side-by-side.ts';
@@ -104,10 +104,10 @@ function isOpenCorrection(one: InvoicedLine): boolean {
  * Of an invoice that was skipped and is computed again, or voided and billed again: what later invoices, which are final, have said of
  * its charges. It says them less that, so that what was set off stays set off, and what came late is charged once.
  */
-function saidSince(lines: readonly InvoicedLine[], question: ChargeQuestion<BillableItem>): InvoicedLine[] {
+function saidSince(lines: readonly InvoicedLine[], question: ChargeInput<BillableItem>): InvoicedLine[] {
   const said = lines.filter((one) => isCorrection(one) && !isCredit(one) && one.invoice_status !== 'DRAFT');
   if (said.length === 0) return [];
-  const due = new Set(chargesDue(question).map(({ item, service }) => chargeKey(item.id, service)));
+  const due = new Set(planDueCharges(question).map(({ item, service }) => chargeKey(item.id, service)));
   const own = new Set(lines.filter((one) => !isCorrection(one)).map(({ key }) => key));
   return said.filter(({ key }) => due.has(key) && !own.has(key));
 }
@@ -143,7 +143,7 @@ export async function thresholdFromStores(
   const coupons = await couponsInForce(database, { subscriptions: [subscription], inside: 'usage' });
   const { currency } = subscription;
   const asked = { ...question, ...committed, currency, usage, closed: [], coupons };
-  if (!reaches(subscription.auto_invoice_threshold ?? null, planThreshold(asked).subtotal)) return null;
+  if (!hasReachedThreshold(subscription.auto_invoice_threshold ?? null, planThreshold(asked).subtotal)) return null;
   const corrected = await isCorrected(database, lines);
   const measured = await gatherClosedCharges({ lines, items, before: period.end, corrected }, measure);
   return planThreshold({ ...asked, closed: await lessReturned(database, measured, lines) });
@@ -154,7 +154,7 @@ async function measuring(stores: Stores, database: Database, { subscription, now
   let usage_as_of_ms = Number.POSITIVE_INFINITY;
   const measure: Measure = async (...asked) => {
     const answer = await read(...asked);
-    usage_as_of_ms = Math.min(usage_as_of_ms, instantOf(answer.as_of));
+    usage_as_of_ms = Math.min(usage_as_of_ms, toInstant(answer.as_of));
     return answer;
   };
   /** Of all that was read until it is asked. */
@@ -163,7 +163,7 @@ async function measuring(stores: Stores, database: Database, { subscription, now
 }
 
 async function usageOf<Item extends PricedItem>(
-  charges: readonly Charge<Item>[],
+  charges: readonly DueCharge<Item>[],
   measure: Measure<Item>,
 ): Promise<ReadonlyMap<string, MeasuredUsage>> {
   const usage = new Map<string, MeasuredUsage>();
@@ -212,7 +212,7 @@ export async function gatherAlone(
   stores: Stores,
   database: Database,
   target: BillingTarget,
-): Promise<InvoiceQuestion<BillableItem> | null> {
+): Promise<InvoicePlanInput<BillableItem> | null> {
   const [subscription, ...others] = await invoicedTogether(database, target);
   if (others.length > 0) return null;
   const { question } = await gatherOne(stores, database, target);
@@ -223,7 +223,7 @@ export async function gatherAlone(
 async function termsOfPreview(
   database: Database,
   { subscription, period, reference, taxed, now }: BillingTarget,
-): Promise<Pick<Parameters<typeof settled>[1], 'rates' | 'prepaid' | 'taxes_before_credits'>> {
+): Promise<Pick<Parameters<typeof buildInvoicePlan>[1], 'rates' | 'prepaid' | 'taxes_before_credits'>> {
   if (!taxed) return {};
   const rates = await ratesInForce(database, { ...subscription, ...taxed });
   // What opens a period becomes final when it begins, all else when it is over.
@@ -233,19 +233,19 @@ async function termsOfPreview(
   return { rates, prepaid, taxes_before_credits: rates.length > 0 && (await taxesComeFirst(subscription, database)) };
 }
 
-function together(plans: readonly Planned[], terms: Parameters<typeof settled>[1]): Planned {
+function together(plans: readonly Planned[], terms: Parameters<typeof buildInvoicePlan>[1]): Planned {
   const lines = plans.flatMap(({ plan }) => plan.lines);
   const as_of = plans.flatMap(({ usage_as_of_ms }) => usage_as_of_ms ?? []);
   const usage_as_of_ms = as_of.length === 0 ? null : Math.min(...as_of);
-  return { plan: settled(lines, terms), usage_as_of_ms, is_settled: false };
+  return { plan: buildInvoicePlan(lines, terms), usage_as_of_ms, is_settled: false };
 }
 
 function withCredits(
   { plan, usage_as_of_ms }: Planned,
   credits: readonly PlannedLine<BillableItem>[],
-  terms: Parameters<typeof settled>[1],
+  terms: Parameters<typeof buildInvoicePlan>[1],
 ): Planned {
-  return { plan: settled([...credits, ...plan.lines], terms), usage_as_of_ms, is_settled: false };
+  return { plan: buildInvoicePlan([...credits, ...plan.lines], terms), usage_as_of_ms, is_settled: false };
 }
 
 /** `until_ms`: nothing of it that comes later. */
@@ -258,13 +258,13 @@ function billedUntil({ subscription, until_ms }: OneOfThem): BilledSubscription 
 }
 
 type Gathered = {
-  readonly question: Omit<InvoiceQuestion<BillableItem>, 'coupons' | 'rates'>;
+  readonly question: Omit<InvoicePlanInput<BillableItem>, 'coupons' | 'rates'>;
 } & Omit<Planned, 'plan'>;
 
 /** `terms` of who is invoiced alone: of several they are those of the whole. */
 function planOne(
   { question, ...about }: Gathered,
-  terms: Omit<Parameters<typeof settled>[1], 'currency'> = {},
+  terms: Omit<Parameters<typeof buildInvoicePlan>[1], 'currency'> = {},
 ): Planned {
   const plan = inSyncSpan('invoice.price', () => planInvoice({ ...question, ...terms }));
   return { plan, ...about };
@@ -317,7 +317,7 @@ function noteMadeOf({ id }: SubscriptionModel, items: readonly BillableItem[]): 
 
 /** Others may stand on the same invoices. */
 function drawnBefore({ id }: SubscriptionModel, behind: Behind | undefined): RecordedUsage[] {
-  return recordedBy(behind?.lines?.filter(({ item }) => item.record.subscription_id === id) ?? []);
+  return toRecordedUsage(behind?.lines?.filter(({ item }) => item.record.subscription_id === id) ?? []);
 }
 
 /** Whether it was looked at with the invoice of this period, where it is of usage. */
@@ -334,8 +334,8 @@ function isCommitted(subscription: SubscriptionModel, items: readonly BillableIt
  * Where the first charge begins that is due: what is fixed and was for a time before it has no part in what follows; of usage it is what
  * may have met late events.
  */
-function firstDue(asked: ChargeQuestion<BillableItem>): Milliseconds {
-  return Math.min(asked.period.start, ...chargesDue(asked).map(({ service }) => service.start));
+function firstDue(asked: ChargeInput<BillableItem>): Milliseconds {
+  return Math.min(asked.period.start, ...planDueCharges(asked).map(({ service }) => service.start));
 }
 
 async function gatherCommitments(

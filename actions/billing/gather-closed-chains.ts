@@ -43,7 +43,7 @@ export async function gatherClosedChains(
   for (const those of groupBy(windows, ({ chain }) => JSON.stringify([chain.rule, chain.lines])).values()) {
     if (those.every(({ isSame }) => isSame)) continue;
     const chain = recordedChain(those[0].chain, {
-      item: (id) => byId.get(id),
+      findItem: (id) => byId.get(id),
       windows: those[0].charge.item.chain_terms?.windows ?? null,
     });
     // A line that is gone was never charged.

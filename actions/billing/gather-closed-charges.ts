@@ -3,16 +3,16 @@
  * since: the source of adjustment lines. A meter whose definition has changed since is not asked again: what it counts of
  * the past is never billed to a closed period (docs/rules/invoices.md, "Late events").
  */
-import { billedInAll } from '../../core/billing/given-back.ts';
+import { sumBilledLines } from '../../core/billing/credit-adjustments.ts';
 import { type ClosedCharge, expectedEventCount } from '../../core/billing/late-events.ts';
-import { type PartialCharge, partsOf } from '../../core/billing/partial-charges.ts';
+import { filterPartialCharges, type PartialCharge } from '../../core/billing/partial-charges.ts';
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { asComputed } from '../../core/invoice/computed-from.ts';
 import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { currentNotes } from '../../storage/kept/noting.ts';
 import { type LineOnInvoice, linesOnInvoices } from '../../storage/models/invoice-line-item.ts';
@@ -58,11 +58,11 @@ export async function gatherInvoicedLines(
   currentNotes()?.madeOf?.(found.flatMap(({ invoice }) => invoice.subscription_id ?? []));
   const lines = found.filter(({ line }) => line.invoice_id !== except);
   return lines.map(({ line, invoice: { invoice_status, billing_reason, customer_id, period_end } }) => {
-    const service = { start: instantOf(line.period_start ?? ''), end: instantOf(line.period_end ?? '') };
+    const service = { start: toInstant(line.period_start ?? ''), end: toInstant(line.period_end ?? '') };
     const key = chargeKey(line.subscription_line_item_id ?? '', service);
     // A threshold invoice may also correct closed periods; such a line is not partial.
     const is_partial = billing_reason === 'THRESHOLD_BILLING' && !line.parent_line_item_id;
-    const invoiced_until = period_end ? instantOf(period_end) : null;
+    const invoiced_until = period_end ? toInstant(period_end) : null;
     return { key, service, line, invoice_status, invoiced_until, billed_to: customer_id, is_partial };
   });
 }
@@ -169,7 +169,7 @@ function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedW
   if (own === undefined || own.invoice_status === 'DRAFT' || own.line.price_type !== 'USAGE') return undefined;
   if (!newest?.window_start || !newest.window_end || newest.meter_version !== String(item.meter?.version))
     return undefined;
-  const window = { start: instantOf(newest.window_start), end: instantOf(newest.window_end) };
+  const window = { start: toInstant(newest.window_start), end: toInstant(newest.window_end) };
   return { own, group, newest, window, event_count: newest.event_count ?? 0 };
 }
 
@@ -186,25 +186,25 @@ function recordedCharge(
   partial: readonly PartialCharge[],
 ): RecordedCharge {
   const { service } = own;
-  const before = partsOf(partial, item.id, service);
+  const before = filterPartialCharges(partial, item.id, service);
   const computed = [...before, ...group.map(({ line }) => asComputed(line))];
-  const billed = billedInAll([...before.flatMap(({ billed }) => billed ?? []), ...group.map(({ line }) => line)]);
+  const billed = sumBilledLines([...before.flatMap(({ billed }) => billed ?? []), ...group.map(({ line }) => line)]);
   const isEdited = group.some(({ line }) => line.computed_from?.edited);
   return {
     item,
     service,
     usage_window: window,
     limited: recordedWindows(newest),
-    billed_amount: sumOf(computed.map(({ amount }) => new Decimal(amount))),
-    billed_base_amount: sumOf(
+    billed_amount: sumDecimals(computed.map(({ amount }) => new Decimal(amount))),
+    billed_base_amount: sumDecimals(
       group.map(({ line }) => new Decimal(line.computed_from?.base_amount ?? asComputed(line).amount)),
     ),
-    billed_quantity: sumOf(computed.map(({ quantity }) => new Decimal(quantity))),
+    billed_quantity: sumDecimals(computed.map(({ quantity }) => new Decimal(quantity))),
     billed_event_count: event_count,
     invoice_line_item_id: own.line.id,
     carried: new Decimal(newest.carried_amount ?? 0),
     billed,
-    ...(isEdited ? { at_most_back: Decimal.max(0, billed.amount) } : {}),
+    ...(isEdited ? { max_credit: Decimal.max(0, billed.amount) } : {}),
   };
 }
 
@@ -257,7 +257,7 @@ export async function isCorrected(database: Database, lines: readonly InvoicedLi
   if (final.length === 0) return false;
   if (final.some(({ line }) => line.price_type === 'USAGE'))
     currentNotes()?.madeOf?.([`${final[0]!.line.environment_id}/corrections`]);
-  const since = Math.min(...final.map(({ line }) => instantOf(line.created_at)));
+  const since = Math.min(...final.map(({ line }) => toInstant(line.created_at)));
   return hasCorrectionsSince(database, final[0]!.line, new Date(since));
 }
 

@@ -7,7 +7,7 @@ import type { SubscriptionCommitment } from '../../core/commitment/subscription.
 import { compareDuration } from '../../core/commitment/term.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { asComputed } from '../../core/invoice/computed-from.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { currentNotes } from '../../storage/kept/noting.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -61,7 +61,7 @@ export async function recordedTrueUps(
     return invoice_id !== exceptInvoiceId && invoice?.status === 'published' && invoice.invoice_status !== 'VOIDED';
   });
   return charged.map(({ period_start, period_end }) => ({
-    start: instantOf(period_start ?? ''),
-    end: instantOf(period_end ?? ''),
+    start: toInstant(period_start ?? ''),
+    end: toInstant(period_end ?? ''),
   }));
 }

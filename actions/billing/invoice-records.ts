@@ -2,9 +2,10 @@
  * A planned invoice as the records that are stored and answered: one shape for preview, draft and recomputation. What is
  * not stored (a preview) carries empty ids.
  */
+
+import type { LineMoney } from '../../core/billing/line-adjustments.ts';
 import type { PlannedLine } from '../../core/billing/line-amount.ts';
 import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
-import type { LineMoney } from '../../core/billing/settle-lines.ts';
 import { totalsText } from '../../core/billing/totals.ts';
 import { lineDiscounts } from '../../core/coupon/discounts.ts';
 import { draftKey } from '../../core/invoice/own-key.ts';

@@ -1,5 +1,5 @@
 /** A child of a group behind the end of its parent (docs/rules/subscriptions.md, "Families"), before the scheduler has come to that. */
-import { periodsBehind } from '../../core/billing/due.ts';
+import { laterPeriods } from '../../core/billing/due.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import { currentNotes } from '../../storage/kept/noting.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -17,7 +17,7 @@ export function invoicedAlone(
   const isTrial = child.subscription_status === 'trialing';
   if (isTrial) return parentEnd <= running.end ? alone(child) : null;
   // Where it is when its parent ends: the last invoice of a parent that ends inside a period has nothing of it.
-  const reached = [running, ...periodsBehind(billed, running, parentEnd)].at(-1)!;
+  const reached = [running, ...laterPeriods(billed, running, parentEnd)].at(-1)!;
   currentNotes()?.row({ ends: formatMs(reached.start) });
   if (reached === running) return alone(child);
   if (now.getTime() < reached.start) return null;

@@ -2,8 +2,8 @@
  * The one way in which billing asks for the usage of a line item: of its own window, or as its chain is measured
  * (docs/rules/proration.md, "Usage over a change"), with what its allowances want to know.
  */
-import { type Chain, gapsOf } from '../../core/billing/chains/chain.ts';
-import { type LevelReading, levelOf, levelReadings } from '../../core/billing/chains/levels.ts';
+import { type Chain, computeGaps } from '../../core/billing/chains/chain.ts';
+import { integrateLevel, type LevelReading, levelReadings } from '../../core/billing/chains/levels.ts';
 import type { BilledSubscription } from '../../core/billing/charges.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
 import { type Tariff } from '../../core/billing/valued-usage.ts';
@@ -11,7 +11,7 @@ import type { Granting } from '../../core/entitlement/grants.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { CountedOf } from '../../core/invoice/computed-from.ts';
 import { termsKey } from '../../core/pricing/equal-terms.ts';
-import { formatUs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { formatUs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { NotKept } from '../../storage/kept/kept-answer.ts';
 import { isSideBySide } from '../../storage/models/side-by-side.ts';
@@ -74,7 +74,7 @@ export async function usageReader(
       start_ms: window.start,
       end_ms: window.end,
       timezone: subscription.timezone,
-      billing_anchor_ms: instantOf(subscription.billing_anchor),
+      billing_anchor_ms: toInstant(subscription.billing_anchor),
       ...(now === undefined ? {} : { now_ms: now.getTime() }),
     };
   };
@@ -119,7 +119,7 @@ export function measureBy<Item extends PricedItem>(
     const { service = window, chain } = about;
     if (chain?.rule === 'integral') return measureLevel(item, service, { ...about, billed, read });
     const { limited = limitedWindows(item, window, billed) } = about;
-    const gaps = chain?.rule === 'shared' ? gapsOf(chain) : [];
+    const gaps = chain?.rule === 'shared' ? computeGaps(chain) : [];
     const isInOrder = limited.some(isGranting);
     const inOrder = isInOrder ? await readInOrder(item, limitedSince(limited.filter(isGranting)), window) : null;
     const measured = inOrder ? measuredInOrder(inOrder, window) : await read(item, window, { service, gaps });
@@ -179,7 +179,7 @@ function levelIn(readings: readonly LevelReading[], answers: readonly MeasuredUs
   const last = answers[readings.findLastIndex(({ isBefore }) => !isBefore)];
   if (!last) throw new FarthingError('system_error', 'a level was asked for outside of all billing periods');
   const as_of = answers.map((answer) => answer.as_of).sort((a, b) => (a < b ? -1 : 1))[0]!;
-  return { ...last, ...levelOf(readings, answers), as_of };
+  return { ...last, ...integrateLevel(readings, answers), as_of };
 }
 
 /** As it would have been read of the window by itself. */

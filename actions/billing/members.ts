@@ -6,7 +6,7 @@ import { FarthingError } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import { countedIn, type Member } from '../../core/subscription/members.ts';
-import { instantOf, type Milliseconds, usOf } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant, toUs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { childrenOf, type SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -39,7 +39,7 @@ export async function membersOf(
 }
 
 function memberOf({ start_date, end_date }: SubscriptionModel, external_customer_id: string): Member {
-  return { external_customer_id, joined_ms: instantOf(start_date), left_ms: end_date ? instantOf(end_date) : null };
+  return { external_customer_id, joined_ms: toInstant(start_date), left_ms: end_date ? toInstant(end_date) : null };
 }
 
 /** As the reader of usage asks for them. */
@@ -51,7 +51,7 @@ export function customersAsked(
 ): Pick<UsageAsked, 'clipped'> & { external_customer_ids: readonly string[] } {
   const { external_customer_ids, clipped } = countedIn(members, window, service_start, gaps);
   if (clipped.size === 0) return { external_customer_ids };
-  const inUs = ({ start, end }: Period) => [usOf(start), usOf(end)] as const;
+  const inUs = ({ start, end }: Period) => [toUs(start), toUs(end)] as const;
   return {
     external_customer_ids,
     clipped: new Map(Array.from(clipped, ([customer, times]) => [customer, times.map(inUs)])),

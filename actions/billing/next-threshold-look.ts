@@ -4,7 +4,7 @@
  * been set since usage was looked at.
  */
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { alertedExternalIds, nextPeriodOfReached } from '../../storage/due-alerts.ts';
 import { thresholdCustomers } from '../../storage/due-billing.ts';
 import { nextMovement } from '../../storage/due-wallets.ts';
@@ -36,7 +36,7 @@ async function nextLook(stores: Stores, scope: Scope, { from, of, moved }: Looke
   const external_customer_ids = await of(stores.postgres, scope);
   if (external_customer_ids.length === 0) return null;
   const began = await advancedFrom(stores.postgres, scope);
-  const first = midnightAfter(began === null ? from : new Date(instantOf(began)));
+  const first = midnightAfter(began === null ? from : new Date(toInstant(began)));
   if (from < first) return first;
   const since = midnightBefore(from);
   const used = await nextEventOf(stores.clickhouse, scope, { external_customer_ids, from: since });

@@ -6,8 +6,8 @@ import type { Chain } from '../../core/billing/chains/chain.ts';
 import { usageToRead } from '../../core/billing/chains/charge-chains.ts';
 import { planFollowing } from '../../core/billing/invoices-to-come.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
-import { type InvoiceQuestion, openCharges, planDiscounted } from '../../core/billing/plan-invoice.ts';
-import { usageNet, usageNetOfAll } from '../../core/billing/usage-net.ts';
+import { type InvoicePlanInput, openCharges, planDiscounted } from '../../core/billing/plan-invoice.ts';
+import { totalUsageNet, usageNet } from '../../core/billing/usage-net.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import type { Made, ReadKept } from '../../storage/kept/kept-answer.ts';
 import { sharedValue } from '../../storage/kept/shared-value.ts';
@@ -15,7 +15,7 @@ import type { BillableItem } from './billable-items.ts';
 import { measuredAtHand } from './measure-usage.ts';
 
 /** Of several they follow each other: invoices that wait to be made. */
-export function chargeAgain(gathered: readonly InvoiceQuestion<BillableItem>[]): Made<Decimal> {
+export function chargeAgain(gathered: readonly InvoicePlanInput<BillableItem>[]): Made<Decimal> {
   const closing = gathered.find(({ reference }) => reference !== 'period_start');
   const invoices = gathered.map(questionAgain);
   return {
@@ -26,7 +26,7 @@ export function chargeAgain(gathered: readonly InvoiceQuestion<BillableItem>[]):
   };
 }
 
-function questionAgain(gathered: InvoiceQuestion<BillableItem>): (read: ReadKept) => InvoiceQuestion<PricedItem> {
+function questionAgain(gathered: InvoicePlanInput<BillableItem>): (read: ReadKept) => InvoicePlanInput<PricedItem> {
   const question = slim(gathered);
   // Which charges there are, and what is free of them, is the same whatever arrives, and takes longer to find than what they come to.
   const open = openCharges(question);
@@ -44,12 +44,12 @@ function questionAgain(gathered: InvoiceQuestion<BillableItem>): (read: ReadKept
   };
 }
 
-function usageOfAll(questions: readonly InvoiceQuestion<PricedItem>[]): Decimal {
+function usageOfAll(questions: readonly InvoicePlanInput<PricedItem>[]): Decimal {
   const [only, ...others] = questions;
-  return others.length === 0 ? usageNet(planDiscounted(only!)) : usageNetOfAll(planFollowing(questions));
+  return others.length === 0 ? usageNet(planDiscounted(only!)) : totalUsageNet(planFollowing(questions));
 }
 
-function slim(gathered: InvoiceQuestion<BillableItem>): InvoiceQuestion<PricedItem> {
+function slim(gathered: InvoicePlanInput<BillableItem>): InvoicePlanInput<PricedItem> {
   const items = new Map<BillableItem, PricedItem>();
   const slimItem = (item: BillableItem): PricedItem => {
     const known = items.get(item);

@@ -6,10 +6,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { invalid, notAllowed } from '../../core/error.ts';
 import { CRITICAL_FIELDS, criticalFields, type PriceDefinition } from '../../core/price/record.ts';
-import { type PriceChanges, successorOf } from '../../core/price/successor.ts';
+import { type PriceChanges, planSuccessor } from '../../core/price/successor.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
@@ -59,14 +59,14 @@ async function supersede(
   // A price with an end may have a successor already; a second one would charge the same time twice.
   if (price.end_date !== null)
     throw notAllowed(`price ${price.id} ends at ${price.end_date}: it cannot be changed any more`);
-  const startsAt = instantOf(price.start_date!);
+  const startsAt = toInstant(price.start_date!);
   const effectiveAt =
-    writing.effective_from === undefined ? Math.max(author.now.getTime(), startsAt) : instantOf(writing.effective_from);
+    writing.effective_from === undefined ? Math.max(author.now.getTime(), startsAt) : toInstant(writing.effective_from);
   if (effectiveAt < startsAt)
     throw invalid('effective_from', `must not lie before the price's start at ${price.start_date}`);
   const effective_from = new Date(effectiveAt).toISOString();
   const unit = price.price_unit_id ? await PriceUnitModel.fetch(scope, price.price_unit_id, { database }) : null;
-  const successor = successorOf(price, changes, { start_date: effective_from, symbol: unit?.symbol ?? '' });
+  const successor = planSuccessor(price, changes, { start_date: effective_from, symbol: unit?.symbol ?? '' });
   if (statesNothingNew(price, changes, successor)) return describe(price, describedBy(changes), writing);
   const meter = successor.meter_id === null ? null : await MeterModel.fetch(scope, successor.meter_id, { database });
   const commitment_time_buckets = timeBucketsOf(successor, meter, { author });

@@ -1,6 +1,6 @@
 /** A new feature, together with its meter when that is given inline: both are made or none. */
 
-import { within } from '../../core/error.ts';
+import { prefixField } from '../../core/error.ts';
 import { checkFeature, checkMeterOfFeature, type Feature, lookupKeyFrom } from '../../core/feature/record.ts';
 import type { MeterDefinition } from '../../core/meter/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -74,7 +74,7 @@ async function addInlineMeter(
   try {
     return await addMeter(database, scope, given);
   } catch (error) {
-    throw within(error, 'meter');
+    throw prefixField(error, 'meter');
   }
 }
 

@@ -3,7 +3,7 @@
  * `pro-3` (docs/rules/records.md, "Lookup keys"). Two who take the same one at the same time are told apart by the database.
  */
 import { FarthingError } from '../../core/error.ts';
-import { keysOfName } from '../../core/lookup-key.ts';
+import { toLookupKeys } from '../../core/lookup-key.ts';
 import type { PlanFields } from '../../core/plan/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -42,7 +42,7 @@ function addPlan(scope: Scope, record: NewPlan & { id: string }, database: Datab
 
 /** A plan whose name gives no key that is free has none, as one that nobody looks up. */
 async function freeKey(scope: Scope, name: string, database: Database): Promise<string | null> {
-  const keys = keysOfName(name);
+  const keys = toLookupKeys(name);
   const plans = await PlanModel.in(scope, database)
     .where('status', 'published')
     .whereIn('lookup_key', keys)

@@ -3,9 +3,9 @@
  * has a default (docs/rules/pricing.md, "What a price must state").
  */
 import { checkFixedPeriods } from '../../core/costsheet/fixed-cost.ts';
-import { alreadyExists, atIndex, invalid, notAllowed } from '../../core/error.ts';
+import { alreadyExists, invalid, notAllowed, prefixIndex } from '../../core/error.ts';
 import { type CreatePrice, definePrice, type Price, type PriceDefinition } from '../../core/price/record.ts';
-import { checkedTimeBuckets } from '../../core/price/time-buckets.ts';
+import { checkTimeBuckets } from '../../core/price/time-buckets.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
@@ -50,7 +50,7 @@ export async function createPrices(
       try {
         prices.push(await addChecked(request, { scope, database, author }));
       } catch (error) {
-        throw atIndex(error, index);
+        throw prefixIndex(error, index);
       }
     }
     const perEntity = new Map(prices.map((price) => [`${price.entity_type}/${price.entity_id}`, price]));
@@ -113,7 +113,7 @@ export function timeBucketsOf(
   { author }: Pick<PriceWriting, 'author'>,
 ) {
   if (!price.commitment_time_buckets?.length) return null;
-  const buckets = checkedTimeBuckets(price.commitment_time_buckets, {
+  const buckets = checkTimeBuckets(price.commitment_time_buckets, {
     bucket_size: meter?.aggregation.bucket_size ?? null,
     currency: price.currency,
     field: 'commitment_time_buckets',

@@ -6,7 +6,7 @@
 import { invalid, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
-import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../core/time/instant.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { Stores } from '../../storage/stores.ts';
 
@@ -19,12 +19,12 @@ export async function endPrice(
   await stores.postgres.transaction(async (database) => {
     const price = await PriceModel.fetchPublished(scope, id, { database, lock: true });
     const now = author.now.getTime();
-    const startsAt = instantOf(price.start_date!);
-    const endedAt = price.end_date === null ? Number.POSITIVE_INFINITY : instantOf(price.end_date);
+    const startsAt = toInstant(price.start_date!);
+    const endedAt = price.end_date === null ? Number.POSITIVE_INFINITY : toInstant(price.end_date);
     if (endedAt <= now) throw notAllowed(`price ${id} has ended already, at ${price.end_date}`);
 
     // A price that has not started yet ends, by default, the moment it would start.
-    const endsAt = request.end_date === undefined ? Math.max(now, startsAt) : instantOf(request.end_date);
+    const endsAt = request.end_date === undefined ? Math.max(now, startsAt) : toInstant(request.end_date);
     if (endsAt < startsAt) throw invalid('end_date', `must not lie before the price's start at ${price.start_date}`);
     // Its end may be where a successor starts: to end later would charge that time twice.
     if (endsAt > endedAt) throw invalid('end_date', `must not lie after the price's end at ${price.end_date}`);

@@ -17,7 +17,7 @@ import {
   rootOf,
   type SyncedLine,
 } from '../../core/subscription/plan-sync.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
@@ -198,7 +198,7 @@ async function invoicedSince(
   lines: readonly SubscriptionLineItemModel[],
 ): Promise<Set<string>> {
   const { start } = currentPeriod(subscription);
-  const begun = lines.filter(({ start_date }) => instantOf(start_date) > start).map(({ id }) => id);
+  const begun = lines.filter(({ start_date }) => toInstant(start_date) > start).map(({ id }) => id);
   if (begun.length === 0) return new Set();
   const charged = await InvoiceLineItemModel.in(subscription, database)
     .where('status', 'published')

@@ -1,7 +1,7 @@
 /** Cost analytics: what was earned and what it cost, in a range of time (docs/rules/costs.md). */
 
 import { divides } from '../../core/analytics/group-by.ts';
-import { type Decimal, sumOf } from '../../core/decimal.ts';
+import { type Decimal, sumDecimals } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { roundMoney } from '../../core/money.ts';
 import { NO_REVENUE, type RevenueParts, RevenueSums, totalRevenue } from '../../core/revenue/parts.ts';
@@ -130,7 +130,7 @@ function totalsOf(rows: readonly CostRow[], { sums }: Revenue): CurrencyTotals[]
   const currencies = new Set([...sums.byCurrency.keys(), ...costs.keys()]);
   return Array.from(currencies, (currency) => ({
     currency,
-    cost: sumOf((costs.get(currency) ?? []).map(({ cost }) => cost)),
+    cost: sumDecimals((costs.get(currency) ?? []).map(({ cost }) => cost)),
     revenue: sums.byCurrency.get(currency) ?? NO_REVENUE,
   }));
 }

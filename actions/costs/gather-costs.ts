@@ -4,7 +4,7 @@
  */
 import { divides, type Group, type GroupBy, groupOf, groupValues, NO_GROUP } from '../../core/analytics/group-by.ts';
 import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
-import { countedSince } from '../../core/billing/charges.ts';
+import { countingStart } from '../../core/billing/charges.ts';
 import { type Cost, costOf, sharedOut } from '../../core/costsheet/cost.ts';
 import { type FixedLine, fixedCostIn, fixedLines } from '../../core/costsheet/fixed-cost.ts';
 import { type Life, livesWithin } from '../../core/costsheet/lives.ts';
@@ -148,7 +148,7 @@ export function questionOf(
   return {
     meter,
     external_customer_ids,
-    start_us: countedSince(meter.reset_usage, start_us, beginning_us),
+    start_us: countingStart(meter.reset_usage, start_us, beginning_us),
     end_us,
     by_customer: true,
     only: property_filters ? { passes: passesAll(property_filters) } : undefined,

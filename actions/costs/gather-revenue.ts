@@ -9,7 +9,7 @@ import { type EarnedLine, revenueKind, serviceOf } from '../../core/revenue/line
 import { RevenueSums } from '../../core/revenue/parts.ts';
 import { isPrepayment } from '../../core/revenue/prepayment.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Microseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
+import { ceilToMs, type Microseconds, toMs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { earnedLines } from '../../storage/models/earned-lines.ts';
@@ -88,7 +88,7 @@ type Batch = {
 };
 
 async function addBatch(stores: Stores, scope: Scope, { asked, customers, gathering }: Batch): Promise<void> {
-  const range = { start: msOf(asked.start_us), end: msNotBefore(asked.end_us) };
+  const range = { start: toMs(asked.start_us), end: ceilToMs(asked.end_us) };
   const exported = { ...asked, timezone: null, split: null, amounts: true };
   const charges = await chargesOfBatch(stores, scope, { asked: exported, customers });
   addUsage(charges, { range, gathering });

@@ -1,6 +1,6 @@
 /** Fixed charges of periods that have begun and stand on no invoice yet, as the next one will say them. */
 
-import { type BilledSubscription, hasOwnPeriods, servicesWithin } from '../../core/billing/charges.ts';
+import { type BilledSubscription, computeServicesWithin, hasOwnPeriods } from '../../core/billing/charges.ts';
 import { fixedCharge } from '../../core/billing/line-amount.ts';
 import { invoicedKeys, openCharges } from '../../core/billing/plan-invoice.ts';
 import { Decimal } from '../../core/decimal.ts';
@@ -69,7 +69,7 @@ function untilCharged(
   { subscription, period }: { subscription: BilledSubscription; period: Period },
 ) {
   if (item.billing_period === 'ONETIME' || !hasOwnPeriods(item, subscription)) return period;
-  const ends = servicesWithin(period, item, subscription).map(({ end }) => end);
+  const ends = computeServicesWithin(period, item, subscription).map(({ end }) => end);
   return { start: period.start, end: Math.max(period.end, ...ends) };
 }
 

@@ -3,7 +3,7 @@
  * and is no revenue before (docs/rules/costs.md, "Revenue and invoices agree").
  */
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
-import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
@@ -39,7 +39,7 @@ export async function openMinimums(stores: Stores, { subscriptions, charges, ran
       const isSaid = isWhole || charges.previewed.has(chargeKey(line.item.id, line.service));
       return isSaid ? ZERO : new Decimal(line.commitment_info?.computed_true_up_amount ?? 0);
     });
-    return { amount: sumOf(lacking), currency: subscription.currency };
+    return { amount: sumDecimals(lacking), currency: subscription.currency };
   });
 }
 

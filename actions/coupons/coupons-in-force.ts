@@ -8,7 +8,7 @@ import type { CouponUses } from '../../core/billing/invoices-to-come.ts';
 import { type CouponInForce, worksAgain } from '../../core/coupon/discounts.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { currentNotes } from '../../storage/kept/noting.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
@@ -84,8 +84,8 @@ export function inForce(association: CouponAssociationModel, coupon: CouponModel
     coupon_association_id: association.id,
     subscription_id: association.subscription_id,
     line: association.subscription_line_item_id,
-    start_ms: instantOf(association.start_date),
-    end_ms: association.end_date === null ? null : instantOf(association.end_date),
+    start_ms: toInstant(association.start_date),
+    end_ms: association.end_date === null ? null : toInstant(association.end_date),
   };
 }
 
@@ -152,7 +152,7 @@ function periodsBegun(
   subscriptions: OfWhichInvoice['subscriptions'],
 ): ReadonlySet<Milliseconds> {
   const subscription = subscriptions.find(({ id }) => id === association.subscription_id);
-  return new Set(subscription?.earlier_periods?.map(({ until }) => instantOf(until)));
+  return new Set(subscription?.earlier_periods?.map(({ until }) => toInstant(until)));
 }
 
 /**
@@ -164,7 +164,7 @@ function usesAmong(invoices: readonly InvoiceModel[], begun: ReadonlySet<Millise
   return invoices.filter(({ invoice_status, billing_reason, period_start }) => {
     if (invoice_status === 'VOIDED' || invoice_status === 'SKIPPED') return false;
     if (billing_reason !== 'SUBSCRIPTION_UPDATE') return true;
-    const start = instantOf(period_start!);
+    const start = toInstant(period_start!);
     if (!begun.has(start) || openings.has(start)) return false;
     openings.add(start);
     return true;
@@ -191,6 +191,6 @@ const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPT
 
 /** Whether the advance charges of this period stand on a use: it opened the period, or closed the one before. */
 function charges({ billing_reason, period_start, period_end }: InvoiceModel, { start }: Period): boolean {
-  if (OF_A_PERIOD.includes(billing_reason)) return Boolean(period_start) && instantOf(period_start!) === start;
-  return billing_reason === 'SUBSCRIPTION_CYCLE' && Boolean(period_end) && instantOf(period_end!) === start;
+  if (OF_A_PERIOD.includes(billing_reason)) return Boolean(period_start) && toInstant(period_start!) === start;
+  return billing_reason === 'SUBSCRIPTION_CYCLE' && Boolean(period_end) && toInstant(period_end!) === start;
 }

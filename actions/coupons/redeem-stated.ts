@@ -1,10 +1,10 @@
 /** Redeems the coupons that a new subscription states, with itself or with a phase (docs/rules/coupons.md, "Stated with a subscription"). */
 import { checkRedeemedOnce } from '../../core/coupon/association.ts';
 import { couponsStated, type StatedCoupon } from '../../core/coupon/stated.ts';
-import { invalid, within } from '../../core/error.ts';
+import { invalid, prefixField } from '../../core/error.ts';
 import { createdBy } from '../../core/stamp.ts';
 import type { CreateSubscription } from '../../core/subscription/record.ts';
-import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../core/time/instant.ts';
 import type { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { PriceModel } from '../../storage/models/price.ts';
@@ -72,8 +72,8 @@ async function linesFor(
   const lines = line_items.filter(
     (line) =>
       (line.price_id === price_id || prices.get(line.price_id)?.parent_price_id === price_id) &&
-      (end_date === null || !line.start_date || instantOf(line.start_date) < instantOf(end_date)) &&
-      (!line.end_date || instantOf(line.end_date) > instantOf(start_date)),
+      (end_date === null || !line.start_date || toInstant(line.start_date) < toInstant(end_date)) &&
+      (!line.end_date || toInstant(line.end_date) > toInstant(start_date)),
   );
   if (lines.length === 0) throw invalid(field, `no line of the subscription has price ${price_id}`);
   if (lines.length > 1 && coupon.cadence !== 'forever')
@@ -92,12 +92,12 @@ async function attach(
 ): Promise<CouponAssociationModel> {
   const { start_date, end_date } = lifeOf(wanted);
   const { field, life } = wanted;
-  if (instantOf(start_date) < instantOf(life.start))
-    throw invalid(`${field}.start_date`, `must not lie before ${formatMs(instantOf(life.start))}`);
-  if (end_date !== null && instantOf(end_date) <= instantOf(start_date))
+  if (toInstant(start_date) < toInstant(life.start))
+    throw invalid(`${field}.start_date`, `must not lie before ${formatMs(toInstant(life.start))}`);
+  if (end_date !== null && toInstant(end_date) <= toInstant(start_date))
     throw invalid(`${field}.end_date`, 'must be after start_date');
-  if (end_date !== null && life.end !== null && instantOf(end_date) > instantOf(life.end))
-    throw invalid(`${field}.end_date`, `must not lie after ${formatMs(instantOf(life.end))}`);
+  if (end_date !== null && life.end !== null && toInstant(end_date) > toInstant(life.end))
+    throw invalid(`${field}.end_date`, `must not lie after ${formatMs(toInstant(life.end))}`);
   const record = {
     ...createdBy(author),
     id: newId('coupon_association', author.now.getTime()),
@@ -112,7 +112,7 @@ async function attach(
   try {
     checkRedeemedOnce(record, held);
   } catch (error) {
-    throw within(error, field);
+    throw prefixField(error, field);
   }
   return CouponAssociationModel.add(scope, record, { database: transaction });
 }

@@ -1,6 +1,6 @@
 /** What an invoice has charged, line by line, with what came back of it in whichever way: for whoever gives back more. */
 import type { CreditableLine } from '../../core/credit-note/left-to-give-back.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Database } from '../../storage/stores.ts';
@@ -22,7 +22,7 @@ async function refundNotes(invoice: InvoiceModel, database: Database): Promise<D
     credit_note_status: 'FINALIZED',
     status: 'published',
   });
-  return sumOf(
+  return sumDecimals(
     notes.map((note) =>
       note.credit_note_type === 'REFUND'
         ? new Decimal(note.total_amount)

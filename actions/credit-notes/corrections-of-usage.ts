@@ -1,8 +1,8 @@
 /** What other invoices have corrected of the usage that an invoice charges, and what of it was set off that had been invoiced before. */
 import { type Corrected, correctedOf } from '../../core/credit-note/corrected-charges.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
@@ -30,13 +30,13 @@ export async function correctionsOfUsage(
       return {
         id: line.id,
         item_id: line.subscription_line_item_id ?? '',
-        service: { start: instantOf(line.period_start ?? ''), end: instantOf(line.period_end ?? '') },
+        service: { start: toInstant(line.period_start ?? ''), end: toInstant(line.period_end ?? '') },
         charged: new Decimal(line.amount).minus(discountOf(line)),
         tax: taxOf(line),
         prepaid: new Decimal(line.prepaid_credits_applied),
-        noted: sumOf(notes.map(({ amount }) => new Decimal(amount))),
-        tax_noted: sumOf(notes.map(({ tax_amount }) => new Decimal(tax_amount))),
-        prepaid_noted: sumOf(notes.map(({ prepaid_credits_returned }) => new Decimal(prepaid_credits_returned))),
+        noted: sumDecimals(notes.map(({ amount }) => new Decimal(amount))),
+        tax_noted: sumDecimals(notes.map(({ tax_amount }) => new Decimal(tax_amount))),
+        prepaid_noted: sumDecimals(notes.map(({ prepaid_credits_returned }) => new Decimal(prepaid_credits_returned))),
       };
     }),
   );

@@ -4,7 +4,7 @@
  * than was charged").
  */
 import type { CreditableLine } from '../../core/credit-note/left-to-give-back.ts';
-import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
@@ -35,17 +35,17 @@ export async function creditableLines(invoice: InvoiceModel, database: Database)
       discount: discountOf(record),
       tax: taxOf(record),
       prepaid: new Decimal(record.prepaid_credits_applied),
-      credited: sumOf([
+      credited: sumDecimals([
         ...byNotes.map(({ amount }) => new Decimal(amount)),
         ...byChanges.map((line) => new Decimal(line.amount).minus(discountOf(line)).negated()),
         byCorrections?.amount ?? ZERO,
       ]),
-      tax_credited: sumOf([
+      tax_credited: sumDecimals([
         ...byNotes.map(({ tax_amount }) => new Decimal(tax_amount)),
         ...byChanges.map((line) => taxOf(line).negated()),
         byCorrections?.tax ?? ZERO,
       ]),
-      prepaid_credited: sumOf([
+      prepaid_credited: sumDecimals([
         ...byNotes.map(({ prepaid_credits_returned }) => new Decimal(prepaid_credits_returned)),
         ...byChanges.map((line) => new Decimal(line.prepaid_credits_applied).negated()),
         byCorrections?.prepaid ?? ZERO,

@@ -13,7 +13,7 @@ import {
 } from '../../core/credit-note/offsets.ts';
 import { TO_ADJUST } from '../../core/credit-note/plan.ts';
 import type { CREDIT_NOTE_REASONS } from '../../core/credit-note/record.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { type KeyKind, ownKey } from '../../core/wallet/movement-key.ts';
@@ -163,8 +163,8 @@ async function adjust(
     reason,
     memo: description,
     currency,
-    subtotal: sumOf(lines.map(({ amount }) => amount)).toFixed(),
-    total_tax: sumOf(lines.map(({ tax }) => tax)).toFixed(),
+    subtotal: sumDecimals(lines.map(({ amount }) => amount)).toFixed(),
+    total_tax: sumDecimals(lines.map(({ tax }) => tax)).toFixed(),
     total_amount: offset.amount.toFixed(),
     total_prepaid_credits_returned: '0',
     idempotency_key: ownKey(key, change.id, invoice_id),

@@ -5,7 +5,7 @@
  */
 import { asCredit } from '../../core/credit-note/as-credit.ts';
 import { type Returned, refundedOfLines } from '../../core/credit-note/refunded-lines.ts';
-import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -30,7 +30,7 @@ export async function returnedAsCredits<One extends Invoiced>(
   return charges.flatMap((charge) => {
     const [one, ...others] = byLine.get(charge.line.id) ?? [];
     if (!one) return [];
-    const sum = (of: 'amount' | 'tax' | 'prepaid') => sumOf([one, ...others].map((way) => way[of] ?? ZERO));
+    const sum = (of: 'amount' | 'tax' | 'prepaid') => sumDecimals([one, ...others].map((way) => way[of] ?? ZERO));
     const returned = { amount: sum('amount'), prepaid: sum('prepaid'), tax: sum('tax') };
     const isNothing = returned.amount.isZero() && returned.tax.isZero();
     return isNothing ? [] : [{ ...charge, line: asCredit(charge.line, returned, one.currency) }];

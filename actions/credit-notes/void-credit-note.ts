@@ -4,7 +4,7 @@ import { leftOfLine } from '../../core/credit-note/left-to-give-back.ts';
 import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -50,7 +50,7 @@ async function checkNothingTook(
     exhausted.map(({ id }) => id),
     transaction,
   );
-  const later = credits.find(({ created_at }) => instantOf(created_at) >= instantOf(note.finalized_at!));
+  const later = credits.find(({ created_at }) => toInstant(created_at) >= toInstant(note.finalized_at!));
   if (later)
     throw notAllowed('a later change gave back all that this credit note had left of a line: it cannot be voided', {
       invoice_id: later.invoice_id,

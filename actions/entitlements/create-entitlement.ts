@@ -10,7 +10,7 @@ import {
   checkMeterOfGrants,
   type Entitlement,
 } from '../../core/entitlement/record.ts';
-import { alreadyExists, atIndex, invalid, notAllowed, notFound } from '../../core/error.ts';
+import { alreadyExists, invalid, notAllowed, notFound, prefixIndex } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
@@ -64,7 +64,7 @@ export async function createEntitlements(
       try {
         made.push(await addChecked(request, { scope, database, author }));
       } catch (error) {
-        throw atIndex(error, index);
+        throw prefixIndex(error, index);
       }
     }
     return made;

@@ -3,7 +3,7 @@
  * (docs/rules/entitlements.md, "How sources add up").
  */
 
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import { type Combined, combine, type Holding, type Source, sourcesOf } from '../../core/entitlement/combine.ts';
 import { hasGrants } from '../../core/entitlement/grant-record.ts';
 import { grantGroupOf } from '../../core/entitlement/grants.ts';
@@ -11,7 +11,7 @@ import { resetPeriodOf } from '../../core/entitlement/reset.ts';
 import { FarthingError } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
@@ -106,7 +106,7 @@ export async function entitledBySubscription(
   reading: Reading,
 ): Promise<Map<string, EntitledFeature[]>> {
   const living = subscriptions.filter((subscription) => isGranting(subscription, reading.now.getTime()));
-  const granting = byId(await instead(living, reading));
+  const granting = indexById(await instead(living, reading));
   const { sources, features } = await gatherSources([...granting.values()], undefined, reading);
   const bySubscription = groupBy(sources, ({ subscription }) => subscription.id);
   return new Map(
@@ -121,8 +121,8 @@ export async function entitledBySubscription(
 function isGranting(subscription: SubscriptionModel, now: Milliseconds): boolean {
   const { status, subscription_status, start_date, end_date } = subscription;
   const isLiving = subscription_status === 'active' || subscription_status === 'trialing';
-  const isOver = Boolean(end_date) && instantOf(end_date!) <= now;
-  return status === 'published' && isLiving && instantOf(start_date) <= now && !isOver;
+  const isOver = Boolean(end_date) && toInstant(end_date!) <= now;
+  return status === 'published' && isLiving && toInstant(start_date) <= now && !isOver;
 }
 
 async function gatherSources(
@@ -176,7 +176,7 @@ export async function sourcesHeld(
   const entityIds = [...new Set(holdings.map(({ entity_id }) => entity_id))];
   const granted = await EntitlementModel.listPublishedOf(scope, entityIds, database);
   const found = isAll(feature_ids) ? granted : granted.filter(({ feature_id }) => feature_ids.includes(feature_id));
-  const subscriptionById = byId(subscriptions);
+  const subscriptionById = indexById(subscriptions);
   return sourcesOf(holdings, found, now.getTime()).map((source) => ({
     ...source,
     subscription: subscriptionById.get(source.subscription_id)!,

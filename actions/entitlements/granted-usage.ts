@@ -3,7 +3,7 @@
  * (docs/rules/entitlements.md, "Grants").
  */
 import type { PricedItem } from '../../core/billing/line-amount.ts';
-import { valuedUsage, worthOf } from '../../core/billing/valued-usage.ts';
+import { computeAddedValue, valueUsage } from '../../core/billing/valued-usage.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import { hasGrants } from '../../core/entitlement/grant-record.ts';
 import {
@@ -18,7 +18,7 @@ import {
 import { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
 import { wholeWindowsWithin } from '../../core/entitlement/reset.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -181,7 +181,7 @@ async function questionOf(
     start_ms: cycle.start,
     end_ms: cycle.end,
     timezone: subscription.timezone,
-    billing_anchor_ms: instantOf(subscription.billing_anchor),
+    billing_anchor_ms: toInstant(subscription.billing_anchor),
     now_ms: now.getTime(),
   };
 }
@@ -207,7 +207,7 @@ async function measuredBy(
   if (price === null) return { usage: new OrderedUsage([]), worth: () => ZERO };
   const used = usage.between(cycle).plus(until?.quantity ?? ZERO);
   return {
-    usage: await finished(valuedUsage(usage, [{ from: cycle.start, price }], until?.quantity ?? null)),
-    worth: (units: Decimal) => worthOf(units, { used, price }),
+    usage: await finished(valueUsage(usage, [{ from: cycle.start, price }], until?.quantity ?? null)),
+    worth: (units: Decimal) => computeAddedValue(units, { used, price }),
   };
 }

@@ -3,16 +3,16 @@
  * usage (docs/rules/entitlements.md, "Usage against limits").
  */
 
-import { levelOf, levelReadings } from '../../core/billing/chains/levels.ts';
+import { integrateLevel, levelReadings } from '../../core/billing/chains/levels.ts';
 import type { BilledItem } from '../../core/billing/charges.ts';
-import { byId } from '../../core/by-id.ts';
-import { type Decimal, sumOf } from '../../core/decimal.ts';
+import { indexById } from '../../core/by-id.ts';
+import { type Decimal, sumDecimals } from '../../core/decimal.ts';
 import { combine } from '../../core/entitlement/combine.ts';
 import { limitIn, limitWindow, type ResetWindow } from '../../core/entitlement/reset.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { AGGREGATIONS } from '../../core/metering/aggregations/index.ts';
 import { priceReset } from '../../core/metering/price-reset.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { ReadKept } from '../../storage/kept/kept-answer.ts';
 import { runningUsage } from '../../storage/kept/running-question.ts';
@@ -75,7 +75,7 @@ async function counted<Answer extends Read, Usage>(
   const meters = await MeterModel.byId(scope, meterIds, database);
   const limited = metered.flatMap((one) => byWindow(one, found(meters, one.feature.meter_id ?? '', 'meter'), now));
   const subscriptions = limited.flatMap(({ sources }) => sources.map(({ subscription }) => subscription));
-  const members = await membersOf(database, scope, [...byId(subscriptions).values()]);
+  const members = await membersOf(database, scope, [...indexById(subscriptions).values()]);
   return mapConcurrently(CHARGES_AT_ONCE, limited, async (one) => {
     const { subscription } = one.sources[0]!;
     const those = one.sources.flatMap((source) => members.get(source.subscription.id)!);
@@ -86,7 +86,7 @@ async function counted<Answer extends Read, Usage>(
         start_ms: window.start,
         end_ms: window.end,
         timezone: subscription.timezone,
-        billing_anchor_ms: instantOf(subscription.billing_anchor),
+        billing_anchor_ms: toInstant(subscription.billing_anchor),
         now_ms: now.getTime(),
       });
     const window = windowOf(one);
@@ -96,7 +96,7 @@ async function counted<Answer extends Read, Usage>(
     const answers = await Promise.all(readings.map(({ window: part, period }) => readIn(part, period.start)));
     const last = answers[readings.findLastIndex(({ isBefore }) => !isBefore)];
     if (!last) return usageOf(one, await readIn(window, window.start));
-    return usageOf(one, { ...last, ...levelOf(readings, answers) });
+    return usageOf(one, { ...last, ...integrateLevel(readings, answers) });
   });
 }
 
@@ -105,7 +105,7 @@ function levelItem(
   { meter }: Limited,
   { billing_period, billing_period_count, start_date }: SubscriptionModel,
 ): BilledItem {
-  const periods = { billing_period, billing_period_count, start_ms: instantOf(start_date), end_ms: null };
+  const periods = { billing_period, billing_period_count, start_ms: toInstant(start_date), end_ms: null };
   return { id: meter.id, price_type: 'USAGE', invoice_cadence: 'ARREAR', reset_usage: meter.reset_usage, ...periods };
 }
 
@@ -164,5 +164,5 @@ function limitOf(sources: readonly HeldSource[], { of_feature, meter, window }: 
     if (record.subscription_status === 'trialing' || isWhole) return limit;
     return limitIn(limit, window.start, { subscription: billedSubscription(record), usage_reset_period, reset_usage });
   });
-  return sumOf(each);
+  return sumDecimals(each);
 }

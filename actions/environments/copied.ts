@@ -6,7 +6,7 @@ import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { rootOf } from '../../core/subscription/plan-sync.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { CostsheetModel } from '../../storage/models/costsheet.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
@@ -225,7 +225,7 @@ export const ROOTS = ['feature', 'plan', 'addon', 'coupon', 'tax_rate', 'costshe
 /** What is sold there now is sold here now, also where the clock is behind. */
 function inForce(record: Record<string, unknown>, { now, source_now }: { now: Date; source_now: Date }) {
   const { start_date } = record as Pick<PriceModel, 'start_date'>;
-  if (!start_date || instantOf(start_date) > source_now.getTime() || instantOf(start_date) <= now.getTime())
+  if (!start_date || toInstant(start_date) > source_now.getTime() || toInstant(start_date) <= now.getTime())
     return record;
   return { ...record, start_date: now.toISOString() };
 }

@@ -3,15 +3,15 @@
  * them are durable in the log (docs/rules/events.md, "Accepted is durable").
  */
 import { type CheckedEvents, eventSpan, idSpan } from '../../core/event/check-body.ts';
-import { IdentityHasher, partitionOfShard, shardOf } from '../../core/event/identity.ts';
-import type { Span } from '../../core/metering/event-text.ts';
+import { IdentityHasher, toPartition, toShard } from '../../core/event/identity.ts';
+import type { TextSpan } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
-import { usOf } from '../../core/time/instant.ts';
+import { toUs } from '../../core/time/instant.ts';
 import type { EventLog, LogEntry } from '../../storage/log/log.ts';
 import { newId } from '../../storage/new-id.ts';
 
 /** One event of a body: where its bytes stand, and its id if the producer gave one. */
-export type IncomingEvent = { span: Span; event_id: string | undefined };
+export type IncomingEvent = { span: TextSpan; event_id: string | undefined };
 
 /** The id of an event that came without one, by its place among those that are appended together. */
 export type MakeId = (index: number) => string;
@@ -46,7 +46,7 @@ export async function placeEvents(log: EventLog, scope: Scope, incoming: Incomin
   const { body, events, now, makeId = () => newId('event', now.getTime()) } = incoming;
   const hasher = new IdentityHasher(scope);
   const ids: { event_id: string; partition: number }[] = new Array(events.length);
-  const parts = new Map<number, { spans: Span[]; made: Record<number, string> | null }>();
+  const parts = new Map<number, { spans: TextSpan[]; made: Record<number, string> | null }>();
   for (let index = 0; index < events.length; index++) {
     const event = events[index]!;
     const id = event.event_id ?? makeId(index);
@@ -64,7 +64,7 @@ export async function placeEvents(log: EventLog, scope: Scope, incoming: Incomin
     ...scope,
     partition,
     kind: 'events',
-    received_at_us: usOf(now.getTime()),
+    received_at_us: toUs(now.getTime()),
     made_ids: part.made,
     event_count: part.spans.length,
     body: joined(body, part.spans, incoming.contiguous && parts.size === 1),
@@ -94,7 +94,7 @@ export async function appendChecked(
       ...scope,
       partition: 0,
       kind: 'events',
-      received_at_us: usOf(now.getTime()),
+      received_at_us: toUs(now.getTime()),
       made_ids: made,
       event_count: checked.count,
       body: body.subarray(checked.start, checked.end),
@@ -115,7 +115,7 @@ function eventsOf(body: Buffer, checked: CheckedEvents): IncomingEvent[] {
 function partitionOf(hasher: IdentityHasher, eventId: string, partitionCount: number): number {
   if (partitionCount === 1) return 0;
   hasher.hash(eventId);
-  return partitionOfShard(shardOf(hasher.high), partitionCount);
+  return toPartition(toShard(hasher.high), partitionCount);
 }
 
 const OPEN = Buffer.from('[');
@@ -123,7 +123,7 @@ const COMMA = Buffer.from(',');
 const CLOSE = Buffer.from(']');
 
 /** The events as one JSON array: the stretch of the body as it is when all of them go to one partition. */
-function joined(body: Buffer, spans: readonly Span[], contiguous: boolean): Buffer {
+function joined(body: Buffer, spans: readonly TextSpan[], contiguous: boolean): Buffer {
   if (contiguous) {
     return Buffer.concat([OPEN, body.subarray(spans[0]!.start, spans.at(-1)!.end), CLOSE]);
   }

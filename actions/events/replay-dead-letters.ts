@@ -3,11 +3,11 @@
  * under the id that its producer was told. Appended first and marked then: what is appended twice is removed by its identity.
  */
 
-import { faultOfEvent } from '../../core/event/accept.ts';
-import { partitionOfShard } from '../../core/event/identity.ts';
+import { findEventFault } from '../../core/event/accept.ts';
+import { toPartition } from '../../core/event/identity.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import type { Scope } from '../../core/scope.ts';
-import { usOf } from '../../core/time/instant.ts';
+import { toUs } from '../../core/time/instant.ts';
 import { type DeadLetter, findDeadLetters, noteReplay } from '../../storage/events/dead-letters.ts';
 import { newId } from '../../storage/new-id.ts';
 import { keepCorrectionNumbersAhead } from '../../storage/progress/attempts.ts';
@@ -106,9 +106,9 @@ async function append(
   await stores.log.append([
     {
       ...{ tenant_id: scope.tenant_id, environment_id: scope.environment_id },
-      partition: partitionOfShard(shardOfEvent(scope, event_id), stores.log.partition_count),
+      partition: toPartition(shardOfEvent(scope, event_id), stores.log.partition_count),
       kind: 'events',
-      received_at_us: usOf(asked.now.getTime()),
+      received_at_us: toUs(asked.now.getTime()),
       made_ids: given ? null : { 0: event_id },
       event_count: 1,
       body: Buffer.from(`[${body}]`),
@@ -123,6 +123,6 @@ function faultIn(body: string): string | undefined {
   } catch {
     return 'is not JSON';
   }
-  const fault = faultOfEvent(event);
+  const fault = findEventFault(event);
   return fault && (fault.field === '' ? fault.why : `${fault.field}: ${fault.why}`);
 }

@@ -4,7 +4,7 @@
  * still on its way is corrected when its turn has come; what was invoiced finally is left for an adjustment.
  */
 import { FarthingError, notAllowed, notFound } from '../../core/error.ts';
-import { partitionOfShard } from '../../core/event/identity.ts';
+import { toPartition } from '../../core/event/identity.ts';
 import type { Scope } from '../../core/scope.ts';
 import { findEvent } from '../../storage/events/find-events.ts';
 import { findUnprocessed } from '../../storage/events/unprocessed.ts';
@@ -50,7 +50,7 @@ export async function requestCorrection(stores: Stores, scope: Scope, asked: Cor
 
 /** In the stores, or in the log behind what they hold. */
 async function isAccepted(stores: Stores, scope: Scope, eventId: string): Promise<boolean> {
-  const partition = partitionOfShard(shardOfEvent(scope, eventId), stores.log.partition_count);
+  const partition = toPartition(shardOfEvent(scope, eventId), stores.log.partition_count);
   const lag = await stores.log.lag();
   const end = lag.find((some) => some.partition === partition)?.end_offset ?? 0n;
   for (let looks = 1; ; looks++) {

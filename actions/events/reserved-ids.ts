@@ -1,5 +1,5 @@
 /** Ids of reservations, which become events by their commit alone (docs/rules/reservations.md, "The event"). */
-import { reservationIn } from '../../core/event/accept.ts';
+import { parseReservationId } from '../../core/event/accept.ts';
 import type { Scope } from '../../core/scope.ts';
 import { uncommittedOf } from '../../storage/models/reservation.ts';
 import type { Database } from '../../storage/stores.ts';
@@ -17,7 +17,7 @@ export async function reservedIds(
   scope: Scope,
   event_ids: readonly unknown[],
 ): Promise<Map<number, ReservedId>> {
-  const named = event_ids.map(reservationIn);
+  const named = event_ids.map(parseReservationId);
   const ids = named.flatMap((id) => id ?? []);
   if (ids.length === 0) return new Map();
   const open = await uncommittedOf(scope, ids, database);

@@ -7,9 +7,9 @@ import { Decimal } from '../../core/decimal.ts';
 import { compileMeter, measure } from '../../core/metering/compiled-meter.ts';
 import type { Contribution, MeteredEvent } from '../../core/metering/contribution.ts';
 import { exactText } from '../../core/metering/exact.ts';
-import { type Refusal, whyNot } from '../../core/metering/match.ts';
+import { explainMismatch, type FilterMismatch } from '../../core/metering/match.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf, type Microseconds, type Milliseconds, msOf } from '../../core/time/instant.ts';
+import { type Microseconds, type Milliseconds, toInstant, toMs } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
@@ -36,7 +36,7 @@ export type FedLineItem = {
 export type EventTrace = {
   readonly customer: CustomerModel | null;
   readonly matched: readonly { meter: MeterModel; quantity: string }[];
-  readonly refused: readonly ({ meter: MeterModel } & Refusal)[];
+  readonly refused: readonly ({ meter: MeterModel } & FilterMismatch)[];
   readonly unusable: readonly { meter: MeterModel; reason: string }[];
   readonly prices: readonly PriceModel[];
   readonly line_items: readonly TracedLineItem[];
@@ -70,12 +70,12 @@ async function meet(database: Database, scope: Scope, event: MeteredEvent & { ev
     .orderBy(['created_at', 'id']);
   const met = {
     matched: [] as { meter: MeterModel; quantity: string }[],
-    refused: [] as ({ meter: MeterModel } & Refusal)[],
+    refused: [] as ({ meter: MeterModel } & FilterMismatch)[],
     unusable: [] as { meter: MeterModel; reason: string }[],
   };
   for (const meter of meters) {
     const compiled = compileMeter(meter);
-    const refusal = whyNot(compiled, event.properties);
+    const refusal = explainMismatch(compiled, event.properties);
     const contribution = refusal ? undefined : measure(compiled, event);
     if (refusal) met.refused.push({ meter, ...refusal });
     else if (contribution!.unusable !== undefined) met.unusable.push({ meter, reason: contribution!.unusable });
@@ -104,11 +104,11 @@ async function lineItemsOf(
     .orderBy(['created_at', 'subscription_id', 'position', 'id']);
   const ids = records.map(({ subscription_id }) => subscription_id);
   const subscriptions = await SubscriptionModel.byId(customer, ids, database);
-  const at_ms = msOf(at_us);
+  const at_ms = toMs(at_us);
   return records.map((record) => {
     const subscription = subscriptions.get(record.subscription_id);
-    const end = record.end_date ? instantOf(record.end_date) : Number.POSITIVE_INFINITY;
-    const timestamp_within_range = at_ms >= instantOf(record.start_date) && at_ms < end;
+    const end = record.end_date ? toInstant(record.end_date) : Number.POSITIVE_INFINITY;
+    const timestamp_within_range = at_ms >= toInstant(record.start_date) && at_ms < end;
     const lives = subscription !== undefined && livesAt(subscription, at_ms);
     return { record, timestamp_within_range, is_active_for_event: timestamp_within_range && lives };
   });

@@ -1,7 +1,7 @@
 /** Whether what a file must have is there (docs/rules/exports.md, "As of"). */
 import { setTimeout } from 'node:timers/promises';
 import { FarthingError, unavailable } from '../../core/error.ts';
-import { type Microseconds, parseEventTime, usOf } from '../../core/time/instant.ts';
+import { type Microseconds, parseEventTime, toUs } from '../../core/time/instant.ts';
 import type { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { freshness, isCountedUntil } from '../../storage/usage/usage.ts';
@@ -19,7 +19,7 @@ export async function checkCounted(
     throw unavailable(`what was accepted before it was asked for (${asked_at})`);
   const now_ms = now.getTime();
   const as_of = await freshness(stores, scope, now_ms);
-  if (microseconds(as_of) < Math.min(microseconds(range_end!), usOf(now_ms)))
+  if (microseconds(as_of) < Math.min(microseconds(range_end!), toUs(now_ms)))
     throw unavailable(`what was accepted before ${range_end} (it is counted up to ${as_of})`);
   return as_of;
 }

@@ -4,7 +4,7 @@
  */
 import { FarthingError, unavailable } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf, usOf } from '../../core/time/instant.ts';
+import { toInstant, toUs } from '../../core/time/instant.ts';
 import { type Cut, type CutParts, isNoted, knownSince, numberArrivals } from '../../storage/exports/cuts.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { giveCut, lastUncutFiles, scheduledFiles, TaskModel } from '../../storage/models/task.ts';
@@ -49,7 +49,7 @@ export async function cutOf(
     const task = await TaskModel.fetch(scope, id, { database, lock: true });
     const until = task.cut_number === null ? await cutNow(database, task, as_of) : cutOfTask(task);
     const { first_start, before } = await scheduledFiles(database, task);
-    return { first_us: usOf(instantOf(first_start)), before: before ?? until, until };
+    return { first_us: toUs(toInstant(first_start)), before: before ?? until, until };
   });
 }
 

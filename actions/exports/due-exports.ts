@@ -4,7 +4,7 @@
  */
 import { SYSTEM_USER } from '../../core/audit/record.ts';
 import { intervalAfter } from '../../core/scheduled-task/interval.ts';
-import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../core/time/instant.ts';
 import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { dueScheduledTasks } from '../../storage/due-exports.ts';
 import { moveOn, ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
@@ -46,7 +46,7 @@ function addRanges(
     const scheduled = await ScheduledTaskModel.fetch(scope, id, { database, lock: true });
     if (!only && (await hasClock(database, scheduled))) return 0;
     const author = { user_id: SYSTEM_USER, now };
-    let next = { start: instantOf(scheduled.next_start), end: instantOf(scheduled.next_end) };
+    let next = { start: toInstant(scheduled.next_start), end: toInstant(scheduled.next_end) };
     let added = 0;
     while (scheduled.enabled && scheduled.status === 'published' && next.end <= over_at.getTime()) {
       if (added === RANGES_AT_ONCE) break;

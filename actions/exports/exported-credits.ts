@@ -1,7 +1,7 @@
 /** What was put into wallets and taken out of them in the time, in the order in which it happened. */
 import { CREDIT_TOPUP_COLUMNS, CREDIT_USAGE_COLUMNS, type ExportedCredits } from '../../core/export/credits.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatUs, instantOf, usOf } from '../../core/time/instant.ts';
+import { formatUs, toInstant, toUs } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { type MovedCredits, movedCredits } from '../../storage/models/ledger.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
@@ -77,6 +77,6 @@ async function recordsOf(
     if (!transaction) return [];
     const customer = customers.get(transaction.customer_id) ?? null;
     const wallet = wallets.get(transaction.wallet_id) ?? null;
-    return [{ transaction, moved_at_us: usOf(instantOf(occurred_at)), customer, wallet }];
+    return [{ transaction, moved_at_us: toUs(toInstant(occurred_at)), customer, wallet }];
   });
 }

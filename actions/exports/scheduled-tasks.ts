@@ -8,7 +8,7 @@ import { checkScheduledTask, type ScheduledTask } from '../../core/scheduled-tas
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { taskEntityType } from '../../core/task/record.ts';
-import { formatMs, formatUs, usOf } from '../../core/time/instant.ts';
+import { formatMs, formatUs, toUs } from '../../core/time/instant.ts';
 import { knownSince } from '../../storage/exports/cuts.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
@@ -100,7 +100,7 @@ export async function runNow(
   { id, range, author, received_at }: { id: string; range: ExportRange | null; author: Author; received_at: Date },
 ): Promise<TaskModel> {
   const now_ms = author.now.getTime();
-  if (range) checkExportRange(range, usOf(now_ms));
+  if (range) checkExportRange(range, toUs(now_ms));
   return postgres.transaction(async (database) => {
     const scheduled = await held(scope, id, database);
     const whole = lastWhole(scheduled.interval, now_ms);

@@ -3,7 +3,7 @@ import { archivedFrom, type CreditGrant, checkInside } from '../../core/credit-g
 import { invalid, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -50,7 +50,7 @@ export async function archiveCreditGrant(
     const grant = await CreditGrantModel.fetch(scope, id, { database, lock: true });
     if (grant.status !== 'published') throw notAllowed(`credit grant ${id} is ${grant.status} already`);
     const now = author.now.getTime();
-    const changes = archivedFrom(grant, effective_date === null ? now : instantOf(effective_date), now);
+    const changes = archivedFrom(grant, effective_date === null ? now : toInstant(effective_date), now);
     return CreditGrantModel.change(grant, changes, { by: author, database });
   });
 }

@@ -12,7 +12,7 @@ import {
 } from '../../core/credit-grant/application.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { createdBy } from '../../core/stamp.ts';
-import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { ownKey } from '../../core/wallet/movement-key.ts';
 import { moneyOf } from '../../core/wallet/rates.ts';
 import { holdDueGrant } from '../../storage/due-grants.ts';
@@ -60,7 +60,7 @@ export async function beginGrants(
       return associations.filter(({ addon_id }) => addon_id === grant.addon_id).map(ofAssociation(subscription, grant));
     // One that takes part in another's has no plan of its own.
     if (grant.scope === 'PLAN' && subscription.subscription_type === 'INHERITED') return [];
-    return [{ given: { grant, subscription, association: null }, from: instantOf(grant.start_date ?? start_date) }];
+    return [{ given: { grant, subscription, association: null }, from: toInstant(grant.start_date ?? start_date) }];
   });
   await begin(transaction, subscription, { beginnings, by });
 }
@@ -68,7 +68,7 @@ export async function beginGrants(
 function ofAssociation(subscription: SubscriptionModel, grant: CreditGrantModel) {
   return (association: AddonAssociationModel): Beginning => ({
     given: { grant, subscription, association },
-    from: Math.max(instantOf(association.start_date), instantOf(subscription.start_date)),
+    from: Math.max(toInstant(association.start_date), toInstant(subscription.start_date)),
   });
 }
 
@@ -107,7 +107,7 @@ export async function continueGrant(
     .whereIn('application_status', ['applied', 'skipped'])
     .orderBy('period_start', 'desc')
     .limit(1);
-  const planned = last ? nextApplication(given, last) : firstApplication(given, instantOf(grant.start_date!));
+  const planned = last ? nextApplication(given, last) : firstApplication(given, toInstant(grant.start_date!));
   if (planned) await plan(transaction, subscription, { applications: [planned], by });
   await applyDueGrants(transaction, { subscription, by });
 }

@@ -3,7 +3,7 @@
  * that follows from the task and the row, so that who takes the import over appends the same events again and nothing counts twice.
  */
 import { createHash } from 'node:crypto';
-import { timedEvent } from '../../core/event/timed.ts';
+import { addTimestamp } from '../../core/event/timed.ts';
 import { formatId } from '../../core/id.ts';
 import { type EventRow, eventOfRow } from '../../core/import/event-row.ts';
 import type { RowFault } from '../../core/import/row.ts';
@@ -76,7 +76,7 @@ async function withoutReserved(
 function bytesOf(text: string, now: Date | undefined): Buffer {
   const bytes = Buffer.from(text);
   if (now === undefined) return bytes;
-  const timed = timedEvent(bytes.toString('latin1'), { start: 0, end: bytes.length }, now.getTime());
+  const timed = addTimestamp(bytes.toString('latin1'), { start: 0, end: bytes.length }, now.getTime());
   return Buffer.from(timed, 'latin1');
 }
 

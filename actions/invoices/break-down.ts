@@ -6,7 +6,7 @@ import { divides, type GroupBy, groupOf, groupValues } from '../../core/analytic
 import { Decimal } from '../../core/decimal.ts';
 import { type BrokenDown, breakDown, type GroupUsage } from '../../core/invoice/breakdown.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf, usOf } from '../../core/time/instant.ts';
+import { toInstant, toUs } from '../../core/time/instant.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
@@ -54,17 +54,17 @@ export async function breakDownLines(
   const parts = await mapConcurrently(QUESTIONS_AT_ONCE, measured, async (line) => {
     const [subscription, meter] = [subscriptions.get(line.subscription_id!), meters.get(line.meter_id!)];
     if (!subscription || !meter) return null;
-    const start = instantOf(line.computed_from!.window_start!);
-    const window = { start, end: instantOf(line.computed_from!.window_end!) };
-    const service_start = line.period_start ? instantOf(line.period_start) : start;
+    const start = toInstant(line.computed_from!.window_start!);
+    const window = { start, end: toInstant(line.computed_from!.window_end!) };
+    const service_start = line.period_start ? toInstant(line.period_start) : start;
     const ask = async (group_by: GroupBy) => {
       const { usage } = await askUsage(stores, scope, {
         meter,
         ...customersAsked(members.get(subscription.id)!, window, service_start),
-        start_us: usOf(window.start),
-        end_us: usOf(window.end),
+        start_us: toUs(window.start),
+        end_us: toUs(window.end),
         timezone: subscription.timezone,
-        billing_anchor_ms: instantOf(subscription.billing_anchor),
+        billing_anchor_ms: toInstant(subscription.billing_anchor),
         key_of: divides(group_by) ? (event) => JSON.stringify(groupValues(group_by, event)) : undefined,
         now_ms: asked.now.getTime(),
         bounds: asked.bounds,

@@ -4,7 +4,7 @@
  * lower the debt of the subscription, and the rest reaches the wallet.
  */
 import { creditedOn } from '../../core/credit-note/offsets.ts';
-import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
 import type { Author } from '../../core/stamp.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
@@ -47,7 +47,7 @@ async function isWithin(
   const lineIds = lines.map(({ id }) => id);
   if ((await creditsOfLines(change, lineIds, transaction)).length > 0) return false;
   const notes = await offsetNotes(transaction, { change_invoice_id: change.id, invoice_id: invoice.id }, invoice);
-  const lowered = sumOf(notes.map(({ total_amount }) => new Decimal(total_amount)));
+  const lowered = sumDecimals(notes.map(({ total_amount }) => new Decimal(total_amount)));
   return lowered.eq(netOfInvoice(change).negated());
 }
 

@@ -2,13 +2,13 @@
  * Computes an invoice anew from the usage as it is now; may be repeated as long as the invoice is not final. One that comes
  * to nothing is skipped, and may be computed again later (docs/rules/invoices.md, "Nothing to pay").
  */
-import { referenceFor } from '../../core/billing/behind-end.ts';
+import { deriveReferencePoint } from '../../core/billing/after-end.ts';
 import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { notAllowed } from '../../core/error.ts';
 import type { BillingReason, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
 import { saysTheSame } from '../../core/invoice/same-lines.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { CouponApplicationModel, takeApplicationsAway } from '../../storage/models/coupon-application.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -113,7 +113,7 @@ export function referenceOf(
   subscription: SubscriptionModel,
 ): ReferencePoint | undefined {
   const reference = REFERENCE_BY_REASON[billing_reason];
-  return reference && referenceFor(reference, period, billedSubscription(subscription));
+  return reference && deriveReferencePoint(reference, period, billedSubscription(subscription));
 }
 
 /** Reasons whose lines follow from the subscription; the lines of all others were given by whoever made the invoice. */
@@ -141,7 +141,7 @@ function isComputed(held: Held, anew = false): held is Computed {
 }
 
 function periodOf({ period_start, period_end }: InvoiceModel): Period {
-  return { start: instantOf(period_start ?? ''), end: instantOf(period_end ?? '') };
+  return { start: toInstant(period_start ?? ''), end: toInstant(period_end ?? '') };
 }
 
 function planAnew(stores: Stores, transaction: Transaction, held: Computed, now: Date): Promise<Planned> {

@@ -4,7 +4,7 @@
  * (docs/rules/invoices.md, "Invoices written by hand").
  */
 
-import { type SettledLines, settleLines } from '../../core/billing/settle-lines.ts';
+import { type AdjustedLines, applyLineAdjustments } from '../../core/billing/line-adjustments.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import { type WrittenInvoice, writtenAmounts, writtenInvoice } from '../../core/invoice/one-off.ts';
@@ -86,7 +86,7 @@ async function settle({ scope, request, written, author, id }: Stated, transacti
     key: String(index),
     charged_ms: null,
   }));
-  const settled = settleLines(charged, { currency, coupons, rates });
+  const settled = applyLineAdjustments(charged, { currency, coupons, rates });
   await countApplied(settled.coupons_applied, writing);
   return settled;
 }
@@ -100,7 +100,7 @@ async function checkParties(scope: Scope, request: CreateInvoice, database: Data
   }
 }
 
-type Writing = Stated & { settled: SettledLines };
+type Writing = Stated & { settled: AdjustedLines };
 
 async function addInvoice(writing: Writing, database: Database): Promise<InvoiceWithLines> {
   const { scope, request, written, author, id, settled } = writing;

@@ -3,7 +3,7 @@
  * it could lower, so it lowers what the subscription still owes when it becomes final; the rest, which was paid, goes to the prepaid wallet.
  * A CREDIT invoice goes to the wallet as a whole ("Invoices written by hand").
  */
-import { netOf } from '../../core/billing/settle-lines.ts';
+import { computeNetTotal } from '../../core/billing/line-adjustments.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { BillingReason, Invoice } from '../../core/invoice/record.ts';
 import { ownKey } from '../../core/wallet/movement-key.ts';
@@ -18,7 +18,7 @@ const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CYCLE', 'PRORATION'
 
 /** The net may be below 0; the total of the invoice says 0 then. */
 export function netOfInvoice(invoice: Pick<Invoice, AmountOfNet>): Decimal {
-  return netOf(amountsOf(invoice));
+  return computeNetTotal(amountsOf(invoice));
 }
 
 type AmountOfNet = 'subtotal' | 'total_discount' | 'total_prepaid_credits_applied' | 'total_tax';

@@ -5,9 +5,9 @@
  */
 import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { duePeriods } from '../../core/billing/due.ts';
-import { settled } from '../../core/billing/plan-invoice.ts';
+import { buildInvoicePlan } from '../../core/billing/plan-invoice.ts';
 import type { BillingReason, InvoiceWithLines } from '../../core/invoice/record.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -157,7 +157,7 @@ export async function draftFinalInvoice(
   request: { subscription: SubscriptionModel; effective_date: string; now: Date },
 ): Promise<InvoiceWithLines | null> {
   const { subscription, now } = request;
-  const effective = instantOf(request.effective_date);
+  const effective = toInstant(request.effective_date);
   const start = await draftPeriodsBefore(stores, transaction, request);
   // One that ends where a period begins may carry something that no later invoice could be lowered by.
   if (effective < start) return null;
@@ -186,7 +186,7 @@ export async function settleOverbilled(
   },
 ): Promise<void> {
   const start = currentPeriod(subscription).start;
-  const end = instantOf(effective_date);
+  const end = toInstant(effective_date);
   if (end < start) return;
   const last = { subscription, period: { start, end }, ...CANCELLATION, payer_id, forgives_charges: true };
   await draftAndFinalize(stores, transaction, { ...last, now });
@@ -198,7 +198,7 @@ export async function draftPeriodsBefore(
   transaction: Transaction,
   { subscription, effective_date, now }: { subscription: SubscriptionModel; effective_date: string; now: Date },
 ): Promise<number> {
-  const effective = instantOf(effective_date);
+  const effective = toInstant(effective_date);
   // In advance, too, nothing is charged for the time behind it: whoever makes a draft final by hand gets what it says.
   const ended = Object.assign(subscription.$clone(), { cancel_at: effective_date });
   let start = currentPeriod(subscription).start;
@@ -212,7 +212,7 @@ export async function draftPeriodsBefore(
 
 async function openTrial(transaction: Transaction, subscription: SubscriptionModel, now: Date): Promise<void> {
   const period = currentPeriod(subscription);
-  const plan = settled<BillableItem>([], { currency: subscription.currency });
+  const plan = buildInvoicePlan<BillableItem>([], { currency: subscription.currency });
   const reason = 'SUBSCRIPTION_TRIAL_START';
   const id = newId('invoice', now.getTime());
   const record = invoiceRecord({ subscription, period, reason, plan }, id, now);

@@ -2,11 +2,11 @@
  * Edits an invoice that is not final yet (docs/rules/invoices.md, "Edits"): the lines that somebody states take the place of those that
  * were computed, coupons are applied to them anew, and from then on nothing computes it but a recalculation.
  */
-import { isBehindEnd } from '../../core/billing/behind-end.ts';
-import { type SettledLines, settleLines } from '../../core/billing/settle-lines.ts';
+import { isAfterEnd } from '../../core/billing/after-end.ts';
+import { type AdjustedLines, applyLineAdjustments } from '../../core/billing/line-adjustments.ts';
 import { totalsText } from '../../core/billing/totals.ts';
 import type { CouponInForce } from '../../core/coupon/discounts.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import { changesLines, type EditedLine, type EditInvoice, editedLines } from '../../core/invoice/edit.ts';
 import { checkSum } from '../../core/invoice/one-off.ts';
@@ -14,7 +14,7 @@ import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import { statusOf } from '../../core/invoice/skipped.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponApplicationModel, takeApplicationsAway } from '../../storage/models/coupon-application.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -41,7 +41,7 @@ export type Edit = { readonly invoice_id: string; readonly edit: EditInvoice; re
 
 export async function editInvoice(stores: Stores, scope: Scope, asked: Edit): Promise<Computation> {
   const { invoice_id, edit, author } = asked;
-  if (edit.due_date && instantOf(edit.due_date) < author.now.getTime())
+  if (edit.due_date && toInstant(edit.due_date) < author.now.getTime())
     throw invalid('due_date', 'must not lie in the past');
   return billingTransaction(stores, async (transaction) => {
     const held = await holdInvoice(transaction, scope, invoice_id);
@@ -81,7 +81,7 @@ function checkEditable({ invoice, before }: Editing): void {
 
 /** What is stated of the sums without stating lines is checked against those that stand. */
 function checkStatedSum(edit: EditInvoice, before: readonly InvoiceLineItem[]): void {
-  if (edit.line_items === null) checkSum(edit, sumOf(before.map(({ amount }) => new Decimal(amount))));
+  if (edit.line_items === null) checkSum(edit, sumDecimals(before.map(({ amount }) => new Decimal(amount))));
 }
 
 async function writeLines(editing: Editing): Promise<Written> {
@@ -95,7 +95,7 @@ async function writeLines(editing: Editing): Promise<Written> {
       ? before.map((one): EditedLine => ({ kind: 'kept', before: one }))
       : editedLines(line_items, { currency, invoice_type, line_items: before });
   const records = edited.map((line, position) => recordOf(line, { ...editing, position }));
-  checkSum(edit, sumOf(records.map(({ amount }) => new Decimal(amount))));
+  checkSum(edit, sumDecimals(records.map(({ amount }) => new Decimal(amount))));
   const kept = await keptCoupons(editing, edited);
   // The coupons of before are free again before the new ones are redeemed; all of them are held first, in one order.
   await holdCoupons(await couponsNamed(editing), editing);
@@ -185,7 +185,7 @@ function hasStanding({ invoice, before }: Editing): boolean {
 type Settling = { readonly records: readonly LineRecord[]; readonly kept: readonly CouponInForce[] };
 
 /** Taxes come when it is final. */
-async function settle(editing: Editing, { records, kept }: Settling): Promise<SettledLines> {
+async function settle(editing: Editing, { records, kept }: Settling): Promise<AdjustedLines> {
   const { invoice, edit } = editing;
   const { currency, customer_id } = invoice;
   const lines = records.map(({ price_id = null, subscription_line_item_id = null }) => ({
@@ -206,10 +206,10 @@ async function settle(editing: Editing, { records, kept }: Settling): Promise<Se
     key: record.subscription_line_item_id ?? null,
     place: String(index),
     charged_ms: charged[index]!,
-    ...(!isCredit && new Decimal(record.amount).isNegative() ? { given_back: givenBackBy(record) } : {}),
+    ...(!isCredit && new Decimal(record.amount).isNegative() ? { credit_adjustments: givenBackBy(record) } : {}),
   }));
   const amount_paid = new Decimal(invoice.amount_paid);
-  return settleLines(given, { currency, coupons, amount_paid });
+  return applyLineAdjustments(given, { currency, coupons, amount_paid });
 }
 
 async function standingCoupons(editing: Editing, records: readonly LineRecord[]): Promise<CouponInForce[]> {
@@ -225,8 +225,8 @@ async function standingCoupons(editing: Editing, records: readonly LineRecord[])
 /** Of an invoice behind the end of its subscription, as where it was computed (actions/billing/gather-billing.ts). */
 function isLate({ period_start, period_end }: InvoiceModel, subscription: SubscriptionModel): boolean {
   if (!period_start || !period_end) return false;
-  const period = { start: instantOf(period_start), end: instantOf(period_end) };
-  return isBehindEnd(period, billedSubscription(subscription));
+  const period = { start: toInstant(period_start), end: toInstant(period_end) };
+  return isAfterEnd(period, billedSubscription(subscription));
 }
 
 /** What is charged in advance is charged when its time begins, all else when that is over; what was added by hand with the invoice. */
@@ -235,10 +235,10 @@ async function chargedAt({ invoice, transaction }: Editing, records: readonly Li
   const items = await SubscriptionLineItemModel.byId(invoice, ids, transaction);
   return records.map(({ subscription_line_item_id, period_start, period_end }) => {
     const isAdvance = items.get(subscription_line_item_id ?? '')?.invoice_cadence === 'ADVANCE';
-    if (isAdvance && period_start) return instantOf(period_start);
+    if (isAdvance && period_start) return toInstant(period_start);
     const end = period_end ?? invoice.period_end;
     if (!end) return null;
-    return Math.max(period_start ? instantOf(period_start) : 0, instantOf(end) - 1);
+    return Math.max(period_start ? toInstant(period_start) : 0, toInstant(end) - 1);
   });
 }
 
@@ -253,7 +253,7 @@ function givenBackBy(record: LineRecord) {
   };
 }
 
-function amountsOf(invoice: Invoice, settled: SettledLines): Partial<InvoiceModel> {
+function amountsOf(invoice: Invoice, settled: AdjustedLines): Partial<InvoiceModel> {
   const { subtotal, ...others } = totalsText(settled);
   const isCredit = invoice.invoice_type === 'CREDIT';
   const amounts = isCredit ? { ...others, subtotal, total: subtotal, amount_due: subtotal } : { ...others, subtotal };

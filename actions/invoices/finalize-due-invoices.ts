@@ -3,7 +3,7 @@
  * first, so that what came in the meantime is on it and not on an adjustment line of the next invoice; it waits on while
  * its usage is not complete. Safe to run twice at once: the loser finds the invoice final.
  */
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Due, dueDrafts, type OfWhom, restedOf } from '../../storage/due-billing.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -155,13 +155,13 @@ type Draft = { readonly invoice_id: string; readonly subscription_id: string | n
 type FamilyDraft = Draft & { readonly family: string; readonly is_awaited: boolean };
 
 async function withFamilies(transaction: Transaction, scope: Scope, ids: readonly string[]): Promise<FamilyDraft[]> {
-  const invoices = byId(
+  const invoices = indexById(
     await InvoiceModel.in(scope, transaction)
       .whereIn('id', [...ids])
       .select('id', 'subscription_id'),
   );
   const subscriptionIds = Array.from(invoices.values(), ({ subscription_id }) => subscription_id ?? '');
-  const subscriptions = byId(
+  const subscriptions = indexById(
     await SubscriptionModel.in(scope, transaction)
       .whereIn('id', subscriptionIds)
       .select('id', 'parent_subscription_id', 'subscription_status'),

@@ -9,7 +9,7 @@
 import { notAllowed } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
@@ -122,8 +122,8 @@ function checkFinalizable({ invoice, changes }: Ready, now: Date): void {
   // (docs/rules/invoices.md, "From draft to final").
   if (invoice.billing_reason !== 'SUBSCRIPTION_CYCLE' || !invoice.period_end) return;
   // What was agreed on by hand is complete, and waits for the end of the period alone.
-  if (invoice.is_manually_edited && instantOf(invoice.period_end) <= now.getTime()) return;
-  if (instantOf(last_computed_at) < instantOf(invoice.period_end))
+  if (invoice.is_manually_edited && toInstant(invoice.period_end) <= now.getTime()) return;
+  if (toInstant(last_computed_at) < toInstant(invoice.period_end))
     throw notAllowed('this invoice was computed before its period ended', {
       last_computed_at,
       period_end: invoice.period_end,

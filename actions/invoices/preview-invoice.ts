@@ -4,15 +4,15 @@
  * the draft, without the writing; ids are empty.
  */
 import { nextPeriod } from '../../core/billing/charges.ts';
-import { periodsBehind } from '../../core/billing/due.ts';
-import { countUses, keysOf } from '../../core/billing/invoices-to-come.ts';
-import { type InvoicePlan, type InvoiceQuestion, invoicedKeys } from '../../core/billing/plan-invoice.ts';
-import { usageNetOfAll } from '../../core/billing/usage-net.ts';
+import { laterPeriods } from '../../core/billing/due.ts';
+import { countUses, deriveInvoicedKeys } from '../../core/billing/invoices-to-come.ts';
+import { type InvoicePlan, type InvoicePlanInput, invoicedKeys } from '../../core/billing/plan-invoice.ts';
+import { totalUsageNet } from '../../core/billing/usage-net.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatMs, givenInstant, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { formatMs, type Milliseconds, requireInstant, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { Made } from '../../storage/kept/kept-answer.ts';
 import { currentNotes } from '../../storage/kept/noting.ts';
@@ -69,7 +69,7 @@ type Subject = { readonly subscription: SubscriptionModel; readonly now: Date };
 
 async function isChangingThen(database: Database, subscription: SubscriptionModel, { period }: NextInvoice) {
   const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, database);
-  return pending?.schedule_type === 'plan_change' && instantOf(pending.scheduled_at) === period.end;
+  return pending?.schedule_type === 'plan_change' && toInstant(pending.scheduled_at) === period.end;
 }
 
 /**
@@ -91,17 +91,17 @@ export async function runningCharge(
   if (alone !== null) return chargeAgain(alone);
   const behindIt = (as: SubscriptionModel) => invoicesToCome(as, now).slice(1);
   const plans = await planned(stores, next, { subscription, now }, behindIt);
-  return { answer: usageNetOfAll(plans) };
+  return { answer: totalUsageNet(plans) };
 }
 
 type ToCome = Subject & { readonly invoices: readonly NextInvoice[] };
 
 async function gatherEachAlone(stores: Stores, database: Database, { subscription, now, invoices }: ToCome) {
-  const alone: InvoiceQuestion<BillableItem>[] = [];
+  const alone: InvoicePlanInput<BillableItem>[] = [];
   const invoiced = new Set<string>();
   for (const { period, reference } of invoices) {
     const last = alone.at(-1);
-    for (const key of last ? keysOf(last) : []) invoiced.add(key);
+    for (const key of last ? deriveInvoicedKeys(last) : []) invoiced.add(key);
     // What they draw and use is known when they are planned.
     const behind = last && { invoiced };
     const question = await gatherAlone(stores, database, { subscription, now, period, reference, behind });
@@ -119,8 +119,8 @@ function invoicesToCome(subscription: SubscriptionModel, now: Date): [NextInvoic
   const next = nextInvoice(subscription, { subscription_id: subscription.id });
   const { subscription_status: status, opens_at } = subscription;
   if (status !== 'active' && status !== 'trialing') return [next];
-  if (opens_at && instantOf(opens_at) > now.getTime()) return [next];
-  const begun = periodsBehind(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
+  if (opens_at && toInstant(opens_at) > now.getTime()) return [next];
+  const begun = laterPeriods(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
   // What opens a period charges no usage of it: that is on the invoice behind it. What is used in a trial is free.
   const behind = opens_at ? [runningUntilEnd(subscription), ...begun] : begun;
   return [next, ...behind.slice(0, MOST_TO_COME).map(cycleOf)];
@@ -227,5 +227,5 @@ function openingInvoice(subscription: SubscriptionModel): NextInvoice | null {
 }
 
 function instantAsked(field: string, text: string | null | undefined): Milliseconds | undefined {
-  return text === null || text === undefined || text === '' ? undefined : givenInstant(field, text);
+  return text === null || text === undefined || text === '' ? undefined : requireInstant(field, text);
 }

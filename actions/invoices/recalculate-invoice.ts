@@ -6,7 +6,7 @@ import { alreadyExists, invalid, notAllowed } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -59,7 +59,7 @@ function rebillable(invoice: InvoiceModel, subscription: SubscriptionModel | nul
     });
   if (invoice_type !== 'SUBSCRIPTION' || !subscription || !period_start || !period_end)
     throw invalid('id', 'names no invoice of a period of a subscription');
-  const period = { start: instantOf(period_start), end: instantOf(period_end) };
+  const period = { start: toInstant(period_start), end: toInstant(period_end) };
   const reference = referenceOf(invoice, period, subscription);
   if (reference === undefined)
     throw invalid('id', `names an invoice of ${billing_reason}, which follows from no period`);

@@ -5,9 +5,9 @@
  * what the subscription still owes, and goes to the prepaid wallet of who is invoiced as far as it was paid.
  */
 
+import { computeNetTotal, type InvoiceTerms } from '../../core/billing/line-adjustments.ts';
 import type { PlannedLine } from '../../core/billing/line-amount.ts';
-import { settled } from '../../core/billing/plan-invoice.ts';
-import { netOf, type Terms } from '../../core/billing/settle-lines.ts';
+import { buildInvoicePlan } from '../../core/billing/plan-invoice.ts';
 import { changeKey } from '../../core/invoice/own-key.ts';
 import type { Invoice, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -41,9 +41,9 @@ export type Settlement = {
   readonly author: Author;
 };
 
-export type SettlementTerms = Pick<Terms, 'coupons' | 'rates' | 'taxes_before_credits'> & {
+export type SettlementTerms = Pick<InvoiceTerms, 'coupons' | 'rates' | 'taxes_before_credits'> & {
   /** What prepaid credits would pay, for a preview: what is done says it when it becomes final. */
-  readonly previewed?: Pick<Terms, 'prepaid'>;
+  readonly previewed?: Pick<InvoiceTerms, 'prepaid'>;
 };
 
 /**
@@ -128,12 +128,12 @@ export async function settleChange(transaction: Transaction, settlement: Settlem
 }
 
 type Planned = Omit<Settlement, 'terms'> & {
-  readonly terms: Pick<Terms, 'coupons' | 'rates' | 'prepaid' | 'draft_wallets' | 'taxes_before_credits'>;
+  readonly terms: Pick<InvoiceTerms, 'coupons' | 'rates' | 'prepaid' | 'draft_wallets' | 'taxes_before_credits'>;
 };
 
 function plannedInvoice({ subscription, payer_id, lines, key, terms, author }: Planned, id: string) {
   const { now } = author;
-  const plan = settled(lines, { ...terms, currency: subscription.currency });
+  const plan = buildInvoicePlan(lines, { ...terms, currency: subscription.currency });
   const period = {
     start: Math.min(...lines.map(({ service }) => service.start)),
     end: Math.max(...lines.map(({ service }) => service.end)),
@@ -145,5 +145,5 @@ function plannedInvoice({ subscription, payer_id, lines, key, terms, author }: P
     invoice_status: plan.total.gt(0) || plan.total_prepaid_credits_applied.gt(0) ? 'DRAFT' : 'SKIPPED',
     idempotency_key: changeKey(subscription.id, key),
   };
-  return { record, ...invoiceParts(plan, record, now), net: netOf(plan) };
+  return { record, ...invoiceParts(plan, record, now), net: computeNetTotal(plan) };
 }

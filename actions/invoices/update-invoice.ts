@@ -11,7 +11,7 @@ import { RECEIVED } from '../../core/payment/moves.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { refuseUsed } from '../../core/subscription/not-yet.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -27,7 +27,7 @@ export async function updateInvoice(
   { id, request, author }: InvoiceUpdate,
 ): Promise<InvoiceModel> {
   refuseUsed(request, ['apply_discount']);
-  if (request.due_date && instantOf(request.due_date) < author.now.getTime()) {
+  if (request.due_date && toInstant(request.due_date) < author.now.getTime()) {
     throw invalid('due_date', 'must not lie in the past');
   }
   return stores.postgres.transaction(async (transaction) => {

@@ -1,8 +1,8 @@
 /** Voids an invoice: it keeps its number and its lines, and stops standing for its period (docs/rules/invoices.md, "Voiding"). */
 
-import { partsOf } from '../../core/billing/partial-charges.ts';
+import { filterPartialCharges } from '../../core/billing/partial-charges.ts';
 import { splitOfGiven } from '../../core/credit-note/left-to-give-back.ts';
-import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { checkVoidable, voidedPayment } from '../../core/invoice/void.ts';
@@ -102,7 +102,7 @@ async function lessenedBy(
   const parts = partialCharges(lines.filter(({ line }) => line.invoice_id === invoice.id));
   return lines.filter(
     ({ is_partial, line, service }) =>
-      !is_partial && partsOf(parts, line.subscription_line_item_id ?? '', service).length > 0,
+      !is_partial && filterPartialCharges(parts, line.subscription_line_item_id ?? '', service).length > 0,
   );
 }
 
@@ -139,7 +139,7 @@ async function checkNothingCorrected(invoice: InvoiceModel, transaction: Transac
     database: transaction,
   });
   for (const [line, of] of groupBy(corrections, ({ parent_line_item_id }) => parent_line_item_id))
-    if (line !== null && sumOf(of.map(({ amount }) => new Decimal(amount))).isNegative())
+    if (line !== null && sumDecimals(of.map(({ amount }) => new Decimal(amount))).isNegative())
       throw notAllowed(
         'a later invoice gave back a part of what this one charged: void that one first, or recalculate this one',
         { invoice_id: of.at(-1)!.invoice_id },
@@ -162,7 +162,9 @@ async function giveBack(
   const { id, invoice_number } = invoice;
   const { prepaid, rest } = splitOfGiven(invoice);
   // The lots have what the changes that are void with it returned to them.
-  const returned = sumOf(changesWithin.map((change) => new Decimal(change.total_prepaid_credits_applied).negated()));
+  const returned = sumDecimals(
+    changesWithin.map((change) => new Decimal(change.total_prepaid_credits_applied).negated()),
+  );
   await giveBackFor(transaction, invoice, {
     prepaid: Decimal.max(ZERO, prepaid.minus(returned)),
     rest,

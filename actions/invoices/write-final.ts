@@ -8,7 +8,7 @@ import { notFound } from '../../core/error.ts';
 import { paymentWhenFinal } from '../../core/invoice/payment-status.ts';
 import type { InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { inParts } from '../../storage/models/side-by-side.ts';
@@ -100,7 +100,7 @@ function payingOf(invoice: InvoiceModel, changes: Partial<InvoiceModel> = {}) {
  */
 function billedUntil(invoice: InvoiceModel, now: Date): number {
   if (invoice.billing_reason === 'SUBSCRIPTION_UPDATE') return now.getTime();
-  return invoice.period_end ? instantOf(invoice.period_end) : now.getTime();
+  return invoice.period_end ? toInstant(invoice.period_end) : now.getTime();
 }
 
 /** By their ids; every invoice has one. */

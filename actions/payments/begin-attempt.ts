@@ -9,7 +9,7 @@ import { checkAmount, checkPayable } from '../../core/payment/request.ts';
 import { askedAgainAt, laterAsked } from '../../core/payment/schedule.ts';
 import type { Scope } from '../../core/scope.ts';
 import { createdBy } from '../../core/stamp.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -74,7 +74,7 @@ export async function beginAttempt(
 
 /** The clock may go by a list of before: another has made this try since, and the next one has its own time. */
 function isDue({ next_attempt_at }: PaymentModel, now: Date): boolean {
-  return next_attempt_at !== null && next_attempt_at !== undefined && instantOf(next_attempt_at) <= now.getTime();
+  return next_attempt_at !== null && next_attempt_at !== undefined && toInstant(next_attempt_at) <= now.getTime();
 }
 
 function obstacleOf({ invoice, payment }: HeldPayment): FarthingError | null {

@@ -5,7 +5,7 @@
  */
 import { FarthingError, notAllowed } from '../../core/error.ts';
 import { compileExpression } from '../../core/metering/expression.ts';
-import { fromModel, INSTRUCTIONS } from '../../core/pricing-parse/from-model.ts';
+import { INSTRUCTIONS, parseModelAnswer } from '../../core/pricing-parse/from-model.ts';
 import { parsePricing } from '../../core/pricing-parse/parse.ts';
 import type { ParsedPricing, ParseMethod } from '../../core/pricing-parse/record.ts';
 import { askForJson, type ChatEndpoint } from '../../integrations/chat-completions.ts';
@@ -47,5 +47,5 @@ async function askModel(model: LanguageModel, request: ParseRequest): Promise<Pa
   if (!model.limit.takes(tenant_id, now))
     throw new FarthingError('too_many_requests', 'the language model was asked as often as it may be in this hour');
   const user = `Where no currency is stated it is ${currency}.\n\n${description}`;
-  return fromModel(await askForJson(model.endpoint, { system: INSTRUCTIONS, user }), compileExpression);
+  return parseModelAnswer(await askForJson(model.endpoint, { system: INSTRUCTIONS, user }), compileExpression);
 }

@@ -9,7 +9,7 @@ import type { Invoice } from '../../core/invoice/record.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import type { CountedLine } from '../../core/proof/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -94,6 +94,6 @@ async function asBilledToday(database: Database, scope: Scope, line: InvoiceLine
   const subscription = await SubscriptionModel.fetch(scope, line.subscription_id ?? '', { database });
   const members = (await membersOf(database, scope, [subscription])).get(subscription.id)!;
   const { window_start, window_end } = line.computed_from ?? {};
-  const window = { start: instantOf(window_start ?? ''), end: instantOf(window_end ?? '') };
-  return countedOf(customersAsked(members, window, instantOf(line.period_start ?? '')), subscription);
+  const window = { start: toInstant(window_start ?? ''), end: toInstant(window_end ?? '') };
+  return countedOf(customersAsked(members, window, toInstant(line.period_start ?? '')), subscription);
 }

@@ -2,13 +2,13 @@
  * Digests the events of a level that is charged by its integral over time (docs/rules/proration.md, "Usage over a change"): the integral
  * over the time of a line, divided by the length of the whole period.
  */
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { Contribution } from '../../core/metering/contribution.ts';
 import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
 import type { CountedLine } from '../../core/proof/record.ts';
-import { instantOf, type Microseconds, usOf } from '../../core/time/instant.ts';
+import { type Microseconds, toInstant, toUs } from '../../core/time/instant.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 
 /** The time of a line in which a level is integrated, in a whole period of this length. */
@@ -19,9 +19,9 @@ export function findLevelTime({ computed_from, period_start }: InvoiceLineItemMo
   const { chain, window_end } = computed_from ?? {};
   if (chain?.rule !== 'integral' || !period_start || !window_end) return null;
   return {
-    start_us: usOf(instantOf(period_start)),
-    end_us: usOf(instantOf(window_end)),
-    whole_us: usOf(instantOf(chain.whole_end) - instantOf(chain.whole_start)),
+    start_us: toUs(toInstant(period_start)),
+    end_us: toUs(toInstant(window_end)),
+    whole_us: toUs(toInstant(chain.whole_end) - toInstant(chain.whole_start)),
   };
 }
 
@@ -39,7 +39,7 @@ export class LevelDigest {
     this.#time = time;
     this.#ends = new Map(
       customers.flatMap(({ external_customer_id, times }) =>
-        times ? [[external_customer_id, Math.max(...times.map(({ end }) => usOf(instantOf(end))))] as const] : [],
+        times ? [[external_customer_id, Math.max(...times.map(({ end }) => toUs(toInstant(end))))] as const] : [],
       ),
     );
   }
@@ -59,7 +59,7 @@ export class LevelDigest {
       const left_us = this.#ends.get(customer) ?? end_us;
       return this.#integrate(until, left_us, end_us).minus(this.#integrate(before, left_us, start_us));
     });
-    return sumOf(integrals).dividedBy(new Decimal(whole_us)).toDecimalPlaces(QUANTITY_PLACES);
+    return sumDecimals(integrals).dividedBy(new Decimal(whole_us)).toDecimalPlaces(QUANTITY_PLACES);
   }
 
   #integrate(bucket: UsageBucket, left_us: Microseconds, end_us: Microseconds): Decimal {

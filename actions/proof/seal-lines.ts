@@ -13,7 +13,7 @@ import { leafOf, leafText } from '../../core/proof/leaf.ts';
 import { type Hash, MerkleTree } from '../../core/proof/merkle.ts';
 import type { Seal } from '../../core/proof/seal.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import type { MarkedEvent } from '../../storage/events/marked-events.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { keepSeals, sealsOf } from '../../storage/models/invoice-line-proof.ts';
@@ -118,7 +118,7 @@ async function startDigest(
   const meter = meterOf(counting);
   const range = windowOf(counting);
   const { timezone, billing_anchor } = counting.counted;
-  const grid = { timezone, billing_anchor: instantOf(billing_anchor) };
+  const grid = { timezone, billing_anchor: toInstant(billing_anchor) };
   const bounds = { asker: scope.tenant_id, ...(signal ? { signal } : {}) };
   const plan = await finished(planSegments(meter, { ...range, grid }), bounds);
   // Windows of a meter's own are many numbers; all else is one.

@@ -2,12 +2,12 @@
  * What a customer may use of a feature, and has used of it: gathered before the pool is held, because usage is read from another store. How far that
  * answer is in the log comes with it, so that what was committed since counts beside it (storage/models/reservation.ts).
  */
-import { byId } from '../../core/by-id.ts';
-import { sumOf, ZERO } from '../../core/decimal.ts';
+import { indexById } from '../../core/by-id.ts';
+import { sumDecimals, ZERO } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Limit, Room } from '../../core/reservation/room.ts';
-import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../core/time/instant.ts';
 import { isAway } from '../../storage/failure.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
@@ -58,7 +58,7 @@ async function usagesOf(stores: Stores, entitled: readonly EntitledFeature[], re
 }
 
 async function heirsOf(entitled: readonly EntitledFeature[], { scope, database }: Reading): Promise<Heirs> {
-  const subscriptions = byId(entitled.flatMap(({ sources }) => sources.map(({ subscription }) => subscription)));
+  const subscriptions = indexById(entitled.flatMap(({ sources }) => sources.map(({ subscription }) => subscription)));
   const parents = [...subscriptions.values()].filter(({ subscription_type }) => subscription_type === 'PARENT');
   if (parents.length === 0) return new Map();
   const heirs = await childrenOf(scope, { parents, type: 'INHERITED' }, database);
@@ -72,7 +72,7 @@ export function sharersIn({ usages, heirs }: Counted): string[] {
 
 /** Who inherits a subscription shares its limits from when to when they take part. */
 function sharersOf({ sources }: PlacedUsage, heirs: Heirs): Sharer[] {
-  const subscriptions = [...byId(sources.map(({ subscription }) => subscription)).values()];
+  const subscriptions = [...indexById(sources.map(({ subscription }) => subscription)).values()];
   const own = new Set(subscriptions.map(({ customer_id }) => customer_id));
   return [
     ...Array.from(own, (customer_id) => ({ customer_id, joined: null, left: null })),
@@ -101,7 +101,7 @@ export async function roomIn(
     const end = usage.window.end === null ? null : new Date(usage.window.end);
     const behind = await committedBehind(database, pool, { start, end, high_water, sharers });
     const present = new Set(sharers.filter((one) => isThere(one, now)).map(({ customer_id }) => customer_id));
-    const held_by_others = sumOf([...present].map((id) => held.get(id) ?? ZERO));
+    const held_by_others = sumDecimals([...present].map((id) => held.get(id) ?? ZERO));
     limits.push({ ...limitOf(usage), ...behind, held_by_others });
   }
   return { kind: 'limited', limits, as_of: gathered.usages[0]!.as_of };
@@ -109,7 +109,7 @@ export async function roomIn(
 
 /** What is held is used now or later: who has left uses it elsewhere. */
 function isThere({ joined, left }: Sharer, now: Date): boolean {
-  return (joined === null || instantOf(joined) <= now.getTime()) && (left === null || now.getTime() < instantOf(left));
+  return (joined === null || toInstant(joined) <= now.getTime()) && (left === null || now.getTime() < toInstant(left));
 }
 
 function limitOf({ combined, used, window, sources, granted }: PlacedUsage) {

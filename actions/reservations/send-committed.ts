@@ -2,7 +2,7 @@
  * Committed reservations become events (docs/rules/reservations.md, "The event"): appended to the log under their ids, and where they stand is noted. Whoever
  * ends in between is followed by who sends them again: the bytes are the same, and an id is counted once.
  */
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { eventsBytes, eventTexts, unitsOfEach } from '../../core/reservation/event.ts';
@@ -40,7 +40,7 @@ type OneEvent = { readonly reservation: ReservationModel; readonly id: string; r
 
 /** Of one environment. The same commit may have come twice. */
 async function sendAll(stores: Stores, reservations: readonly ReservationModel[]): Promise<void> {
-  const each = [...byId(reservations).values()];
+  const each = [...indexById(reservations).values()];
   for (const some of inGroups(each, { max: GROUP_BYTES, bytesOf: (one) => eventsBytes(one) }))
     await sendGroup(stores, some);
 }

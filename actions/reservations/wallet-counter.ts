@@ -6,7 +6,7 @@ import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { Judge } from '../../core/reservation/decide.ts';
 import { spendable, verdictOfCredits } from '../../core/reservation/room.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { lotsAfter, takeFrom, usableCredits } from '../../core/wallet/lots.ts';
 import type { Holding } from '../../core/wallet/movement.ts';
 import { ownKey } from '../../core/wallet/movement-key.ts';
@@ -97,7 +97,7 @@ async function debitAll(
         kind: 'spend',
         credits: new Decimal(changes.committed_quantity!),
         // One that is charged when it expires uses what was there then, whenever that is done.
-        at_ms: instantOf(changes.ended_at),
+        at_ms: toInstant(changes.ended_at),
         allow_negative: true,
       },
       transaction_reason: 'MANUAL_BALANCE_DEBIT',

@@ -1,6 +1,6 @@
 /** The rows of revenue as Postgres has them: of some customers, of the invoices that were told, of subscriptions. */
 
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import { ZERO } from '../../core/decimal.ts';
 import type { EarnedLine } from '../../core/revenue/line.ts';
 import {
@@ -78,7 +78,7 @@ export async function recurringOfSubscriptions(
     records.map(({ price_id }) => price_id),
     database,
   );
-  const known = byId(subscriptions);
+  const known = indexById(subscriptions);
   return records.map((record) => {
     const subscription = known.get(record.subscription_id)!;
     const item = billableItem(record, { price: found(prices, record.price_id, 'price'), meter: null, subscription });

@@ -8,7 +8,7 @@ import { type Author } from '../../core/stamp.ts';
 import { firstPeriod, opensAt } from '../../core/subscription/calendar.ts';
 import { moveOf, startOf } from '../../core/subscription/moves.ts';
 import { movedTrial, statedAnchor, withTrial } from '../../core/subscription/trial.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
@@ -34,7 +34,7 @@ export async function activateSubscription(
     const draft = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
     const holding = { database: transaction, lock: true };
     const customers = [await CustomerModel.fetch(scope, draft.customer_id, holding)];
-    const beginning = { customers, from: instantOf(start_date), field: 'customer_id' };
+    const beginning = { customers, from: toInstant(start_date), field: 'customer_id' };
     await checkBeginAfterFormerHolders(scope, beginning, transaction);
     if (draft.subscription_type !== 'INHERITED') await checkInheritsNothing(scope, beginning, transaction);
     const by = { by: author, database: transaction };
@@ -62,7 +62,7 @@ export async function activateSubscription(
 function activation(draft: SubscriptionModel, start_date: string, now: Milliseconds): Partial<SubscriptionModel> {
   moveOf('activate', draft.subscription_status);
   const terms = { ...draft, start_date, billing_anchor: statedAnchor(draft) };
-  const calendar = withTrial(firstPeriod(terms, now), movedTrial(draft, instantOf(start_date)), terms);
+  const calendar = withTrial(firstPeriod(terms, now), movedTrial(draft, toInstant(start_date)), terms);
   return { ...calendar, subscription_status: startOf(calendar), opens_at: opensAt(calendar, now) };
 }
 
@@ -71,10 +71,10 @@ async function moveLineItems(
   transaction: Transaction,
 ): Promise<void> {
   const items = await SubscriptionLineItemModel.in(draft, transaction).where('subscription_id', draft.id);
-  const start = instantOf(started.start_date);
+  const start = toInstant(started.start_date);
   for (const item of items) {
-    const isOver = item.end_date && instantOf(item.end_date) <= start;
-    const followed = instantOf(item.start_date) === instantOf(draft.start_date) || instantOf(item.start_date) < start;
+    const isOver = item.end_date && toInstant(item.end_date) <= start;
+    const followed = toInstant(item.start_date) === toInstant(draft.start_date) || toInstant(item.start_date) < start;
     if (isOver || !followed) continue;
     const { start_date } = started;
     await SubscriptionLineItemModel.change(item, { start_date }, { by: author, database: transaction });

@@ -4,8 +4,8 @@
  */
 import { addonLine, checkHeldOnce, checkResets, heldFrom, pricesOfAddon } from '../../core/addon/attachment.ts';
 import type { AddonAssociation } from '../../core/addon/record.ts';
+import { toStoredCommitment } from '../../core/commitment/line-item-commitment.ts';
 import { isCommitted } from '../../core/commitment/requested.ts';
-import { keptCommitment } from '../../core/commitment/stated.ts';
 import type { Price } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -113,7 +113,7 @@ function termsOfLine(
   { meter, ...of }: OfLine & { meter: MeterModel | null },
 ): LineItemTerms {
   const kept = { price: of.price, prefix: `line_item_commitments.${root.id}.`, bucket_size: bucketSizeOf(meter) };
-  const commitment = stated && keptCommitment(stated, kept);
+  const commitment = stated && toStoredCommitment(stated, kept);
   return addonLine({ ...of, quantity, commitment, meter_name: meter?.name ?? null });
 }
 

@@ -1,13 +1,13 @@
 /** What was billed for a line in one of its periods, and given back since: by invoices that are no drafts. */
-import type { BilledBefore } from '../../core/billing/change.ts';
-import { billedInAll } from '../../core/billing/given-back.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import type { PreviouslyBilled } from '../../core/billing/change.ts';
+import { sumBilledLines } from '../../core/billing/credit-adjustments.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { asComputed } from '../../core/invoice/computed-from.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { BillableItem } from '../billing/billable-items.ts';
 import { type InvoicedLine, isCredit } from '../billing/gather-closed-charges.ts';
 
-export function billedIn(period: Period, { id }: BillableItem, invoiced: readonly InvoicedLine[]): BilledBefore {
+export function billedIn(period: Period, { id }: BillableItem, invoiced: readonly InvoicedLine[]): PreviouslyBilled {
   const lines = invoiced.filter(
     ({ line, service, invoice_status }) =>
       line.subscription_line_item_id === id &&
@@ -15,14 +15,14 @@ export function billedIn(period: Period, { id }: BillableItem, invoiced: readonl
       service.start >= period.start &&
       service.end <= period.end,
   );
-  const amounts = (some: readonly InvoicedLine[]) => sumOf(some.map(({ line }) => new Decimal(line.amount)));
+  const amounts = (some: readonly InvoicedLine[]) => sumDecimals(some.map(({ line }) => new Decimal(line.amount)));
   const charges = lines.filter((one) => !isCredit(one));
   return {
     amount: amounts(charges),
-    computed: sumOf(charges.map(({ line }) => new Decimal(asComputed(line).amount))),
+    computed: sumDecimals(charges.map(({ line }) => new Decimal(asComputed(line).amount))),
     credited: amounts(lines.filter(isCredit)).negated(),
     until_ms: charges.length === 0 ? null : Math.max(...charges.map(({ service }) => service.end)),
     invoice_line_item_id: charges[0]?.line.id ?? null,
-    billed: billedInAll(lines.map(({ line }) => line)),
+    billed: sumBilledLines(lines.map(({ line }) => line)),
   };
 }

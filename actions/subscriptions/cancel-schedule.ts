@@ -3,7 +3,7 @@
  * gives the running period the end that it would have had; what was charged in advance only up to the cancellation is charged
  * to that end, at once.
  */
-import { creditsOfResumption, linesOfResumption } from '../../core/billing/change.ts';
+import { planResumptionCredits, planResumptionLines } from '../../core/billing/change.ts';
 import { nextPeriod } from '../../core/billing/charges.ts';
 import { invalid, notAllowed, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -11,7 +11,7 @@ import type { Author } from '../../core/stamp.ts';
 import type { Subscription } from '../../core/subscription/record.ts';
 import { checkPending, type SubscriptionSchedule } from '../../core/subscription/schedule.ts';
 import { checkVersion } from '../../core/subscription/version.ts';
-import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
@@ -56,7 +56,7 @@ export async function cancelSchedule(
     // Behind the lock: it may have happened in between.
     const schedule = await namedSchedule(scope, named, transaction);
     checkPending(schedule);
-    if (instantOf(schedule.scheduled_at) <= author.now.getTime())
+    if (toInstant(schedule.scheduled_at) <= author.now.getTime())
       throw notAllowed('this is happening now and cannot be undone', { id: schedule.id });
     const by = { by: author, database: transaction };
     if (schedule.schedule_type === 'cancellation') {
@@ -87,7 +87,7 @@ async function resume(
   transaction: Transaction,
   { subscription, author }: { subscription: SubscriptionModel; author: Author },
 ): Promise<SubscriptionModel> {
-  const ended_ms = instantOf(subscription.cancel_at ?? subscription.current_period_end);
+  const ended_ms = toInstant(subscription.cancel_at ?? subscription.current_period_end);
   const running = withoutCancellation(subscription);
   const { start } = currentPeriod(subscription);
   const current = nextPeriod(start, billedSubscription(running)) ?? currentPeriod(subscription);
@@ -117,8 +117,8 @@ async function chargeOn(
   });
   const items = await gatherItems(transaction, subscription, { withRemoved: true });
   const question = { ...runningOf(subscription), currency: subscription.currency, ended_ms };
-  const charges = linesOfResumption({ ...question, items: items.filter(isThere).map(billed) });
-  const credits = creditsOfResumption({ ...question, items: items.map(billed) });
+  const charges = planResumptionLines({ ...question, items: items.filter(isThere).map(billed) });
+  const credits = planResumptionCredits({ ...question, items: items.map(billed) });
   const payer_id = await payerOf(subscription, transaction);
   const paid = { subscription, payer_id, author };
   const terms = charges.length === 0 ? {} : await termsOfCharges(transaction, paid);

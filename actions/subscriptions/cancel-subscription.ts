@@ -10,7 +10,7 @@ import type { Author } from '../../core/stamp.ts';
 import { type CancellationRequest, cancellationOf } from '../../core/subscription/cancellation.ts';
 import type { CANCEL_INVOICE_POLICIES, PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
 import { checkVersion } from '../../core/subscription/version.ts';
-import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
@@ -97,7 +97,7 @@ async function upToDate(
   const { now } = author;
   const open = await caughtUp(stores, transaction, { subscription, at: cancel_at, now });
   const isBackdated = request.cancellation_type === 'immediate' && cancel_at;
-  const before = isBackdated ? instantOf(cancel_at) : undefined;
+  const before = isBackdated ? toInstant(cancel_at) : undefined;
   return closeDuePeriods(stores, transaction, { subscription: open, now, before });
 }
 
@@ -109,7 +109,7 @@ async function checkNotInvoiced(
 ): Promise<void> {
   if (!request.cancel_at) return;
   const until = invoicedUntil(await gatherInvoicedLines(transaction, running));
-  if (until !== null && instantOf(effective_date) < until)
+  if (until !== null && toInstant(effective_date) < until)
     throw invalid('cancel_at', `must not lie before ${formatMs(until)}: usage until then is invoiced`);
 }
 
@@ -130,7 +130,7 @@ async function schedule(
     throw invalid('cancellation_type', `a ${pending.schedule_type} is scheduled already: undo it first`, {
       id: pending.id,
     });
-  const at = instantOf(effective_date);
+  const at = toInstant(effective_date);
   if (proration_behavior === 'create_prorations') await checkOnePeriod(transaction, { subscription: running, at });
   await addSchedule(transaction, running, {
     schedule_type: 'cancellation',
@@ -150,7 +150,7 @@ async function creditIfAsked(
   { request, effective_date }: Accepted,
 ): Promise<Credited | null> {
   if (request.proration_behavior === 'none' || NOT_PAID.includes(running.subscription_status)) return null;
-  const unused = { subscription: running, at: instantOf(effective_date), author: request.author };
+  const unused = { subscription: running, at: toInstant(effective_date), author: request.author };
   await checkOnePeriod(transaction, unused);
   return creditUnused(transaction, unused);
 }

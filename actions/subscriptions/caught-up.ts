@@ -2,7 +2,7 @@
  * What the scheduler has not come to yet is done before a subscription is changed: its opening, and the end of its trial where
  * the change takes effect after it.
  */
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { endTrial } from './end-trial.ts';
@@ -15,11 +15,11 @@ export async function caughtUp(
   transaction: Transaction,
   { subscription, at, now }: { subscription: SubscriptionModel; at?: string | null; now: Date },
 ): Promise<SubscriptionModel> {
-  const effective = at ? instantOf(at) : now.getTime();
+  const effective = at ? toInstant(at) : now.getTime();
   const open = subscription.opens_at ? await openDue(stores, transaction, { subscription, now }) : subscription;
   if (open === null) return subscription;
   if (open !== subscription) await familyFollows(stores, transaction, { parent: open, by: { now } });
-  if (open.subscription_status !== 'trialing' || effective <= instantOf(open.current_period_end)) return open;
+  if (open.subscription_status !== 'trialing' || effective <= toInstant(open.current_period_end)) return open;
   const ended = await endTrial(stores, transaction, { subscription: open, by: { now } });
   if (ended === null) return open;
   await familyFollows(stores, transaction, { parent: ended.subscription, by: { now } });

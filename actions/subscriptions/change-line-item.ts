@@ -3,12 +3,12 @@
  * or now (docs/rules/subscriptions.md, "Lines that come and go").
  */
 import { runningPeriod } from '../../core/billing/charges.ts';
+import { changedCommitment, type RequestedCommitment } from '../../core/commitment/line-item-commitment.ts';
 import { checkOneLevel } from '../../core/commitment/requested.ts';
-import { changedCommitment, type StatedCommitment } from '../../core/commitment/stated.ts';
 import { invalid } from '../../core/error.ts';
 import { priceReset } from '../../core/metering/price-reset.ts';
 import { CRITICAL_FIELDS } from '../../core/price/record.ts';
-import { sameTimes } from '../../core/price/time-buckets.ts';
+import { hasSameTimes } from '../../core/price/time-buckets.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { changeOfLine } from '../../core/subscription/line-changes.ts';
@@ -26,7 +26,7 @@ import { type PriceWriting, storePrice, symbolOf, timeBucketsOf } from '../catal
 import { applyLineChange, type LineStart, planLineChange } from './change-lines.ts';
 import { type HeldSubscription, holdLine, tellLinesChanged } from './held-lines.ts';
 
-export type LineChangeRequest = StatedCommitment & {
+export type LineChangeRequest = RequestedCommitment & {
   effective_from: string | null;
   quantity?: string | null | undefined;
   proration_behavior: ProrationBehavior | null;
@@ -112,7 +112,7 @@ async function ownPrice(
   if (times === null)
     return statesNothingNew(price_record, charge, definition) ? null : storePrice(definition, writing);
   const commitment_time_buckets = timeBucketsOf({ ...definition, commitment_time_buckets: times }, meter, writing);
-  const isSame = sameTimes(commitment_time_buckets, price_record.commitment_time_buckets);
+  const isSame = hasSameTimes(commitment_time_buckets, price_record.commitment_time_buckets);
   if (isSame && statesNothingNew(price_record, charge, definition)) return null;
   return storePrice({ ...definition, commitment_time_buckets }, writing);
 }

@@ -6,9 +6,14 @@
  * While the invoice that opens the running period is a draft, nothing of it was billed yet: it is computed anew and carries
  * the change itself.
  */
-import { type ChangeQuestion, type Ending, isSettledAtOnce, linesOfChange } from '../../core/billing/change.ts';
+import {
+  type EndingLineItem,
+  isBilledImmediately,
+  type LineChangeInput,
+  planChangeLines,
+} from '../../core/billing/change.ts';
 import { hasOwnPeriods, nextPeriod } from '../../core/billing/charges.ts';
-import { goesOn, isOneCommitment } from '../../core/commitment/part.ts';
+import { isOneCommitment, isTermContinued } from '../../core/commitment/part.ts';
 import { invalid } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -16,7 +21,7 @@ import type { LineItemTerms } from '../../core/subscription/lines.ts';
 import type { PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
 import { givesBack } from '../../core/subscription/schedule.ts';
 import { checkThreshold } from '../../core/subscription/terms.ts';
-import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
@@ -120,11 +125,11 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const before = [...invoiced, ...(await returnedAsCredits(database, subscription, invoiced))];
   const endings = settled.map((end) => ending(end, before));
   const charged = ends.length === 0 ? period : runningOf(await asCharged(database, subscription));
-  const credits = linesOfChange<BillableItem>({ ...charged, currency, endings, beginnings: [] });
+  const credits = planChangeLines<BillableItem>({ ...charged, currency, endings, beginnings: [] });
   const isCharged = change.atPeriodEnd !== 'done' || credits.length > 0;
   const beginnings = isCharged ? begins.filter((item) => change.atPeriodEnd || !isLeft(item)) : [];
   const charging = change.atPeriodEnd && !after ? followingOf(period) : next;
-  const charges = charging ? linesOfChange<BillableItem>({ ...charging, currency, endings: [], beginnings }) : [];
+  const charges = charging ? planChangeLines<BillableItem>({ ...charging, currency, endings: [], beginnings }) : [];
   const payer_id = await payerOf(subscription, database);
   const paid = { subscription, payer_id, author };
   const beginsPeriod = after !== undefined || change.atPeriodEnd !== undefined;
@@ -251,7 +256,7 @@ function endingOf(end: LineEnd, { anchor, subscription, kept }: LineChangePlan):
   return {
     end_date: formatMs(end.at),
     ends_with_price: false,
-    ...(end.at <= instantOf(record.start_date) ? { status: 'deleted' as const } : {}),
+    ...(end.at <= toInstant(record.start_date) ? { status: 'deleted' as const } : {}),
     ...(stays ? { charged_until: formatMs(stays.until) } : {}),
     ...anchoredAt(anchor, end.item, subscription),
   };
@@ -268,7 +273,7 @@ function anchoredAt(
   return { period_anchor: isOfSubscription ? anchor : formatMs(item.anchor_ms ?? item.start_ms) };
 }
 
-type Running = Pick<ChangeQuestion, 'subscription' | 'current'>;
+type Running = Pick<LineChangeInput, 'subscription' | 'current'>;
 type Beginning = { readonly kept: readonly KeptCharge[]; readonly running: Running; readonly isProrated: boolean };
 
 /** The lines as they will be, with what prices them. */
@@ -281,12 +286,12 @@ function begun(change: LineChange, { kept, running, isProrated }: Beginning): Bi
     const priced = { price, meter, subscription: change.subscription };
     const item = billableItem(record, priced);
     // What is not prorated is charged in full from its next period on.
-    const isLater = !isProrated && isSettledAtOnce(item) && item.billing_period !== 'ONETIME';
+    const isLater = !isProrated && isBilledImmediately(item) && item.billing_period !== 'ONETIME';
     const restarts = change.after !== undefined;
     const from = isLater ? chargedFrom(item, kept, { follows, running, restarts }) : null;
     record.charged_from = from === null ? null : formatMs(from);
     const isOne = !restarts && isOneCommitment(continues?.commitment, item.commitment);
-    if (continues && (isOne || goesOn(continues.commitment, item.commitment)))
+    if (continues && (isOne || isTermContinued(continues.commitment, item.commitment)))
       record.commitment_line_id = continues.record.commitment_line_id ?? continues.id;
     return { record, priced, follows };
   });
@@ -321,7 +326,7 @@ function beginningOf(
   } as unknown as SubscriptionLineItemModel;
 }
 
-function ending({ item, at }: LineEnd, invoiced: readonly InvoicedLine[]): Ending<BillableItem> {
+function ending({ item, at }: LineEnd, invoiced: readonly InvoicedLine[]): EndingLineItem<BillableItem> {
   return { item, at, billedIn: (period) => billedIn(period, item, invoiced) };
 }
 

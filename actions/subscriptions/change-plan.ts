@@ -6,7 +6,7 @@
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
@@ -82,12 +82,12 @@ async function sharedBy(database: Database, before: SubscriptionModel, plan: Pla
 
 function instantOfChange(before: SubscriptionModel, change_at: PlanChange['change_at'], now: Date): Milliseconds {
   // One that has not begun has its new plan from its start on.
-  if (change_at === 'immediate') return Math.max(now.getTime(), instantOf(before.start_date));
+  if (change_at === 'immediate') return Math.max(now.getTime(), toInstant(before.start_date));
   if (before.subscription_status !== 'active')
     throw invalid('change_at', 'end_of_period is for an active subscription', {
       subscription_status: before.subscription_status,
     });
-  return instantOf(before.current_period_end);
+  return toInstant(before.current_period_end);
 }
 
 async function schedule(

@@ -3,10 +3,10 @@
  * opening invoice, all or nothing (docs/rules/subscriptions.md, "The opening").
  */
 
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import { commitmentsByPrice, ownCommitment, withTimeBuckets } from '../../core/commitment/requested.ts';
 import { checkStartsAfter, type FormerHolder } from '../../core/customer/former-holder.ts';
-import { invalid, notFound, within } from '../../core/error.ts';
+import { invalid, notFound, prefixField } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { priceReset } from '../../core/metering/price-reset.ts';
 import { checkCurrency } from '../../core/money.ts';
@@ -43,7 +43,7 @@ import {
 import type { CreateSubscription, SubscriptionStatus } from '../../core/subscription/record.ts';
 import { checkThreshold, keptThreshold } from '../../core/subscription/terms.ts';
 import { checkTrialTerms, trialOf, withTrial } from '../../core/subscription/trial.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { GivenUpExternalIdModel } from '../../storage/models/given-up-external-id.ts';
 import { holdNoClock } from '../../storage/models/hold-no-clock.ts';
@@ -137,7 +137,7 @@ async function gather(scope: Scope, request: CreateSubscription, database: Datab
     former: await GivenUpExternalIdModel.formerHolder(scope, customer, database),
     plan,
     prices,
-    extras: byId(extras),
+    extras: indexById(extras),
     meters,
     reset_usage: new Map(Array.from(meters.values(), (meter) => [meter.id, priceReset(meter)])),
   };
@@ -159,12 +159,12 @@ function decide(request: CreateSubscription, { customer, former, prices, reset_u
   const dates = { ...billing, start_date: startStated(request), end_date, billing_anchor };
   const calendar = firstPeriod(dates, now);
   checkStartsAfter(former, calendar.start_date);
-  const start = instantOf(calendar.start_date);
-  const end = calendar.end_date ? instantOf(calendar.end_date) : null;
+  const start = toInstant(calendar.start_date);
+  const end = calendar.end_date ? toInstant(calendar.end_date) : null;
   const sold = pricesToCopy(prices, currency, { start, end, now });
   const trial = trialOf(request, { start, timezone: billing.timezone, prices: sold });
   const begun = withTrial(calendar, trial, dates);
-  const billed = { ...billing, start_ms: start, end_ms: end, billing_anchor_ms: instantOf(begun.billing_anchor) };
+  const billed = { ...billing, start_ms: start, end_ms: end, billing_anchor_ms: toInstant(begun.billing_anchor) };
   const copied = chargedOnce(sold, { billed, reset_usage, now });
   checkThreshold(request.auto_invoice_threshold, copied);
   refuseNotYet(request);
@@ -227,7 +227,7 @@ async function addChildren(
   for (const child of decision.family.children) {
     const request = requestOfChild(child, { request: decision.request, parent });
     const parties = await gather(scope, request, transaction);
-    const beginning = { customers: [parties.customer], from: instantOf(parent.start_date) };
+    const beginning = { customers: [parties.customer], from: toInstant(parent.start_date) };
     await checkInheritsNothing(scope, { ...beginning, field: 'external_customer_id' }, transaction);
     const terms = decide(request, parties, author.now.getTime());
     const made = { scope, request, author, family: inGroupOf(parent), ...parties, ...terms };
@@ -335,7 +335,7 @@ async function addAddons(
       await storeAttachment(attachment, writing);
       lines.push(...attachment.lines.map(({ terms }) => terms));
     } catch (error) {
-      throw within(error, `addons[${index}]`);
+      throw prefixField(error, `addons[${index}]`);
     }
   }
   return lines;

@@ -3,11 +3,11 @@
  * (docs/rules/proration.md, "Credits of a cancellation").
  */
 
-import { isSettledAtOnce } from '../../core/billing/change.ts';
+import { isBilledImmediately } from '../../core/billing/change.ts';
 import { hasOwnPeriods } from '../../core/billing/charges.ts';
 import { invalid } from '../../core/error.ts';
 import type { Author } from '../../core/stamp.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { type BillableItem, billedSubscription, gatherItems } from '../billing/billable-items.ts';
@@ -40,7 +40,7 @@ async function planCredits(database: Database, { subscription, at, author }: Unu
 
 /** Also one that is charged for longer than it lives. */
 function isOver({ end_date }: BillableItem['record'], at: Milliseconds): boolean {
-  return Boolean(end_date) && instantOf(end_date!) <= at;
+  return Boolean(end_date) && toInstant(end_date!) <= at;
 }
 
 /** A request is refused where something has a period of its own at that instant: that is not given back in parts. */
@@ -53,7 +53,7 @@ export async function checkOnePeriod(
   );
   const billed = billedSubscription(subscription);
   const other = items.find(
-    (item) => isSettledAtOnce(item) && item.billing_period !== 'ONETIME' && hasOwnPeriods(item, billed),
+    (item) => isBilledImmediately(item) && item.billing_period !== 'ONETIME' && hasOwnPeriods(item, billed),
   );
   if (other)
     throw invalid(

@@ -6,7 +6,7 @@ import { type DetachAddon, detachedAt } from '../../core/addon/attachment.ts';
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { gatherItems } from '../billing/billable-items.ts';
@@ -30,8 +30,8 @@ export async function planDetachment(
   const items = await gatherItems(database, subscription);
   const ends = items
     .filter(({ record }) => record.addon_association_id === association.id)
-    .filter(({ record }) => !record.end_date || instantOf(record.end_date) > at)
-    .map((item) => ({ item, at: Math.max(at, instantOf(item.record.start_date)) }));
+    .filter(({ record }) => !record.end_date || toInstant(record.end_date) > at)
+    .map((item) => ({ item, at: Math.max(at, toInstant(item.record.start_date)) }));
   const plan = await planLineChange(database, {
     subscription,
     ends,

@@ -3,7 +3,7 @@
  * (docs/rules/subscriptions.md, "States").
  */
 import type { Scope } from '../../core/scope.ts';
-import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../core/time/instant.ts';
 import { type Due, dueUnpaid, type OfWhom } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -45,7 +45,7 @@ function endOne(stores: Stores, scope: Scope, { id, now }: { id: string; now: Da
       .skipLocked();
     const end = subscription ? billedSubscription(subscription).end_ms : null;
     if (!subscription || end === null || end > now.getTime()) return false;
-    const at = Math.max(end, instantOf(subscription.current_period_start));
+    const at = Math.max(end, toInstant(subscription.current_period_start));
     const last = { subscription, effective_date: formatMs(at), payer_id: await payerOf(subscription, transaction) };
     await settleOverbilled(stores, transaction, { ...last, now });
     const parent = await endAt(transaction, { subscription, at, by: { now } });

@@ -8,7 +8,7 @@ import type { Author } from '../../core/stamp.ts';
 import { checkNoThreshold, type GroupChild, type Hierarchy } from '../../core/subscription/hierarchy.ts';
 import { startStated } from '../../core/subscription/phases.ts';
 import type { CreateSubscription, Subscription } from '../../core/subscription/record.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';
@@ -47,7 +47,7 @@ export async function gatherFamily(
 ): Promise<Family> {
   checkNoThreshold(request.auto_invoice_threshold, hierarchy.kind);
   const stated = startStated(request);
-  const from = stated ? instantOf(stated) : now;
+  const from = stated ? toInstant(stated) : now;
   await checkInheritsNothing(scope, { customers: [customer], from, field: 'customer_id' }, transaction);
   if (hierarchy.kind === 'delegated') {
     const invoicing_customer_id = (await delegatedPayer(scope, { hierarchy, customer }, transaction)).id;

@@ -4,7 +4,7 @@
  */
 import { duePeriod } from '../../core/billing/due.ts';
 import { changesOfHeir, endedAt } from '../../core/subscription/followed.ts';
-import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../core/time/instant.ts';
 import { childrenOf, SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
@@ -47,7 +47,7 @@ async function groupFollows(stores: Stores, transaction: Transaction, { parent, 
     if (moved.subscription_status === 'cancelled' || parent.subscription_status !== 'cancelled') continue;
     const [alone] = await removeFromGroup([moved], by, transaction);
     // The parent's last invoice says nothing of the time behind its end, also where that is the instant at which a period has begun.
-    if (moved !== child || instantOf(moved.current_period_start) === endedAt(parent))
+    if (moved !== child || toInstant(moved.current_period_start) === endedAt(parent))
       await openAlone(stores, transaction, { child: alone!, by });
   }
 }
@@ -57,7 +57,7 @@ async function invoiceEnded(stores: Stores, transaction: Transaction, { parent, 
   const children = await childrenOf(parent, { parents: [parent], type: 'grouped_invoicing' }, transaction)
     .where('subscription_status', 'cancelled')
     .forUpdate();
-  const invoiced = instantOf(parent.current_period_start);
+  const invoiced = toInstant(parent.current_period_start);
   for (const child of children) {
     if (endedAt(child) <= invoiced) continue;
     // As it was when it ended, in a period that would have gone on.
@@ -84,7 +84,7 @@ async function movedOn(
   if (child.subscription_status === 'incomplete' && parent.subscription_status === 'active')
     return changed(transaction, { child, changes: PAID, by, name: 'subscription.activated' });
   const invoicedUntil =
-    parent.subscription_status === 'cancelled' ? endedAt(parent) : instantOf(parent.current_period_start);
+    parent.subscription_status === 'cancelled' ? endedAt(parent) : toInstant(parent.current_period_start);
   const due = duePeriod(billedSubscription(child), currentPeriod(child), invoicedUntil);
   if (due === null) return child;
   if (due.next === null) return endWithCredits(transaction, { subscription: child, at: due.closed.end, by });
@@ -104,7 +104,7 @@ async function endedTrial(
   if (parent.subscription_status === 'trialing') return child;
   const { current_period_start, current_period_end, subscription_status } = parent;
   const { end_ms } = billedSubscription(child);
-  if (end_ms !== null && end_ms <= instantOf(current_period_start))
+  if (end_ms !== null && end_ms <= toInstant(current_period_start))
     return endWithCredits(transaction, { subscription: child, at: end_ms, by });
   const changes = { current_period_start, current_period_end, subscription_status };
   const name = subscription_status === 'active' ? 'subscription.activated' : 'subscription.updated';

@@ -10,7 +10,7 @@ import { type Author, createdBy } from '../../core/stamp.ts';
 import { checkDistinct, checkMayHaveHeirs } from '../../core/subscription/hierarchy.ts';
 import { asksForSomething, refuseNotYet } from '../../core/subscription/not-yet.ts';
 import type { CreateSubscription } from '../../core/subscription/record.ts';
-import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -60,7 +60,7 @@ export async function checkHeirs(
   await checkKeepPlans(scope, { subscriptions: [parent], field }, database);
   const itself = customers.find(({ id }) => id === parent.customer_id);
   if (itself) throw invalid(field, `${itself.external_id} is the customer of the parent itself`);
-  const beginning = { customers, from: instantOf(start_date), field };
+  const beginning = { customers, from: toInstant(start_date), field };
   await checkInheritsNothing(scope, beginning, database);
   await checkHasNoneOfTheirOwn(scope, beginning, database);
   await checkBeginAfterFormerHolders(scope, beginning, database);
@@ -177,12 +177,12 @@ export async function inheritSubscription(
 }
 
 function joinedAt({ start_date, end_date }: CreateSubscription, parent: SubscriptionModel, { now }: Author): string {
-  const earliest = instantOf(parent.current_period_start);
-  const start = start_date ? instantOf(start_date) : Math.max(now.getTime(), instantOf(parent.start_date));
+  const earliest = toInstant(parent.current_period_start);
+  const start = start_date ? toInstant(start_date) : Math.max(now.getTime(), toInstant(parent.start_date));
   if (start < earliest)
     throw invalid('start_date', 'must not be before the running period of the parent', {
       current_period_start: parent.current_period_start,
     });
-  if (end_date && instantOf(end_date) <= start) throw invalid('end_date', 'must be after start_date');
+  if (end_date && toInstant(end_date) <= start) throw invalid('end_date', 'must be after start_date');
   return formatMs(start);
 }

@@ -6,7 +6,7 @@ import { duePeriod } from '../../core/billing/due.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { checkVersion } from '../../core/subscription/version.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
@@ -58,7 +58,7 @@ export async function lookUpToDate<T>(
 
 function isBehind(subscription: SubscriptionModel, now: Date): boolean {
   const { opens_at, subscription_status } = subscription;
-  if (opens_at) return instantOf(opens_at) <= now.getTime();
+  if (opens_at) return toInstant(opens_at) <= now.getTime();
   if (subscription_status !== 'active' && subscription_status !== 'trialing') return false;
   return duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime()) !== null;
 }

@@ -1,5 +1,5 @@
 /** Stores the price that a line of a subscription states with itself (core/subscription/inline-price.ts). */
-import { within } from '../../core/error.ts';
+import { prefixField } from '../../core/error.ts';
 import { type InlinePrice, inlinePriceRequest } from '../../core/subscription/inline-price.ts';
 import type { Subscription } from '../../core/subscription/record.ts';
 import type { PriceModel } from '../../storage/models/price.ts';
@@ -23,6 +23,6 @@ export async function storeInlinePrice(
     const from = start_date ?? subscription.start_date;
     return await addChecked(inlinePriceRequest(inline, { subscription, start_date: from }), writing);
   } catch (error) {
-    throw within(error, field);
+    throw prefixField(error, field);
   }
 }

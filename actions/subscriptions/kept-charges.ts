@@ -3,9 +3,9 @@
  * period (docs/rules/proration.md, "Without proration"). Whether its invoice is final or still a draft makes no difference. A
  * later change that prorates gives back what such a charge has not served.
  */
-import { chargedUntil, nextWholePeriod } from '../../core/billing/change.ts';
+import { computeChargedUntil, nextWholePeriod } from '../../core/billing/change.ts';
 import type { BilledSubscription } from '../../core/billing/charges.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -31,13 +31,13 @@ export function keptCharge(
     ({ line, invoice_status }) => line.subscription_line_item_id === id && invoice_status !== 'DRAFT',
   );
   // A line that is taken out, because it would have lived no time, stands on no draft.
-  const isCharged = at > instantOf(start_date) || isBilled;
+  const isCharged = at > toInstant(start_date) || isBilled;
   // As it was charged: a cancellation that was scheduled since can be undone.
   const uncut = { ...running, subscription: { ...running.subscription, end_ms: null } };
-  const until = isCharged ? chargedUntil(item, at, uncut) : null;
+  const until = isCharged ? computeChargedUntil(item, at, uncut) : null;
   // What is paid by lines before it stays so, however short it lived itself.
   if (until !== null) return { item_id: id, until, payers: [id] };
-  const paid = charged_from ? instantOf(charged_from) : at;
+  const paid = charged_from ? toInstant(charged_from) : at;
   return paid > at ? { item_id: id, until: paid, payers: paid_by_lines ?? [] } : null;
 }
 
@@ -62,7 +62,7 @@ export async function gatherPayers(
 ): Promise<LineEnd[]> {
   const paid = ends.flatMap(({ item, at }) => {
     const { charged_from, paid_by_lines } = item.record;
-    const isPaid = charged_from && instantOf(charged_from) > at;
+    const isPaid = charged_from && toInstant(charged_from) > at;
     return isPaid ? (paid_by_lines ?? []).map((payer) => ({ payer, at })) : [];
   });
   if (paid.length === 0) return [];

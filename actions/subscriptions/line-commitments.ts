@@ -2,7 +2,11 @@
  * Lines of a subscription with what they are committed to (docs/rules/commitments.md, "What can be stated"). Times of day are
  * kept on a price: a line that states its own has a price of its own.
  */
-import { type KeptCommitment, keptCommitment, type StatedCommitment } from '../../core/commitment/stated.ts';
+import {
+  type RequestedCommitment,
+  type StoredCommitment,
+  toStoredCommitment,
+} from '../../core/commitment/line-item-commitment.ts';
 import type { Price, PriceDefinition } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -14,27 +18,32 @@ import { storePrice, timeBucketsOf } from '../catalogue/create-price.ts';
 
 type Writing = { readonly scope: Scope; readonly author: Author };
 
-export type CommittedLine = { readonly price: Price; readonly commitment: KeptCommitment };
+export type CommittedLine = { readonly price: Price; readonly commitment: StoredCommitment };
 
 /** `prefix`: where the request has the commitment, with the point behind it. */
-type Line = { readonly price: Price; readonly stated: StatedCommitment | undefined; readonly prefix: string };
+type Line = { readonly price: Price; readonly stated: RequestedCommitment | undefined; readonly prefix: string };
 
 /** A line that a plan brings: its price has what the request states of times of day already. */
 export async function committedPlanLine(
   { scope }: Writing,
   { price, stated, prefix }: Line,
   database: Database,
-): Promise<{ price: Price; commitment?: KeptCommitment }> {
+): Promise<{ price: Price; commitment?: StoredCommitment }> {
   if (stated === undefined) return { price };
   const meter = await meterOf(price, scope, database);
   const bucket_size = meter?.aggregation.bucket_size ?? null;
-  return { price, commitment: keptCommitment(stated, { price, prefix, bucket_size }) };
+  return { price, commitment: toStoredCommitment(stated, { price, prefix, bucket_size }) };
 }
 
 /** A line that a request adds. */
 export async function committedLine(
   writing: Writing,
-  { price: shared, stated, subscription, prefix }: Line & { stated: StatedCommitment; subscription: SubscriptionModel },
+  {
+    price: shared,
+    stated,
+    subscription,
+    prefix,
+  }: Line & { stated: RequestedCommitment; subscription: SubscriptionModel },
   database: Database,
 ): Promise<CommittedLine> {
   const { commitment_time_buckets } = stated;

@@ -3,7 +3,7 @@
  * start, begin with that; one of a period ends with the new first period, and so do its lines.
  */
 import type { Author } from '../../core/stamp.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
@@ -15,8 +15,8 @@ export async function moveAddons({ draft, started, author }: Move, transaction: 
   const { start_date, current_period_end } = started;
   const held = await AddonAssociationModel.in(draft, transaction).where({ entity_id: draft.id, status: 'published' });
   for (const association of held) {
-    const starts = instantOf(association.start_date);
-    const follows = starts === instantOf(draft.start_date) || starts < instantOf(start_date);
+    const starts = toInstant(association.start_date);
+    const follows = starts === toInstant(draft.start_date) || starts < toInstant(start_date);
     if (!follows || association.cancelled_at) continue;
     const isOfPeriod = association.cadence === 'onetime' && association.end_date === draft.current_period_end;
     const end = isOfPeriod ? { end_date: current_period_end } : {};

@@ -2,7 +2,7 @@
  * Opens a subscription whose start has come: its opening invoice is made then, and its payment behaviour is asked then
  * (docs/rules/subscriptions.md, "A start that lies ahead"). One that was to end before it began just ends.
  */
-import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
@@ -20,7 +20,7 @@ export async function openDue(
   const { end_ms } = billedSubscription(subscription);
   const { start } = currentPeriod(subscription);
   const isOver = end_ms !== null && end_ms <= start;
-  const due = isOver ? end_ms : instantOf(subscription.opens_at!);
+  const due = isOver ? end_ms : toInstant(subscription.opens_at!);
   if (due > now.getTime()) return null;
   const reached = await SubscriptionModel.change(subscription, opened(isOver, start), { by, database: transaction });
   if (isOver) return endAt(transaction, { subscription: reached, at: start, by });

@@ -1,9 +1,9 @@
 /** Credit grants of a subscription's own: made with it, and moved with the start of a draft (docs/rules/credits.md). */
 import { grantOfNew, type OwnCreditGrant } from '../../core/credit-grant/record.ts';
-import { within } from '../../core/error.ts';
+import { prefixField } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -19,7 +19,7 @@ export async function addGrants(
       const grant = grantOfNew(one, subscription);
       return { ...grant, ...createdBy(author), id: newId('credit_grant', author.now.getTime()) };
     } catch (error) {
-      throw within(error, `credit_grants[${index}]`);
+      throw prefixField(error, `credit_grants[${index}]`);
     }
   });
   if (records.length > 0) await CreditGrantModel.addAll(scope, records, { database });
@@ -32,9 +32,9 @@ export async function moveGrants(
 ): Promise<void> {
   const { start_date } = started;
   for (const grant of await CreditGrantModel.publishedOf(draft, ['subscription_id', [draft.id]], transaction)) {
-    const starts = instantOf(grant.start_date!);
-    if (starts !== instantOf(draft.start_date) && starts >= instantOf(start_date)) continue;
-    const isAnchored = instantOf(grant.credit_grant_anchor!) > Math.max(starts, instantOf(start_date));
+    const starts = toInstant(grant.start_date!);
+    if (starts !== toInstant(draft.start_date) && starts >= toInstant(start_date)) continue;
+    const isAnchored = toInstant(grant.credit_grant_anchor!) > Math.max(starts, toInstant(start_date));
     const changes = isAnchored ? { start_date } : { start_date, credit_grant_anchor: start_date };
     await CreditGrantModel.change(grant, changes, { by: author, database: transaction });
   }

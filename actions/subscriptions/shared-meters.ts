@@ -9,7 +9,7 @@ import {
   refuseSharedMeter,
   type SharedMeter,
 } from '../../core/subscription/shared-meters.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { settingOf } from '../../storage/models/setting.ts';
@@ -109,9 +109,9 @@ function chargingLine(
 ): ChargingLine | null {
   if (price_type !== 'USAGE' || !meter_id) return null;
   const { end_ms: over_ms, start_ms } = billedSubscription(subscription);
-  const ends = [over_ms, end_date ? instantOf(end_date) : null].flatMap((end) => end ?? []);
+  const ends = [over_ms, end_date ? toInstant(end_date) : null].flatMap((end) => end ?? []);
   const end_ms = ends.length > 0 ? Math.min(...ends) : null;
-  const begins = [start_ms, instantOf(start_date), subscription.trial_end ? instantOf(subscription.trial_end) : 0];
+  const begins = [start_ms, toInstant(start_date), subscription.trial_end ? toInstant(subscription.trial_end) : 0];
   const start = Math.max(...begins);
   if (end_ms !== null && end_ms <= start) return null;
   return { subscription_id: subscription.id, meter_id, start_ms: start, end_ms };

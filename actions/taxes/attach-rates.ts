@@ -1,5 +1,5 @@
 /** Attaches the tax rates that a request states, or those that stand for its customer (docs/rules/taxes.md, "Which rates"). */
-import { invalid, within } from '../../core/error.ts';
+import { invalid, prefixField } from '../../core/error.ts';
 import type { CreateInvoice, Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -27,7 +27,7 @@ export async function attachOverrides(overrides: readonly TaxOverride[], attachi
       const rate = await TaxRateModel.holdByCode(attaching.scope, tax_rate_code, attaching.transaction);
       await attach({ rate, field: 'tax_rate_code', ...stated, end_date: null }, attaching);
     } catch (error) {
-      throw within(error, `tax_rate_overrides[${index}]`);
+      throw prefixField(error, `tax_rate_overrides[${index}]`);
     }
   }
 }

@@ -1,5 +1,5 @@
 /** The taxes of an invoice, as its document names them: "VAT 19%"; those that were added, and those that are in the amounts. */
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { DocumentTax } from '../../core/invoice-document/document.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -15,7 +15,7 @@ export async function printedTaxes(invoice: InvoiceModel, database: Database): P
   const rates = await TaxRateModel.byId(invoice, [...byRate.keys()], database);
   return Array.from(byRate, ([id, rows]) => {
     const { name, percentage_value, tax_behavior } = rates.get(id)!;
-    const amount = sumOf(rows.map(({ tax_amount }) => new Decimal(tax_amount))).toFixed();
+    const amount = sumDecimals(rows.map(({ tax_amount }) => new Decimal(tax_amount))).toFixed();
     const label = percentage_value === null ? name : `${name} ${percentage_value}%`;
     return { label, amount, is_included: tax_behavior === 'inclusive' };
   });

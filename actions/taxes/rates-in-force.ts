@@ -6,7 +6,7 @@ import type { Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { TaxAssociation } from '../../core/tax/record.ts';
 import type { RateInForce } from '../../core/tax/taxes.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
@@ -46,9 +46,9 @@ export function taxedAt(
   now: Date,
 ): Milliseconds {
   if (billing_reason === 'SUBSCRIPTION_CREATE' || billing_reason === 'SUBSCRIPTION_TRIAL_END')
-    return period_start ? instantOf(period_start) : now.getTime();
+    return period_start ? toInstant(period_start) : now.getTime();
   if (billing_reason === 'SUBSCRIPTION_CYCLE' || billing_reason === 'PRORATION')
-    return period_end ? instantOf(period_end) - 1 : now.getTime();
+    return period_end ? toInstant(period_end) - 1 : now.getTime();
   return now.getTime();
 }
 
@@ -83,8 +83,8 @@ async function attachedTo(
   return found.filter(
     (one) =>
       (one.currency === null || one.currency === currency) &&
-      instantOf(one.start_date) <= at &&
-      (one.end_date === null || at < instantOf(one.end_date)),
+      toInstant(one.start_date) <= at &&
+      (one.end_date === null || at < toInstant(one.end_date)),
   );
 }
 

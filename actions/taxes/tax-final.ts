@@ -3,8 +3,9 @@
  * on invoices"), and its taxes (docs/rules/taxes.md, "On an invoice"). Each line keeps its share, and the totals say so. Asks for rates as the
  * preview did, so that both say the same.
  */
+
+import { applyLineAdjustments, type ChargedLine } from '../../core/billing/line-adjustments.ts';
 import type { PrepaidWallet } from '../../core/billing/prepaid.ts';
-import { type ChargedLine, settleLines } from '../../core/billing/settle-lines.ts';
 import { totalsText } from '../../core/billing/totals.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { InvoiceLineItem } from '../../core/invoice/record.ts';
@@ -42,7 +43,7 @@ export async function taxFinal(
   const isTaxed = rates.length > 0 || line_items.some(({ taxes }) => taxes?.length);
   if (!isTaxed && prepaid.length === 0 && !line_items.some(isCredited))
     return { changes: {}, line_items, prepaid_used: [], used_after_tax: [] };
-  const settled = settleLines(line_items.map(chargedLine), {
+  const settled = applyLineAdjustments(line_items.map(chargedLine), {
     currency: invoice.currency,
     rates,
     prepaid,
@@ -100,6 +101,8 @@ function chargedLine(line: InvoiceLineItem): ChargedLine {
     price_type: line.price_type ?? null,
     key: null,
     charged_ms: null,
-    ...(amount.isNegative() ? { given_back: { ...discounted, prepaid_credits_applied, taxes } } : { discounted }),
+    ...(amount.isNegative()
+      ? { credit_adjustments: { ...discounted, prepaid_credits_applied, taxes } }
+      : { discounted }),
   };
 }

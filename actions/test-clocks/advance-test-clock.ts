@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { FarthingError } from '../../core/error.ts';
 import { type ClockProgress, withDone } from '../../core/test-clock/record.ts';
-import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import { refreshStatistics } from '../../storage/postgres/statistics.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -77,8 +77,8 @@ class Advance {
     for (let clock = await this.#clock(); clock !== null; clock = await this.#clock()) {
       signal.throwIfAborted();
       const due = await this.#next(clock);
-      const at = Math.max(due.at, instantOf(clock.frozen_time));
-      if (at > instantOf(clock.target_time!)) return this.#arrive();
+      const at = Math.max(due.at, toInstant(clock.frozen_time));
+      if (at > toInstant(clock.target_time!)) return this.#arrive();
       await this.#step(clock, { at, kinds: due.kinds });
       // What cannot be done now fails soon, which whoever went on would begin to wait for anew.
       const isOver = this.#idle === 0 && !(await this.#mayGoOn());
@@ -90,7 +90,7 @@ class Advance {
   /** Nothing is written while it advances: what was accepted before has come through when it has moved. */
   async #waitsForLog(): Promise<boolean> {
     const clock = await this.#clock();
-    return clock !== null && instantOf(clock.frozen_time) === instantOf(clock.advanced_from);
+    return clock !== null && toInstant(clock.frozen_time) === toInstant(clock.advanced_from);
   }
 
   /** Asked between what is done at an instant as well, of which there may be much: whoever goes on ends the instant as if this one had been killed. */
@@ -125,15 +125,15 @@ class Advance {
    */
   async #endBrokenStep(): Promise<void> {
     const clock = await this.#clock();
-    const at = clock && instantOf(clock.frozen_time);
-    if (at === null || (at === instantOf(clock!.advanced_from) && !clock!.is_at_failure)) return;
+    const at = clock && toInstant(clock.frozen_time);
+    if (at === null || (at === toInstant(clock!.advanced_from) && !clock!.is_at_failure)) return;
     const instants = await this.#instants(at - 1);
     await this.#step(clock!, { at, kinds: this.#kinds.filter((_, index) => instants[index] === at) });
   }
 
   /** When something is due next, and what it is; in infinity where nothing is. */
   async #next({ frozen_time }: TestClockModel): Promise<{ at: Milliseconds; kinds: DueKind[] }> {
-    const instants = await this.#instants(instantOf(frozen_time));
+    const instants = await this.#instants(toInstant(frozen_time));
     const at = Math.min(...instants);
     return { at, kinds: this.#kinds.filter((_, index) => instants[index] === at) };
   }
@@ -169,7 +169,7 @@ class Advance {
       if (mayEnd && this.#isTurnOver) break;
     }
     const isDone = countOf(progress) > countOf(clock.progress);
-    const isNew = instantOf(clock.frozen_time) < at;
+    const isNew = toInstant(clock.frozen_time) < at;
     if (isDone || isNew) {
       this.#idle = 0;
       this.#elsewhere_ms = 0;

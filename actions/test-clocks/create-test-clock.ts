@@ -7,7 +7,7 @@ import { intervalAt } from '../../core/scheduled-task/interval.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { checkMayHaveClock, NO_PROGRESS, type TestClock } from '../../core/test-clock/record.ts';
-import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../core/time/instant.ts';
 import { forgetClocks } from '../../storage/environment-clock.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -66,7 +66,7 @@ async function sellFromThen(
 async function exportFromThen(database: Transaction, scope: Scope, { frozen_time }: WantedClock): Promise<void> {
   for (const scheduled of await ScheduledTaskModel.in(scope, database).orderBy('id').forUpdate()) {
     if (await hasFiles(database, scheduled)) continue;
-    const { start, end } = intervalAt(scheduled.interval, instantOf(frozen_time));
+    const { start, end } = intervalAt(scheduled.interval, toInstant(frozen_time));
     await moveOn(database, scheduled, { next_start: formatMs(start), next_end: formatMs(end) });
   }
 }

@@ -3,7 +3,7 @@ import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { checkAdvance, NO_PROGRESS } from '../../core/test-clock/record.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { runningWork } from '../../storage/due-exports.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -18,7 +18,7 @@ export async function advanceLater(
 ): Promise<TestClockModel> {
   return postgres.transaction(async (transaction) => {
     const clock = await TestClockModel.fetch(scope, id, { database: transaction, lock: true });
-    checkAdvance(clock, instantOf(frozen_time));
+    checkAdvance(clock, toInstant(frozen_time));
     await checkNothingRuns(scope, transaction);
     const { id: workflow_id, run_id } = await addRun(transaction, scope, {
       job: ADVANCE_JOB,
@@ -46,7 +46,7 @@ export async function advanceLater(
 
 /** One that failed before it had moved has nothing to look at again. */
 function isAtFailure({ test_clock_status, frozen_time, advanced_from, is_at_failure }: TestClockModel): boolean {
-  return test_clock_status === 'failed' && (is_at_failure || instantOf(frozen_time) !== instantOf(advanced_from));
+  return test_clock_status === 'failed' && (is_at_failure || toInstant(frozen_time) !== toInstant(advanced_from));
 }
 
 /** Work that was asked for before is done at the instant at which it was: what it writes is not spread over the advance. */

@@ -3,7 +3,12 @@
  * rounded, with what entitlements make free and what the line is committed to; a point what it added to the running cost. What is
  * filtered or grouped is a part of a line's usage: it has the price alone.
  */
-import { type LineAmount, type MeasuredUsage, timesOfDay, usageCharge } from '../../core/billing/line-amount.ts';
+import {
+  computeTimeOfDayCharges,
+  type LineAmount,
+  type MeasuredUsage,
+  usageCharge,
+} from '../../core/billing/line-amount.ts';
 import { RunningCost } from '../../core/billing/running-cost.ts';
 import { type CommitmentInfo, computedText } from '../../core/commitment/info.ts';
 import { commitmentPart } from '../../core/commitment/part.ts';
@@ -13,7 +18,7 @@ import type { MeasuredAllowance } from '../../core/entitlement/allowance.ts';
 import type { Granting } from '../../core/entitlement/grants.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
-import { instantOf, type Microseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
+import { ceilToMs, type Microseconds, toInstant, toMs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -87,7 +92,9 @@ function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now, i
   const priced = isWhole ? item : { ...item, commitment: null, allowances: [] };
   const { currency } = item.subscription;
   const timesIn = (window: Period, measured: MeasuredUsage) =>
-    by_time_of_day && priced.commitment?.time_buckets.length ? timesOfDay(priced, window, { measured }) : null;
+    by_time_of_day && priced.commitment?.time_buckets.length
+      ? computeTimeOfDayCharges(priced, window, { measured })
+      : null;
   const granted_in = new Map<Granting, (charge: Period) => GrantsMet>();
   let running: RunningCost | null = null;
   return {
@@ -129,12 +136,12 @@ function exactInfo({ commitment_info, exact_parts }: LineAmount): CommitmentInfo
 }
 
 function windowOf({ start_us, end_us }: WindowAnswer) {
-  return { start: msOf(start_us), end: msNotBefore(end_us) };
+  return { start: toMs(start_us), end: ceilToMs(end_us) };
 }
 
 function measuredBy(answer: WindowAnswer, { as_of, high_water, meter_version }: Costing['report']) {
   const { value: quantity, event_count, buckets, bucket_starts_us } = answer;
-  const bucket_starts = bucket_starts_us?.map(msOf) ?? null;
+  const bucket_starts = bucket_starts_us?.map(toMs) ?? null;
   return { quantity, event_count, buckets, bucket_starts, as_of, high_water, meter_version };
 }
 
@@ -145,7 +152,7 @@ function questionOf({ meter, members, subscription }: AnalyticsItem, window: Per
     start_ms: window.start,
     end_ms: window.end,
     timezone: subscription.timezone,
-    billing_anchor_ms: instantOf(subscription.billing_anchor),
+    billing_anchor_ms: toInstant(subscription.billing_anchor),
     now_ms: now.getTime(),
   };
 }

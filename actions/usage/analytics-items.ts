@@ -3,11 +3,11 @@
  * line item and the cancellation of its subscription bound its usage (docs/rules/usage.md, "Analytics").
  */
 import type { PricedItem } from '../../core/billing/line-amount.ts';
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Member } from '../../core/subscription/members.ts';
-import { instantOf, type Microseconds, msOf, usOf } from '../../core/time/instant.ts';
+import { type Microseconds, toInstant, toMs, toUs } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
@@ -44,10 +44,12 @@ export async function gatherAnalyticsItems(database: Database, scope: Scope, ask
   const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
   const meters = await MeterModel.byId(scope, meterIds, database);
   const customerIds = subscriptions.map(({ customer_id }) => customer_id);
-  const customers = asked.customers ? byId(asked.customers) : await CustomerModel.byId(scope, customerIds, database);
-  const bySubscription = byId(subscriptions);
+  const customers = asked.customers
+    ? indexById(asked.customers)
+    : await CustomerModel.byId(scope, customerIds, database);
+  const bySubscription = indexById(subscriptions);
   const members = await membersOf(database, scope, subscriptions);
-  const at = new Date(Math.min(asked.now.getTime(), msOf(asked.end_us) - 1));
+  const at = new Date(Math.min(asked.now.getTime(), toMs(asked.end_us) - 1));
   const allowances: Allowances = lines.length === 0 ? new Map() : await allowancesOf(database, subscriptions, at);
   const items = lines.map((record) => {
     const subscription = found(bySubscription, record.subscription_id, 'subscription');
@@ -84,7 +86,7 @@ function subscriptionsOf(database: Database, scope: Scope, customers: readonly C
 /** Null when nothing of the range is left. What lay in the trial is never billed, as on invoices. */
 function lifeOf(record: SubscriptionLineItemModel, subscription: SubscriptionModel, asked: Asked) {
   const { end_ms } = billedSubscription(subscription);
-  const begins = [record.start_date, subscription.trial_end].flatMap((at) => (at ? [usOf(instantOf(at))] : []));
+  const begins = [record.start_date, subscription.trial_end].flatMap((at) => (at ? [toUs(toInstant(at))] : []));
   const ends = [
     record.end_date,
     subscription.cancelled_at && subscription.subscription_status === 'cancelled' ? subscription.cancelled_at : null,
@@ -92,8 +94,8 @@ function lifeOf(record: SubscriptionLineItemModel, subscription: SubscriptionMod
   const start_us = Math.max(asked.start_us, ...begins);
   const end_us = Math.min(
     asked.end_us,
-    end_ms === null ? Number.POSITIVE_INFINITY : usOf(end_ms),
-    ...ends.flatMap((at) => (at ? [usOf(instantOf(at))] : [])),
+    end_ms === null ? Number.POSITIVE_INFINITY : toUs(end_ms),
+    ...ends.flatMap((at) => (at ? [toUs(toInstant(at))] : [])),
   );
   return start_us < end_us ? { start_us, end_us } : null;
 }
@@ -108,8 +110,8 @@ function priced(record: SubscriptionLineItemModel, { price, meter, subscription 
     invoice_cadence: record.invoice_cadence,
     billing_period: record.billing_period,
     billing_period_count: record.billing_period_count,
-    start_ms: Math.max(instantOf(record.start_date), trial_end ? instantOf(trial_end) : Number.NEGATIVE_INFINITY),
-    end_ms: record.end_date ? instantOf(record.end_date) : null,
+    start_ms: Math.max(toInstant(record.start_date), trial_end ? toInstant(trial_end) : Number.NEGATIVE_INFINITY),
+    end_ms: record.end_date ? toInstant(record.end_date) : null,
     reset_usage: meter.reset_usage,
     price,
     quantity: new Decimal(record.quantity),

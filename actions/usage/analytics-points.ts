@@ -5,8 +5,8 @@
 import type { CommitmentInfo } from '../../core/commitment/info.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
-import { type Microseconds, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
-import { type WindowGrid, type WindowSize, windowAt, windowsOf } from '../../core/time/window.ts';
+import { ceilToMs, type Microseconds, toMs, toUs } from '../../core/time/instant.ts';
+import { listWindows, type WindowGrid, type WindowSize, windowAt } from '../../core/time/window.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
 import type { Turns } from '../../storage/turns.ts';
 import type { UsageOfKey } from '../../storage/usage/usage.ts';
@@ -65,7 +65,7 @@ const NOTHING = { window_us: 0, value: ZERO, event_count: 0 };
 /** A true-up falls due with the end of the range, and so does what has no window with events behind it. */
 function withLast(points: readonly AnalyticsPoint[], cost: Decimal, pointing: Pointing): AnalyticsPoint[] {
   const { range, window_size, grid } = pointing;
-  const window_us = usOf(windowAt(msNotBefore(range.end_us) - 1, window_size, grid).start);
+  const window_us = toUs(windowAt(ceilToMs(range.end_us) - 1, window_size, grid).start);
   const last = points.at(-1);
   if (last?.window_us === window_us) return points.with(-1, { ...last, cost: last.cost.plus(cost) });
   const empty = { usage: ZERO, event_count: 0, commitment_info: null, times_of_day: null };
@@ -86,10 +86,10 @@ type Unused = Range & { readonly meter: MeterModel; readonly item: AnalyticsItem
 export function windowsOfNothing(unused: Unused, size: WindowSize, grid: WindowGrid): WindowAnswer[] {
   const { start_us, end_us, meter, item } = unused;
   if (!meter.aggregation.bucket_size || !costsWithoutEvents(meter, item)) return [];
-  return windowsOf(msOf(start_us), msNotBefore(end_us), size, grid).map(({ start, end }) => ({
-    start_us: Math.max(start_us, usOf(start)),
-    end_us: Math.min(end_us, usOf(end)),
-    window_us: usOf(start),
+  return listWindows(toMs(start_us), ceilToMs(end_us), size, grid).map(({ start, end }) => ({
+    start_us: Math.max(start_us, toUs(start)),
+    end_us: Math.min(end_us, toUs(end)),
+    window_us: toUs(start),
     value: ZERO,
     event_count: 0,
     buckets: [],

@@ -3,14 +3,14 @@
  * the usage export. Lines are measured and priced as an invoice of just this time would be.
  */
 import type { Chain } from '../../core/billing/chains/chain.ts';
-import { type ServedLine, servedIn } from '../../core/billing/chains/chains-within.ts';
+import { planServedLines, type ServedLine } from '../../core/billing/chains/chains-within.ts';
 import { ChainCharges, chargeKey, usageToRead } from '../../core/billing/chains/charge-chains.ts';
 import type { BilledSubscription } from '../../core/billing/charges.ts';
-import { baseAmountOf } from '../../core/billing/committed-lines.ts';
+import { toBaseAmount } from '../../core/billing/committed-lines.ts';
 import { type LineAmount, type MeasuredUsage, usageCharge } from '../../core/billing/line-amount.ts';
-import { commitmentPart, drawnInTurn, type RecordedUsage } from '../../core/commitment/part.ts';
+import { commitmentPart, drawInOrder, type RecordedUsage } from '../../core/commitment/part.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { instantOf, type Microseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
+import { ceilToMs, type Microseconds, toInstant, toMs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
@@ -59,7 +59,7 @@ export async function chargeChainsWithin(
   items: readonly AnalyticsItem[],
   { start_us, end_us, now, invoiced }: Range & { readonly now: Date; readonly invoiced: InvoicedOnce },
 ): Promise<ReadonlyMap<string, ChainedCharge>> {
-  const range = { start: msOf(start_us), end: msNotBefore(end_us) };
+  const range = { start: toMs(start_us), end: ceilToMs(end_us) };
   const periodOf = () => range;
   const recordedOf = ({ subscription }: AnalyticsItem) => invoiced(subscription);
   const charges = await chargeChains(stores, { items, periodOf, now, recordedOf });
@@ -75,7 +75,7 @@ async function chargeSubscription(
 ): Promise<ChainedCharge[]> {
   const [first] = items;
   const billed = billedSubscription(first.subscription);
-  const served = servedIn(periodOf, items, billed).filter((one): one is Served => one.chain !== undefined);
+  const served = planServedLines(periodOf, items, billed).filter((one): one is Served => one.chain !== undefined);
   if (served.length === 0) return [];
   const usage = await measureServed(stores, served, { billed, now });
   const isOfTerm = served.some(({ item }) => item.commitment?.duration);
@@ -109,7 +109,7 @@ function usageReading(stores: Stores, now: Date): UsageReading<AnalyticsItem> {
     start_ms: window.start,
     end_ms: window.end,
     timezone: subscription.timezone,
-    billing_anchor_ms: instantOf(subscription.billing_anchor),
+    billing_anchor_ms: toInstant(subscription.billing_anchor),
     now_ms: now.getTime(),
   });
   return {
@@ -128,8 +128,8 @@ function priceServed(
   { usage, billed, recorded }: { usage: Usage; billed: BilledSubscription; recorded: readonly RecordedUsage[] },
 ): ChainedCharge[] {
   const chains = new ChainCharges<AnalyticsItem>(usage);
-  return drawnInTurn(served, recorded, {
-    lineOf: (one, before): ChainedCharge => {
+  return drawInOrder(served, recorded, {
+    priceLine: (one, before): ChainedCharge => {
       const { item, service, chain, usage_window: window } = one;
       const { currency } = item.subscription;
       const measured = usage.get(chargeKey(item.id, service))!;
@@ -139,7 +139,7 @@ function priceServed(
       const amount = chains.price(one, (chained) => usageCharge(item, window, { measured, currency, part, chained }));
       return { ...amount, item, service, chain, measured: measuredIn(chain, usage) };
     },
-    drawnBy: baseAmountOf,
+    toDrawnAmount: toBaseAmount,
   });
 }
 

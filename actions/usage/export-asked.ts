@@ -1,8 +1,8 @@
 /** What the usage export is asked: which range, cut how, of which meters, with or without amounts. */
-import type { Split, Stretch } from '../../core/billing/stretches.ts';
+import type { ChargeInterval, Split } from '../../core/billing/charge-intervals.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
 
-export type ExportAsked = Stretch & {
+export type ExportAsked = ChargeInterval & {
   /** All published meters when null. */
   readonly meter_ids: readonly string[] | null;
   /** Of the days and months of `split`, and of the meters' own windows where nothing is charged; UTC when null. */

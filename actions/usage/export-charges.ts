@@ -4,23 +4,28 @@
  * so is what is cut: by the range, by days or by months (docs/rules/usage.md, "What a day adds to a charge").
  */
 import { periodsWithin } from '../../core/billing/chains/levels.ts';
-import { type BilledSubscription, countedSince, hasOwnPeriods, servicesWithin } from '../../core/billing/charges.ts';
-import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import {
-  addedSince,
-  type Charged,
-  chargedBy,
+  type ChargedAmounts,
+  type ChargeInterval,
+  computeAddedCharge,
   cutTo,
   isNothing,
   NOTHING_CHARGED,
-  type Stretch,
-  stretchesOf,
-} from '../../core/billing/stretches.ts';
+  splitRange,
+  toChargedAmounts,
+} from '../../core/billing/charge-intervals.ts';
+import {
+  type BilledSubscription,
+  computeServicesWithin,
+  countingStart,
+  hasOwnPeriods,
+} from '../../core/billing/charges.ts';
+import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type PriceTerms, priceText } from '../../core/pricing/charge.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Microseconds, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
+import { ceilToMs, type Microseconds, toMs, toUs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
@@ -48,7 +53,7 @@ export type ExportedCharge = {
   readonly invoice: SaidLine['invoice'];
 };
 
-export type ChargedUsage = Stretch & {
+export type ChargedUsage = ChargeInterval & {
   readonly external_customer_id: string;
   readonly meter: MeterModel;
   readonly usage: Decimal;
@@ -59,7 +64,7 @@ export type ChargedUsage = Stretch & {
 export type BatchCharges = {
   readonly records: readonly ChargedUsage[];
   /** When somebody charges for the usage of a meter, by `usageKey`. */
-  readonly charged: ReadonlyMap<string, readonly Stretch[]>;
+  readonly charged: ReadonlyMap<string, readonly ChargeInterval[]>;
   /** Of these line items every charge that meets the range is said, here or in `others`. */
   readonly item_ids: ReadonlySet<string>;
   /** What stands on invoices for other times than the service periods of its line item, as it may be written by hand. */
@@ -88,7 +93,7 @@ export async function chargesOfBatch(
   });
   const items = all.filter(({ meter }) => meter_ids?.includes(meter.id) ?? true);
   const services = items.flatMap((item) => startedServices(item, asked));
-  const since = Math.min(msOf(start_us), ...services.map(({ period }) => period.start));
+  const since = Math.min(toMs(start_us), ...services.map(({ period }) => period.start));
   const said = await saidOnInvoices(stores.postgres, scope, { items, since, end_us });
   const previewed = await saidByPreview(stores, { services, said, now: asked.now });
   const chained = await chainsOfServices(stores, services, asked.now);
@@ -149,17 +154,17 @@ async function chargedForThem(
 }
 
 /** What a line says, and how many events it adds to those of the lines before it. */
-type Said = { readonly line: SaidLine; readonly added: Charged };
+type Said = { readonly line: SaidLine; readonly added: ChargedAmounts };
 
 /** A service period of a line item that shares time with the range. */
 type Charge = {
   readonly item: AnalyticsItem;
-  readonly service: Stretch;
+  readonly service: ChargeInterval;
   readonly subscription: BilledSubscription;
   /** The line's share of the cost of its chain; undefined if the line is charged by itself. */
   readonly chained: ChainedCharge | undefined;
   /** What of it lies in the range, cut as the file is. */
-  readonly stretches: readonly Stretch[];
+  readonly stretches: readonly ChargeInterval[];
   /** What was invoiced of it before it was over, oldest first. */
   readonly partial: readonly Said[];
   /** Its own line first, where it stands on an invoice or the preview says it, then what corrects it. */
@@ -173,11 +178,11 @@ type Service = { readonly item: AnalyticsItem; readonly period: Period };
  * begin later.
  */
 function startedServices(item: AnalyticsItem, asked: ExportAsked): Service[] {
-  const range = { start: msOf(asked.start_us), end: msNotBefore(asked.end_us) };
+  const range = { start: toMs(asked.start_us), end: ceilToMs(asked.end_us) };
   const billed = billedSubscription(item.subscription);
   const now = asked.now.getTime();
   const begun = hasOwnPeriods(item, billed) ? now : Math.max(now, currentPeriod(item.subscription).end - 1);
-  return servicesWithin(range, item, billed)
+  return computeServicesWithin(range, item, billed)
     .filter(({ start }) => start <= begun)
     .map((period) => ({ item, period }));
 }
@@ -230,7 +235,7 @@ function chargeOf({ item, period }: Service, { said, previewed, chained, asked }
       service,
       subscription: billedSubscription(item.subscription),
       chained: chained.get(key),
-      stretches: cutTo(stretchesOf(asked, asked.split, asked.timezone ?? 'UTC'), service),
+      stretches: cutTo(splitRange(asked, asked.split, asked.timezone ?? 'UTC'), service),
       partial: all.slice(0, before.length),
       lines: all.slice(before.length),
     },
@@ -252,8 +257,8 @@ function withCounts(lines: readonly SaidLine[]): Said[] {
   });
 }
 
-function stretchOf({ start, end }: Period): Stretch {
-  return { start_us: usOf(start), end_us: usOf(end) };
+function stretchOf({ start, end }: Period): ChargeInterval {
+  return { start_us: toUs(start), end_us: toUs(end) };
 }
 
 /** At these instants the charge is measured: nothing is, where what is said is all that is asked. */
@@ -264,7 +269,7 @@ function cutsOf(charge: Charge): Cut[] {
   const bounds = [
     ...(first > service.start_us ? [first] : []),
     ...stretches.map(({ end_us }) => end_us),
-    ...partial.map(({ line }) => usOf(line.service.end)),
+    ...partial.map(({ line }) => toUs(line.service.end)),
     ...(lines.length > 0 || partial.length > 0 ? [service.end_us] : []),
   ];
   return [...new Set(bounds)].map((at_us) => cutAt(charge, at_us));
@@ -273,7 +278,7 @@ function cutsOf(charge: Charge): Cut[] {
 /** Whether the file asks for all of it, and all of it is said. */
 function isSaidWhole(charge: Charge): boolean {
   const { partial, lines, service } = charge;
-  const isSaid = lines.length > 0 || usOf(partial.at(-1)?.line.service.end ?? 0) === service.end_us;
+  const isSaid = lines.length > 0 || toUs(partial.at(-1)?.line.service.end ?? 0) === service.end_us;
   return isWhole(charge) && isSaid;
 }
 
@@ -287,7 +292,7 @@ function canBeCut({ chained }: Charge): boolean {
 }
 
 function cutAt({ item, service, subscription, chained }: Charge, at_us: Microseconds): Cut {
-  const since_us = countedSince(item.reset_usage, service.start_us, usOf(subscription.start_ms));
+  const since_us = countingStart(item.reset_usage, service.start_us, toUs(subscription.start_ms));
   return { item, since_us, at_us, service, chained };
 }
 
@@ -296,7 +301,7 @@ function isWhole({ service, stretches }: Charge): boolean {
   return stretches.length === 1 && only!.start_us === service.start_us && only!.end_us === service.end_us;
 }
 
-type Answers = { readonly asked: ExportAsked; readonly measured: (cut: Cut) => Charged };
+type Answers = { readonly asked: ExportAsked; readonly measured: (cut: Cut) => ChargedAmounts };
 
 function recordsOf(charge: Charge, { asked, measured }: Answers): ChargedUsage[] {
   const { service, stretches, partial, lines } = charge;
@@ -304,42 +309,42 @@ function recordsOf(charge: Charge, { asked, measured }: Answers): ChargedUsage[]
   const [own, ...corrections] = lines;
   const wholes = (some: readonly Said[], start_us = service.start_us) =>
     some.flatMap(({ line, added }) => {
-      const end_us = usOf(line.service.end);
+      const end_us = toUs(line.service.end);
       return endsIn(asked, end_us) ? recordOf(charge, { start_us, end_us, added, line }) : [];
     });
   if (isSaidWhole(charge)) return wholes([...partial, ...lines]);
   if (charge.chained && !canBeCut(charge)) {
-    const until = chargedBy(charge.chained);
+    const until = toChargedAmounts(charge.chained);
     return [...wholes([...partial, ...lines]), ...restOf(charge, { asked, at: () => until })];
   }
   if (!isSame(charge, at)) return [...wholes([...partial, ...lines]), ...restOf(charge, { asked, at })];
   const parts = stretches
     .flatMap((stretch) => cutAtInvoices(stretch, partial))
     .flatMap((stretch) => {
-      const added = addedSince(at(stretch.start_us), at(stretch.end_us));
-      const invoiced = partial.find(({ line }) => usOf(line.service.end) >= stretch.end_us) ?? own;
+      const added = computeAddedCharge(at(stretch.start_us), at(stretch.end_us));
+      const invoiced = partial.find(({ line }) => toUs(line.service.end) >= stretch.end_us) ?? own;
       return recordOf(charge, { ...stretch, added, line: invoiced?.line ?? null });
     });
   return [...parts, ...wholes(corrections)];
 }
 
-function endsIn({ start_us, end_us }: Stretch, at_us: Microseconds): boolean {
+function endsIn({ start_us, end_us }: ChargeInterval, at_us: Microseconds): boolean {
   return at_us > start_us && at_us <= end_us;
 }
 
 /** What was invoiced before the period was over ends where it was. */
-function cutAtInvoices({ start_us, end_us }: Stretch, partial: readonly Said[]): Stretch[] {
-  const ends = [...new Set(partial.map(({ line }) => usOf(line.service.end)))];
+function cutAtInvoices({ start_us, end_us }: ChargeInterval, partial: readonly Said[]): ChargeInterval[] {
+  const ends = [...new Set(partial.map(({ line }) => toUs(line.service.end)))];
   const bounds = [start_us, ...ends.filter((at_us) => at_us > start_us && at_us < end_us), end_us];
   return bounds.slice(1).map((end_us, index) => ({ start_us: bounds[index]!, end_us }));
 }
 
 /** Only then are the parts of what is measured now parts of what the invoices say. */
-function isSame({ service, partial, lines }: Charge, at: (at_us: Microseconds) => Charged): boolean {
+function isSame({ service, partial, lines }: Charge, at: (at_us: Microseconds) => ChargedAmounts): boolean {
   let said = NOTHING_CHARGED;
   const [own] = lines;
   const ended = [
-    ...partial.map((one) => [one, usOf(one.line.service.end)] as const),
+    ...partial.map((one) => [one, toUs(one.line.service.end)] as const),
     ...(own ? [[own, service.end_us] as const] : []),
   ];
   return ended.every(([{ added }, end_us], index) => {
@@ -351,15 +356,15 @@ function isSame({ service, partial, lines }: Charge, at: (at_us: Microseconds) =
 }
 
 /** Of what was invoiced in parts, and of which neither an invoice nor the preview says the rest. */
-function restOf(charge: Charge, { asked, at }: { asked: ExportAsked; at: (at_us: Microseconds) => Charged }) {
+function restOf(charge: Charge, { asked, at }: { asked: ExportAsked; at: (at_us: Microseconds) => ChargedAmounts }) {
   const { service, partial, lines } = charge;
-  const until = usOf(partial.at(-1)?.line.service.end ?? 0);
+  const until = toUs(partial.at(-1)?.line.service.end ?? 0);
   if (lines.length > 0 || until === service.end_us || !endsIn(asked, service.end_us)) return [];
-  const added = partial.reduce((left, { added }) => addedSince(added, left), at(service.end_us));
+  const added = partial.reduce((left, { added }) => computeAddedCharge(added, left), at(service.end_us));
   return recordOf(charge, { ...service, added, line: null });
 }
 
-type Added = Stretch & { added: Charged; line: SaidLine | null };
+type Added = ChargeInterval & { added: ChargedAmounts; line: SaidLine | null };
 
 function recordOf({ item }: Charge, { start_us, end_us, added, line }: Added): ChargedUsage[] {
   if (isNothing(added)) return [];
@@ -379,12 +384,12 @@ function recordOf({ item }: Charge, { start_us, end_us, added, line }: Added): C
 }
 
 /** Of everybody whose usage a charge counts, while it does. */
-function timesOf(charges: readonly Charge[]): Map<string, Stretch[]> {
-  const times = new Map<string, Stretch[]>();
+function timesOf(charges: readonly Charge[]): Map<string, ChargeInterval[]> {
+  const times = new Map<string, ChargeInterval[]>();
   for (const { item, service } of charges) {
     for (const { external_customer_id, joined_ms, left_ms } of item.members) {
-      const start_us = Math.max(service.start_us, usOf(joined_ms));
-      const end_us = Math.min(service.end_us, usOf(left_ms ?? Number.POSITIVE_INFINITY));
+      const start_us = Math.max(service.start_us, toUs(joined_ms));
+      const end_us = Math.min(service.end_us, toUs(left_ms ?? Number.POSITIVE_INFINITY));
       if (start_us >= end_us) continue;
       const key = usageKey(external_customer_id, item.meter.id);
       times.set(key, [...(times.get(key) ?? []), { start_us, end_us }]);

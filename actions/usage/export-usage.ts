@@ -3,7 +3,7 @@
  * or per charge where amounts are asked for, in order of the external ids and then of the meters' names, gathered customer batch
  * by customer batch, so that the size of the answer does not matter.
  */
-import { type Split, type Stretch, uncovered } from '../../core/billing/stretches.ts';
+import { type ChargeInterval, computeUncovered, type Split } from '../../core/billing/charge-intervals.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -15,7 +15,7 @@ import { type BatchCharges, chargesOfBatch, type ExportedCharge, usageKey } from
 import { customersOf } from './exported-customers.ts';
 import { portionsOf } from './portions.ts';
 
-export type ExportedUsage = Stretch & {
+export type ExportedUsage = ChargeInterval & {
   readonly external_customer_id: string;
   /** Null where events came for somebody who is not a customer. */
   readonly customer: CustomerModel | null;
@@ -104,12 +104,12 @@ async function* unchargedUsage(
 
 function byGaps(
   batch: readonly string[],
-  chargedTo: (customer: string) => readonly Stretch[],
+  chargedTo: (customer: string) => readonly ChargeInterval[],
   asked: ExportAsked,
-): [Stretch[], string[]][] {
-  const groups = new Map<string, [Stretch[], string[]]>();
+): [ChargeInterval[], string[]][] {
+  const groups = new Map<string, [ChargeInterval[], string[]]>();
   for (const customer of batch) {
-    const gaps = uncovered({ start_us: asked.start_us, end_us: asked.end_us }, chargedTo(customer));
+    const gaps = computeUncovered({ start_us: asked.start_us, end_us: asked.end_us }, chargedTo(customer));
     const key = JSON.stringify(gaps);
     const group = groups.get(key);
     if (group) group[1].push(customer);
@@ -128,7 +128,7 @@ type Uncharged = {
 };
 
 async function* usageIn(
-  { start_us, end_us }: Stretch,
+  { start_us, end_us }: ChargeInterval,
   { stores, scope, asked, meter, customers, window_size }: Uncharged,
 ): AsyncGenerator<BatchRecord> {
   const report = await askUsage(stores, scope, {

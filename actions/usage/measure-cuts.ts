@@ -5,16 +5,21 @@
  */
 import { chainCosts } from '../../core/billing/chains/chain-costs.ts';
 import type { ChainedLine } from '../../core/billing/chains/chained-line.ts';
+import {
+  type ChargedAmounts,
+  type ChargeInterval,
+  NOTHING_CHARGED,
+  toChargedAmounts,
+} from '../../core/billing/charge-intervals.ts';
 import { type MeasuredUsage, usageCharge } from '../../core/billing/line-amount.ts';
-import { type Charged, chargedBy, NOTHING_CHARGED, type Stretch } from '../../core/billing/stretches.ts';
-import { commitmentPart, drawnIn } from '../../core/commitment/part.ts';
+import { commitmentPart, deriveDrawPeriod } from '../../core/commitment/part.ts';
 import { ZERO } from '../../core/decimal.ts';
 import type { Allowance, LimitAllowance } from '../../core/entitlement/allowance.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { compileMeter } from '../../core/metering/compiled-meter.ts';
 import { canRun, type WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
+import { ceilToMs, toInstant, toMs, toUs } from '../../core/time/instant.ts';
 import { type WindowSize, windowCount, windowStart } from '../../core/time/window.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
@@ -33,7 +38,7 @@ export type Cut = {
   readonly since_us: number;
   readonly at_us: number;
   /** The whole of what is charged. */
-  readonly service: Stretch;
+  readonly service: ChargeInterval;
   /** Set if the line is charged with the lines before it. */
   readonly chained?: ChainedCharge | undefined;
 };
@@ -54,7 +59,7 @@ export async function measureCuts(
   stores: Stores,
   scope: Scope,
   { asked, cuts }: { asked: Asked; cuts: readonly Cut[] },
-): Promise<(cut: Cut) => Charged> {
+): Promise<(cut: Cut) => ChargedAmounts> {
   const questionOf = questionsOf(asked, cuts);
   const answers = new Map<string, Answers>();
   await mapConcurrently(QUESTIONS_AT_ONCE, [...groupBy(cuts, questionOf)], async ([question, same]) => {
@@ -75,7 +80,7 @@ function questionsOf({ timezone }: Asked, cuts: readonly Cut[]): (cut: Cut) => s
   const midnights = new Map<number, boolean>();
   for (const { at_us } of cuts)
     if (!midnights.has(at_us))
-      midnights.set(at_us, usOf(windowStart(msOf(at_us), 'DAY', { timezone: timezone ?? 'UTC' })) === at_us);
+      midnights.set(at_us, toUs(windowStart(toMs(at_us), 'DAY', { timezone: timezone ?? 'UTC' })) === at_us);
   const runs = new Map<string, boolean>();
   for (const { item } of cuts) if (!runs.has(item.meter.id)) runs.set(item.meter.id, canRun(compileMeter(item.meter)));
   return ({ item, since_us, at_us, service }) => {
@@ -102,7 +107,7 @@ async function answersOf({ stores, scope, asked, same }: Question): Promise<Answ
   const range = { start_us: since_us, end_us };
   const { bucket_size } = item.meter.aggregation;
   const size = isRunning && !isFiner(bucket_size, range) ? 'DAY' : bucket_size;
-  const billing_anchor_ms = instantOf(item.subscription.billing_anchor);
+  const billing_anchor_ms = toInstant(item.subscription.billing_anchor);
   const clock = isRunning
     ? ({ timezone: asked.timezone ?? 'UTC', billing_anchor_ms, window_size: 'DAY', running: true } as const)
     : { timezone: item.subscription.timezone, billing_anchor_ms };
@@ -135,14 +140,14 @@ function isFiner(size: WindowSize | null | undefined, range: { start_us: number;
 /** Of those who are measured as one customer, under the name of the one who pays. */
 async function familyAnswer({ stores, scope, asked, same }: Question): Promise<Answers> {
   const { item, since_us, at_us, service } = same[0]!;
-  const window = { start: msOf(since_us), end: msNotBefore(at_us) };
+  const window = { start: toMs(since_us), end: ceilToMs(at_us) };
   const report = await askUsage(stores, scope, {
     meter: item.meter,
-    ...customersAsked(item.members, window, msOf(service.start_us)),
+    ...customersAsked(item.members, window, toMs(service.start_us)),
     start_us: since_us,
     end_us: at_us,
     timezone: item.subscription.timezone,
-    billing_anchor_ms: instantOf(item.subscription.billing_anchor),
+    billing_anchor_ms: toInstant(item.subscription.billing_anchor),
     now_ms: asked.now.getTime(),
     bounds: asked.bounds,
   });
@@ -154,11 +159,11 @@ async function familyAnswer({ stores, scope, asked, same }: Question): Promise<A
  * With what is free of its billing period, and what it is committed to for it; what is lacking falls due with the last instant.
  * Of limits and terms that reach beyond the charge the invoice alone knows the rest.
  */
-function chargeOf({ item, since_us, at_us, service, chained }: Cut, { report, total }: Answer): Charged {
+function chargeOf({ item, since_us, at_us, service, chained }: Cut, { report, total }: Answer): ChargedAmounts {
   const { as_of, high_water, meter_version } = report;
   const { value: quantity, event_count, buckets, bucket_starts_us } = total;
   const window = { start: Math.floor(since_us / 1000), end: Math.ceil(at_us / 1000) };
-  const bucket_starts = bucket_starts_us?.map(msOf) ?? null;
+  const bucket_starts = bucket_starts_us?.map(toMs) ?? null;
   const { subscription } = item;
   const billed = billedSubscription(subscription);
   const whole = { start: Math.floor(service.start_us / 1000), end: Math.ceil(service.end_us / 1000) };
@@ -171,13 +176,13 @@ function chargeOf({ item, since_us, at_us, service, chained }: Cut, { report, to
   }));
   const read = { quantity, event_count, buckets, bucket_starts, as_of, high_water, meter_version };
   const measured = { ...read, allowances, integral: total.integral };
-  const commitment = drawnIn(item, whole, { subscription: billed }) ? null : item.commitment;
+  const commitment = deriveDrawPeriod(item, whole, { subscription: billed }) ? null : item.commitment;
   const asked = { subscription: billed, recorded: [] };
   const part = commitment && { ...commitmentPart(item, whole, asked), is_last: at_us === service.end_us };
   const { currency } = subscription;
   const asked_for = { measured, currency, part: part ?? undefined };
   const line = chained && chainedUntil(chained, measured);
-  return chargedBy(usageCharge({ ...item, commitment }, window, { ...asked_for, chained: line }));
+  return toChargedAmounts(usageCharge({ ...item, commitment }, window, { ...asked_for, chained: line }));
 }
 
 /** The line as if its chain ended with what it has measured. */

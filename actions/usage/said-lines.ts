@@ -3,12 +3,12 @@
  * before the period was over, and, of what stands on none and cannot be priced by itself, the lines of the preview.
  */
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
-import { drawnIn } from '../../core/commitment/part.ts';
+import { deriveDrawPeriod } from '../../core/commitment/part.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
 import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatMs, instantOf, type Milliseconds, msNotBefore } from '../../core/time/instant.ts';
+import { ceilToMs, formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
@@ -47,7 +47,7 @@ export async function saidOnInvoices(
   const lines = await InvoiceLineItemModel.in(scope, database)
     .whereIn('subscription_line_item_id', [...new Set(items.map(({ id }) => id))])
     .where({ status: 'published', price_type: 'USAGE' })
-    .where('period_start', '<', formatMs(msNotBefore(end_us)))
+    .where('period_start', '<', formatMs(ceilToMs(end_us)))
     .where('period_end', '>', formatMs(since))
     .orderBy(['created_at', 'invoice_id', 'position', 'id']);
   const invoices = await InvoiceModel.in(scope, database)
@@ -92,7 +92,7 @@ function onInvoice(record: InvoiceLineItemModel, invoice: InvoiceModel): SaidLin
     display_name,
     plan_display_name,
     computed_from,
-    service: { start: instantOf(record.period_start!), end: instantOf(record.period_end!) },
+    service: { start: toInstant(record.period_start!), end: toInstant(record.period_end!) },
     invoice: { id, number: invoice_number ?? null, status },
   };
 }
@@ -154,7 +154,7 @@ function standsAlone({ item, period }: Started, { partial }: SaidLines): boolean
   const isLimitedAlone = allowancesOf(item).length === (item.allowances ?? []).length;
   return (
     !isInvoiced &&
-    !drawnIn(item, period, { subscription }) &&
+    !deriveDrawPeriod(item, period, { subscription }) &&
     isLimitedAlone &&
     !subscriptionCommitment(item.subscription)
   );

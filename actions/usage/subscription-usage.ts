@@ -4,27 +4,27 @@
  * an item with a period of its own shows that.
  */
 
-import { type ServedLine, servedIn } from '../../core/billing/chains/chains-within.ts';
+import { planServedLines, type ServedLine } from '../../core/billing/chains/chains-within.ts';
 import { ChainCharges, usageToRead } from '../../core/billing/chains/charge-chains.ts';
 import { runningPeriod } from '../../core/billing/charges.ts';
-import { baseAmountOf, sharedLines } from '../../core/billing/committed-lines.ts';
+import { splitByCommitment, toBaseAmount } from '../../core/billing/committed-lines.ts';
 import { type LineAmount, type MeasuredUsage, usageCharge } from '../../core/billing/line-amount.ts';
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
-import { commitmentPart, drawnInTurn } from '../../core/commitment/part.ts';
+import { commitmentPart, drawInOrder } from '../../core/commitment/part.ts';
 import {
-  amountIn,
+  computeAmountIn,
+  computePool,
+  computeTrueUp,
+  deriveServiceTerm,
   endsWith,
   type PoolFacts,
-  poolOf,
   type SubscriptionCommitment,
   shareOut,
-  termOfService,
-  trueUpOf,
 } from '../../core/commitment/subscription.ts';
-import { type Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import { type Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -82,7 +82,7 @@ export async function subscriptionUsage(
   const isPooled = commitment !== null || items.some((item) => item.commitment?.duration);
   const periodOf = (item: BillableItem) =>
     asked ?? runningPeriod(item, { subscription: billed, current, now: now.getTime() });
-  const served = servedIn(periodOf, items, billed);
+  const served = planServedLines(periodOf, items, billed);
   const isOver = ({ service }: ServedLine<BillableItem>) => asked === null && service.end <= current.start;
   const invoiced = isPooled || served.some(isOver) ? await gatherInvoicedLines(database, subscription) : [];
   const recorded = isPooled ? recordedUsage(invoiced) : [];
@@ -96,8 +96,8 @@ export async function subscriptionUsage(
   });
   const { currency } = subscription;
   const chains = new ChainCharges<BillableItem>(usage);
-  const lines = drawnInTurn(running, recorded, {
-    lineOf: (one, before): UsageCharge => {
+  const lines = drawInOrder(running, recorded, {
+    priceLine: (one, before): UsageCharge => {
       const { item, service, usage_window: window } = one;
       const question = { subscription: billed, recorded: before };
       const part = item.commitment ? commitmentPart(item, service, question) : undefined;
@@ -105,21 +105,21 @@ export async function subscriptionUsage(
       const charge = chains.price(one, (chained) => usageCharge(item, window, { measured, currency, part, chained }));
       return { item, service, display_name: item.display_name, ...charge };
     },
-    drawnBy: baseAmountOf,
+    toDrawnAmount: toBaseAmount,
   });
   const period = asked ?? current;
   const { charges, true_up } =
     commitment === null
       ? { charges: lines, true_up: null }
       : drawn(lines, { period: paidOf(period, subscription), commitment, recorded, subscription: billed, currency });
-  const amount = sumOf([...charges.map((charge) => charge.amount), true_up ?? ZERO]);
+  const amount = sumDecimals([...charges.map((charge) => charge.amount), true_up ?? ZERO]);
   return { subscription, period, charges, amount, commitment, true_up };
 }
 
 /** In a trial, and before a subscription has begun to be paid for, nothing is lacking. */
 function paidOf({ start, end }: Period, { trial_end, opens_at, subscription_status }: SubscriptionModel): Period {
   if (subscription_status === 'draft' || opens_at) return { start: end, end };
-  return { start: Math.min(end, Math.max(start, trial_end ? instantOf(trial_end) : start)), end };
+  return { start: Math.min(end, Math.max(start, trial_end ? toInstant(trial_end) : start)), end };
 }
 
 type Drawing = Omit<PoolFacts, 'true_ups'> & { period: Period; currency: string };
@@ -128,17 +128,17 @@ type Drawing = Omit<PoolFacts, 'true_ups'> & { period: Period; currency: string 
 function drawn(lines: readonly UsageCharge[], { period, currency, ...facts }: Drawing) {
   const { commitment, subscription } = facts;
   const recorded = facts.recorded.filter(({ service }) => service.end <= period.start);
-  const term = termOfService(period, facts);
+  const term = deriveServiceTerm(period, facts);
   const pool = {
-    ...poolOf(term, { ...facts, recorded, true_ups: [] }),
-    ...(commitment.duration === null ? { amount: amountIn(period, subscription, commitment) } : {}),
+    ...computePool(term, { ...facts, recorded, true_ups: [] }),
+    ...(commitment.duration === null ? { amount: computeAmountIn(period, subscription, commitment) } : {}),
   };
   const amounts = lines.map(({ amount }) => amount);
   const { shares, left } = shareOut(amounts, pool, { currency, in_order: commitment.duration === null });
   const isEnd = commitment.duration === null || endsWith(term, period, [subscription.end_ms]);
   return {
-    charges: lines.flatMap((line, index) => sharedLines(line, shares[index]!, commitment)),
-    true_up: isEnd ? trueUpOf(left, commitment, currency) : null,
+    charges: lines.flatMap((line, index) => splitByCommitment(line, shares[index]!, commitment)),
+    true_up: isEnd ? computeTrueUp(left, commitment, currency) : null,
   };
 }
 
@@ -148,11 +148,11 @@ function askedPeriod(subscription: SubscriptionModel, request: UsageRequest, now
   if (!start_time && !end_time && !lifetime_usage) return null;
   const current = currentPeriod(subscription);
   const start = lifetime_usage
-    ? instantOf(subscription.start_date)
+    ? toInstant(subscription.start_date)
     : start_time
-      ? instantOf(start_time)
+      ? toInstant(start_time)
       : current.start;
-  const end = end_time ? instantOf(end_time) : lifetime_usage ? now.getTime() : current.end;
+  const end = end_time ? toInstant(end_time) : lifetime_usage ? now.getTime() : current.end;
   if (end <= start) throw invalid('end_time', 'must be after start_time');
   return { start, end };
 }

@@ -6,14 +6,14 @@
 import { divides, type Group, type GroupBy, groupValues, NO_GROUP } from '../../core/analytics/group-by.ts';
 import { pointSize } from '../../core/analytics/point-size.ts';
 import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
-import { countedSince } from '../../core/billing/charges.ts';
+import { countingStart } from '../../core/billing/charges.ts';
 import type { CommitmentInfo } from '../../core/commitment/info.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Member } from '../../core/subscription/members.ts';
-import { instantOf, type Microseconds, type Milliseconds, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
+import { ceilToMs, type Microseconds, type Milliseconds, toInstant, toMs, toUs } from '../../core/time/instant.ts';
 import { type WindowSize, windowCount } from '../../core/time/window.ts';
 import { eventNamesOf } from '../../storage/events/event-names.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
@@ -124,8 +124,8 @@ type Subject = {
 
 function subjectOf(item: AnalyticsItem): Subject {
   const { meter, external_customer_id, start_us, end_us, subscription } = item;
-  const anchor_ms = instantOf(subscription.billing_anchor);
-  const since_us = countedSince(meter.reset_usage, start_us, usOf(instantOf(subscription.start_date)));
+  const anchor_ms = toInstant(subscription.billing_anchor);
+  const since_us = countingStart(meter.reset_usage, start_us, toUs(toInstant(subscription.start_date)));
   const members = item.members.length > 1 ? item.members : null;
   const { timezone } = subscription;
   return { item, meter, external_customer_id, members, since_us, start_us, end_us, timezone, anchor_ms };
@@ -288,9 +288,9 @@ function familyOf(
   { external_customer_id, members, since_us, start_us, end_us }: Subject,
   { group_by }: AnalyticsAsked,
 ): Partial<UsageAsked> {
-  const window = { start: msOf(since_us), end: msNotBefore(end_us) };
+  const window = { start: toMs(since_us), end: ceilToMs(end_us) };
   return {
-    ...customersAsked(members!, window, msOf(start_us)),
+    ...customersAsked(members!, window, toMs(start_us)),
     by_customer: false,
     key_of: divides(group_by)
       ? (event) => JSON.stringify([external_customer_id, ...groupValues(group_by, event)])

@@ -2,7 +2,7 @@
  * A wallet ends (docs/rules/wallets.md, "The end of a wallet"): it is closed, and what is in it is written off; or it becomes a postpaid one,
  * into which its lots go as they are, with their priorities and expiries, in one transaction of the ledger.
  */
-import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -162,7 +162,7 @@ type Move = {
 
 /** One debit of all of them. */
 function takenOut(parts: readonly MovedLot[], { from, key, made, now }: Move) {
-  const total = sumOf(parts.map(({ credits }) => credits));
+  const total = sumDecimals(parts.map(({ credits }) => credits));
   return {
     ...ofWallet(from),
     ...made,

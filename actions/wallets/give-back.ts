@@ -3,7 +3,7 @@
  * last that were used first; what credits with tax paid to theirs; what was paid otherwise, and what has no lot any more, as a credit of its
  * own of the same kind. What a payment took from a postpaid wallet goes back there by a refund of that payment alone.
  */
-import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import type { Part } from '../../core/wallet/lots.ts';
 import { keyOfPart } from '../../core/wallet/movement-key.ts';
@@ -130,12 +130,14 @@ async function putBack(
   const idempotency_key = keyOfPart(saying.idempotency_key, debit.id);
   const done = before.find((one) => one.idempotency_key === idempotency_key);
   if (done) return new Decimal(done.amount);
-  const open = new Decimal(debit.amount).minus(sumOf(before.map((one) => new Decimal(one.amount))));
+  const open = new Decimal(debit.amount).minus(sumDecimals(before.map((one) => new Decimal(one.amount))));
   const given = Decimal.min(open, amount);
   if (given.lte(0)) return ZERO;
   const taken = await takenOf(transaction, debit, before);
   // The last of it takes what rounding has left.
-  const credits = given.eq(open) ? sumOf(taken.map((part) => part.credits)) : creditsOf(given, wallet.conversion_rate);
+  const credits = given.eq(open)
+    ? sumDecimals(taken.map((part) => part.credits))
+    : creditsOf(given, wallet.conversion_rate);
   const parts = upTo(taken, credits);
   if (parts.length === 0) return ZERO;
   await moveCredits(transaction, wallet, {

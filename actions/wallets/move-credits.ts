@@ -6,7 +6,7 @@
 import { Decimal } from '../../core/decimal.ts';
 import { alreadyExists, FarthingError } from '../../core/error.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { consumedText, type Decided, type Holding, type Movement, move } from '../../core/wallet/movement.ts';
 import { isAutomatic, type MovementKey } from '../../core/wallet/movement-key.ts';
 import { moneyOf } from '../../core/wallet/rates.ts';
@@ -97,7 +97,7 @@ function inTurn(wallet: WalletModel, entries: readonly Entry[]): Entry[] {
 }
 
 export function behind<By extends { readonly now: Date }>(updated_at: string, by: By): By {
-  const last_ms = instantOf(updated_at);
+  const last_ms = toInstant(updated_at);
   return isBehind(last_ms, by.now) ? { ...by, now: new Date(last_ms + 1) } : by;
 }
 
@@ -141,7 +141,7 @@ function decideAll(
       const told = { id, transaction_reason: said.transaction_reason };
       const lot = {
         priority,
-        expiry_ms: expiry_date === null ? null : instantOf(expiry_date),
+        expiry_ms: expiry_date === null ? null : toInstant(expiry_date),
         created_ms: author.now.getTime(),
         pays_after_tax,
       };

@@ -2,7 +2,7 @@
  * A postpaid wallet pays an invoice (docs/rules/payments.md, "Making a payment", CREDITS): no more than what is in it, and than the part of the
  * invoice that it pays for.
  */
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { type FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import { RECEIVED } from '../../core/payment/moves.ts';
@@ -87,14 +87,14 @@ async function shareOf(database: Database, invoice: Invoice, wallet: WalletModel
         .minus(line.prepaid_credits_applied)
         .plus(line.tax_amount),
     );
-  return Decimal.max(0, sumOf(nets).minus(await paidWithCredits(database, invoice)));
+  return Decimal.max(0, sumDecimals(nets).minus(await paidWithCredits(database, invoice)));
 }
 
 async function paidWithCredits(database: Database, invoice: Invoice): Promise<Decimal> {
   const paid = await PaymentModel.in(invoice, database)
     .where({ destination_id: invoice.id, payment_method_type: 'CREDITS', status: 'published' })
     .whereIn('payment_status', [...RECEIVED]);
-  return sumOf(paid.map(({ amount, refunded_amount }) => new Decimal(amount).minus(refunded_amount)));
+  return sumDecimals(paid.map(({ amount, refunded_amount }) => new Decimal(amount).minus(refunded_amount)));
 }
 
 export type Covered = { readonly wallet: WalletModel; readonly amount: Decimal };

@@ -7,7 +7,7 @@ import { Decimal } from '../../core/decimal.ts';
 import { type FarthingError, notAllowed } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import { createdBy } from '../../core/stamp.ts';
-import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { expiryWhenPaid } from '../../core/wallet/late-payment.ts';
 import { move } from '../../core/wallet/movement.ts';
 import { moneyOf } from '../../core/wallet/rates.ts';
@@ -67,7 +67,7 @@ export async function completePurchase(transaction: Transaction, { invoice, by }
       credits: new Decimal(pending.credit_amount),
       priority: pending.priority ?? null,
       expiry_ms,
-      created_ms: instantOf(pending.created_at),
+      created_ms: toInstant(pending.created_at),
       pays_after_tax: pending.pays_after_tax,
     });
     const { credit_balance_before, credit_balance_after } = decided.record;
@@ -87,8 +87,8 @@ export async function completePurchase(transaction: Transaction, { invoice, by }
 }
 
 function expiryOf({ created_at, expiry_date }: WalletTransactionModel, now: Date): Milliseconds | null {
-  const expiry_ms = expiry_date ? instantOf(expiry_date) : null;
-  return expiryWhenPaid({ ordered_ms: instantOf(created_at), expiry_ms }, now.getTime());
+  const expiry_ms = expiry_date ? toInstant(expiry_date) : null;
+  return expiryWhenPaid({ ordered_ms: toInstant(created_at), expiry_ms }, now.getTime());
 }
 
 /** The invoice is void: what was to be bought with it does not come. */

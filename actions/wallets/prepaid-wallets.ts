@@ -8,7 +8,7 @@ import { type Decimal, ZERO } from '../../core/decimal.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { type Lot, type LotKind, lotsAfter, lotsOfKind, takeFrom } from '../../core/wallet/lots.ts';
 import { ownKey } from '../../core/wallet/movement-key.ts';
 import { expiriesOf, freeCredits, type Promised } from '../../core/wallet/promises.ts';
@@ -64,7 +64,7 @@ export async function walletsFor(
 
 /** Credits that had expired at the end of the period do not pay for it. */
 export function referenceOf({ period_end }: Pick<Invoice, 'period_end'>, now: Date): Milliseconds {
-  return period_end ? Math.min(instantOf(period_end), now.getTime()) : now.getTime();
+  return period_end ? Math.min(toInstant(period_end), now.getTime()) : now.getTime();
 }
 
 async function paying(

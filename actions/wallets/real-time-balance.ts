@@ -3,7 +3,7 @@
  * paid, and from the charge of each running period, which is made as the invoice will be. Where the pipeline runs in the same process
  * it is kept up as usage arrives (docs/decisions/0007-cached-answers.md).
  */
-import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import { type RealTime, realTimeBalance, type UnpaidInvoice } from '../../core/wallet/real-time.ts';
@@ -111,7 +111,7 @@ async function charges(stores: Stores, of: OfCustomer, gathering: Gathering): Pr
   // In the order in which a charge goes from the one to the other, so that none is missed by who reads meanwhile.
   const running = await currentUsage(stores, of, gathering);
   const unpaid = await unpaidOf(of, gathering.database);
-  const owed = (usage: readonly Decimal[]): Owed => ({ current_usage: sumOf(usage), unpaid });
+  const owed = (usage: readonly Decimal[]): Owed => ({ current_usage: sumDecimals(usage), unpaid });
   const answer = owed(running.map((one) => one.answer));
   const parts = running.flatMap(({ again }) => again ?? []);
   const late = running.flatMap(({ late_before_ms }) => late_before_ms ?? []);

@@ -3,7 +3,7 @@
  * delivery and its endpoint (docs/rules/webhooks.md, "Tried again" and "An endpoint that fails").
  */
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { isToBeDisabled, nextTry } from '../../core/webhook/schedule.ts';
 import type { Outcome, Target, WebhookBackend } from '../../integrations/webhooks/backend.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
@@ -66,7 +66,7 @@ async function targetOf(
   const isBoth =
     previous_secret !== null &&
     previous_secret_expires_at !== null &&
-    instantOf(previous_secret_expires_at) > now.getTime();
+    toInstant(previous_secret_expires_at) > now.getTime();
   return { url, secrets: (isBoth ? [secret, previous_secret] : [secret]).map((kept) => sealing.open(kept)) };
 }
 
@@ -112,7 +112,7 @@ function changesOf(delivery: WebhookDeliveryModel, tried: Tried): Partial<Webhoo
     return { attempt_count, http_status, delivery_status: 'delivered', delivered_at, next_attempt_at: null, ...free };
   if (delivery.delivery_status !== 'pending' || delivery.lease !== lease) return { attempt_count };
   const failure_count = delivery.failure_count + 1;
-  const failure = { failure_count, told_at: instantOf(delivery.told_at), now: now.getTime() };
+  const failure = { failure_count, told_at: toInstant(delivery.told_at), now: now.getTime() };
   const next = nextTry(failure, tried.max_attempts);
   const status = next === null ? ('failed' as const) : ('pending' as const);
   const next_attempt_at = next === null ? null : new Date(next).toISOString();
@@ -139,7 +139,7 @@ async function fails(
   const endpoint = await WebhookEndpointModel.fetch(scope, endpoint_id, { database: transaction, lock: true });
   const failures = endpoint.failures + 1;
   const failing_since = endpoint.failing_since ?? now.toISOString();
-  const since = instantOf(failing_since);
+  const since = toInstant(failing_since);
   const isOver = endpoint.endpoint_status === 'enabled' && isToBeDisabled({ since, failures, now: now.getTime() });
   if (!isOver) {
     // That it fails is counted; a change is that it is switched off.

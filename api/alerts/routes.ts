@@ -1,6 +1,6 @@
 /** Alerts: what is watched of spending, and the log of everything that has changed its state (docs/rules/alerts.md). */
 import { archiveAlertSetting, changeAlertSetting, createAlertSetting } from '../../actions/alerts/alert-settings.ts';
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import { AlertLogModel } from '../../storage/models/alert-log.ts';
 import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -127,9 +127,9 @@ async function showLogs(logs: readonly AlertLogModel[], expand: readonly string[
   const wallets = await WalletModel.byId(scope, idsOf('wallet'), services.postgres);
   const features = await FeatureModel.byId(scope, idsOf('feature'), services.postgres);
   const shown = {
-    customers: byId(await showCustomers([...customers.values()], context)),
-    wallets: byId(await showWallets([...wallets.values()], [], context)),
-    features: byId(await showFeatures([...features.values()], [], context)),
+    customers: indexById(await showCustomers([...customers.values()], context)),
+    wallets: indexById(await showWallets([...wallets.values()], [], context)),
+    features: indexById(await showFeatures([...features.values()], [], context)),
   };
   return logs.map((log) => ({
     ...log,

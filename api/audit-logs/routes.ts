@@ -1,6 +1,6 @@
 /** The audit log: who changed what, newest first. It is written with every change and cannot be changed itself. */
 import { invalid } from '../../core/error.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { AuditEntryModel } from '../../storage/models/audit-entry.ts';
 import { narrow, pageOf } from '../../storage/models/page.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
@@ -27,7 +27,7 @@ export const auditLogRoutes: Route[] = [
     answer: AuditListAnswer,
     handle: async ({ query }, { scope, services }) => {
       const { limit, offset, start_time, end_time } = query;
-      if (start_time && end_time && instantOf(end_time) < instantOf(start_time))
+      if (start_time && end_time && toInstant(end_time) < toInstant(start_time))
         throw invalid('end_time', 'must not be before start_time');
       const where = query.tenant_wide ? { ...scope, environment_id: '' } : scope;
       const entries = narrow(AuditEntryModel.in(where, services.postgres), [

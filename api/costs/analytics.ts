@@ -8,12 +8,12 @@ import {
 } from '../../actions/costs/cost-analytics.ts';
 import { requireRead } from '../../core/access/role.ts';
 import { parseGroupBy } from '../../core/analytics/group-by.ts';
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import { marginOf } from '../../core/costsheet/margin.ts';
 import { ZERO } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import { NO_REVENUE, totalRevenue } from '../../core/revenue/parts.ts';
-import { formatUs, US_PER_HOUR, usOf } from '../../core/time/instant.ts';
+import { formatUs, toUs, US_PER_HOUR } from '../../core/time/instant.ts';
 import { type AskedRange, BEGINNING_US, checkedRange, checkWindows, withBounds } from '../events/asked.ts';
 import { checkExpand } from '../http/list.ts';
 import { type Context, type Route, route } from '../http/route.ts';
@@ -86,7 +86,7 @@ const DAYS_7 = 7 * 24 * US_PER_HOUR;
 function analysedRange(asked: { start_time: number | null; end_time: number | null }, now: Date): AskedRange {
   const { start_time, end_time } = asked;
   if (start_time === null && end_time === null) {
-    const end_us = usOf(now.getTime());
+    const end_us = toUs(now.getTime());
     return { start_us: end_us - DAYS_7, end_us };
   }
   if (start_time === null) throw invalid('start_time', 'is required with end_time: state both, or neither');
@@ -102,8 +102,8 @@ type Shown = {
 
 async function showCosts(found: CostAnalytics, { expand, range, page }: Shown, context: Context) {
   const { rows, totals, costsheet, row_count, as_of } = found;
-  const records = expand.includes('price') ? [...byId(rows.map(({ line }) => line.price)).values()] : [];
-  const prices = byId(await showPrices(records, [], context));
+  const records = expand.includes('price') ? [...indexById(rows.map(({ line }) => line.price)).values()] : [];
+  const prices = indexById(await showPrices(records, [], context));
   const figures = totals.map(figuresOf);
   return {
     ...(figures[0] ?? figuresOf({ currency: '', cost: ZERO, revenue: NO_REVENUE })),

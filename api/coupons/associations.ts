@@ -1,6 +1,6 @@
 /** Which subscriptions have which coupons: to be read here, made and ended by modifications of the subscription. */
 import { invalid } from '../../core/error.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { type Condition, narrow } from '../../storage/models/page.ts';
 import { fetchPage } from '../http/list.ts';
@@ -67,7 +67,7 @@ function activeIn(input: CouponAssociationFilter, now: Date): Condition[] {
       ['start_date', '<=', now],
       ['end_date', 'open at', now],
     ];
-  if (period_start && period_end && instantOf(period_end) < instantOf(period_start))
+  if (period_start && period_end && toInstant(period_end) < toInstant(period_start))
     throw invalid('period_end', 'must not lie before period_start');
   return [
     ['start_date', '<', period_end],

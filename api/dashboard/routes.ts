@@ -11,7 +11,7 @@ import { invalid } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { PaymentStatus } from '../../core/invoice/record.ts';
 import { sizeFor, windowLabel } from '../../core/revenue/windows.ts';
-import { formatUs, type Milliseconds, msNotBefore, usOf } from '../../core/time/instant.ts';
+import { ceilToMs, formatUs, type Milliseconds, toUs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { type WindowSize, windowAt, windowCount } from '../../core/time/window.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
@@ -54,7 +54,7 @@ export const dashboardRoutes: Route[] = [
 
 async function answerDashboard(body: z.output<typeof RevenueDashboardRequest>, context: Context) {
   const { start_us, end_us } = periodOf(body);
-  const range = { start: Math.ceil(start_us / 1000), end: msNotBefore(end_us) };
+  const range = { start: Math.ceil(start_us / 1000), end: ceilToMs(end_us) };
   const window_size = body.window_size ?? sizeFor(range);
   checkShown({ start_us, end_us }, window_size);
   const asked = {
@@ -153,7 +153,7 @@ function recurringOf({ recurring, recurring_windows }: RevenueTrend, size: Windo
 }
 
 function instantText(ms: Milliseconds): string {
-  return formatUs(usOf(ms));
+  return formatUs(toUs(ms));
 }
 
 const WINDOW_COUNT = 6;

@@ -1,5 +1,5 @@
 /** Entitlements as they are answered, with the records that `expand` asks for. */
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import { toldEntitlement } from '../../core/entitlement/record.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
@@ -20,7 +20,9 @@ export async function showEntitlements(
   const withFeatures = expand.includes('features') || expand.includes('meters');
   const featureIds = withFeatures ? entitlements.map(({ feature_id }) => feature_id) : [];
   const features = await FeatureModel.byId(scope, featureIds, services.postgres);
-  const shown = byId(await showFeatures([...features.values()], expand.includes('meters') ? ['meters'] : [], context));
+  const shown = indexById(
+    await showFeatures([...features.values()], expand.includes('meters') ? ['meters'] : [], context),
+  );
   const plans = await PlanModel.byId(
     scope,
     asked('plans', ({ entity_id }) => entity_id),

@@ -4,9 +4,9 @@ import type { AnalyticsItem } from '../../actions/usage/analytics-items.ts';
 import type { AnalyticsPoint } from '../../actions/usage/analytics-points.ts';
 import type { AnalyticsRow } from '../../actions/usage/usage-analytics.ts';
 import { type Entity, requireRead } from '../../core/access/role.ts';
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import { CommitmentInfo } from '../../core/commitment/info.ts';
-import { type Decimal, sumOf } from '../../core/decimal.ts';
+import { type Decimal, sumDecimals } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import { AGGREGATION_TYPES } from '../../core/meter/record.ts';
 import { decimalText } from '../../core/record.ts';
@@ -212,7 +212,7 @@ function totalsOf(rows: readonly AnalyticsRow[]) {
     costs.get(currency)!.push(cost);
   }
   return [...costs].map(([currency, some]) => {
-    const total = sumOf(some);
+    const total = sumDecimals(some);
     return { subtotal: total, total_discount: '0', total_cost: total, currency };
   });
 }
@@ -299,7 +299,7 @@ async function partsOf(rows: readonly AnalyticsRow[], expand: readonly string[],
   const plan = await PlanModel.byId(scope, entityIds('plan'), services.postgres);
   const addon = await AddonModel.byId(scope, entityIds('addon'), services.postgres);
   const groups = await groupsOf(distinct(features), context);
-  const [price, feature, line] = [byId(prices), byId(shown), byId(lines)];
+  const [price, feature, line] = [indexById(prices), indexById(shown), indexById(lines)];
   return ({ item, meter, feature: own }: AnalyticsRow) => ({
     price: price.get(item?.price_record.id ?? ''),
     meter: asks('meter') ? meter : null,
@@ -317,5 +317,5 @@ function entityOf({ record }: AnalyticsItem, type: 'plan' | 'addon'): string | n
 }
 
 function distinct<R extends { id: string }>(records: readonly R[]): R[] {
-  return [...byId(records).values()];
+  return [...indexById(records).values()];
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { usageAnalytics } from '../../actions/usage/usage-analytics.ts';
 import { parseGroupBy } from '../../core/analytics/group-by.ts';
 import { orNull } from '../../core/record.ts';
-import { msOf, US_PER_HOUR, usOf } from '../../core/time/instant.ts';
+import { toMs, toUs, US_PER_HOUR } from '../../core/time/instant.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { AnalyticsAnswer, checkedExpand, showAnalytics } from './analytics-answer.ts';
 import {
@@ -100,7 +100,7 @@ export async function answerAnalytics(body: z.output<typeof GetUsageAnalyticsReq
     property_filters: body.property_filters,
     group_by,
     window_size: body.window_size,
-    billing_anchor_ms: body.billing_anchor === null ? null : msOf(body.billing_anchor),
+    billing_anchor_ms: body.billing_anchor === null ? null : toMs(body.billing_anchor),
     ...range,
     now: context.now,
   };
@@ -117,6 +117,6 @@ function listed(list: readonly string[] | null | undefined): readonly string[] |
 
 /** The last six hours when no range is asked for. */
 function analysedRange(asked: { start_time: number | null; end_time: number | null }, now: Date) {
-  const end_us = asked.end_time ?? usOf(now.getTime());
+  const end_us = asked.end_time ?? toUs(now.getTime());
   return checkedRange({ start_us: asked.start_time ?? end_us - 6 * US_PER_HOUR, end_us });
 }

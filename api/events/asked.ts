@@ -3,9 +3,9 @@ import { setMaxListeners } from 'node:events';
 import { z } from 'zod';
 import { FarthingError, invalid } from '../../core/error.ts';
 import { windowSize } from '../../core/meter/record.ts';
-import { baseSizeOf } from '../../core/metering/bucket-size.ts';
+import { toBaseSize } from '../../core/metering/bucket-size.ts';
 import { orNull } from '../../core/record.ts';
-import { formatUs, type Microseconds, parseEventTime, usOf } from '../../core/time/instant.ts';
+import { formatUs, type Microseconds, parseEventTime, toUs } from '../../core/time/instant.ts';
 import { type WindowSize, windowCount } from '../../core/time/window.ts';
 import { isTimezone } from '../../core/time/zone.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -67,7 +67,7 @@ export type AskedRange = { start_us: Microseconds; end_us: Microseconds };
 
 /** From the beginning until now where the request does not say. */
 export function rangeOf(asked: { start_time: number | null; end_time: number | null }, now: Date): AskedRange {
-  const end_us = asked.end_time ?? usOf(now.getTime());
+  const end_us = asked.end_time ?? toUs(now.getTime());
   const start_us = asked.start_time ?? BEGINNING_US;
   return checkedRange({ start_us, end_us });
 }
@@ -88,7 +88,7 @@ export function checkWindows(range: AskedRange, size: WindowSize | null | undefi
 
 /** A meter's own buckets are cut one by one, unless its pre-aggregated rows on the clock of UTC are these buckets. */
 export function checkBuckets(range: AskedRange, size: WindowSize | null | undefined, timezone: string | null): void {
-  if (size && !(baseSizeOf(size) === size && timezone === null)) checkWindows(range, size, 'bucket_size');
+  if (size && !(toBaseSize(size) === size && timezone === null)) checkWindows(range, size, 'bucket_size');
 }
 
 /** The external id that is asked for; null for all customers. A customer_id must be one that there is. */

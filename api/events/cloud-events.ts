@@ -5,9 +5,9 @@
  */
 import type { Request } from 'express';
 import { invalid } from '../../core/error.ts';
-import { EVENTS_PER_REQUEST_MAX, faultOfKeys, tooManyEvents } from '../../core/event/accept.ts';
-import { type AttributeFault, type CloudEvent, eventOfCloudEvent, extensionsOf } from '../../core/event/cloud-event.ts';
-import { elementSpans, properties, type Span } from '../../core/metering/event-text.ts';
+import { EVENTS_PER_REQUEST_MAX, findKeyFault, tooManyEvents } from '../../core/event/accept.ts';
+import { type AttributeFault, type CloudEvent, fromCloudEvent, listExtensions } from '../../core/event/cloud-event.ts';
+import { elementSpans, properties, type TextSpan } from '../../core/metering/event-text.ts';
 import { type Body, bodyFrom, bodyOf } from '../http/body-text.ts';
 import { ceHeaders } from '../http/ce-headers.ts';
 import { tellIgnored } from '../http/ignored-keys.ts';
@@ -22,9 +22,9 @@ export function cloudEventBody(context: Context): Body | undefined {
   if (saysType(request, BATCH)) throw invalid('Content-Type', `${BATCH} is taken at /events/bulk`);
   const event = saysType(request, ONE) ? structured(bodyOf(context)) : binary(context);
   if (event === undefined) return undefined;
-  const translated = 'fault' in event ? event : eventOfCloudEvent(event);
+  const translated = 'fault' in event ? event : fromCloudEvent(event);
   if ('fault' in translated) throw invalid(translated.fault.field || 'body', translated.fault.why);
-  if (!('fault' in event)) tellIgnored(extensionsOf(event.attributes), context);
+  if (!('fault' in event)) tellIgnored(listExtensions(event.attributes), context);
   return bodyFrom(translated.text);
 }
 
@@ -45,9 +45,9 @@ export function cloudEventBatch(context: Context): CloudEventBatch | undefined {
   const ignored = new Set<string>();
   const texts = events.map((value, index) => {
     const event = structuredAt(whole.characters, spans[index]!, value);
-    const translated = 'fault' in event ? event : eventOfCloudEvent(event);
+    const translated = 'fault' in event ? event : fromCloudEvent(event);
     if ('fault' in translated) faults.set(index, translated.fault);
-    if (!('fault' in event)) for (const name of extensionsOf(event.attributes)) ignored.add(name);
+    if (!('fault' in event)) for (const name of listExtensions(event.attributes)) ignored.add(name);
     return 'fault' in translated ? 'null' : translated.text;
   });
   tellIgnored([...ignored], context);
@@ -67,13 +67,13 @@ function structured({ characters, value }: Body): Found {
   return structuredAt(characters, { start: 0, end: characters.length }, value);
 }
 
-function structuredAt(characters: string, span: Span, value: unknown): Found {
+function structuredAt(characters: string, span: TextSpan, value: unknown): Found {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return { fault: { field: '', why: 'must be a JSON object' } };
-  const twice = faultOfKeys(characters, span);
+  const twice = findKeyFault(characters, span);
   if (twice) return { fault: twice };
   const attributes = value as Record<string, unknown>;
-  const at = properties(characters, span.start, span.end).spanOf('data');
+  const at = properties(characters, span.start, span.end).findSpan('data');
   const data = at && { text: characters.slice(at.start, at.end), value: attributes.data };
   return { attributes, data };
 }

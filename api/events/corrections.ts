@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
 import { invalid } from '../../core/error.ts';
-import { faultOfEvent, faultOfKeys } from '../../core/event/accept.ts';
+import { findEventFault, findKeyFault } from '../../core/event/accept.ts';
 import { checkBodySize } from '../../core/event/body-size.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import { properties } from '../../core/metering/event-text.ts';
@@ -138,7 +138,7 @@ function replacementIn(context: Context, id: string): { replacement: string; rea
   const why = reason.safeParse(body?.reason);
   if (!why.success) throw invalid('reason', 'is required, with at most 1000 characters');
   const replacement = properties(text).get('event')?.text ?? '';
-  const fault = faultOfEvent(body.event) ?? faultOfKeys(replacement, { start: 0, end: replacement.length });
+  const fault = findEventFault(body.event) ?? findKeyFault(replacement, { start: 0, end: replacement.length });
   if (fault) throw invalid(fault.field === '' ? 'event' : `event.${fault.field}`, fault.why);
   const { event_id } = body.event as { event_id?: string | null };
   if (event_id && event_id !== id) throw invalid('event.event_id', `must be ${id} or absent`);

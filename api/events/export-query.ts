@@ -1,9 +1,9 @@
 /** What the usage export is asked with: dates or instants, cuts, columns, and how the file begins. */
 import { z } from 'zod';
-import { SPLITS, type Split } from '../../core/billing/stretches.ts';
+import { SPLITS, type Split } from '../../core/billing/charge-intervals.ts';
 import { invalid } from '../../core/error.ts';
 import { anyCase, orNull } from '../../core/record.ts';
-import { type Microseconds, msOf, parseEventTime, usOf } from '../../core/time/instant.ts';
+import { type Microseconds, parseEventTime, toMs, toUs } from '../../core/time/instant.ts';
 import { windowCount } from '../../core/time/window.ts';
 import { firstInstantAt } from '../../core/time/zone.ts';
 import { textList } from '../http/list.ts';
@@ -53,7 +53,7 @@ function parsed(text: string) {
 export function exportRange({ start_time, end_time, timezone, split }: ExportQuery): AskedRange {
   const instant = (text: string) => {
     const us = parsed(text) as Microseconds;
-    return DATE.test(text) ? usOf(firstInstantAt(timezone ?? 'UTC', msOf(us))) : us;
+    return DATE.test(text) ? toUs(firstInstantAt(timezone ?? 'UTC', toMs(us))) : us;
   };
   const range = checkedRange({ start_us: instant(start_time), end_us: instant(end_time) });
   checkSplit(range, split);

@@ -8,9 +8,9 @@
  * meters are accepted in milliseconds, and nobody would see how long they take before it is too late.
  */
 import { FarthingError } from '../../core/error.ts';
-import { NO_COST, type WorstCost, worstCostOf, worstWork } from '../../core/metering/meter-cost.ts';
+import { computeWorstCost, NO_COST, type WorstCost, worstWork } from '../../core/metering/meter-cost.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
-import { type Milliseconds, msOf } from '../../core/time/instant.ts';
+import { type Milliseconds, toMs } from '../../core/time/instant.ts';
 import type { EventLog } from '../../storage/log/log.ts';
 import { newestDefinitions } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -119,7 +119,7 @@ export class FairShare {
             this.#places.set(partition, { offset: committed_offset, at_ms: now_ms });
         const moving = partitions.filter(({ partition }) => now_ms - this.#places.get(partition)!.at_ms < STILL_MS);
         const oldest_us = Math.min(...moving.map(({ oldest_unprocessed_at_us: at }) => at ?? Infinity));
-        this.#found(oldest_us === Infinity ? now_ms : msOf(oldest_us), now_ms);
+        this.#found(oldest_us === Infinity ? now_ms : toMs(oldest_us), now_ms);
       },
       // Who cannot tell that events wait sends nobody away: an accept fails by itself when the log is not there.
       () => this.#found(now_ms, now_ms),
@@ -158,7 +158,7 @@ const shares = new WeakMap<EventLog, FairShare>();
 export function fairShareOf({ log, postgres }: Pick<Stores, 'log' | 'postgres'>): FairShare {
   let share = shares.get(log);
   if (share === undefined) {
-    const worstCost = async (scope: Scope) => worstCostOf(await newestDefinitions(postgres, scope));
+    const worstCost = async (scope: Scope) => computeWorstCost(await newestDefinitions(postgres, scope));
     shares.set(log, (share = new FairShare(log, worstCost)));
   }
   return share;

@@ -3,11 +3,11 @@
 import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/events/append-events.ts';
 import { reservedIds } from '../../actions/events/reserved-ids.ts';
 import { invalid } from '../../core/error.ts';
-import { bulkFault, eventsOf, faultOfEvent, faultOfKeys } from '../../core/event/accept.ts';
+import { bulkFault, findEventFault, findKeyFault, parseBulkEvents } from '../../core/event/accept.ts';
 import { checkBulk, type EventRules } from '../../core/event/check-body.ts';
-import { mayHold, misspeltKey } from '../../core/event/raw-keys.ts';
-import { timedEvent } from '../../core/event/timed.ts';
-import { elementSpansUnder, type Span } from '../../core/metering/event-text.ts';
+import { canHold, findMisspeltKey } from '../../core/event/raw-keys.ts';
+import { addTimestamp } from '../../core/event/timed.ts';
+import { elementSpansUnder, type TextSpan } from '../../core/metering/event-text.ts';
 import { fieldPath } from '../../core/shaped.ts';
 import { type Body, bodyOf } from '../http/body-text.ts';
 import { checkKeys, refusedKeys, tellIgnored, whyRefused } from '../http/ignored-keys.ts';
@@ -52,7 +52,7 @@ export const ingestRoutes: Route[] = [
       checkKeys(IngestEventRequest, event, context);
       const span = { start: 0, end: body.bytes.length };
       const [reserved] = await faultsOfReserved([event], context);
-      const fault = faultOfEvent(event) ?? faultOfKeys(body.characters, span) ?? reserved?.[1];
+      const fault = findEventFault(event) ?? findKeyFault(body.characters, span) ?? reserved?.[1];
       if (fault) throw invalid(fault.field || 'body', fault.why);
       const [event_id] = await append(context, body, {
         events: [{ span, event_id: idOf(event) }],
@@ -82,7 +82,7 @@ export const ingestRoutes: Route[] = [
       const batch = cloudEventBatch(context);
       if (!batch && !query.verdicts && (await appendAsItStands(context, 'events')) !== undefined) return ACCEPTED;
       const body = batch?.body ?? bodyOf(context, 'events');
-      const events = eventsOf(body.value);
+      const events = parseBulkEvents(body.value);
       const misspelt = batch?.faults ?? faultsOfKeys(body, context);
       const reserved = await faultsOfReserved(events, context);
       const spans = elementSpansUnder(body.characters, 'events');
@@ -90,8 +90,8 @@ export const ingestRoutes: Route[] = [
         events,
         (event, index) =>
           misspelt.get(index) ??
-          faultOfEvent(event) ??
-          faultOfKeys(body.characters, spans[index]!) ??
+          findEventFault(event) ??
+          findKeyFault(body.characters, spans[index]!) ??
           reserved.get(index),
       );
       if (faults.length > 0 && !query.verdicts) throw bulkFault(faults);
@@ -117,10 +117,10 @@ export const ingestRoutes: Route[] = [
     answer: BulkIngestRawEventAnswer,
     once: 'same',
     async handle(_input, context) {
-      const batch_size = await appendAsItStands(context, { mayHold });
+      const batch_size = await appendAsItStands(context, { canHold: canHold });
       if (batch_size !== undefined) return { ...ACCEPTED, batch_size };
       const body = bodyOf(context, 'events');
-      const events = eventsOf(body.value);
+      const events = parseBulkEvents(body.value);
       checkKeys(BulkIngestRawEventRequest, body.value, context);
       const misspelt = misspeltOfRaw(events, context);
       const reserved = await faultsOfReserved(events, context);
@@ -163,7 +163,7 @@ function faultsOfKeys(body: Body, context: Context): Map<number, Omit<Fault, 'in
 function misspeltOfRaw(events: readonly unknown[], context: Context): Map<number, Omit<Fault, 'index'>> {
   const faults = new Map<number, Omit<Fault, 'index'>>();
   for (const [index, event] of events.entries()) {
-    const found = isObject(event) ? misspeltKey(event) : undefined;
+    const found = isObject(event) ? findMisspeltKey(event) : undefined;
     if (found) faults.set(index, { field: found.key, why: `is no key of an event; did you mean ${found.meant}?` });
   }
   if (context.services.config.UNKNOWN_BODY_KEYS === 'refuse') return faults;
@@ -195,7 +195,7 @@ function faultsOf(events: unknown[], check: Check): Fault[] {
 async function appendGood(
   context: Context,
   body: Body,
-  { events, spans, faults }: { events: unknown[]; spans: Span[]; faults: Fault[] },
+  { events, spans, faults }: { events: unknown[]; spans: TextSpan[]; faults: Fault[] },
 ): Promise<(string | null)[]> {
   const refused = new Set(faults.map((fault) => fault.index));
   const good: IncomingEvent[] = [];
@@ -229,7 +229,7 @@ function timed({ characters }: Body, events: readonly IncomingEvent[], now: Date
   let text = '';
   const moved = events.map(({ span, event_id }) => {
     const start = text === '' ? 0 : text.length + 1;
-    text += (start === 0 ? '' : ',') + timedEvent(characters, span, now.getTime());
+    text += (start === 0 ? '' : ',') + addTimestamp(characters, span, now.getTime());
     return { span: { start, end: text.length }, event_id };
   });
   return { body: Buffer.from(text, 'latin1'), events: moved, contiguous: true };

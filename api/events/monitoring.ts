@@ -1,7 +1,7 @@
 /** GET /events/monitoring: how many events came, and how far the processing is behind. What cannot be told is an error. */
 import { z } from 'zod';
 import { invalid } from '../../core/error.ts';
-import { formatUs, type Microseconds, msNotBefore, msOf, US_PER_DAY, usOf } from '../../core/time/instant.ts';
+import { ceilToMs, formatUs, type Microseconds, toMs, toUs, US_PER_DAY } from '../../core/time/instant.ts';
 import { windowStarts } from '../../core/time/window.ts';
 import { consumptionLag, countEvents, postProcessingLag } from '../../storage/events/monitoring.ts';
 import { type Route, route } from '../http/route.ts';
@@ -72,7 +72,7 @@ export const monitoringRoutes: Route[] = [
 /** The last 24 hours when no range is asked for; half a range is refused. */
 function monitoredRange({ start_time, end_time }: z.output<typeof MonitoringQuery>, now: Date) {
   if (start_time === null && end_time === null) {
-    const end_us = usOf(now.getTime());
+    const end_us = toUs(now.getTime());
     return { start_us: end_us - US_PER_DAY, end_us };
   }
   if (start_time === null) throw invalid('start_time', 'is required with end_time');
@@ -85,6 +85,6 @@ function startsOf(
   size: Parameters<typeof windowStarts>[2],
   timezone: string,
 ) {
-  const from = msOf(range.start_us);
-  return windowStarts(from, msNotBefore(range.end_us), size, { timezone }).map(usOf);
+  const from = toMs(range.start_us);
+  return windowStarts(from, ceilToMs(range.end_us), size, { timezone }).map(toUs);
 }

@@ -2,16 +2,16 @@
 import { createHash } from 'node:crypto';
 import { appendEvents, asOneBody } from '../../actions/events/append-events.ts';
 import { invalid } from '../../core/error.ts';
-import { EVENTS_PER_REQUEST_MAX, faultOfEvent } from '../../core/event/accept.ts';
+import { EVENTS_PER_REQUEST_MAX, findEventFault } from '../../core/event/accept.ts';
 import {
-  eventsOfMetrics,
+  fromOtlpMetrics,
   type Identity,
   OtlpMetrics,
   type PointEvent,
   type PointFault,
 } from '../../core/event/otlp-metrics.ts';
 import { checkSizes } from '../../core/event/otlp-sizes.ts';
-import { shaped } from '../../core/shaped.ts';
+import { parseShape } from '../../core/shaped.ts';
 import { bodyOf } from '../http/body-text.ts';
 import { checkKeys } from '../http/ignored-keys.ts';
 import { type Context, type Route, route } from '../http/route.ts';
@@ -42,7 +42,7 @@ export const otlpRoutes: Route[] = [
       const { value } = bodyOf(context);
       checkSizes(value);
       checkKeys(OtlpMetricsRequest, value, context);
-      const { events, faults } = checked(shaped(OtlpMetrics, value, 'body'));
+      const { events, faults } = checked(parseShape(OtlpMetrics, value, 'body'));
       if (events.length === 0 && faults.length > 0) throw invalid('resourceMetrics', whyNot(faults));
       if (events.length > 0) await append(context, events);
       if (faults.length === 0) return { partialSuccess: null };
@@ -53,9 +53,9 @@ export const otlpRoutes: Route[] = [
 
 /** A text that is too long, say, is a fault of the point, and not of all. */
 function checked(metrics: OtlpMetrics): { events: PointEvent[]; faults: PointFault[] } {
-  const { events, faults } = eventsOfMetrics(metrics);
+  const { events, faults } = fromOtlpMetrics(metrics);
   const good = events.filter(({ fields }) => {
-    const fault = faultOfEvent(fields);
+    const fault = findEventFault(fields);
     if (fault) faults.push({ metric: fields.event_name, why: `${fault.field} ${fault.why}` });
     return fault === undefined;
   });

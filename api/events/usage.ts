@@ -9,7 +9,7 @@ import { AGGREGATIONS } from '../../core/metering/aggregations/index.ts';
 import { rowStart } from '../../core/metering/bucket-size.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { decimalText, orNull } from '../../core/record.ts';
-import { formatUs, msOf, US_PER_DAY } from '../../core/time/instant.ts';
+import { formatUs, toMs, US_PER_DAY } from '../../core/time/instant.ts';
 import { firstEventAt } from '../../storage/events/event-names.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { inTurns } from '../../storage/turns.ts';
@@ -184,7 +184,7 @@ async function answerUsage(
     external_customer_ids,
     window_size: pointSize(body.window_size, aggregation.bucket_size) ?? undefined,
     timezone: body.timezone ?? undefined,
-    billing_anchor_ms: body.billing_anchor === null ? undefined : msOf(body.billing_anchor),
+    billing_anchor_ms: body.billing_anchor === null ? undefined : toMs(body.billing_anchor),
     only: body.filters ? { passes: passesAll(body.filters) } : undefined,
     now_ms: context.now.getTime(),
   };

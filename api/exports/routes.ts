@@ -8,7 +8,7 @@ import { FarthingError, invalid } from '../../core/error.ts';
 import { checkMetadataFields, METADATA_FIELDS_MAX, type MetadataField } from '../../core/export/metadata-field.ts';
 import { checkExportRange } from '../../core/export/range.ts';
 import { CONTENT_TYPES, EXTENSIONS } from '../../core/export/record.ts';
-import { usOf } from '../../core/time/instant.ts';
+import { toUs } from '../../core/time/instant.ts';
 import { freshness } from '../../storage/usage/usage.ts';
 import { withBounds } from '../events/asked.ts';
 import { type Context, type Route, route } from '../http/route.ts';
@@ -43,8 +43,8 @@ type Asked = { kind: ExportKind; name: string; query: ExportFileQuery; fields: r
 
 async function answerFile({ kind, name, query, fields }: Asked, context: Context): Promise<void> {
   const { services, scope, now, response } = context;
-  const range = { start_us: query.start_time, end_us: query.end_time ?? usOf(now.getTime()) };
-  checkExportRange(range, usOf(now.getTime()));
+  const range = { start_us: query.start_time, end_us: query.end_time ?? toUs(now.getTime()) };
+  checkExportRange(range, toUs(now.getTime()));
   const as_of = await freshness(services, scope, now.getTime());
   await withBounds(context, async ({ signal }) => {
     const { format, compression } = query;

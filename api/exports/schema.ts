@@ -2,14 +2,14 @@
 import { z } from 'zod';
 import { EXPORT_KINDS } from '../../actions/exports/kinds.ts';
 import { compression, exportFormat } from '../../core/export/record.ts';
-import { orDefault, wordsOf } from '../../core/record.ts';
+import { orDefault, toEnumValues } from '../../core/record.ts';
 import { instantUs, requiredInstantUs } from '../events/asked.ts';
 import { YES_OR_NO } from '../events/export-query.ts';
 import { textList } from '../http/list.ts';
 
 export const exportParams = z.object({
   entity_type: z
-    .enum(wordsOf(EXPORT_KINDS))
+    .enum(toEnumValues(EXPORT_KINDS))
     .meta({ description: 'What the records of the file are.', example: 'events' }),
 });
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ALERT_CONDITIONS, featureShape } from '../../core/feature/record.ts';
 import { statedOfFeature } from '../../core/feature/request.ts';
 import { filterShape, meterShape } from '../../core/meter/record.ts';
-import { givenKey } from '../../core/record.ts';
+import { requiredKey } from '../../core/record.ts';
 import { GroupAnswer } from '../groups/schema.ts';
 import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
@@ -22,7 +22,10 @@ export const UpdateFeature = statedOfFeature
 
 export const CloneFeature = statedOfFeature
   .pick({ description: true, metadata: true })
-  .extend({ name, lookup_key: givenKey.meta({ description: 'That of the copy, its own among published features.' }) })
+  .extend({
+    name,
+    lookup_key: requiredKey.meta({ description: 'That of the copy, its own among published features.' }),
+  })
   .meta({ id: 'CloneFeatureRequest', example: { name: 'API calls, second', lookup_key: 'api_calls_2' } });
 
 export const FeatureFilter = listShape({

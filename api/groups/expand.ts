@@ -1,5 +1,5 @@
 /** Groups as they are answered: with the ids of their members, or inside of one of them. */
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { GroupModel } from '../../storage/models/group.ts';
 import { narrow } from '../../storage/models/page.ts';
@@ -32,7 +32,7 @@ export async function showGroup(group: GroupModel, context: Context) {
 export async function groupsOf(members: readonly { group_id: string | null }[], context: Context) {
   const ids = members.map(({ group_id }) => group_id);
   const groups = await GroupModel.byId(context.scope, ids, context.services.postgres);
-  return groups.size === 0 ? new Map() : byId(await showGroups([...groups.values()], context));
+  return groups.size === 0 ? new Map() : indexById(await showGroups([...groups.values()], context));
 }
 
 type Member = { readonly id: string; readonly group_id: string | null };

@@ -7,7 +7,7 @@ import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
 import { mayDo, type Permission } from '../../core/access/role.ts';
 import { FarthingError } from '../../core/error.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { hashApiKey } from '../../storage/api-key.ts';
 import {
   environmentBelongs,
@@ -57,7 +57,7 @@ export async function authenticate(
   now: Date,
 ): Promise<Caller> {
   const holder = await holderOf(request, services, now);
-  if (holder.expires_at !== null && instantOf(holder.expires_at) <= now.getTime())
+  if (holder.expires_at !== null && toInstant(holder.expires_at) <= now.getTime())
     throw unauthenticated('the API key has expired');
   checkAccess(access, holder);
   return { ...holder, environment_id: await environmentOf(request, holder, access, services.postgres) };
@@ -82,7 +82,7 @@ export function knownCaller(
   const { environment_id, secret_id, expires_at } = holder;
   const asked = headerOf(headers['x-environment-id']);
   if (secret_id === null || environment_id === null || (asked !== null && asked !== environment_id)) return undefined;
-  if (expires_at !== null && instantOf(expires_at) <= now.getTime()) return undefined;
+  if (expires_at !== null && toInstant(expires_at) <= now.getTime()) return undefined;
   return mayDo(holder, access) ? { ...holder, environment_id } : undefined;
 }
 
@@ -179,7 +179,7 @@ async function lookUp(database: Database, hash: string, now: Date): Promise<KeyH
     if (changes === seen_changes) refused.set(hash, true, { noUpdateTTL: true });
     throw unauthenticated('the API key is not valid');
   }
-  if (holder.last_used_at === null || now.getTime() - instantOf(holder.last_used_at) > TOUCHED_EVERY_MS)
+  if (holder.last_used_at === null || now.getTime() - toInstant(holder.last_used_at) > TOUCHED_EVERY_MS)
     await touchKey(database, holder.secret_id!, now);
   return holder;
 }
@@ -190,7 +190,7 @@ async function holderOfToken(database: Database, claims: Claims): Promise<KeyHol
   if (!holder) throw unauthenticated('the token is not valid');
   const { password_changed_at, ...rest } = holder;
   // Tokens know whole seconds.
-  if (password_changed_at !== null && claims.issued_at < Math.floor(instantOf(password_changed_at) / 1000))
+  if (password_changed_at !== null && claims.issued_at < Math.floor(toInstant(password_changed_at) / 1000))
     throw unauthenticated('the password was changed since: sign in again');
   return { ...rest, environment_id: claims.environment_id };
 }

@@ -5,7 +5,7 @@
  */
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
-import { ERROR_CODES, errorRecord, FarthingError, otherMethod, unavailable } from '../../core/error.ts';
+import { ERROR_CODES, errorRecord, FarthingError, methodNotAllowed, unavailable } from '../../core/error.ts';
 import { fromZod } from '../../core/shaped.ts';
 import { failureOf, isMissingReference } from '../../storage/failure.ts';
 
@@ -46,7 +46,7 @@ export function refuseMethod(request: Request, response: Response, methods: read
 export function wrongMethod(request: Request, response: Response, methods: readonly string[]): FarthingError {
   const allowed = methods.includes('GET') ? [...methods, 'HEAD'] : [...methods];
   response.set('Allow', [...new Set([...allowed, 'OPTIONS'])].sort().join(', '));
-  return otherMethod(request);
+  return methodNotAllowed(request);
 }
 
 /** Behind the GET of a path that has no other method. */

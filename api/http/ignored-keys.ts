@@ -2,7 +2,7 @@
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { type FarthingError, invalid } from '../../core/error.ts';
-import { type IgnoredKey, ignoredKeys, NAMED_MAX } from '../../core/ignored-keys.ts';
+import { findIgnoredKeys, type IgnoredKey, NAMED_MAX } from '../../core/ignored-keys.ts';
 import { fieldPath } from '../../core/shaped.ts';
 import type { Context } from './route.ts';
 
@@ -19,7 +19,7 @@ export function checkKeys(shape: z.ZodType, value: unknown, asked: Asked): void 
 
 /** What must be refused; what may pass is named in the answer's header. */
 export function refusedKeys(shape: z.ZodType, value: unknown, { services, response, readable = [] }: Asked) {
-  const found = ignoredKeys(shape, value).map((key) => knownAmong(readable, key));
+  const found = findIgnoredKeys(shape, value).map((key) => knownAmong(readable, key));
   const refuses = services.config.UNKNOWN_BODY_KEYS === 'refuse';
   const passing = found.filter((key) => !(refuses && key.is_unknown));
   if (passing.length > 0) response.set(IGNORED_KEYS_HEADER, headerOf(passing));

@@ -8,7 +8,7 @@ import { invalid } from '../../core/error.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import { anyCase, STATUSES, timestampText, wholeNumberOr } from '../../core/record.ts';
 import { LIST_MAX } from '../../core/texts.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import {
   type Condition,
   narrow,
@@ -212,7 +212,7 @@ export function checkExpand(paths: readonly string[], grammar: ListGrammar): voi
 /** `record` says which columns have fixed words. */
 function conditionsOf(input: ListInput, grammar: ListGrammar, record: z.ZodObject | undefined): Condition[] {
   const { status = 'published', start_time, end_time, filters = [], metadata } = input;
-  if (start_time && end_time && instantOf(end_time) < instantOf(start_time))
+  if (start_time && end_time && toInstant(end_time) < toInstant(start_time))
     throw invalid('end_time', 'must not be before start_time');
   if (metadata && !grammar.metadata) throw invalid('metadata', 'this resource cannot be filtered by metadata');
   return [

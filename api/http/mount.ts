@@ -9,7 +9,7 @@ import { withField } from '../../core/field-at-fault.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { jsonText } from '../../core/json/json-text.ts';
 import type { Scope } from '../../core/scope.ts';
-import { shaped } from '../../core/shaped.ts';
+import { parseShape } from '../../core/shaped.ts';
 import { checkTexts } from '../../core/texts.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
 import { finished } from '../../storage/turns.ts';
@@ -221,13 +221,13 @@ function parsedBody(route: MountedRoute, context: Context): unknown {
   checkTexts(body, []);
   // Before the shape, which would miss the key that was meant and not name the one that was sent.
   checkKeys(route.body, body, { ...context, readable: route.readable });
-  return shaped(route.body, body, 'body');
+  return parseShape(route.body, body, 'body');
 }
 
 function parsed(shape: Route['body'], value: unknown, part: string): unknown {
   if (!shape) return undefined;
   checkTexts(value, []);
-  return shaped(shape, value, part);
+  return parseShape(shape, value, part);
 }
 
 /** Segment by segment, a word before a parameter; different words in one order, or a sort would not know which paths are alike. */

@@ -1,5 +1,5 @@
 /** Invoices with the parts that are asked for: one query per part, however many invoices. */
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import type { CouponApplication } from '../../core/coupon/application.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
@@ -50,7 +50,7 @@ export async function showInvoice(invoice: Invoice & Brought, context: Context) 
 
 /** As they are shown inside of other records. */
 export async function showInvoicesById(invoices: ReadonlyMap<string, Invoice>, context: Context) {
-  return byId(await showInvoices([...invoices.values()], { expand: [], line_items: true }, context));
+  return indexById(await showInvoices([...invoices.values()], { expand: [], line_items: true }, context));
 }
 
 type Of = readonly (Invoice & Brought)[];
@@ -95,5 +95,7 @@ export async function subscriptionsOf(
   const { scope, services } = context;
   const ids = records.map(({ subscription_id }) => subscription_id);
   const subscriptions = [...(await SubscriptionModel.byId(scope, ids, services.postgres)).values()];
-  return byId(await showSubscriptions(subscriptions, expand.includes('subscription.plan') ? ['plan'] : [], context));
+  return indexById(
+    await showSubscriptions(subscriptions, expand.includes('subscription.plan') ? ['plan'] : [], context),
+  );
 }

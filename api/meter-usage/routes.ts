@@ -4,7 +4,7 @@ import { pointSize } from '../../core/analytics/point-size.ts';
 import { notFound } from '../../core/error.ts';
 import { AGGREGATION_TYPES, type AggregationType, aggregationType } from '../../core/meter/record.ts';
 import { decimalText } from '../../core/record.ts';
-import { formatUs, msOf } from '../../core/time/instant.ts';
+import { formatUs, toMs } from '../../core/time/instant.ts';
 import { windowCount } from '../../core/time/window.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { areMany, mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
@@ -205,7 +205,7 @@ async function measured(
     external_customer_ids: [body.external_customer_id],
     ...range,
     window_size: pointSize(body.window_size, bucket_size) ?? undefined,
-    billing_anchor_ms: body.billing_anchor === null ? undefined : msOf(body.billing_anchor),
+    billing_anchor_ms: body.billing_anchor === null ? undefined : toMs(body.billing_anchor),
     now_ms: context.now.getTime(),
     is_of_many: areMany(count),
     bounds,

@@ -1,7 +1,7 @@
 /** Requests and answers of plans. */
 import { z } from 'zod';
 import { planFields, planShape } from '../../core/plan/record.ts';
-import { givenKey } from '../../core/record.ts';
+import { requiredKey } from '../../core/record.ts';
 import { CreditGrantAnswer } from '../creditgrants/schema.ts';
 import { EntitlementAnswer } from '../entitlements/schema.ts';
 import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
@@ -19,7 +19,7 @@ export const ClonePlan = planFields
   .partial()
   .extend({
     name: planFields.shape.name,
-    lookup_key: givenKey.meta({ description: 'That of the copy, its own among published plans.' }),
+    lookup_key: requiredKey.meta({ description: 'That of the copy, its own among published plans.' }),
   })
   .meta({ id: 'ClonePlanRequest', example: { name: 'Pro 2027', lookup_key: 'pro_2027' } });
 

@@ -1,9 +1,9 @@
 /** Requests and answers of settings. */
 import { z } from 'zod';
-import { wordsOf } from '../../core/record.ts';
+import { toEnumValues } from '../../core/record.ts';
 import { SETTINGS } from '../../core/setting/record.ts';
 
-const KEYS = wordsOf(SETTINGS);
+const KEYS = toEnumValues(SETTINGS);
 
 export const settingParams = z.object({
   key: z

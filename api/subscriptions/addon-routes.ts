@@ -4,9 +4,9 @@ import { z } from 'zod';
 import { withLines } from '../../actions/billing/invoice-records.ts';
 import { attachAddon } from '../../actions/subscriptions/attach-addon.ts';
 import { detachAddon } from '../../actions/subscriptions/detach-addon.ts';
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import { refuseUsed } from '../../core/subscription/not-yet.ts';
-import { formatUs, instantOf, usOf } from '../../core/time/instant.ts';
+import { formatUs, toInstant, toUs } from '../../core/time/instant.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -80,7 +80,7 @@ export const subscriptionAddonRoutes: Route[] = [
     handle: async ({ body }, context) => {
       const request = { request: body, author: authorOf(context) };
       const { end_date } = await detachAddon(context.services, context.scope, request);
-      return { message: `the add-on is held until ${formatUs(usOf(instantOf(end_date!)))}` };
+      return { message: `the add-on is held until ${formatUs(toUs(toInstant(end_date!)))}` };
     },
   }),
   route({
@@ -121,13 +121,13 @@ async function showAssociations(
   const { scope, services, now } = context;
   const addonIds = associations.map(({ addon_id }) => addon_id);
   const addons = await AddonModel.byId(scope, addonIds, services.postgres);
-  const shownAddons = byId(await showAddons([...addons.values()], [], context));
+  const shownAddons = indexById(await showAddons([...addons.values()], [], context));
   const subscriptionIds = associations.map(({ entity_id }) => entity_id);
   const subscriptions = await SubscriptionModel.byId(scope, subscriptionIds, services.postgres);
   const asked = expand.includes('subscription') ? [...subscriptions.values()] : [];
   const shown = new Map((await showSubscriptions(asked, [], context)).map((one) => [one.id, one]));
   return associations.map((association) => {
-    const isOver = association.end_date !== null && instantOf(association.end_date) <= now.getTime();
+    const isOver = association.end_date !== null && toInstant(association.end_date) <= now.getTime();
     const hasGone = subscriptions.get(association.entity_id)?.subscription_status === 'cancelled';
     return {
       ...association,

@@ -1,6 +1,6 @@
 /** Subscriptions with the parts that are asked for: one query per part, however many subscriptions. */
 import { entitledBySubscription } from '../../actions/entitlements/entitled-features.ts';
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
@@ -90,7 +90,7 @@ export async function showLineItems(
   const { scope, services } = context;
   const priceIds = prices ? items.map(({ price_id }) => price_id) : [];
   const wanted = [...(await PriceModel.byId(scope, priceIds, services.postgres)).values()];
-  const shownPrices = byId(await showPrices(wanted, [...(meters ? ['meters'] : []), ...of_prices], context));
+  const shownPrices = indexById(await showPrices(wanted, [...(meters ? ['meters'] : []), ...of_prices], context));
   const meterIds = meters ? items.map(({ meter_id }) => meter_id) : [];
   const metersById = await MeterModel.byId(scope, meterIds, services.postgres);
   return items.map((item) => ({
@@ -105,7 +105,7 @@ async function plansOf(subscriptions: readonly SubscriptionModel[], expand: read
   const { scope, services } = context;
   const ids = subscriptions.map(({ plan_id }) => plan_id);
   const plans = await PlanModel.byId(scope, ids, services.postgres);
-  return byId(await showPlans([...plans.values()], expand.includes('plan.prices') ? ['prices'] : [], context));
+  return indexById(await showPlans([...plans.values()], expand.includes('plan.prices') ? ['prices'] : [], context));
 }
 
 async function customersOf(subscriptions: readonly SubscriptionModel[], { scope, services }: Context) {

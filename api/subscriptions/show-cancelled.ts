@@ -1,8 +1,8 @@
 /** A cancellation as it is answered. */
 import type { Cancelled } from '../../actions/subscriptions/cancel-subscription.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { prorationDetail } from '../../core/subscription/proration-detail.ts';
-import { formatUs, instantOf, usOf } from '../../core/time/instant.ts';
+import { formatUs, toInstant, toUs } from '../../core/time/instant.ts';
 import type { Context, Decoded } from '../http/route.ts';
 import type { CancelSubscription } from './schema.ts';
 
@@ -15,12 +15,12 @@ export function showCancelled({ subscription, effective_date, credited }: Cancel
     status: subscription_status,
     proration_invoice: credited?.settled[0]?.invoice ?? null,
     proration_details: credited?.lines.map((line) => prorationDetail(line, timezone)) ?? [],
-    total_credit_amount: sumOf(
+    total_credit_amount: sumDecimals(
       (credited?.settled ?? []).map(({ wallet_transaction }) => new Decimal(wallet_transaction?.amount ?? '0')),
     ).toFixed(),
     message: isOver
       ? 'the subscription is cancelled'
-      : `the subscription will be cancelled at ${formatUs(usOf(instantOf(effective_date)))}`,
+      : `the subscription will be cancelled at ${formatUs(toUs(toInstant(effective_date)))}`,
   };
 }
 

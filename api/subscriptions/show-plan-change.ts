@@ -10,7 +10,7 @@ import type { Plan } from '../../core/plan/record.ts';
 import type { ChangedResources } from '../../core/subscription/changed-resources.ts';
 import { prorationSummary } from '../../core/subscription/plan-change-summary.ts';
 import type { Subscription } from '../../core/subscription/record.ts';
-import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../core/time/instant.ts';
 import type { Context } from '../http/route.ts';
 import { showSubscription } from './expand.ts';
 
@@ -113,7 +113,7 @@ function summary({ id, name, lookup_key, description }: Plan) {
 function prorations({ before, plan, at }: Omit<PreviewedPlanChange, 'shared_meters'>) {
   const lines = plan.lines.settlement?.lines;
   if (!lines) return null;
-  const current = { start: instantOf(before.current_period_start), end: instantOf(before.current_period_end) };
+  const current = { start: toInstant(before.current_period_start), end: toInstant(before.current_period_end) };
   return prorationSummary(lines, { at, current, currency: before.currency, timezone: before.timezone });
 }
 

@@ -1,7 +1,7 @@
 /** What a subscription's usage is answered as, with what its commitments made of it. */
 import type { SubscriptionUsage, UsageCharge } from '../../actions/usage/subscription-usage.ts';
 import { TRUE_UP } from '../../core/billing/committed-lines.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { displayAmount } from '../../core/money.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import type { Context } from '../http/route.ts';
@@ -55,7 +55,7 @@ function showTrueUp({ true_up, subscription: { currency } }: SubscriptionUsage) 
 function showCommitment({ commitment, charges }: SubscriptionUsage) {
   if (commitment === null) return {};
   const sum = (field: 'computed_overage_amount' | 'computed_commitment_utilized_amount') =>
-    sumOf(charges.map(({ commitment_info }) => new Decimal(commitment_info?.[field] ?? '0'))).toFixed();
+    sumDecimals(charges.map(({ commitment_info }) => new Decimal(commitment_info?.[field] ?? '0'))).toFixed();
   return {
     commitment_amount: commitment.amount.toFixed(),
     overage_factor: commitment.overage_factor.toFixed(),

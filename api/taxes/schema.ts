@@ -1,6 +1,6 @@
 /** Requests and answers of tax rates and their associations. */
 import { z } from 'zod';
-import { givenKey, optionalKey } from '../../core/record.ts';
+import { optionalKey, requiredKey } from '../../core/record.ts';
 import {
   taxAssociationFields,
   taxAssociationShape,
@@ -52,7 +52,7 @@ export const TaxRateListAnswer = z.array(TaxRateAnswer);
 
 export const CreateTaxAssociation = taxAssociationFields
   .extend({
-    tax_rate_code: givenKey.meta({ description: 'The code of a published rate that is ACTIVE.' }),
+    tax_rate_code: requiredKey.meta({ description: 'The code of a published rate that is ACTIVE.' }),
     entity_type: taxEntityType
       .nullish()
       .meta({ description: 'What is taxed with it; a customer where `external_customer_id` is stated.' }),

@@ -1,6 +1,6 @@
 /** Workflows: how far the work is that was answered with 202. */
 import { notFound } from '../../core/error.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import { fetchPage } from '../http/list.ts';
@@ -94,7 +94,7 @@ function fetchRun(workflow_id: string, { scope, services }: Context): Promise<Wo
 function execution(run: WorkflowRunModel) {
   const { id, run_id, workflow_type, task_queue, workflow_status, entity, entity_id, created_by } = run;
   const { start_time, close_time } = run;
-  const duration_ms = close_time === null ? null : instantOf(close_time) - instantOf(start_time);
+  const duration_ms = close_time === null ? null : toInstant(close_time) - toInstant(start_time);
   return {
     workflow_id: id,
     run_id,

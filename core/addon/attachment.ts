@@ -4,8 +4,8 @@
  */
 import { z } from 'zod';
 import { type BilledSubscription, periodRule } from '../billing/charges.ts';
-import { checkUntimed, commitmentsOf, withTimeBuckets } from '../commitment/requested.ts';
-import type { KeptCommitment, StatedCommitment } from '../commitment/stated.ts';
+import type { RequestedCommitment, StoredCommitment } from '../commitment/line-item-commitment.ts';
+import { buildCommitments, checkUntimed, withTimeBuckets } from '../commitment/requested.ts';
 import { Decimal } from '../decimal.ts';
 import type { Entitlement } from '../entitlement/record.ts';
 import { resetPeriodOf } from '../entitlement/reset.ts';
@@ -22,7 +22,7 @@ import {
   pricesToCopy,
 } from '../subscription/lines.ts';
 import { type AttachAddon, PRORATION_BEHAVIORS, type Subscription } from '../subscription/record.ts';
-import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import { periodContaining } from '../time/period.ts';
 import type { Addon, AddonAssociation } from './record.ts';
 
@@ -50,7 +50,7 @@ export function checkHeldOnce(addon: Addon, held: readonly AddonAssociation[], l
 /** One begins where the other ends: that is no instant of both. */
 function overlap(a: Held, b: Held): boolean {
   const endsAfter = ({ end_date }: Held, { start_date }: Held) =>
-    !end_date || instantOf(end_date) > instantOf(start_date);
+    !end_date || toInstant(end_date) > toInstant(start_date);
   return endsAfter(a, b) && endsAfter(b, a);
 }
 
@@ -64,9 +64,9 @@ export function heldFrom(
   if (request.cadence === 'recurring') return { start_date, end_date };
   if (request.proration_behavior === 'none')
     throw invalid('proration_behavior', 'none: an add-on of one period would not be charged');
-  const start = instantOf(start_date);
+  const start = toInstant(start_date);
   const period = periodContaining(start, Math.min(start, times.current.start), periodRule(billed))!;
-  const end = Math.min(period.end, end_date ? instantOf(end_date) : Number.POSITIVE_INFINITY);
+  const end = Math.min(period.end, end_date ? toInstant(end_date) : Number.POSITIVE_INFINITY);
   return { start_date, end_date: formatMs(end) };
 }
 
@@ -75,7 +75,7 @@ export type AddonPrice = {
   readonly quantity: string | null;
   readonly override: PriceOverride | null;
   /** What the request states of its line. */
-  readonly stated: StatedCommitment | undefined;
+  readonly stated: RequestedCommitment | undefined;
 };
 
 type AddonTerms = {
@@ -92,12 +92,12 @@ export function pricesOfAddon(
   request: Pick<AttachAddon, 'override_line_items' | 'line_item_commitments' | 'quantity'>,
   { currency, life, now, isCommitted }: AddonTerms,
 ): AddonPrice[] {
-  const end = life.end_date ? instantOf(life.end_date) : null;
+  const end = life.end_date ? toInstant(life.end_date) : null;
   const sold = prices.some(({ status }) => status === 'published');
-  const terms = { start: instantOf(life.start_date), end, now };
+  const terms = { start: toInstant(life.start_date), end, now };
   const chosen = sold ? pricesToCopy(prices, currency, terms, 'the add-on') : [];
   const own = { prices: chosen, seller: 'add-on', own: isCommitted } as const;
-  const commitments = commitmentsOf(request.line_item_commitments, own);
+  const commitments = buildCommitments(request.line_item_commitments, own);
   const byPrice = withTimeBuckets(overridesByPrice(request.override_line_items ?? [], chosen), commitments);
   if (isCommitted) checkUntimed([...chosen, ...timed(byPrice)], 'addon_id');
   return chosen.map((price) => {
@@ -125,7 +125,7 @@ type AddonLine = {
   readonly addon: Pick<Addon, 'name'>;
   readonly price: Price;
   readonly quantity: string | null;
-  readonly commitment: KeptCommitment | undefined;
+  readonly commitment: StoredCommitment | undefined;
   readonly meter_name: string | null;
   readonly subscription: LineQuestion['subscription'];
   readonly times: LineTimes;
@@ -180,15 +180,15 @@ function isLimit({ feature_type, usage_limit, is_enabled }: Entitlement): boolea
 /** Until when it is held that is detached: to the end of the running period, or an instant of it. */
 export function detachedAt(association: AddonAssociation, request: DetachAddon, times: LineTimes): Milliseconds {
   const { id, cancelled_at, end_date, start_date } = association;
-  const end = end_date ? instantOf(end_date) : Number.POSITIVE_INFINITY;
+  const end = end_date ? toInstant(end_date) : Number.POSITIVE_INFINITY;
   const { current, now, subscription } = times;
   if (association.status !== 'published' || cancelled_at || end <= now)
     throw notAllowed(`add-on association ${id} has ended, or is to end at ${end_date}, already`, {
       field: 'addon_association_id',
     });
-  const start = instantOf(start_date);
+  const start = toInstant(start_date);
   if (subscription.subscription_status === 'draft') return start;
-  const asked = request.effective_date ? instantOf(request.effective_date) : current.end;
+  const asked = request.effective_date ? toInstant(request.effective_date) : current.end;
   if (asked < current.start || asked > current.end)
     throw invalid(
       'effective_date',

@@ -3,7 +3,7 @@
  * association is one that is attached to a subscription.
  */
 import { z } from 'zod';
-import { anyCase, baseFields, freeMap, givenKey, givenName, timestampText } from '../record.ts';
+import { anyCase, baseFields, freeMap, requiredKey, requiredName, timestampText } from '../record.ts';
 
 export const ADDON_TYPES = ['onetime', 'multiple_instance'] as const;
 export const ADDON_CADENCES = ['onetime', 'recurring'] as const;
@@ -11,8 +11,8 @@ export const ADDON_STATUSES = ['active', 'cancelled', 'pending', 'paused'] as co
 
 export const addonShape = z.object({
   id: z.string(),
-  name: givenName.meta({ description: 'What people call it.' }),
-  lookup_key: givenKey.meta({ description: 'A name of your own, of one published add-on. It cannot be changed.' }),
+  name: requiredName.meta({ description: 'What people call it.' }),
+  lookup_key: requiredKey.meta({ description: 'A name of your own, of one published add-on. It cannot be changed.' }),
   description: z.string().nullable().meta({ description: 'For people.' }),
   type: anyCase(ADDON_TYPES).meta({
     description: 'onetime: a subscription has it once; multiple_instance: as often as it is attached.',

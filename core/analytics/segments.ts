@@ -5,11 +5,11 @@
  * bucket_size window of the meter; all instants are microseconds, all ranges half-open
  * (docs/rules/windows.md, "Half-open ranges").
  */
-import { dailyRollupsAnswer, US_BY_ROW_SIZE } from '../metering/bucket-size.ts';
+import { canUseDailyRollups, US_BY_ROW_SIZE } from '../metering/bucket-size.ts';
 import type { CompiledMeter } from '../metering/compiled-meter.ts';
-import { type Microseconds, msNotBefore, msOf, US_PER_DAY, US_PER_SECOND, usOf } from '../time/instant.ts';
-import { type WindowGrid, type WindowSize, windowsOf } from '../time/window.ts';
-import { stretchAt } from '../time/zone.ts';
+import { ceilToMs, type Microseconds, toMs, toUs, US_PER_DAY, US_PER_SECOND } from '../time/instant.ts';
+import { listWindows, type WindowGrid, type WindowSize } from '../time/window.ts';
+import { findOffsetInterval } from '../time/zone.ts';
 
 export type Range = readonly [start_us: Microseconds, end_us: Microseconds];
 
@@ -114,9 +114,9 @@ function baseRowsAreWindows(
   asked: { start_us: Microseconds; end_us: Microseconds; grid: WindowGrid },
 ): boolean {
   if (meter.bucket_size !== meter.base_size) return false;
-  const size = msOf(US_BY_ROW_SIZE[meter.base_size]);
-  for (let at = msOf(asked.start_us); at < msNotBefore(asked.end_us); ) {
-    const stretch = stretchAt(asked.grid.timezone, at);
+  const size = toMs(US_BY_ROW_SIZE[meter.base_size]);
+  for (let at = toMs(asked.start_us); at < ceilToMs(asked.end_us); ) {
+    const stretch = findOffsetInterval(asked.grid.timezone, at);
     if (stretch.offset % size !== 0) return false;
     at = stretch.to;
   }
@@ -171,8 +171,8 @@ function startsOf(
   grid: WindowGrid,
 ): number[] {
   // Windows are cut at milliseconds: the range is widened to whole ones and clipped again by the caller.
-  const windows = windowsOf(msOf(asked.start_us), msNotBefore(asked.end_us), size, grid);
-  return windows.map((window) => usOf(window.start));
+  const windows = listWindows(toMs(asked.start_us), ceilToMs(asked.end_us), size, grid);
+  return windows.map((window) => toUs(window.start));
 }
 
 type Open = [start_us: Microseconds, end_us: Microseconds];
@@ -194,7 +194,7 @@ function divide(
   if (last < end_us) extend(into.raw, last, end_us);
   const firstDay = ceilTo(first, US_PER_DAY);
   const lastDay = floorTo(last, US_PER_DAY);
-  if (!dailyRollupsAnswer(meter.bucket_size) || firstDay >= lastDay) {
+  if (!canUseDailyRollups(meter.bucket_size) || firstDay >= lastDay) {
     extend(into.base, first, last);
     return;
   }

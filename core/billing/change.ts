@@ -11,18 +11,18 @@ import type { Milliseconds } from '../time/instant.ts';
 import { type Period, periodContaining } from '../time/period.ts';
 import {
   type BilledSubscription,
-  type Charge,
-  chargeIn,
+  computeCharge,
+  type DueCharge,
   hasOwnPeriods,
+  listChargedPeriods,
   periodRule,
-  periodsCharged,
 } from './charges.ts';
-import { type BilledInAll, givenBackWith } from './given-back.ts';
+import { type BilledTotal, computeCreditAdjustments } from './credit-adjustments.ts';
 import { fixedCharge, type PlannedLine, type PricedItem } from './line-amount.ts';
-import { restOf } from './proration.ts';
+import { computeRemainingShare } from './proration.ts';
 
 /** What was billed for an item in one of its periods, by final invoices. */
-export type BilledBefore = {
+export type PreviouslyBilled = {
   readonly amount: Decimal;
   /** What of it was given back by earlier changes. */
   readonly credited: Decimal;
@@ -33,37 +33,40 @@ export type BilledBefore = {
   /** The invoice line that charged it; null where none did. */
   readonly invoice_line_item_id: string | null;
   /** With the discounts and the tax that went with what is left of it. */
-  readonly billed?: BilledInAll;
+  readonly billed?: BilledTotal;
 };
 
-export type Ending<Item extends PricedItem = PricedItem> = {
+export type EndingLineItem<Item extends PricedItem = PricedItem> = {
   /** As it was before the change. */
   readonly item: Item;
   readonly at: Milliseconds;
-  billedIn(period: Period): BilledBefore;
+  billedIn(period: Period): PreviouslyBilled;
 };
 
 /** Of a line whose end is taken back: what was charged until the end, and is charged on to the end of the period now. */
-export type ResumedQuestion<Item extends PricedItem = PricedItem> = {
+export type ResumptionInput<Item extends PricedItem = PricedItem> = {
   /** Without the end that it had. */
   readonly subscription: BilledSubscription;
   readonly current: Period;
   readonly currency: string;
   readonly ended_ms: Milliseconds;
   /** With what was billed for each in a period of it. */
-  readonly items: readonly BilledItemBefore<Item>[];
+  readonly items: readonly PreviouslyBilledItem<Item>[];
 };
 
-type BilledItemBefore<Item extends PricedItem> = { readonly item: Item; billedIn(period: Period): BilledBefore };
+type PreviouslyBilledItem<Item extends PricedItem> = {
+  readonly item: Item;
+  billedIn(period: Period): PreviouslyBilled;
+};
 
 /** What was billed only up to the end is charged from there on; what was billed in full, or not at all, is not. */
-export function linesOfResumption<Item extends PricedItem>(question: ResumedQuestion<Item>): PlannedLine<Item>[] {
-  const { subscription, current } = question;
-  return question.items.flatMap(({ item, billedIn }) => {
+export function planResumptionLines<Item extends PricedItem>(input: ResumptionInput<Item>): PlannedLine<Item>[] {
+  const { subscription, current } = input;
+  return input.items.flatMap(({ item, billedIn }) => {
     // What is charged once is not charged on.
-    if (!isSettledAtOnce(item) || item.billing_period === 'ONETIME') return [];
-    const periods = periodsCharged(item, { subscription, current, from: current.start });
-    return periods.flatMap((period) => resumedLine(item, { period, billed: billedIn(period) }, question) ?? []);
+    if (!isBilledImmediately(item) || item.billing_period === 'ONETIME') return [];
+    const periods = listChargedPeriods(item, { subscription, current, from: current.start });
+    return periods.flatMap((period) => resumedLine(item, { period, billed: billedIn(period) }, input) ?? []);
   });
 }
 
@@ -71,88 +74,95 @@ export function linesOfResumption<Item extends PricedItem>(question: ResumedQues
  * Of a line that a change ended while a cancellation without credits was scheduled: what was charged for the time behind that
  * cancellation was not given back by the change. Once it is taken back, what came in the place of the line pays for that time.
  */
-export function creditsOfResumption<Item extends PricedItem>(question: ResumedQuestion<Item>): PlannedLine<Item>[] {
-  const { subscription, current, currency, ended_ms } = question;
-  return question.items.flatMap(({ item, billedIn }) => {
+export function planResumptionCredits<Item extends PricedItem>(input: ResumptionInput<Item>): PlannedLine<Item>[] {
+  const { subscription, current, currency, ended_ms } = input;
+  return input.items.flatMap(({ item, billedIn }) => {
     if (item.end_ms === null || item.end_ms > ended_ms) return [];
-    const settled = (period: Period) => {
-      const served = chargeIn(item, period, subscription);
-      const kept = served === null ? ZERO : costOf(served, currency);
+    const deriveBilled = (period: Period) => {
+      const served = computeCharge(item, period, subscription);
+      const servedCost = served === null ? ZERO : computeCost(served, currency);
       const billed = billedIn(period);
-      return { ...billed, credited: billed.credited.plus(kept) };
+      return { ...billed, credited: billed.credited.plus(servedCost) };
     };
-    const ending = { item: { ...item, end_ms: null }, at: ended_ms, billedIn: settled };
+    const ending = { item: { ...item, end_ms: null }, at: ended_ms, billedIn: deriveBilled };
     return creditLines(ending, { subscription, current, currency });
   });
 }
 
-export type ChangeQuestion<Item extends PricedItem = PricedItem> = {
+export type LineChangeInput<Item extends PricedItem = PricedItem> = {
   readonly subscription: BilledSubscription;
   readonly current: Period;
   readonly currency: string;
-  readonly endings: readonly Ending<Item>[];
+  readonly endings: readonly EndingLineItem<Item>[];
   readonly beginnings: readonly Item[];
 };
 
 /** Credits first, then charges, each in the order in which they were given. */
-export function linesOfChange<Item extends PricedItem>(question: ChangeQuestion<Item>): PlannedLine<Item>[] {
-  const credits = question.endings.flatMap((ending) => creditLines(ending, question));
-  return [...credits, ...question.beginnings.flatMap((item) => chargeLines(item, question))];
+export function planChangeLines<Item extends PricedItem>(input: LineChangeInput<Item>): PlannedLine<Item>[] {
+  const credits = input.endings.flatMap((ending) => creditLines(ending, input));
+  return [...credits, ...input.beginnings.flatMap((item) => chargeLines(item, input))];
 }
 
 /** What may be given back: no more than was billed less what was given back before, and never less than nothing. */
 export function cappedCredit(
   potential: Decimal,
-  { amount, credited }: Pick<BilledBefore, 'amount' | 'credited'>,
+  { amount, credited }: Pick<PreviouslyBilled, 'amount' | 'credited'>,
 ): Decimal {
   return Decimal.max(ZERO, Decimal.min(potential, amount.minus(credited)));
 }
 
 /** Whether a change of the line is settled at once. */
-export function isSettledAtOnce({ price_type, invoice_cadence }: PricedItem): boolean {
+export function isBilledImmediately({ price_type, invoice_cadence }: PricedItem): boolean {
   return price_type === 'FIXED' && invoice_cadence === 'ADVANCE';
 }
 
-type Running = Pick<ChangeQuestion, 'subscription' | 'current'>;
+type RunningSubscription = Pick<LineChangeInput, 'subscription' | 'current'>;
 
 /** Until when a line was, or will be, charged in advance by the invoices up to the running period; null where by none of them. */
-export function chargedUntil(item: PricedItem, at: Milliseconds, running: Running): Milliseconds | null {
-  const periods = isSettledAtOnce(item) ? periodsCharged(item, { ...running, from: at }) : [];
-  const ends = periods.map((period) => chargeIn(item, period, running.subscription)?.service.end ?? 0);
+export function computeChargedUntil(
+  item: PricedItem,
+  at: Milliseconds,
+  running: RunningSubscription,
+): Milliseconds | null {
+  const periods = isBilledImmediately(item) ? listChargedPeriods(item, { ...running, from: at }) : [];
+  const ends = periods.map((period) => computeCharge(item, period, running.subscription)?.service.end ?? 0);
   const last = Math.max(...ends);
   return item.billing_period !== 'ONETIME' && last > at ? last : null;
 }
 
 /** Where the next whole period begins of a line that begins inside one; null where a period begins with the line. */
-export function nextWholePeriod(item: PricedItem, { subscription, current }: Running): Milliseconds | null {
+export function nextWholePeriod(item: PricedItem, { subscription, current }: RunningSubscription): Milliseconds | null {
   if (item.billing_period === 'ONETIME' || hasOwnPeriods(item, subscription)) return null;
   const rule = { ...periodRule(subscription), subscription_end: null };
   const period = periodContaining(item.start_ms, Math.min(item.start_ms, current.start), rule);
   return period === undefined || period.start >= item.start_ms ? null : period.end;
 }
 
-type Charged = Pick<ChangeQuestion, 'subscription' | 'current' | 'currency'>;
+type CreditLineInput = Pick<LineChangeInput, 'subscription' | 'current' | 'currency'>;
 
-function creditLines<Item extends PricedItem>(ending: Ending<Item>, question: Charged): PlannedLine<Item>[] {
+function creditLines<Item extends PricedItem>(
+  ending: EndingLineItem<Item>,
+  input: CreditLineInput,
+): PlannedLine<Item>[] {
   const { item, at } = ending;
   // What is charged once is not given back.
-  if (!isSettledAtOnce(item) || item.billing_period === 'ONETIME') return [];
-  const { subscription, current } = question;
-  const periods = periodsCharged(item, { subscription, current, from: at });
-  return periods.flatMap((period) => creditLine(ending, period, question) ?? []);
+  if (!isBilledImmediately(item) || item.billing_period === 'ONETIME') return [];
+  const { subscription, current } = input;
+  const periods = listChargedPeriods(item, { subscription, current, from: at });
+  return periods.flatMap((period) => creditLine(ending, period, input) ?? []);
 }
 
 function creditLine<Item extends PricedItem>(
-  { item, at, billedIn }: Ending<Item>,
+  { item, at, billedIn }: EndingLineItem<Item>,
   period: Period,
-  question: Charged,
+  input: CreditLineInput,
 ): PlannedLine<Item> | null {
   const billed = billedIn(period);
-  const whole = chargeIn(item, period, endingAt(billed.until_ms, question.subscription));
+  const whole = computeCharge(item, period, endingAt(billed.until_ms, input.subscription));
   if (!whole || at >= whole.service.end) return null;
-  const served = chargeIn({ ...item, end_ms: at }, period, question.subscription);
-  const unused = fixedCharge(item, restOf(whole.share, served?.share), question.currency);
-  const amount = cappedCredit(agreed(unused.amount, billed, question.currency), billed);
+  const served = computeCharge({ ...item, end_ms: at }, period, input.subscription);
+  const unused = fixedCharge(item, computeRemainingShare(whole.share, served?.share), input.currency);
+  const amount = cappedCredit(applyAgreedRate(unused.amount, billed, input.currency), billed);
   if (amount.isZero()) return null;
   return {
     item,
@@ -161,7 +171,7 @@ function creditLine<Item extends PricedItem>(
     parent_line_item_id: billed.invoice_line_item_id,
     quantity: unused.quantity,
     amount: amount.negated(),
-    ...(billed.billed ? { given_back: givenBackWith(amount, billed.billed, question.currency) } : {}),
+    ...(billed.billed ? { credit_adjustments: computeCreditAdjustments(amount, billed.billed, input.currency) } : {}),
     computed_from: {
       ...unused.computed_from,
       kind: 'unused_time',
@@ -171,7 +181,7 @@ function creditLine<Item extends PricedItem>(
 }
 
 /** What somebody has agreed on by hand holds for each part of the time (docs/rules/invoices.md, "Edits"). */
-function agreed(cost: Decimal, { amount, computed = amount }: BilledBefore, currency: string): Decimal {
+function applyAgreedRate(cost: Decimal, { amount, computed = amount }: PreviouslyBilled, currency: string): Decimal {
   if (computed.eq(amount)) return cost;
   return computed.isZero() ? ZERO : roundMoney(cost.times(amount).dividedBy(computed), currency);
 }
@@ -183,17 +193,19 @@ function endingAt(until_ms: Milliseconds | null, subscription: BilledSubscriptio
 
 function resumedLine<Item extends PricedItem>(
   item: Item,
-  { period, billed }: { period: Period; billed: BilledBefore },
-  question: ResumedQuestion<Item>,
+  { period, billed }: { period: Period; billed: PreviouslyBilled },
+  input: ResumptionInput<Item>,
 ): PlannedLine<Item> | null {
   if (billed.invoice_line_item_id === null) return null;
-  const { subscription, currency, ended_ms } = question;
-  const whole = chargeIn(item, period, subscription);
-  const served = chargeIn(item, period, { ...subscription, end_ms: ended_ms });
+  const { subscription, currency, ended_ms } = input;
+  const whole = computeCharge(item, period, subscription);
+  const served = computeCharge(item, period, { ...subscription, end_ms: ended_ms });
   if (!whole || !served || served.service.end >= whole.service.end) return null;
-  const amount = agreed(costOf(whole, currency), billed, currency).minus(billed.amount.minus(billed.credited));
+  const amount = applyAgreedRate(computeCost(whole, currency), billed, currency).minus(
+    billed.amount.minus(billed.credited),
+  );
   if (amount.lte(0)) return null;
-  const rest = fixedCharge(item, restOf(whole.share, served.share), currency);
+  const rest = fixedCharge(item, computeRemainingShare(whole.share, served.share), currency);
   const service = { start: served.service.end, end: whole.service.end };
   const computed_from = {
     ...rest.computed_from,
@@ -203,18 +215,18 @@ function resumedLine<Item extends PricedItem>(
   return { ...rest, computed_from, item, service, display_name: item.display_name, parent_line_item_id: null, amount };
 }
 
-function chargeLines<Item extends PricedItem>(item: Item, question: ChangeQuestion<Item>): PlannedLine<Item>[] {
-  const { subscription, current, currency } = question;
+function chargeLines<Item extends PricedItem>(item: Item, input: LineChangeInput<Item>): PlannedLine<Item>[] {
+  const { subscription, current, currency } = input;
   // What begins later is charged by the invoice of its period.
-  if (!isSettledAtOnce(item) || item.start_ms >= current.end) return [];
-  return periodsCharged(item, { subscription, current, from: item.start_ms }).flatMap((period) => {
-    const charge = chargeIn(item, period, subscription);
+  if (!isBilledImmediately(item) || item.start_ms >= current.end) return [];
+  return listChargedPeriods(item, { subscription, current, from: item.start_ms }).flatMap((period) => {
+    const charge = computeCharge(item, period, subscription);
     if (!charge) return [];
     const priced = fixedCharge(item, charge.share, currency);
     return [{ ...priced, item, service: charge.service, display_name: item.display_name, parent_line_item_id: null }];
   });
 }
 
-function costOf<Item extends PricedItem>({ item, share }: Charge<Item>, currency: string): Decimal {
+function computeCost<Item extends PricedItem>({ item, share }: DueCharge<Item>, currency: string): Decimal {
   return fixedCharge(item, share, currency).amount;
 }

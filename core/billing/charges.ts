@@ -23,7 +23,7 @@ import {
   wholePeriod,
 } from '../time/period.ts';
 import { type Chain, usageWindowIn as chainedWindow, findChains, type LinkedItem } from './chains/chain.ts';
-import { regularPeriod, type Share, shareOf } from './proration.ts';
+import { computeShare, type ProrationShare, regularPeriod } from './proration.ts';
 
 export const REFERENCE_POINTS = ['period_start', 'period_end', 'cancel', 'preview', 'late'] as const;
 export type ReferencePoint = (typeof REFERENCE_POINTS)[number];
@@ -61,17 +61,17 @@ export type BilledItem = LinkedItem & {
 };
 
 /** One line to come: the item, the half-open time that it pays for, and the share of the regular period. */
-export type Charge<Item extends BilledItem = BilledItem> = {
+export type DueCharge<Item extends BilledItem = BilledItem> = {
   readonly item: Item;
   readonly service: Period;
-  readonly share: Share;
+  readonly share: ProrationShare;
   /** Where a usage item's events are counted; null for fixed charges. */
   readonly usage_window: Period | null;
   /** The lines with which it is measured and priced (docs/rules/proration.md, "Usage over a change"); absent where it is by itself. */
   readonly chain?: Chain<Item>;
 };
 
-export type ChargeQuestion<Item extends BilledItem> = {
+export type ChargeInput<Item extends BilledItem> = {
   readonly subscription: BilledSubscription;
   readonly items: readonly Item[];
   /** The subscription's period that the invoice is about; for `cancel` it ends at the effective date. */
@@ -80,27 +80,27 @@ export type ChargeQuestion<Item extends BilledItem> = {
 };
 
 /** Every charge that falls due at this reference point, in the order of the items. */
-export function chargesDue<Item extends BilledItem>(question: ChargeQuestion<Item>): Charge<Item>[] {
-  const { subscription, items, period, reference } = question;
+export function planDueCharges<Item extends BilledItem>(input: ChargeInput<Item>): DueCharge<Item>[] {
+  const { subscription, items, period, reference } = input;
   if (reference === 'late') return [];
   const subscriptionEnd = reference === 'cancel' ? period.end : subscription.end_ms;
   const next = reference === 'cancel' ? null : nextPeriod(period.end, subscription);
   const services = items.flatMap((item) =>
-    servicePeriods(item, { subscription, subscriptionEnd, period, next }).map((slice) => ({ item, ...slice })),
+    servicePeriods(item, { subscription, subscriptionEnd, period, next }).map((found) => ({ item, ...found })),
   );
   const chains = findChains(services);
   return services
     .filter(({ item, service }) => dueTest(item, { period, next, reference })(service))
-    .map((one) => chargeOf(one, { chain: chains.get(one), subscription }));
+    .map((one) => buildCharge(one, { chain: chains.get(one), subscription }));
 }
 
-type Belonging<Item extends BilledItem> = { chain: Chain<Item> | undefined; subscription: BilledSubscription };
+type ChargeContext<Item extends BilledItem> = { chain: Chain<Item> | undefined; subscription: BilledSubscription };
 
-function chargeOf<Item extends BilledItem>(
-  { item, service, share }: Slice & { item: Item },
-  { chain, subscription }: Belonging<Item>,
-): Charge<Item> {
-  if (!chain) return { item, service, share, usage_window: windowOf(item, service, subscription) };
+function buildCharge<Item extends BilledItem>(
+  { item, service, share }: ServicePeriod & { item: Item },
+  { chain, subscription }: ChargeContext<Item>,
+): DueCharge<Item> {
+  if (!chain) return { item, service, share, usage_window: computeUsageWindow(item, service, subscription) };
   return { item, service, share, usage_window: chainedWindow(chain, service), chain };
 }
 
@@ -121,9 +121,9 @@ export function periodRule(subscription: BilledSubscription): PeriodRule {
   };
 }
 
-type Windows = { period: Period; next: Period | null; reference: ReferencePoint };
+type InvoiceWindows = { period: Period; next: Period | null; reference: ReferencePoint };
 
-function dueTest(item: BilledItem, { period, next, reference }: Windows): (service: Period) => boolean {
+function dueTest(item: BilledItem, { period, next, reference }: InvoiceWindows): (service: Period) => boolean {
   if (item.invoice_cadence === 'ARREAR') {
     if (reference === 'period_start') return () => false;
     // One that was ended just where the period begins was on no invoice yet.
@@ -137,27 +137,33 @@ function dueTest(item: BilledItem, { period, next, reference }: Windows): (servi
   return (service) => service.start > period.start && service.start < until;
 }
 
-type Stretch = {
+type ServicePeriodInput = {
   subscription: BilledSubscription;
   subscriptionEnd: number | null;
   period: Period;
   next: Period | null;
 };
 /** `begins`: where the billing period does, of which the item may serve a part. */
-type Slice = { service: Period; share: Share; whole: Period; begins: Milliseconds; level_since: Milliseconds };
+type ServicePeriod = {
+  service: Period;
+  share: ProrationShare;
+  whole: Period;
+  begins: Milliseconds;
+  level_since: Milliseconds;
+};
 
 /** The item's service periods around the window, each cut to where the item and the subscription live. */
-function servicePeriods(item: BilledItem, stretch: Stretch): Slice[] {
-  if (item.billing_period === 'ONETIME') return oneTimeCharge(item, stretch.subscriptionEnd);
-  const rule = itemRule(item, stretch.subscription);
-  const slices: Slice[] = [];
-  for (const period of itemPeriods(item, stretch, rule)) {
-    const service = serviceIn(period, item, stretch.subscriptionEnd);
+function servicePeriods(item: BilledItem, input: ServicePeriodInput): ServicePeriod[] {
+  if (item.billing_period === 'ONETIME') return oneTimeCharge(item, input.subscriptionEnd);
+  const rule = itemRule(item, input.subscription);
+  const services: ServicePeriod[] = [];
+  for (const period of buildItemPeriods(item, input, rule)) {
+    const service = serviceIn(period, item, input.subscriptionEnd);
     if (service === null) continue;
-    const { whole, ...begin } = levelPeriod(period, item, stretch.subscription);
-    slices.push({ service, share: shareOf(service, whole, servedSince(stretch.subscription)), whole, ...begin });
+    const { whole, ...begin } = levelPeriod(period, item, input.subscription);
+    services.push({ service, share: computeShare(service, whole, serviceStart(input.subscription)), whole, ...begin });
   }
-  return slices;
+  return services;
 }
 
 /** The regular period of an item, where its billing begins in it, and since when values make the level that stands in it. */
@@ -165,16 +171,16 @@ export function levelPeriod(
   period: Period,
   item: BilledItem,
   subscription: BilledSubscription,
-): Pick<Slice, 'whole' | 'begins' | 'level_since'> {
+): Pick<ServicePeriod, 'whole' | 'begins' | 'level_since'> {
   const whole = regularPeriod(period, itemRule(item, subscription));
   // A line of its own periods has what stands since they began, also where it follows another in them.
   const start = hasOwnPeriods(item, subscription) ? whole.start : period.start;
-  const begins = Math.max(start, servedSince(subscription));
-  return { whole, begins, level_since: countedSince(item.reset_usage, begins, subscription.start_ms) };
+  const begins = Math.max(start, serviceStart(subscription));
+  return { whole, begins, level_since: countingStart(item.reset_usage, begins, subscription.start_ms) };
 }
 
 /** Nothing of a period that it cuts was ever served before. */
-export function servedSince({ start_ms, trial_end_ms }: BilledSubscription): Milliseconds {
+export function serviceStart({ start_ms, trial_end_ms }: BilledSubscription): Milliseconds {
   return Math.max(start_ms, trial_end_ms ?? start_ms);
 }
 
@@ -189,7 +195,7 @@ function serviceIn(period: Period, item: BilledItem, subscriptionEnd: number | n
  * In full and never prorated, on the invoice in whose window the line item starts
  * (docs/rules/proration.md, "One-time charges are not prorated").
  */
-function oneTimeCharge(item: BilledItem, subscriptionEnd: number | null): Slice[] {
+function oneTimeCharge(item: BilledItem, subscriptionEnd: number | null): ServicePeriod[] {
   const at = item.start_ms;
   if (subscriptionEnd !== null && at > subscriptionEnd) return [];
   // It ended before it began to be charged: in a trial.
@@ -209,7 +215,11 @@ export function itemRule(item: BilledItem, subscription: BilledSubscription): Pe
   return { ...periodRule(subscription), subscription_end: null };
 }
 
-function itemPeriods(item: BilledItem, { subscription, period, next }: Stretch, rule: PeriodRule): Period[] {
+function buildItemPeriods(
+  item: BilledItem,
+  { subscription, period, next }: ServicePeriodInput,
+  rule: PeriodRule,
+): Period[] {
   if (!hasOwnPeriods(item, subscription)) return next === null ? [period] : [period, next];
   const until = next?.end ?? period.end;
   const periods: Period[] = [];
@@ -229,9 +239,9 @@ export function hasOwnPeriods(item: BilledItem, subscription: BilledSubscription
   );
 }
 
-function windowOf(item: BilledItem, service: Period, subscription: BilledSubscription): Period | null {
+function computeUsageWindow(item: BilledItem, service: Period, subscription: BilledSubscription): Period | null {
   if (item.price_type !== 'USAGE') return null;
-  return { start: countedSince(item.reset_usage, service.start, subscription.start_ms), end: service.end };
+  return { start: countingStart(item.reset_usage, service.start, subscription.start_ms), end: service.end };
 }
 
 /**
@@ -240,7 +250,7 @@ function windowOf(item: BilledItem, service: Period, subscription: BilledSubscri
  * what still stands (seats, storage) is paid for in every period. Any other meter counts what lies in the service. Both
  * instants are of one unit, which is that of the answer.
  */
-export function countedSince<Instant extends Milliseconds | Microseconds>(
+export function countingStart<Instant extends Milliseconds | Microseconds>(
   reset_usage: BilledItem['reset_usage'],
   service_start: Instant,
   subscription_start: Instant,
@@ -252,22 +262,22 @@ export function countedSince<Instant extends Milliseconds | Microseconds>(
  * Where the usage of an item is counted when somebody asks about a stretch of time: what an invoice for just this stretch would
  * count. Null for what is not measured, and where the item does not live in it.
  */
-export function usageWindowIn(asked: Period, item: BilledItem, subscription: BilledSubscription): Period | null {
-  const service = serviceIn(asked, item, subscription.end_ms);
-  return service && windowOf(item, service, subscription);
+export function usageWindowIn(interval: Period, item: BilledItem, subscription: BilledSubscription): Period | null {
+  const service = serviceIn(interval, item, subscription.end_ms);
+  return service && computeUsageWindow(item, service, subscription);
 }
 
 /**
  * Every service period of a measured item that shares an instant with a stretch of time, whole, as the invoices of these periods
  * know it: what `chargesDue` finds one invoice after the other.
  */
-export function servicesWithin(asked: Period, item: BilledItem, subscription: BilledSubscription): Period[] {
+export function computeServicesWithin(interval: Period, item: BilledItem, subscription: BilledSubscription): Period[] {
   const first = hasOwnPeriods(item, subscription) ? item.start_ms : subscription.start_ms;
   const services: Period[] = [];
   for (const period of periodsFrom(first, itemRule(item, subscription))) {
-    if (period.start >= asked.end) break;
-    const service = period.end > asked.start ? serviceIn(period, item, subscription.end_ms) : null;
-    if (service !== null && service.start < asked.end && service.end > asked.start) services.push(service);
+    if (period.start >= interval.end) break;
+    const service = period.end > interval.start ? serviceIn(period, item, subscription.end_ms) : null;
+    if (service !== null && service.start < interval.end && service.end > interval.start) services.push(service);
   }
   return services;
 }
@@ -276,39 +286,43 @@ export function servicesWithin(asked: Period, item: BilledItem, subscription: Bi
  * How many of the item's periods a stretch of time is: 1 for a whole one, the share that an advance charge would have for less,
  * the sum for several.
  */
-export function sharesWithin(asked: Period, item: BilledItem, subscription: BilledSubscription): Decimal {
+export function computeSharesWithin(interval: Period, item: BilledItem, subscription: BilledSubscription): Decimal {
   if (item.billing_period === 'ONETIME') return new Decimal(1);
   const rule = itemRule(item, subscription);
   const first = hasOwnPeriods(item, subscription) ? item.start_ms : subscription.start_ms;
   let shares = ZERO;
-  for (const period of periodsFrom(startBefore(asked.start, first, rule), rule)) {
-    if (period.start >= asked.end) break;
-    const service = period.end > asked.start ? serviceIn(period, item, subscription.end_ms) : null;
+  for (const period of periodsFrom(startBefore(interval.start, first, rule), rule)) {
+    if (period.start >= interval.end) break;
+    const service = period.end > interval.start ? serviceIn(period, item, subscription.end_ms) : null;
     if (service === null) continue;
-    const part = Math.min(service.end, asked.end) - Math.max(service.start, asked.start);
+    const part = Math.min(service.end, interval.end) - Math.max(service.start, interval.start);
     const { start, end } = regularPeriod(period, rule);
     if (part > 0) shares = shares.plus(new Decimal(part).dividedBy(end - start));
   }
   return shares;
 }
 
-type Lived = Pick<BilledItem, 'start_ms' | 'end_ms'>;
+type ActiveInterval = Pick<BilledItem, 'start_ms' | 'end_ms'>;
 
 /**
  * What an item and those beside it, which have its periods, serve in that of them which holds the instant, each for itself; and how much of
  * a whole one they serve in all.
  */
-export function servedBeside(
+export function computeSharedService(
   at: Milliseconds,
-  { item, beside, subscription }: { item: BilledItem; beside: readonly Lived[]; subscription: BilledSubscription },
+  {
+    item,
+    siblings,
+    subscription,
+  }: { item: BilledItem; siblings: readonly ActiveInterval[]; subscription: BilledSubscription },
 ): { readonly services: readonly Period[]; readonly share: Decimal } {
   const rule = itemRule(item, subscription);
   const first = hasOwnPeriods(item, subscription)
-    ? Math.min(...beside.map(({ start_ms }) => start_ms))
+    ? Math.min(...siblings.map(({ start_ms }) => start_ms))
     : subscription.start_ms;
   const period = periodContaining(at, startBefore(at, first, rule), rule);
   if (period === undefined) return { services: [], share: ZERO };
-  const services = beside.flatMap((lived) => serviceIn(period, { ...item, ...lived }, subscription.end_ms) ?? []);
+  const services = siblings.flatMap((active) => serviceIn(period, { ...item, ...active }, subscription.end_ms) ?? []);
   const served = services.reduce((sum, { start, end }) => sum + end - start, 0);
   const { start, end } = regularPeriod(period, rule);
   return { services, share: new Decimal(served).dividedBy(end - start) };
@@ -320,7 +334,7 @@ function startBefore(at: Milliseconds, first: Milliseconds, rule: PeriodRule): M
 }
 
 /** The instant, or the end of the item's period inside which it lies. */
-export function wholePeriodsUntil(at: Milliseconds, item: BilledItem, subscription: BilledSubscription): Milliseconds {
+export function roundUpToPeriodEnd(at: Milliseconds, item: BilledItem, subscription: BilledSubscription): Milliseconds {
   const first = hasOwnPeriods(item, subscription) ? item.start_ms : subscription.start_ms;
   const period = periodContaining(at, first, itemRule(item, subscription));
   return period === undefined || period.start === at ? at : period.end;
@@ -339,7 +353,7 @@ export function runningPeriod(
  * The periods that an item is charged for in advance by the invoices up to the `current` period, those that are over at `from` left
  * out: the subscription's `current` one, or every period of its own that begins before that ends, which may be several.
  */
-export function periodsCharged(
+export function listChargedPeriods(
   item: BilledItem,
   { subscription, current, from }: { subscription: BilledSubscription; current: Period; from: Milliseconds },
 ): Period[] {
@@ -355,11 +369,11 @@ export function periodsCharged(
 }
 
 /** What an item serves in a period of its own, and which share of the whole that is; null where it does not live in it. */
-export function chargeIn<Item extends BilledItem>(
+export function computeCharge<Item extends BilledItem>(
   item: Item,
   period: Period,
   subscription: BilledSubscription,
-): Charge<Item> | null {
+): DueCharge<Item> | null {
   if (item.billing_period === 'ONETIME') {
     const [once] = oneTimeCharge(item, subscription.end_ms);
     return once === undefined ? null : { item, service: once.service, share: once.share, usage_window: null };
@@ -367,6 +381,6 @@ export function chargeIn<Item extends BilledItem>(
   const service = serviceIn(period, item, subscription.end_ms);
   if (service === null) return null;
   const regular = regularPeriod(period, itemRule(item, subscription));
-  const share = shareOf(service, regular, servedSince(subscription));
-  return { item, service, share, usage_window: windowOf(item, service, subscription) };
+  const share = computeShare(service, regular, serviceStart(subscription));
+  return { item, service, share, usage_window: computeUsageWindow(item, service, subscription) };
 }

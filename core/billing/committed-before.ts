@@ -6,34 +6,34 @@
 
 import { committedAmount } from '../commitment/line.ts';
 import {
+  type CommitmentPartInput,
   commitmentPart,
-  committedLinesOf,
-  drawnIn,
-  type PartQuestion,
+  deriveDrawPeriod,
   type RecordedUsage,
+  toCommittedLines,
 } from '../commitment/part.ts';
-import type { Pool } from '../commitment/pool.ts';
-import { type PoolFacts, poolOf, termOfService } from '../commitment/subscription.ts';
-import { sumOf, ZERO } from '../decimal.ts';
+import type { CommitmentPool } from '../commitment/pool.ts';
+import { computePool, deriveServiceTerm, type PoolFacts } from '../commitment/subscription.ts';
+import { sumDecimals, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
 import type { Period } from '../time/period.ts';
-import { recordedBy } from './committed-lines.ts';
-import type { CommittedBefore } from './late-events.ts';
+import { toRecordedUsage } from './committed-lines.ts';
+import type { PriorCommitments } from './late-events.ts';
 import type { PlannedLine, PricedItem } from './line-amount.ts';
 
-export function committedBefore<Item extends PricedItem>(
-  question: PartQuestion,
+export function buildPriorCommitments<Item extends PricedItem>(
+  input: CommitmentPartInput,
   facts: PoolFacts | null,
   before: readonly PlannedLine<Item>[],
-): CommittedBefore<Item> {
-  const recorded: RecordedUsage[] = [...question.recorded, ...recordedBy(before)];
+): PriorCommitments<Item> {
+  const recorded: RecordedUsage[] = [...input.recorded, ...toRecordedUsage(before)];
   return {
-    partOf: (item, service) => (item.commitment ? commitmentPart(item, service, question) : undefined),
-    poolOf(item, service) {
-      if (facts !== null) return sharedPool(service, facts, { recorded, invoiced: question.recorded });
-      return item.commitment ? linePool(item, service, { ...question, recorded }) : null;
+    derivePart: (item, service) => (item.commitment ? commitmentPart(item, service, input) : undefined),
+    derivePool(item, service) {
+      if (facts !== null) return sharedPool(service, facts, { recorded, invoiced: input.recorded });
+      return item.commitment ? linePool(item, service, { ...input, recorded }) : null;
     },
-    drew: (item, service, base_amount) => void recorded.push({ item_id: item.id, service, base_amount }),
+    recordDraw: (item, service, base_amount) => void recorded.push({ item_id: item.id, service, base_amount }),
   };
 }
 
@@ -45,22 +45,26 @@ function sharedPool(
   service: Period,
   facts: PoolFacts,
   { recorded, invoiced }: { recorded: readonly RecordedUsage[]; invoiced: readonly RecordedUsage[] },
-): Pool {
-  const term = termOfService(service, facts);
-  const pool = poolOf(term, { ...facts, recorded });
+): CommitmentPool {
+  const term = deriveServiceTerm(service, facts);
+  const pool = computePool(term, { ...facts, recorded });
   const ends = Math.min(term.end, facts.subscription.end_ms ?? Infinity);
   const isInvoiced = invoiced.some(
-    (one) => one.service.end >= ends && termOfService(one.service, facts).start === term.start,
+    (one) => one.service.end >= ends && deriveServiceTerm(one.service, facts).start === term.start,
   );
   return { ...pool, is_trued_up: pool.is_trued_up || (facts.commitment.true_up && isInvoiced) };
 }
 
 /** What lines have drawn in a term, or one behind the other in a period; once that is over, what was lacking is paid. Null of one alone. */
-function linePool(item: PricedItem, service: Period, { subscription, recorded }: PartQuestion): Pool | null {
-  const shared = drawnIn(item, service, { subscription });
+function linePool(
+  item: PricedItem,
+  service: Period,
+  { subscription, recorded }: CommitmentPartInput,
+): CommitmentPool | null {
+  const shared = deriveDrawPeriod(item, service, { subscription });
   if (shared === null) return null;
   const { type, value, overage_factor, true_up } = item.commitment!;
-  const { item_ids, end_ms } = committedLinesOf(item);
+  const { item_ids, end_ms } = toCommittedLines(item);
   const drawn = recorded.filter(
     (one) => item_ids.includes(one.item_id) && one.service.start >= shared.start && one.service.start < shared.end,
   );
@@ -69,7 +73,7 @@ function linePool(item: PricedItem, service: Period, { subscription, recorded }:
   return {
     amount: shared.is_term ? whole : roundMoney(whole.times(shared.share), item.price.currency),
     overage_factor,
-    used: sumOf(drawn.map(({ base_amount }) => base_amount)),
+    used: sumDecimals(drawn.map(({ base_amount }) => base_amount)),
     is_trued_up: true_up && drawn.some((one) => one.service.end >= ends),
   };
 }

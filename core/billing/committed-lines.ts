@@ -6,43 +6,43 @@ import { type CommitmentInfo, computedText } from '../commitment/info.ts';
 import type { RecordedUsage } from '../commitment/part.ts';
 import { NOTHING } from '../commitment/pool.ts';
 import {
+  computePool,
+  computeTrueUp,
+  deriveServiceTerm,
   endsWith,
   type PoolFacts,
-  poolOf,
-  type Shared,
+  type PoolShare,
   type SubscriptionCommitment,
   shareOut,
-  termOfService,
-  trueUpOf,
 } from '../commitment/subscription.ts';
 import { Decimal, ZERO } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
 import type { ComputedFrom } from '../invoice/computed-from.ts';
 import { formatMs, type Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
-import { servedSince } from './charges.ts';
+import { serviceStart } from './charges.ts';
 import type { LineAmount, PlannedLine, PricedItem } from './line-amount.ts';
 
 /** What of a term was drawn before. */
-type OfTerm = NonNullable<ComputedFrom['of_term']>;
+type TermUsage = NonNullable<ComputedFrom['of_term']>;
 
 /** What a usage line costs before the commitment. */
-export function baseAmountOf({ computed_from, amount }: Pick<LineAmount, 'computed_from' | 'amount'>): Decimal {
+export function toBaseAmount({ computed_from, amount }: Pick<LineAmount, 'computed_from' | 'amount'>): Decimal {
   return computed_from.base_amount ? new Decimal(computed_from.base_amount) : amount;
 }
 
 /** Every line, those of usage with what is above as a line behind them. */
-export function underCommitment<Item extends PricedItem>(
+export function applySubscriptionCommitment<Item extends PricedItem>(
   lines: readonly PlannedLine<Item>[],
   facts: PoolFacts,
   currency: string,
 ): PlannedLine<Item>[] {
   const usage = lines.filter(({ item }) => item.price_type === 'USAGE');
-  const shares = new Map<PlannedLine<Item>, Shared & { of_term: OfTerm }>();
+  const shares = new Map<PlannedLine<Item>, PoolShare & { of_term: TermUsage }>();
   const in_order = facts.commitment.duration === null;
-  for (const of of groupBy(usage, ({ service }) => termOfService(service, facts).start).values()) {
-    const term = termOfService(of[0].service, facts);
-    const pool = poolOf(term, facts);
+  for (const of of groupBy(usage, ({ service }) => deriveServiceTerm(service, facts).start).values()) {
+    const term = deriveServiceTerm(of[0].service, facts);
+    const pool = computePool(term, facts);
     const of_term = { used: pool.used.toFixed(), committed: pool.amount.toFixed(), since: formatMs(term.start) };
     const shared = shareOut(
       of.map(({ amount }) => amount),
@@ -53,19 +53,20 @@ export function underCommitment<Item extends PricedItem>(
   }
   return lines.flatMap((line) => {
     const shared = shares.get(line);
-    return shared ? sharedLines(line, shared, facts.commitment) : [line];
+    return shared ? splitByCommitment(line, shared, facts.commitment) : [line];
   });
 }
 
 /** The line, and a second one where a part of it is above; it has the units where nothing lies within. */
-export function sharedLines<Line extends LineAmount & { display_name: string }>(
+export function splitByCommitment<Line extends LineAmount & { display_name: string }>(
   line: Line,
-  { within, above, overage, of_term }: Shared & { readonly of_term?: OfTerm },
+  { within, above, overage, of_term }: PoolShare & { readonly of_term?: TermUsage },
   commitment: SubscriptionCommitment,
 ): Line[] {
   const from_pool = { ...(of_term ? { of_term } : {}), drawn_from: 'subscription' as const };
   const base_amount = line.amount.toFixed();
-  const info = (drawn: { utilized: Decimal; overage: Decimal }) => infoOf(commitment, { ...drawn, true_up: ZERO });
+  const info = (drawn: { utilized: Decimal; overage: Decimal }) =>
+    toCommitmentInfo(commitment, { ...drawn, true_up: ZERO });
   // The measured units stay on one line: how many of them are above follows from no measurement.
   const quantity = within.isZero() && !above.isZero() ? line.quantity : ZERO;
   const first = {
@@ -96,7 +97,7 @@ export function sharedLines<Line extends LineAmount & { display_name: string }>(
   return [first, second];
 }
 
-export function infoOf(
+export function toCommitmentInfo(
   { amount, overage_factor, true_up, duration }: SubscriptionCommitment,
   computed: { utilized: Decimal; overage: Decimal; true_up: Decimal },
 ): CommitmentInfo {
@@ -115,7 +116,7 @@ export function infoOf(
 /** What the line is called that says what is lacking. */
 export const TRUE_UP = 'Commitment (true-up)';
 
-export type TrueUpQuestion<Item extends PricedItem> = {
+export type TrueUpInput<Item extends PricedItem> = {
   readonly facts: PoolFacts;
   readonly currency: string;
   readonly period: Period;
@@ -126,25 +127,25 @@ export type TrueUpQuestion<Item extends PricedItem> = {
 };
 
 /** What is lacking, where the period ends the term. */
-export function trueUpLines<Item extends PricedItem>(question: TrueUpQuestion<Item>): PlannedLine<Item>[] {
-  const { facts, currency, period, before, ends_at } = question;
-  const [item] = question.items;
-  const term = termOfService(period, facts);
+export function planTrueUp<Item extends PricedItem>(input: TrueUpInput<Item>): PlannedLine<Item>[] {
+  const { facts, currency, period, before, ends_at } = input;
+  const [item] = input.items;
+  const term = deriveServiceTerm(period, facts);
   if (item === undefined || !endsWith(term, period, [facts.subscription.end_ms, ends_at])) return [];
-  const pool = poolOf(term, { ...facts, recorded: [...facts.recorded, ...recordedBy(before)] });
-  const amount = trueUpOf(pool, facts.commitment, currency);
+  const pool = computePool(term, { ...facts, recorded: [...facts.recorded, ...toRecordedUsage(before)] });
+  const amount = computeTrueUp(pool, facts.commitment, currency);
   if (amount === null) return [];
   const computed = { ...NOTHING, true_up: amount };
   return [
     {
       item,
       is_true_up: true,
-      service: { start: Math.max(term.start, servedSince(facts.subscription)), end: period.end },
+      service: { start: Math.max(term.start, serviceStart(facts.subscription)), end: period.end },
       display_name: TRUE_UP,
       parent_line_item_id: null,
       quantity: new Decimal(1),
       amount,
-      commitment_info: infoOf(facts.commitment, computed),
+      commitment_info: toCommitmentInfo(facts.commitment, computed),
       computed_from: {
         kind: 'true_up',
         of_term: { used: pool.used.toFixed(), committed: pool.amount.toFixed(), since: formatMs(term.start) },
@@ -156,8 +157,8 @@ export function trueUpLines<Item extends PricedItem>(question: TrueUpQuestion<It
 }
 
 /** What lines that are not written yet draw from commitments. */
-export function recordedBy<Item extends PricedItem>(lines: readonly PlannedLine<Item>[]): RecordedUsage[] {
+export function toRecordedUsage<Item extends PricedItem>(lines: readonly PlannedLine<Item>[]): RecordedUsage[] {
   return lines
     .filter(({ item, is_true_up }) => item.price_type === 'USAGE' && !is_true_up)
-    .map((line) => ({ item_id: line.item.id, service: line.service, base_amount: baseAmountOf(line) }));
+    .map((line) => ({ item_id: line.item.id, service: line.service, base_amount: toBaseAmount(line) }));
 }

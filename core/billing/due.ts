@@ -36,7 +36,7 @@ export function duePeriods(subscription: BilledSubscription, current: Period, no
 }
 
 /** Those that have begun behind the current one by now, oldest first. */
-export function periodsBehind(subscription: BilledSubscription, current: Period, nowMs: Milliseconds): Period[] {
+export function laterPeriods(subscription: BilledSubscription, current: Period, nowMs: Milliseconds): Period[] {
   return duePeriods(subscription, current, nowMs).flatMap(({ next }) => next ?? []);
 }
 

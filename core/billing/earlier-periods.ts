@@ -7,7 +7,7 @@ import type { Period } from '../time/period.ts';
 import type { BilledSubscription, PeriodGrid } from './charges.ts';
 
 /** With the grid in which it was at an instant, as if it had begun and ended with that. */
-export function inPeriodsAt(subscription: BilledSubscription, at: Milliseconds): BilledSubscription {
+export function applyPeriodGridAt(subscription: BilledSubscription, at: Milliseconds): BilledSubscription {
   const { earlier = [], start_ms, end_ms } = subscription;
   if (earlier.length === 0) return subscription;
   const index = earlier.findIndex(({ until_ms }) => at < until_ms);
@@ -23,16 +23,16 @@ export function inPeriodsAt(subscription: BilledSubscription, at: Milliseconds):
 }
 
 /** The parts of a time that lie in one grid each, with the subscription in it. */
-export function byPeriods(asked: Period, subscription: BilledSubscription): [Period, BilledSubscription][] {
+export function splitByPeriodGrid(interval: Period, subscription: BilledSubscription): [Period, BilledSubscription][] {
   const cuts = (subscription.earlier ?? []).map(({ until_ms }) => until_ms);
-  const bounds = [asked.start, ...cuts.filter((cut) => cut > asked.start && cut < asked.end), asked.end];
+  const bounds = [interval.start, ...cuts.filter((cut) => cut > interval.start && cut < interval.end), interval.end];
   return bounds.slice(1).map((end, index) => {
     const start = bounds[index]!;
-    return [{ start, end }, inPeriodsAt(subscription, start)];
+    return [{ start, end }, applyPeriodGridAt(subscription, start)];
   });
 }
 
 /** Where the grid of an instant gave way to another; null where it goes on. */
-export function gaveWayAt(subscription: BilledSubscription, at: Milliseconds): Milliseconds | null {
+export function periodGridEnd(subscription: BilledSubscription, at: Milliseconds): Milliseconds | null {
   return subscription.earlier?.find(({ until_ms }) => at < until_ms)?.until_ms ?? null;
 }

@@ -4,11 +4,11 @@
  */
 import type { RecordedUsage } from '../commitment/part.ts';
 import { type CouponInForce, worksAgain } from '../coupon/discounts.ts';
-import { recordedBy } from './committed-lines.ts';
+import { toRecordedUsage } from './committed-lines.ts';
 import type { PricedItem } from './line-amount.ts';
 import {
   type DiscountedLines,
-  type InvoiceQuestion,
+  type InvoicePlanInput,
   invoicedKeys,
   openCharges,
   planDiscounted,
@@ -18,25 +18,25 @@ import {
 export type CouponUses = ReadonlyMap<string, number>;
 
 /** Of an invoice: by what its charges are known to the next one. */
-export function keysOf<Item extends PricedItem>(question: InvoiceQuestion<Item>): string[] {
-  return openCharges(question).flatMap(({ item, service }) => invoicedKeys(item.id, service));
+export function deriveInvoicedKeys<Item extends PricedItem>(input: InvoicePlanInput<Item>): string[] {
+  return openCharges(input).flatMap(({ item, service }) => invoicedKeys(item.id, service));
 }
 
 /** The charges of each are not among those of the ones before it (`keysOf`). */
 export function planFollowing<Item extends PricedItem>(
-  questions: readonly InvoiceQuestion<Item>[],
+  questions: readonly InvoicePlanInput<Item>[],
 ): DiscountedLines<Item>[] {
   const drawn: RecordedUsage[] = [];
   const uses = new Map<string, number>();
-  return questions.map((question, index) => {
-    const { recorded = [], coupons = [] } = question;
+  return questions.map((input, index) => {
+    const { recorded = [], coupons = [] } = input;
     const planned = planDiscounted({
-      ...question,
+      ...input,
       recorded: [...recorded, ...drawn],
       coupons: coupons.filter((one) => isLeft(one, uses)),
       is_followed: index < questions.length - 1,
     });
-    drawn.push(...recordedBy(planned.lines));
+    drawn.push(...toRecordedUsage(planned.lines));
     countUses(planned, uses);
     return planned;
   });

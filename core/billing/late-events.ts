@@ -4,15 +4,15 @@
  * invoice to 0 at most; what does not fit comes off the invoice after, and is given back in whole by the last one.
  */
 import type { CommitmentPart } from '../commitment/line.ts';
-import type { Pool } from '../commitment/pool.ts';
+import type { CommitmentPool } from '../commitment/pool.ts';
 import { roundedAddition } from '../commitment/rounded.ts';
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { ComputedFrom } from '../invoice/computed-from.ts';
 import type { Period } from '../time/period.ts';
 import type { Chain } from './chains/chain.ts';
 import { ChainCharges } from './chains/charge-chains.ts';
-import { baseAmountOf } from './committed-lines.ts';
-import { type BilledInAll, type BilledLine, billedInAll, givenBackWith } from './given-back.ts';
+import { toBaseAmount } from './committed-lines.ts';
+import { type BilledLine, type BilledTotal, computeCreditAdjustments, sumBilledLines } from './credit-adjustments.ts';
 import { type LineAmount, type MeasuredUsage, type PlannedLine, type PricedItem, usageCharge } from './line-amount.ts';
 
 /** A usage charge that stands on final invoices, and what its meter measures for the same window today. */
@@ -31,9 +31,9 @@ export type ClosedCharge<Item extends PricedItem = PricedItem> = {
   /** What was invoiced too much before its period was over, and did not fit on the invoices since. */
   readonly carried?: Decimal;
   /** Where it was edited by hand: no more is given back of it than it was billed in the end. */
-  readonly at_most_back?: Decimal;
+  readonly max_credit?: Decimal;
   /** With the discounts and the tax that went with what was billed. */
-  readonly billed?: BilledInAll;
+  readonly billed?: BilledTotal;
   /** What credit notes and refunds gave back of it, as credits. */
   readonly returned?: readonly BilledLine[];
   /** The chain with which it was charged, and what its lines measure today; absent where it was charged by itself. */
@@ -49,31 +49,35 @@ export type ClosedChain<Item extends PricedItem = PricedItem> = {
 };
 
 /** How commitments bear on a charge that is looked at again. */
-export type CommittedBefore<Item extends PricedItem> = {
+export type PriorCommitments<Item extends PricedItem> = {
   /** Which part of the line's own commitment. */
-  partOf(item: Item, service: Period): CommitmentPart | undefined;
+  derivePart(item: Item, service: Period): CommitmentPart | undefined;
   /** What the charge is drawn from together with others; null where it stands by itself. */
-  poolOf(item: Item, service: Period): Pool | null;
+  derivePool(item: Item, service: Period): CommitmentPool | null;
   /** To be told before the next one is asked for. */
-  drew(item: Item, service: Period, base_amount: Decimal): void;
+  recordDraw(item: Item, service: Period, base_amount: Decimal): void;
 };
 
-type Question<Item extends PricedItem> = {
+type CorrectionInput<Item extends PricedItem> = {
   readonly currency: string;
   /** What an invoice can be lowered by; null for the last one, behind which the rest goes to the wallet. */
   readonly available: Decimal | null;
-  readonly committed?: CommittedBefore<Item>;
+  readonly committed?: PriorCommitments<Item>;
 };
 
-const UNCOMMITTED: CommittedBefore<PricedItem> = { partOf: () => undefined, poolOf: () => null, drew: () => undefined };
+const UNCOMMITTED: PriorCommitments<PricedItem> = {
+  derivePart: () => undefined,
+  derivePool: () => null,
+  recordDraw: () => undefined,
+};
 
-export function correctionsOf<Item extends PricedItem>(
+export function planCorrections<Item extends PricedItem>(
   closed: readonly ClosedCharge<Item>[],
-  { currency, available, committed = UNCOMMITTED }: Question<Item>,
+  { currency, available, committed = UNCOMMITTED }: CorrectionInput<Item>,
 ): PlannedLine<Item>[] {
   const usage = new Map(closed.flatMap(({ chained }) => [...(chained?.usage ?? [])]));
   const chains = new ChainCharges<Item>(usage);
-  const differences = closed.map((charge) => differenceOf(charge, { currency, committed, chains }));
+  const differences = closed.map((charge) => computeDifference(charge, { currency, committed, chains }));
   // Debts first: they make room for what is given back.
   const ordered = [...differences].sort((a, b) => b.amount.comparedTo(a.amount));
   let room: Decimal | null = available;
@@ -83,7 +87,7 @@ export function correctionsOf<Item extends PricedItem>(
     const isWhole = granted.eq(amount);
     const quantity = isWhole ? today.quantity.minus(charge.billed_quantity) : ZERO;
     if (granted.isZero() && quantity.isZero()) return [];
-    const carried = isWhole || carriedOf(charge).isZero() ? null : granted.minus(amount);
+    const carried = isWhole || carriedForwardAmount(charge).isZero() ? null : granted.minus(amount);
     const base = base_amount && (isWhole || carried ? base_amount : base_amount.times(granted).dividedBy(amount));
     const computed_from = {
       ...today.computed_from,
@@ -92,12 +96,12 @@ export function correctionsOf<Item extends PricedItem>(
     };
     const line = correctionLine(charge, { quantity, amount: granted, computed_from }, isWhole || carried !== null);
     if (!granted.isNegative() || !charge.billed) return [line];
-    const billed = billedInAll(charge.returned ?? [], charge.billed);
-    return [{ ...line, given_back: givenBackWith(granted.negated(), billed, currency) }];
+    const billed = sumBilledLines(charge.returned ?? [], charge.billed);
+    return [{ ...line, credit_adjustments: computeCreditAdjustments(granted.negated(), billed, currency) }];
   });
 }
 
-type Difference<Item extends PricedItem> = {
+type ChargeDifference<Item extends PricedItem> = {
   charge: ClosedCharge<Item>;
   today: LineAmount;
   amount: Decimal;
@@ -105,85 +109,85 @@ type Difference<Item extends PricedItem> = {
   base_amount: Decimal | null;
 };
 
-type Committed<Item extends PricedItem> = {
+type CorrectionContext<Item extends PricedItem> = {
   currency: string;
-  committed: CommittedBefore<Item>;
+  committed: PriorCommitments<Item>;
   chains: ChainCharges<Item>;
 };
 
 /** No more comes back than what was billed, and has not come back otherwise. */
-function differenceOf<Item extends PricedItem>(
+function computeDifference<Item extends PricedItem>(
   charge: ClosedCharge<Item>,
-  question: Committed<Item>,
-): Difference<Item> {
+  input: CorrectionContext<Item>,
+): ChargeDifference<Item> {
   const { returned = [], billed_amount } = charge;
-  const difference = wholeDifferenceOf(charge, question);
+  const difference = computeWholeDifference(charge, input);
   if (returned.length === 0) return difference;
-  const left = sumOf([billed_amount, ...returned.map(({ amount }) => new Decimal(amount))]);
+  const left = sumDecimals([billed_amount, ...returned.map(({ amount }) => new Decimal(amount))]);
   return { ...difference, amount: Decimal.max(difference.amount, ZERO.minus(Decimal.max(ZERO, left))) };
 }
 
-function wholeDifferenceOf<Item extends PricedItem>(
+function computeWholeDifference<Item extends PricedItem>(
   charge: ClosedCharge<Item>,
-  { currency, committed, chains }: Committed<Item>,
-): Difference<Item> {
+  { currency, committed, chains }: CorrectionContext<Item>,
+): ChargeDifference<Item> {
   const { item, service, usage_window, measured, billed_amount, billed_base_amount = billed_amount } = charge;
-  const part = committed.partOf(item, service);
+  const part = committed.derivePart(item, service);
   const today = chains.price({ item, service, ...(charge.chained ? { chain: charge.chained.chain } : {}) }, (chained) =>
     usageCharge(item, usage_window, { measured, currency, part, chained }),
   );
-  const base_amount = baseAmountOf(today).minus(billed_base_amount);
-  const pool = committed.poolOf(item, service);
+  const base_amount = toBaseAmount(today).minus(billed_base_amount);
+  const pool = committed.derivePool(item, service);
   if (pool === null) {
     const isCommitted = today.computed_from.base_amount !== undefined;
-    const amount = notBelow(charge.at_most_back, today.amount.minus(billed_amount));
+    const amount = limitCredit(charge.max_credit, today.amount.minus(billed_amount));
     return { charge, today, amount, base_amount: isCommitted ? base_amount : null };
   }
-  committed.drew(item, service, base_amount);
-  const amount = roundedAddition(pool, base_amount, currency).minus(carriedOf(charge));
-  return { charge, today, amount: notBelow(charge.at_most_back, amount), base_amount };
+  committed.recordDraw(item, service, base_amount);
+  const amount = roundedAddition(pool, base_amount, currency).minus(carriedForwardAmount(charge));
+  return { charge, today, amount: limitCredit(charge.max_credit, amount), base_amount };
 }
 
-function notBelow(at_most_back: Decimal | undefined, amount: Decimal): Decimal {
-  return at_most_back ? Decimal.max(amount, at_most_back.negated()) : amount;
+function limitCredit(max_credit: Decimal | undefined, amount: Decimal): Decimal {
+  return max_credit ? Decimal.max(amount, max_credit.negated()) : amount;
 }
 
-function carriedOf({ carried = ZERO }: Pick<ClosedCharge, 'carried'>): Decimal {
+function carriedForwardAmount({ carried = ZERO }: Pick<ClosedCharge, 'carried'>): Decimal {
   return carried;
 }
 
 function correctionLine<Item extends PricedItem>(
   charge: ClosedCharge<Item>,
   difference: LineAmount,
-  isSettled: boolean,
+  isFullyApplied: boolean,
 ): PlannedLine<Item> {
   const late = charge.chained?.late_count ?? charge.measured.event_count - charge.billed_event_count;
-  const isSurplus = late === 0 && carriedOf(charge).gt(0);
+  const isOverbilled = late === 0 && carriedForwardAmount(charge).gt(0);
   return {
     item: charge.item,
     service: charge.service,
-    display_name: `${charge.item.display_name} (${isSurplus ? 'invoiced before' : 'late events'})`,
+    display_name: `${charge.item.display_name} (${isOverbilled ? 'invoiced before' : 'late events'})`,
     parent_line_item_id: charge.invoice_line_item_id,
     quantity: difference.quantity,
     amount: difference.amount,
     computed_from: {
       ...difference.computed_from,
       // The old count stays on record until all is given back: the next invoice then looks at this charge again.
-      event_count: isSettled ? charge.measured.event_count : charge.billed_event_count,
-      ...(isSurplus ? SURPLUS : reasonOf(late)),
+      event_count: isFullyApplied ? charge.measured.event_count : charge.billed_event_count,
+      ...(isOverbilled ? OVERBILLED : deriveReason(late)),
       billed_before: { amount: charge.billed_amount.toFixed(), quantity: charge.billed_quantity.toFixed() },
     },
   };
 }
 
-type Why = Required<Pick<ComputedFrom, 'kind' | 'reason'>>;
+type CorrectionReason = Required<Pick<ComputedFrom, 'kind' | 'reason'>>;
 
-const SURPLUS: Why = {
+const OVERBILLED: CorrectionReason = {
   kind: 'threshold_surplus',
   reason: 'threshold_surplus: more was invoiced before the period was over than its usage costs',
 };
 
-function reasonOf(late: number): Why {
+function deriveReason(late: number): CorrectionReason {
   if (late === 0)
     return {
       kind: 'corrected_events',

@@ -14,10 +14,10 @@ import {
   WHOLE_COMMITMENT,
 } from '../commitment/line.ts';
 import type { CommittedLines } from '../commitment/part.ts';
-import type { Charged } from '../commitment/pool.ts';
+import type { CommittedCharge } from '../commitment/pool.ts';
 import { roundParts } from '../commitment/rounded.ts';
 import { type WindowedCharge, windowedCharge } from '../commitment/windowed.ts';
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import {
   type Allowance,
   type Allowed,
@@ -35,13 +35,13 @@ import { CHARGED_FIELDS } from '../price/record.ts';
 import { addParts } from '../pricing/add-parts.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../pricing/charge.ts';
 import type { ChargePart } from '../pricing/terms.ts';
-import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
-import { type LineCost, lessGranted } from './chains/chain-costs.ts';
+import { applyMoneyGrants, type LineCost } from './chains/chain-costs.ts';
 import { type ChainedLine, chainedAmount, chainText } from './chains/chained-line.ts';
 import type { BilledItem } from './charges.ts';
-import type { BesideAmount, BilledInAll } from './given-back.ts';
-import { isWhole, prorate, roundedShare, type Share, shareText } from './proration.ts';
+import type { BilledTotal, LineAdjustments } from './credit-adjustments.ts';
+import { isWhole, type ProrationShare, prorate, roundedShare, shareText } from './proration.ts';
 
 /** A line item with what prices it. */
 export type PricedItem = BilledItem & {
@@ -87,7 +87,7 @@ export type LineAmount = {
   readonly computed_from: ComputedFrom;
   readonly commitment_info?: CommitmentInfo | null;
   /** The parts of a committed charge before they are rounded. */
-  readonly exact_parts?: Charged | undefined;
+  readonly exact_parts?: CommittedCharge | undefined;
   /** Units that entitlements made free. */
   readonly free_quantity?: Decimal | null;
 };
@@ -103,15 +103,15 @@ export type PlannedLine<Item extends PricedItem = PricedItem> = LineAmount & {
   /** What was lacking to the commitment of the subscription: of no item, whatever stands there. */
   readonly is_true_up?: boolean;
   /** What was invoiced of its charge before the period was over, and is more than the charge. */
-  readonly surplus?: { readonly amount: Decimal; readonly quantity: Decimal; readonly billed: BilledInAll };
+  readonly overbilled?: { readonly amount: Decimal; readonly quantity: Decimal; readonly billed: BilledTotal };
   /** Of what gives back what was billed: the discounts and the tax that go with it. */
-  readonly given_back?: BesideAmount;
+  readonly credit_adjustments?: LineAdjustments;
 };
 
 /** Advance or arrear: the computed charge for the quantity × the share of the period that is paid for. */
-export function fixedCharge(item: PricedItem, share: Share, currency: string): LineAmount {
+export function fixedCharge(item: PricedItem, share: ProrationShare, currency: string): LineAmount {
   const parts = chargeParts(item.price, item.quantity);
-  const charge = sumOf(parts.map((part) => part.amount));
+  const charge = sumDecimals(parts.map((part) => part.amount));
   return {
     quantity: item.quantity,
     amount: roundedShare(charge, share, currency),
@@ -147,9 +147,9 @@ export function usageCharge(
   },
 ): LineAmount {
   const allowed = { ...measured, ...afterAllowances(measured) };
-  const asked = { measured: allowed, currency, part };
+  const pricing = { measured: allowed, currency, part };
   const cost = chained?.cost;
-  const computed = cost ? pricedInChain(item, cost, asked) : priced(item, window, asked);
+  const computed = cost ? priceInChain(item, cost, pricing) : priceUsage(item, window, pricing);
   const { base, breakdown, charge, commitment_info, window_terms, of_term, ...rest } = computed;
   return {
     quantity: cost ? cost.quantity.toDecimalPlaces(MAX_FRACTION_DIGITS) : shownQuantity(allowed.quantity),
@@ -180,7 +180,7 @@ export function usageCharge(
   };
 }
 
-type Priced = {
+type LinePricing = {
   /** Before a commitment. */
   base: Decimal;
   charge: Decimal;
@@ -188,32 +188,40 @@ type Priced = {
   amount?: Decimal;
   breakdown: Record<string, unknown>[];
   commitment_info: CommitmentInfo | null;
-  exact_parts?: Charged;
+  exact_parts?: CommittedCharge;
   window_terms?: ComputedFrom['window_terms'];
   of_term?: ComputedFrom['of_term'];
 };
 type PricedUsage = MeasuredUsage & Pick<Allowed, 'free'>;
-type Pricing = { measured: PricedUsage; currency: string; part: CommitmentPart };
+type LinePricingInput = { measured: PricedUsage; currency: string; part: CommitmentPart };
 
-function priced(item: PricedItem, window: Period, pricing: Pricing): Priced {
+function priceUsage(item: PricedItem, window: Period, pricing: LinePricingInput): LinePricing {
   const { measured, currency, part } = pricing;
   const { commitment, price } = item;
-  if (commitment?.windows) return pricedByWindow(item, window, pricing);
+  if (commitment?.windows) return priceByWindow(item, window, pricing);
   const parts = usageParts(price, measured);
-  const base = lessGranted(sumOf(parts.map(({ amount }) => amount)), amountAbove(measured.allowances), measured.free);
-  return committed(item, { base, breakdown: parts.map(partText) }, { currency, part });
+  const base = applyMoneyGrants(
+    sumDecimals(parts.map(({ amount }) => amount)),
+    amountAbove(measured.allowances),
+    measured.free,
+  );
+  return applyLineCommitment(item, { base, breakdown: parts.map(partText) }, { currency, part });
 }
 
 /** A line is charged its addition to the cost of its chain, under its own commitment. */
-function pricedInChain(item: PricedItem, { until_begin, until_end, parts }: LineCost, pricing: Pricing): Priced {
-  return committed(item, { base: until_end.minus(until_begin), breakdown: parts.map(partText) }, pricing);
+function priceInChain(
+  item: PricedItem,
+  { until_begin, until_end, parts }: LineCost,
+  pricing: LinePricingInput,
+): LinePricing {
+  return applyLineCommitment(item, { base: until_end.minus(until_begin), breakdown: parts.map(partText) }, pricing);
 }
 
-function committed(
+function applyLineCommitment(
   { commitment, price }: PricedItem,
-  { base, breakdown }: Pick<Priced, 'base' | 'breakdown'>,
-  { currency, part }: Pick<Pricing, 'currency' | 'part'>,
-): Priced {
+  { base, breakdown }: Pick<LinePricing, 'base' | 'breakdown'>,
+  { currency, part }: Pick<LinePricingInput, 'currency' | 'part'>,
+): LinePricing {
   if (!commitment) return { base, charge: base, breakdown, commitment_info: null };
   const { amount, charged, rounded, is_trued_up } = committedCharge(base, { commitment, price, part });
   return {
@@ -232,15 +240,19 @@ function termText({ used, since, is_last }: CommitmentPart & { readonly since: M
 }
 
 /** What each time of day of its windowed commitment comes to in a usage charge: together the charge before it is rounded. */
-export function timesOfDay(
+export function computeTimeOfDayCharges(
   item: PricedItem,
   window: Period,
   { measured }: { measured: MeasuredUsage },
 ): WindowedCharge['by_time'] {
-  return windowedOf(item, window, { ...measured, ...afterAllowances(measured) }).by_time;
+  return computeWindowedCharge(item, window, { ...measured, ...afterAllowances(measured) }).by_time;
 }
 
-function windowedOf(item: PricedItem, range: Period, { buckets, bucket_starts, as_of }: MeasuredUsage): WindowedCharge {
+function computeWindowedCharge(
+  item: PricedItem,
+  range: Period,
+  { buckets, bucket_starts, as_of }: MeasuredUsage,
+): WindowedCharge {
   const { commitment, price } = item;
   if (!commitment?.windows || !buckets || bucket_starts?.length !== buckets.length)
     throw new FarthingError('system_error', `the windows of line item ${item.id} were not read`);
@@ -249,13 +261,13 @@ function windowedOf(item: PricedItem, range: Period, { buckets, bucket_starts, a
     commitment: { ...commitment, windows: commitment.windows },
     price,
     range,
-    over_until: instantOf(as_of),
+    over_until: toInstant(as_of),
     used,
   });
 }
 
-function pricedByWindow(item: PricedItem, range: Period, { measured, currency }: Pricing): Priced {
-  const charged = windowedOf(item, range, measured);
+function priceByWindow(item: PricedItem, range: Period, { measured, currency }: LinePricingInput): LinePricing {
+  const charged = computeWindowedCharge(item, range, measured);
   const { price } = item;
   const commitment = item.commitment!;
   const amount = commitment.value === null ? ZERO : committedAmount(commitment.type, commitment.value, price);

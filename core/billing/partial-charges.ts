@@ -4,11 +4,11 @@
  * those of the whole period. Where the difference is below 0 it is set off against what else is invoiced, and what is left of
  * it is carried to the next invoice; behind the last one it goes to the wallet.
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
 import type { Period } from '../time/period.ts';
-import { baseAmountOf } from './committed-lines.ts';
-import { type BilledLine, billedInAll, givenBackWith } from './given-back.ts';
+import { toBaseAmount } from './committed-lines.ts';
+import { type BilledLine, computeCreditAdjustments, sumBilledLines } from './credit-adjustments.ts';
 import type { PlannedLine, PricedItem } from './line-amount.ts';
 
 /** A line of such an invoice. */
@@ -25,14 +25,18 @@ export type PartialCharge = {
   readonly billed?: BilledLine;
 };
 
-export function partsOf(partial: readonly PartialCharge[], item_id: string, service: Period): PartialCharge[] {
+export function filterPartialCharges(
+  partial: readonly PartialCharge[],
+  item_id: string,
+  service: Period,
+): PartialCharge[] {
   return partial.filter(
     (one) => one.item_id === item_id && one.service.start >= service.start && one.service.start < service.end,
   );
 }
 
 /** Each charge less what was invoiced of it, and never below 0: its first line says what was invoiced too much. */
-export function lessInvoiced<Item extends PricedItem>(
+export function offsetPartialCharges<Item extends PricedItem>(
   lines: readonly PlannedLine<Item>[],
   partial: readonly PartialCharge[],
 ): PlannedLine<Item>[] {
@@ -40,18 +44,18 @@ export function lessInvoiced<Item extends PricedItem>(
   const charges = groupBy(lines, ({ item, service }) => `${item.id}/${service.start}`);
   return [...charges.values()].flatMap((of) => {
     const [{ item, service }] = of;
-    const parts = item.price_type === 'USAGE' ? partsOf(partial, item.id, service) : [];
-    return parts.length === 0 ? of : differences(of, parts);
+    const parts = item.price_type === 'USAGE' ? filterPartialCharges(partial, item.id, service) : [];
+    return parts.length === 0 ? of : computePartialDifferences(of, parts);
   });
 }
 
-function differences<Item extends PricedItem>(
+function computePartialDifferences<Item extends PricedItem>(
   lines: readonly PlannedLine<Item>[],
   all: readonly PartialCharge[],
 ): PlannedLine<Item>[] {
   const parts = all.filter(({ is_returned }) => !is_returned);
-  let invoiced = sumOf(parts.map(({ amount }) => amount));
-  let units = sumOf(parts.map(({ quantity }) => quantity));
+  let invoiced = sumDecimals(parts.map(({ amount }) => amount));
+  let units = sumDecimals(parts.map(({ quantity }) => quantity));
   const left = lines.flatMap((line, index) => {
     const amount = Decimal.min(line.amount, invoiced);
     const quantity = Decimal.min(line.quantity, units);
@@ -65,7 +69,7 @@ function differences<Item extends PricedItem>(
     const { reason } = line.computed_from;
     const computed_from = {
       ...line.computed_from,
-      base_amount: baseAmountOf(line).toFixed(),
+      base_amount: toBaseAmount(line).toFixed(),
       reason: reason ? `${reason}; ${note}` : note,
       less: {
         amount: amount.toFixed(),
@@ -75,37 +79,42 @@ function differences<Item extends PricedItem>(
     };
     return [{ ...line, ...rest, computed_from, exact: amount.isZero() ? line.exact : undefined }];
   });
-  const billed = billedInAll(all.flatMap((part) => part.billed ?? []));
+  const billed = sumBilledLines(all.flatMap((part) => part.billed ?? []));
   const isReturned = all.length > parts.length;
   const amount = isReturned
-    ? Decimal.min(invoiced, Decimal.max(ZERO, sumOf(all.map((part) => part.amount))))
+    ? Decimal.min(invoiced, Decimal.max(ZERO, sumDecimals(all.map((part) => part.amount))))
     : invoiced;
-  const surplus = { amount, quantity: units, billed };
-  return amount.isZero() ? left : left.map((line, index) => (index === 0 ? { ...line, surplus } : line));
+  const overbilled = { amount, quantity: units, billed };
+  return amount.isZero() ? left : left.map((line, index) => (index === 0 ? { ...line, overbilled } : line));
 }
 
 /**
  * A line for each charge of which too much was invoiced, with what is set off here: all of it where there is no limit to that.
  * `carries`: what is left is said, too.
  */
-export function linesOfSurplus<Item extends PricedItem>(
+export function planOverbilledCredits<Item extends PricedItem>(
   before: readonly PlannedLine<Item>[],
   { is_last, carries, currency }: { is_last: boolean; carries: boolean; currency: string },
 ): PlannedLine<Item>[] {
-  let room = Decimal.max(ZERO, sumOf(before.map(({ amount }) => amount)));
+  let room = Decimal.max(ZERO, sumDecimals(before.map(({ amount }) => amount)));
   return before.flatMap((line) => {
-    if (!line.surplus) return [];
-    const { amount, quantity, billed } = line.surplus;
+    if (!line.overbilled) return [];
+    const { amount, quantity, billed } = line.overbilled;
     const granted = is_last ? amount : Decimal.min(amount, room);
     room = room.minus(granted);
     if (granted.isZero() && !carries) return [];
-    const given_back = givenBackWith(granted, billed, currency);
-    return [{ ...surplusLine(line, { amount, granted, quantity: granted.eq(amount) ? quantity : ZERO }), given_back }];
+    const credit_adjustments = computeCreditAdjustments(granted, billed, currency);
+    return [
+      {
+        ...buildOverbilledCredit(line, { amount, granted, quantity: granted.eq(amount) ? quantity : ZERO }),
+        credit_adjustments,
+      },
+    ];
   });
 }
 
-function surplusLine<Item extends PricedItem>(
-  { surplus: _said, exact: _exact, commitment_info: _info, free_quantity: _free, ...line }: PlannedLine<Item>,
+function buildOverbilledCredit<Item extends PricedItem>(
+  { overbilled: _overbilled, exact: _exact, commitment_info: _info, free_quantity: _free, ...line }: PlannedLine<Item>,
   { amount, granted, quantity }: { amount: Decimal; granted: Decimal; quantity: Decimal },
 ): PlannedLine<Item> {
   const carried = amount.minus(granted);

@@ -4,37 +4,37 @@
  * (docs/rules/numbers.md, "Each line first, then the sum"). Charges that stand on another invoice that is not void are left
  * out (docs/rules/invoices.md, "Charged once"). What a line costs is in line-amount.ts.
  */
-import { commitmentPart, drawnInTurn, type PartQuestion, type RecordedUsage } from '../commitment/part.ts';
+import { type CommitmentPartInput, commitmentPart, drawInOrder, type RecordedUsage } from '../commitment/part.ts';
 import type { PoolFacts, SubscriptionCommitment } from '../commitment/subscription.ts';
 import { applyCoupons, type LineDiscounts } from '../coupon/discounts.ts';
-import { sumOf } from '../decimal.ts';
+import { sumDecimals } from '../decimal.ts';
 import { FarthingError } from '../error.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import { type Chain, usageWindowIn } from './chains/chain.ts';
 import { ChainCharges, chargeKey } from './chains/charge-chains.ts';
-import { type BilledItem, type Charge, type ChargeQuestion, chargesDue, nextPeriod } from './charges.ts';
-import { committedBefore } from './committed-before.ts';
-import { baseAmountOf, trueUpLines, underCommitment } from './committed-lines.ts';
-import { gaveWayAt } from './earlier-periods.ts';
-import { type ClosedCharge, correctionsOf } from './late-events.ts';
+import { type BilledItem, type ChargeInput, type DueCharge, nextPeriod, planDueCharges } from './charges.ts';
+import { buildPriorCommitments } from './committed-before.ts';
+import { applySubscriptionCommitment, planTrueUp, toBaseAmount } from './committed-lines.ts';
+import { periodGridEnd } from './earlier-periods.ts';
+import { type ClosedCharge, planCorrections } from './late-events.ts';
+import { type AdjustedLines, applyLineAdjustments, type ChargedLine, type InvoiceTerms } from './line-adjustments.ts';
 import { fixedCharge, type MeasuredUsage, type PlannedLine, type PricedItem, usageCharge } from './line-amount.ts';
-import { lessInvoiced, linesOfSurplus, type PartialCharge } from './partial-charges.ts';
-import { type ChargedLine, type SettledLines, settleLines, type Terms } from './settle-lines.ts';
+import { offsetPartialCharges, type PartialCharge, planOverbilledCredits } from './partial-charges.ts';
 
 /** `money` and the lines are in one order. */
-export type InvoicePlan<Item extends PricedItem = PricedItem> = SettledLines & {
+export type InvoicePlan<Item extends PricedItem = PricedItem> = AdjustedLines & {
   readonly lines: readonly PlannedLine<Item>[];
 };
 
-export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
+export type InvoicePlanInput<Item extends PricedItem> = ChargeInput<Item> & {
   readonly currency: string;
   /** `invoicedKeys` of everything that stands on another invoice that is not void. */
   readonly invoiced: ReadonlySet<string>;
   /** By `chargeKey`, one answer for all usage of `openCharges` that is to be read (`usageToRead`). */
   readonly usage: ReadonlyMap<string, MeasuredUsage>;
   /** What `openCharges` says of it, where that is known: nothing of it depends on usage. */
-  readonly open?: readonly Charge<Item>[];
+  readonly open?: readonly DueCharge<Item>[];
   /** Usage charges of final invoices whose events have grown since (docs/rules/invoices.md, "Late events"). */
   readonly closed: readonly ClosedCharge<Item>[];
   /** Usage charges of the subscription on other invoices: what was drawn from its commitments. */
@@ -49,23 +49,23 @@ export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
   readonly forgives_charges?: boolean | undefined;
   /** It is planned for what comes behind it (invoices-to-come.ts): what it cannot give back comes off the next one, and is said in full. */
   readonly is_followed?: boolean | undefined;
-  readonly coupons?: Terms['coupons'];
-  readonly rates?: Terms['rates'];
-  readonly prepaid?: Terms['prepaid'];
-  readonly taxes_before_credits?: Terms['taxes_before_credits'];
+  readonly coupons?: InvoiceTerms['coupons'];
+  readonly rates?: InvoiceTerms['rates'];
+  readonly prepaid?: InvoiceTerms['prepaid'];
+  readonly taxes_before_credits?: InvoiceTerms['taxes_before_credits'];
 };
 
 /** What stands on an invoice, in this order: each step says its lines and sees those of the steps before. */
-const LINE_STEPS = [linesOfCharges, linesOfLateEvents, linesOfTrueUp, linesSetOff];
+const LINE_STEPS = [planChargeLines, planLateEventLines, planTrueUpLines, planOverbilledLines];
 
-export function planInvoice<Item extends PricedItem>(question: InvoiceQuestion<Item>): InvoicePlan<Item> {
-  return settled(plannedLines(question), question);
+export function planInvoice<Item extends PricedItem>(input: InvoicePlanInput<Item>): InvoicePlan<Item> {
+  return buildInvoicePlan(plannedLines(input), input);
 }
 
 /** Its lines with what coupons take off them, for whoever asks for neither credits nor taxes nor totals, which come behind these. */
-export function planDiscounted<Item extends PricedItem>(question: InvoiceQuestion<Item>): DiscountedLines<Item> {
-  const lines = plannedLines(question);
-  return { lines, money: applyCoupons(lines.map(chargedLine), question.coupons ?? [], question.currency).lines };
+export function planDiscounted<Item extends PricedItem>(input: InvoicePlanInput<Item>): DiscountedLines<Item> {
+  const lines = plannedLines(input);
+  return { lines, money: applyCoupons(lines.map(chargedLine), input.coupons ?? [], input.currency).lines };
 }
 
 export type DiscountedLines<Item extends PricedItem> = {
@@ -73,49 +73,49 @@ export type DiscountedLines<Item extends PricedItem> = {
   readonly money: readonly LineDiscounts[];
 };
 
-function plannedLines<Item extends PricedItem>(question: InvoiceQuestion<Item>): readonly PlannedLine<Item>[] {
+function plannedLines<Item extends PricedItem>(input: InvoicePlanInput<Item>): readonly PlannedLine<Item>[] {
   let lines: readonly PlannedLine<Item>[] = [];
-  for (const linesOf of LINE_STEPS) lines = [...lines, ...linesOf(question, lines)];
-  return question.forgives_charges ? lines.filter(({ amount }) => amount.isNegative()) : lines;
+  for (const planStep of LINE_STEPS) lines = [...lines, ...planStep(input, lines)];
+  return input.forgives_charges ? lines.filter(({ amount }) => amount.isNegative()) : lines;
 }
 
 /** What stands between the lines and the total (docs/rules/invoices.md, "Totals"). */
-export function settled<Item extends PricedItem>(
+export function buildInvoicePlan<Item extends PricedItem>(
   lines: readonly PlannedLine<Item>[],
-  terms: Pick<Terms, 'currency' | 'coupons' | 'rates' | 'prepaid' | 'draft_wallets' | 'taxes_before_credits'>,
+  terms: Pick<InvoiceTerms, 'currency' | 'coupons' | 'rates' | 'prepaid' | 'draft_wallets' | 'taxes_before_credits'>,
 ): InvoicePlan<Item> {
   const { currency, coupons, rates, prepaid, draft_wallets, taxes_before_credits } = terms;
   const settlement = { currency, coupons, rates, prepaid, draft_wallets, taxes_before_credits };
-  return { lines, ...settleLines(lines.map(chargedLine), settlement) };
+  return { lines, ...applyLineAdjustments(lines.map(chargedLine), settlement) };
 }
 
 function chargedLine(line: PlannedLine): ChargedLine {
   return {
     amount: line.amount,
-    given_back: line.given_back,
+    credit_adjustments: line.credit_adjustments,
     price_type: line.is_true_up ? 'FIXED' : line.item.price_type,
     key: line.is_true_up ? null : line.item.id,
-    charged_ms: chargedAt(line),
-    chain: chainOf(line),
+    charged_ms: deriveChargedAt(line),
+    chain: deriveChainKey(line),
   };
 }
 
 /** A correction of a charge is a line of its own, outside of the chain. */
-function chainOf({ computed_from: { chain }, parent_line_item_id }: PlannedLine): string | undefined {
+function deriveChainKey({ computed_from: { chain }, parent_line_item_id }: PlannedLine): string | undefined {
   return chain && parent_line_item_id === null ? `${chain.lines[0]!.line_item_id}/${chain.whole_start}` : undefined;
 }
 
 /** What is charged in advance is charged when its time begins, all else when that is over. */
-function chargedAt({ item, service, is_true_up }: PlannedLine): Milliseconds {
+function deriveChargedAt({ item, service, is_true_up }: PlannedLine): Milliseconds {
   if (item.invoice_cadence === 'ADVANCE' && !is_true_up) return service.start;
   return Math.max(service.start, service.end - 1);
 }
 
-function linesOfCharges<Item extends PricedItem>(question: InvoiceQuestion<Item>): PlannedLine<Item>[] {
-  const lines = linesOf(question.open ?? openCharges(question), question);
-  const facts = poolFacts(question);
-  const committed = facts === null ? lines : underCommitment(lines, facts, question.currency);
-  return lessInvoiced(committed, question.partial ?? []);
+function planChargeLines<Item extends PricedItem>(input: InvoicePlanInput<Item>): PlannedLine<Item>[] {
+  const lines = priceCharges(input.open ?? openCharges(input), input);
+  const facts = poolFacts(input);
+  const committed = facts === null ? lines : applySubscriptionCommitment(lines, facts, input.currency);
+  return offsetPartialCharges(committed, input.partial ?? []);
 }
 
 /**
@@ -123,30 +123,30 @@ function linesOfCharges<Item extends PricedItem>(question: InvoiceQuestion<Item>
  * is committed to in the whole of the period, and nothing for what is lacking, because it may still be used. Of closed periods it says
  * late events, and what is carried forward, as every invoice does.
  */
-export function planThreshold<Item extends PricedItem>(question: InvoiceQuestion<Item>): InvoicePlan<Item> {
-  const whole = linesOf(thresholdCharges(question), { ...question, isRunning: true });
+export function planThreshold<Item extends PricedItem>(input: InvoicePlanInput<Item>): InvoicePlan<Item> {
+  const whole = priceCharges(thresholdCharges(input), { ...input, isRunning: true });
   const running = whole.map((line) => ({
     ...line,
-    service: { start: line.service.start, end: Math.min(line.service.end, question.period.end) },
+    service: { start: line.service.start, end: Math.min(line.service.end, input.period.end) },
   }));
-  const facts = poolFacts(question);
-  const committed = facts === null ? running : underCommitment(running, facts, question.currency);
-  const less = lessInvoiced(committed, question.partial ?? []);
-  const charged = less.filter(({ amount }) => !amount.isZero());
-  const { currency } = question;
-  const surplus = linesOfSurplus(less, { is_last: false, carries: false, currency });
-  const lines = [...charged, ...surplus];
-  return settled([...lines, ...linesOfLateEvents(question, lines)], question);
+  const facts = poolFacts(input);
+  const committed = facts === null ? running : applySubscriptionCommitment(running, facts, input.currency);
+  const offset = offsetPartialCharges(committed, input.partial ?? []);
+  const charged = offset.filter(({ amount }) => !amount.isZero());
+  const { currency } = input;
+  const overbilled = planOverbilledCredits(offset, { is_last: false, carries: false, currency });
+  const lines = [...charged, ...overbilled];
+  return buildInvoicePlan([...lines, ...planLateEventLines(input, lines)], input);
 }
 
 /** Usage of the running period alone, whole as its invoice will charge it, and counted until now. */
 export function thresholdCharges<Item extends BilledItem>(
-  question: ChargeQuestion<Item> & { readonly invoiced: ReadonlySet<string> },
-): Charge<Item>[] {
-  const { subscription, period } = question;
+  input: ChargeInput<Item> & { readonly invoiced: ReadonlySet<string> },
+): DueCharge<Item>[] {
+  const { subscription, period } = input;
   const whole = { start: period.start, end: nextPeriod(period.start, subscription)?.end ?? period.end };
   const running = new Map<Chain<Item>, Chain<Item>>();
-  return openCharges({ ...question, period: whole, reference: 'period_end' }).flatMap((charge) => {
+  return openCharges({ ...input, period: whole, reference: 'period_end' }).flatMap((charge) => {
     const { item, service, usage_window } = charge;
     if (item.price_type !== 'USAGE' || usage_window === null) return [];
     const isRunning = service.start >= period.start && service.start < period.end;
@@ -163,58 +163,58 @@ function cutAt({ start, end }: Period, until: Milliseconds): Period {
 }
 
 /** What is given back lowers what stands on the invoice already, to 0 at most; the last one gives back all. */
-function linesOfLateEvents<Item extends PricedItem>(
-  question: InvoiceQuestion<Item>,
+function planLateEventLines<Item extends PricedItem>(
+  input: InvoicePlanInput<Item>,
   before: readonly PlannedLine<Item>[],
 ): PlannedLine<Item>[] {
-  const available = isLast(question) ? null : sumOf(before.map((line) => line.amount));
-  const committed = committedBefore(partQuestion(question), poolFacts(question), before);
-  return correctionsOf(question.closed, { currency: question.currency, available, committed });
+  const available = isLast(input) ? null : sumDecimals(before.map((line) => line.amount));
+  const committed = buildPriorCommitments(buildPartInput(input), poolFacts(input), before);
+  return planCorrections(input.closed, { currency: input.currency, available, committed });
 }
 
 /** What is lacking at the end of a term is known when its usage is. */
-function linesOfTrueUp<Item extends PricedItem>(
-  question: InvoiceQuestion<Item>,
+function planTrueUpLines<Item extends PricedItem>(
+  input: InvoicePlanInput<Item>,
   before: readonly PlannedLine<Item>[],
 ): PlannedLine<Item>[] {
-  const { reference } = question;
-  const facts = reference === 'period_start' || reference === 'late' ? null : poolFacts(question);
+  const { reference } = input;
+  const facts = reference === 'period_start' || reference === 'late' ? null : poolFacts(input);
   if (facts === null) return [];
-  const { currency, period, items } = question;
-  const { ends_at = null } = partQuestion(question);
-  return trueUpLines({ facts, currency, period, ends_at, before, items });
+  const { currency, period, items } = input;
+  const { ends_at = null } = buildPartInput(input);
+  return planTrueUp({ facts, currency, period, ends_at, before, items });
 }
 
 /** What was invoiced too much before the period was over. */
-function linesSetOff<Item extends PricedItem>(
-  question: InvoiceQuestion<Item>,
+function planOverbilledLines<Item extends PricedItem>(
+  input: InvoicePlanInput<Item>,
   before: readonly PlannedLine<Item>[],
 ): PlannedLine<Item>[] {
-  return linesOfSurplus(before, { is_last: isLast(question), carries: true, currency: question.currency });
+  return planOverbilledCredits(before, { is_last: isLast(input), carries: true, currency: input.currency });
 }
 
 /** No invoice comes behind it, or one that is told what is left. */
-function isLast<Item extends PricedItem>(question: InvoiceQuestion<Item>): boolean {
-  const { reference, subscription, period, is_followed } = question;
+function isLast<Item extends PricedItem>(input: InvoicePlanInput<Item>): boolean {
+  const { reference, subscription, period, is_followed } = input;
   if (reference === 'period_start') return false;
   if (is_followed) return true;
   if (reference === 'cancel' || reference === 'late') return true;
   return subscription.end_ms !== null && subscription.end_ms <= period.end;
 }
 
-function poolFacts<Item extends PricedItem>(question: InvoiceQuestion<Item>): PoolFacts | null {
-  const { subscription, commitment, true_ups = [] } = question;
+function poolFacts<Item extends PricedItem>(input: InvoicePlanInput<Item>): PoolFacts | null {
+  const { subscription, commitment, true_ups = [] } = input;
   if (!commitment) return null;
-  const { recorded, ends_at } = partQuestion(question);
+  const { recorded, ends_at } = buildPartInput(input);
   const ended = { ...subscription, end_ms: ends_at ?? subscription.end_ms };
   return { subscription: ended, commitment, true_ups, recorded };
 }
 
 /** The charges that are due and stand on no other invoice: what the usage answers are gathered for. */
 export function openCharges<Item extends BilledItem>(
-  question: ChargeQuestion<Item> & { readonly invoiced: ReadonlySet<string> },
-): Charge<Item>[] {
-  return chargesDue(question).filter(({ item, service }) => !isInvoiced(item, service, question.invoiced));
+  input: ChargeInput<Item> & { readonly invoiced: ReadonlySet<string> },
+): DueCharge<Item>[] {
+  return planDueCharges(input).filter(({ item, service }) => !isInvoiced(item, service, input.invoiced));
 }
 
 export { chargeKey };
@@ -234,30 +234,30 @@ function beginningKey(lineItemId: string, { start }: Period): string {
   return `${lineItemId}/${start}`;
 }
 
-function linesOf<Item extends PricedItem>(
-  charges: readonly Charge<Item>[],
-  question: InvoiceQuestion<Item> & { readonly isRunning?: boolean },
+function priceCharges<Item extends PricedItem>(
+  charges: readonly DueCharge<Item>[],
+  input: InvoicePlanInput<Item> & { readonly isRunning?: boolean },
 ): PlannedLine<Item>[] {
-  const chains = new ChainCharges<Item>(question.usage);
-  return drawnInTurn(charges, question.recorded ?? [], {
-    lineOf: (charge, recorded) => lineOf(charge, { ...question, recorded, chains }),
-    drawnBy: baseAmountOf,
+  const chains = new ChainCharges<Item>(input.usage);
+  return drawInOrder(charges, input.recorded ?? [], {
+    priceLine: (charge, recorded) => priceCharge(charge, { ...input, recorded, chains }),
+    toDrawnAmount: toBaseAmount,
   });
 }
 
-function lineOf<Item extends PricedItem>(
-  charge: Charge<Item>,
-  question: InvoiceQuestion<Item> & { readonly isRunning?: boolean; readonly chains: ChainCharges<Item> },
+function priceCharge<Item extends PricedItem>(
+  charge: DueCharge<Item>,
+  input: InvoicePlanInput<Item> & { readonly isRunning?: boolean; readonly chains: ChainCharges<Item> },
 ): PlannedLine<Item> {
-  const { currency, usage, chains } = question;
+  const { currency, usage, chains } = input;
   const { item, service, usage_window: window } = charge;
   const line = { item, service, display_name: item.display_name, parent_line_item_id: null };
   if (window === null) return { ...line, ...fixedCharge(item, charge.share, currency) };
   const measured = usage.get(chargeKey(item.id, service));
   // A failed usage read is an error (docs/rules/usage.md, "Never a quiet zero").
   if (measured === undefined) throw new FarthingError('system_error', `no usage was read for line item ${item.id}`);
-  const whole = item.commitment ? commitmentPart(item, service, partQuestion(question)) : undefined;
-  const part = whole && question.isRunning ? { ...whole, is_last: false } : whole;
+  const whole = item.commitment ? commitmentPart(item, service, buildPartInput(input)) : undefined;
+  const part = whole && input.isRunning ? { ...whole, is_last: false } : whole;
   const amount = chains.price(charge, (chained) => usageCharge(item, window, { measured, currency, part, chained }));
   return { ...line, ...amount };
 }
@@ -266,15 +266,15 @@ function lineOf<Item extends PricedItem>(
  * What a cancellation ends is ended, whatever the record says yet; a period that others cut ends there, and what is committed to goes on. Later
  * periods have drawn nothing from the terms of this.
  */
-function partQuestion<Item extends PricedItem>({
+function buildPartInput<Item extends PricedItem>({
   subscription,
   recorded = [],
   reference,
   period,
-}: InvoiceQuestion<Item>): PartQuestion {
+}: InvoicePlanInput<Item>): CommitmentPartInput {
   return {
     subscription,
     recorded: recorded.filter(({ service }) => service.end <= period.end),
-    ends_at: reference === 'cancel' && gaveWayAt(subscription, period.end - 1) !== period.end ? period.end : null,
+    ends_at: reference === 'cancel' && periodGridEnd(subscription, period.end - 1) !== period.end ? period.end : null,
   };
 }

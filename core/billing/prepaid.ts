@@ -2,7 +2,7 @@
  * What prepaid wallets pay of an invoice (docs/rules/invoices.md, "Totals"): line after line, wallet after wallet, of the prices that a wallet
  * pays for what discounts left of them, and never more than the invoice comes to.
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { minorUnits, roundMoney } from '../money.ts';
 import { spread } from '../spread.ts';
 
@@ -34,7 +34,7 @@ export function prepaidCredits(
   const balances = wallets.map(({ balance }) => balance.toDecimalPlaces(minorUnits(currency), Decimal.ROUND_DOWN));
   const left = [...balances];
   // What is given back on other lines has lowered it already, and so has what was paid.
-  let open = Decimal.max(ZERO, sumOf(lines.map(({ net }) => net)).minus(amount_paid));
+  let open = Decimal.max(ZERO, sumDecimals(lines.map(({ net }) => net)).minus(amount_paid));
   if (at_most) open = Decimal.min(open, at_most);
   const paid = lines.map(({ net, price_type }) => {
     let credits = ZERO;
@@ -90,14 +90,14 @@ type Netting = {
 export function nettedCredits(lines: readonly NettedLine[], { currency, wallets }: Netting): Decimal[] {
   let unpaid = lines.map(({ net, returned }) => (returned === null ? Decimal.max(ZERO, net) : ZERO));
   let netted = lines.map(() => ZERO);
-  const returned = sumOf(lines.map((line) => line.returned ?? ZERO));
-  const charged = sumOf(unpaid);
+  const returned = sumDecimals(lines.map((line) => line.returned ?? ZERO));
+  const charged = sumDecimals(unpaid);
   if (returned.lte(0) || charged.isZero()) return netted;
-  const credited = sumOf(lines.map((line) => (line.returned === null ? ZERO : line.net.negated())));
+  const credited = sumDecimals(lines.map((line) => (line.returned === null ? ZERO : line.net.negated())));
   let open = charged.gte(credited) ? returned : roundMoney(returned.times(charged).dividedBy(credited), currency);
   for (const { amount, canPay } of creditsByUse(lines, wallets)) {
     const payable = unpaid.map((charge, index) => (canPay(lines[index]!.price_type) ? charge : ZERO));
-    const used = Decimal.min(open, amount, sumOf(payable));
+    const used = Decimal.min(open, amount, sumDecimals(payable));
     const paid = spread(used, payable, currency);
     open = open.minus(used);
     unpaid = unpaid.map((charge, index) => charge.minus(paid[index]!));

@@ -10,10 +10,10 @@ import type { Milliseconds } from '../time/instant.ts';
 import { type Period, type PeriodRule, wholePeriod } from '../time/period.ts';
 
 /** `part_ms` of `whole_ms`; equal when all of the period is charged. `before_ms`: what was, or could be, served of it before the part. */
-export type Share = { readonly part_ms: number; readonly whole_ms: number; readonly before_ms?: number };
+export type ProrationShare = { readonly part_ms: number; readonly whole_ms: number; readonly before_ms?: number };
 
 /** How much of its regular period a service period takes up: never more than all of it. `since`: from when on the period is served. */
-export function shareOf(service: Period, regular: Period, since: Milliseconds = service.start): Share {
+export function computeShare(service: Period, regular: Period, since: Milliseconds = service.start): ProrationShare {
   const whole_ms = regular.end - regular.start;
   const part_ms = Math.min(service.end - service.start, whole_ms);
   const before_ms = service.start - Math.max(regular.start, since);
@@ -24,30 +24,30 @@ export function shareOf(service: Period, regular: Period, since: Milliseconds = 
  * What a part costs: what the period costs until the end of the part less what it costs until its beginning, each rounded. So parts add
  * up to the whole, whatever comes between them (docs/rules/proration.md, "Parts add up").
  */
-export function roundedShare(charge: Decimal, share: Share, currency: string): Decimal {
+export function roundedShare(charge: Decimal, share: ProrationShare, currency: string): Decimal {
   const { part_ms, whole_ms, before_ms = 0 } = share;
   const until = (ms: number) => roundMoney(prorate(charge, { part_ms: ms, whole_ms }), currency);
   return before_ms === 0 ? until(part_ms) : until(before_ms + part_ms).minus(until(before_ms));
 }
 
 /** What follows a part, to the end of another that begins where it does. */
-export function restOf(whole: Share, served: Share | undefined): Share {
+export function computeRemainingShare(whole: ProrationShare, served: ProrationShare | undefined): ProrationShare {
   if (!served) return whole;
   const { whole_ms, before_ms = 0 } = whole;
   return { part_ms: whole.part_ms - served.part_ms, whole_ms, before_ms: before_ms + served.part_ms };
 }
 
 /** The computed charge × the share, unrounded. */
-export function prorate(charge: Decimal, share: Share): Decimal {
+export function prorate(charge: Decimal, share: ProrationShare): Decimal {
   return isWhole(share) ? charge : charge.times(share.part_ms).dividedBy(share.whole_ms);
 }
 
-export function isWhole(share: Share): boolean {
+export function isWhole(share: ProrationShare): boolean {
   return share.part_ms === share.whole_ms;
 }
 
 /** The share as text for what a line was computed from; null when all of the period was charged. */
-export function shareText(share: Share): string | null {
+export function shareText(share: ProrationShare): string | null {
   return isWhole(share) ? null : new Decimal(share.part_ms).dividedBy(share.whole_ms).toDecimalPlaces(18).toFixed();
 }
 

@@ -15,7 +15,7 @@ import { type MeasuredUsage, type PricedItem, usageCharge } from './line-amount.
 /** Free units of the range: how many were used before it, and in which parts of it several limits hold beside each other. */
 export type RangeAllowances = { readonly allowances: readonly MeasuredAllowance[]; readonly parts: readonly UsedIn[] };
 
-type Range = {
+type RunningCostRange = {
   readonly window: Period;
   readonly met: RangeAllowances;
   readonly part: CommitmentPart | undefined;
@@ -41,7 +41,7 @@ export type AddedCost = {
 
 export class RunningCost {
   readonly #item: PricedItem;
-  readonly #range: Range;
+  readonly #range: RunningCostRange;
   #allowances: readonly MeasuredAllowance[];
   #parts: readonly UsedIn[];
   #quantity = ZERO;
@@ -49,7 +49,7 @@ export class RunningCost {
   #base = ZERO;
   #cost = ZERO;
 
-  constructor(item: PricedItem, range: Range) {
+  constructor(item: PricedItem, range: RunningCostRange) {
     this.#item = item;
     this.#range = range;
     this.#allowances = range.met.allowances.map((allowance) => ({
@@ -73,7 +73,7 @@ export class RunningCost {
     const { commitment = null } = this.#item;
     const allowances = this.#allowances.map((allowance) => {
       const granted = this.#range.granted(allowance, window);
-      return granted ?? drawn({ ...allowance, windows: begunAnew(allowance) }, window.start, measured.quantity);
+      return granted ?? drawUnits({ ...allowance, windows: resetWindows(allowance) }, window.start, measured.quantity);
     });
     this.#allowances = allowances;
     const own = { ...measured, allowances };
@@ -91,9 +91,9 @@ export class RunningCost {
     this.#quantity = running;
     const until = { start: this.#range.window.start, end };
     this.#allowances = this.#allowances.map(
-      (allowance) => this.#range.granted(allowance, until) ?? drawn(allowance, start, units),
+      (allowance) => this.#range.granted(allowance, until) ?? drawUnits(allowance, start, units),
     );
-    this.#parts = usedUntil(this.#parts, start, units);
+    this.#parts = addUsedUnits(this.#parts, start, units);
     const all = { ...measured, quantity: running, allowances: this.#allowances, parts: this.#parts };
     const item = { ...this.#item, commitment: null };
     const { exact } = usageCharge(item, until, { measured: all, currency: item.price.currency });
@@ -110,12 +110,12 @@ export class RunningCost {
   }
 }
 
-function begunAnew({ windows }: MeasuredAllowance): MeasuredAllowance['windows'] {
+function resetWindows({ windows }: MeasuredAllowance): MeasuredAllowance['windows'] {
   return windows.map((one) => ({ ...one, before: one.after }));
 }
 
 /** Units are used in the reset period in which their window begins. */
-function drawn(allowance: MeasuredAllowance, at: Milliseconds, units: Decimal): MeasuredAllowance {
+function drawUnits(allowance: MeasuredAllowance, at: Milliseconds, units: Decimal): MeasuredAllowance {
   const { windows } = allowance;
   const place = Math.max(
     0,
@@ -125,7 +125,7 @@ function drawn(allowance: MeasuredAllowance, at: Milliseconds, units: Decimal): 
   return { ...allowance, windows: used };
 }
 
-function usedUntil(parts: readonly UsedIn[], at: Milliseconds, units: Decimal): UsedIn[] {
+function addUsedUnits(parts: readonly UsedIn[], at: Milliseconds, units: Decimal): UsedIn[] {
   const place = Math.max(
     0,
     parts.findLastIndex(({ start }) => start <= at),

@@ -3,7 +3,7 @@
  * begins with what those before it left. The amounts that come in are rounded already
  * (docs/rules/numbers.md, "Each line first, then the sum").
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { FarthingError } from '../error.ts';
 import { minorUnits } from '../money.ts';
 
@@ -33,13 +33,13 @@ type AdjustmentField =
 /** How much an adjustment is of what remains when its turn comes: all that it may depend on. Which is not there is 0. */
 export type Adjustments = { readonly [Field in AdjustmentField]?: (remaining: Decimal) => Decimal };
 
-type Given = {
+type TotalsInput = {
   readonly line_amounts: readonly Decimal[];
   readonly currency: string;
   readonly adjustments: Adjustments;
 };
-type Running = Totals & { readonly remaining: Decimal };
-type Step = (running: Running, given: Given) => Running;
+type RunningTotals = Totals & { readonly remaining: Decimal };
+type Step = (running: RunningTotals, input: TotalsInput) => RunningTotals;
 
 /**
  * The order. Prepaid credits come before taxes: what is taxed is what remains after discounts and credits. Credits that include tax pay
@@ -62,9 +62,13 @@ const STEPS: readonly Step[] = [
   note('amount_remaining'),
 ];
 
-export function totalsOf(line_amounts: readonly Decimal[], currency: string, adjustments: Adjustments = {}): Totals {
-  const given = { line_amounts, currency, adjustments };
-  const { remaining: _nothing, ...totals } = STEPS.reduce((running, step) => step(running, given), NOTHING);
+export function computeTotals(
+  line_amounts: readonly Decimal[],
+  currency: string,
+  adjustments: Adjustments = {},
+): Totals {
+  const input = { line_amounts, currency, adjustments };
+  const { remaining: _nothing, ...totals } = STEPS.reduce((running, step) => step(running, input), NOTHING);
   return totals;
 }
 
@@ -74,7 +78,7 @@ export function totalsText(totals: Totals): Record<keyof Totals, string> {
   return Object.fromEntries(fields.map((field) => [field, totals[field].toFixed()])) as Record<keyof Totals, string>;
 }
 
-const NOTHING: Running = {
+const NOTHING: RunningTotals = {
   subtotal: ZERO,
   total_discount: ZERO,
   total_prepaid_credits_applied: ZERO,
@@ -88,32 +92,32 @@ const NOTHING: Running = {
   remaining: ZERO,
 };
 
-function addLines(running: Running, { line_amounts, currency }: Given): Running {
+function addLines(running: RunningTotals, { line_amounts, currency }: TotalsInput): RunningTotals {
   for (const amount of line_amounts) checkRounded('a line', amount, currency);
-  const subtotal = sumOf(line_amounts);
+  const subtotal = sumDecimals(line_amounts);
   return { ...running, subtotal, remaining: subtotal };
 }
 
 function takeOff(field: AdjustmentField): Step {
-  return (running, given) => {
-    const amount = adjustmentOf(field, running, given);
+  return (running, input) => {
+    const amount = computeAdjustment(field, running, input);
     return { ...running, [field]: amount, remaining: running.remaining.minus(amount) };
   };
 }
 
 function putOn(field: AdjustmentField): Step {
-  return (running, given) => {
-    const amount = adjustmentOf(field, running, given);
+  return (running, input) => {
+    const amount = computeAdjustment(field, running, input);
     return { ...running, [field]: amount, remaining: running.remaining.plus(amount) };
   };
 }
 
 /** Credits that pay after taxes lower what remains as a payment does. */
-function countAsPaid(running: Running): Running {
+function countAsPaid(running: RunningTotals): RunningTotals {
   return { ...running, amount_paid: running.amount_paid.plus(running.total_credits_applied_after_tax) };
 }
 
-function neverBelowZero(running: Running): Running {
+function neverBelowZero(running: RunningTotals): RunningTotals {
   return { ...running, remaining: Decimal.max(ZERO, running.remaining) };
 }
 
@@ -122,7 +126,11 @@ function note(field: 'total' | 'amount_due' | 'amount_remaining'): Step {
   return (running) => ({ ...running, [field]: running.remaining });
 }
 
-function adjustmentOf(field: AdjustmentField, { remaining }: Running, { adjustments, currency }: Given): Decimal {
+function computeAdjustment(
+  field: AdjustmentField,
+  { remaining }: RunningTotals,
+  { adjustments, currency }: TotalsInput,
+): Decimal {
   const amount = adjustments[field]?.(remaining) ?? ZERO;
   checkRounded(field, amount, currency);
   return amount;

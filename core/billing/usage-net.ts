@@ -1,5 +1,5 @@
 /** What invoices charge for usage, after coupons and before taxes and credits (docs/rules/wallets.md, "The balance in real time"). */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { PricedItem } from './line-amount.ts';
 import type { DiscountedLines } from './plan-invoice.ts';
 
@@ -8,11 +8,11 @@ import type { DiscountedLines } from './plan-invoice.ts';
  * return with credited usage pay usage first.
  */
 export function usageNet<Item extends PricedItem>(invoice: DiscountedLines<Item>): Decimal {
-  return usageNetOfAll([invoice]);
+  return totalUsageNet([invoice]);
 }
 
 /** Sums up invoices that follow one another. Credits beyond the charges of an invoice lower the next one. */
-export function usageNetOfAll<Item extends PricedItem>(invoices: readonly DiscountedLines<Item>[]): Decimal {
+export function totalUsageNet<Item extends PricedItem>(invoices: readonly DiscountedLines<Item>[]): Decimal {
   let net = ZERO;
   let credited = ZERO;
   let returned = ZERO;
@@ -21,11 +21,11 @@ export function usageNetOfAll<Item extends PricedItem>(invoices: readonly Discou
       const { line_item_discount, invoice_level_discount } = money[index]!;
       return amount.minus(line_item_discount).minus(invoice_level_discount);
     });
-    const used = sumOf(nets.filter((one, index) => one.gt(0) && isForUsage(lines[index]!)));
+    const used = sumDecimals(nets.filter((one, index) => one.gt(0) && isForUsage(lines[index]!)));
     returned = returned.plus(returnedForUsage(lines));
     const paid = Decimal.min(used, returned);
     returned = returned.minus(paid);
-    const all = sumOf(nets).plus(credited);
+    const all = sumDecimals(nets).plus(credited);
     net = net.plus(Decimal.max(ZERO, Decimal.min(used.minus(paid), all)));
     credited = Decimal.min(ZERO, all);
   }
@@ -33,8 +33,10 @@ export function usageNetOfAll<Item extends PricedItem>(invoices: readonly Discou
 }
 
 function returnedForUsage<Item extends PricedItem>(lines: DiscountedLines<Item>['lines']): Decimal {
-  const credits = lines.filter(isForUsage).map(({ given_back }) => given_back?.prepaid_credits_applied ?? ZERO);
-  return sumOf(credits).negated();
+  const credits = lines
+    .filter(isForUsage)
+    .map(({ credit_adjustments }) => credit_adjustments?.prepaid_credits_applied ?? ZERO);
+  return sumDecimals(credits).negated();
 }
 
 function isForUsage<Item extends PricedItem>({ item, is_true_up }: DiscountedLines<Item>['lines'][number]): boolean {

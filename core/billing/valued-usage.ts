@@ -1,5 +1,5 @@
 /** Usage as the money that it costs (docs/rules/entitlements.md, "Grants"): each portion what it adds to the charge in which it lies. */
-import { type Decimal, sumOf, ZERO } from '../decimal.ts';
+import { type Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { OrderedUsage, type Portion } from '../entitlement/ordered-usage.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../pricing/charge.ts';
 import type { Milliseconds } from '../time/instant.ts';
@@ -11,7 +11,7 @@ export type Tariff = { readonly from: Milliseconds; readonly price: PriceTerms }
  * In steps, one a portion. `before`: so many units were used of the charge before all of it. What lies before the first tariff is valued by itself: its
  * tiers are those of a charge before it.
  */
-export function* valuedUsage(
+export function* valueUsage(
   usage: OrderedUsage,
   tariffs: readonly [Tariff, ...Tariff[]],
   before: Decimal | null = null,
@@ -20,7 +20,7 @@ export function* valuedUsage(
   const portions: Portion[] = [];
   let [{ price }] = tariffs;
   let quantity = before ?? ZERO;
-  let cost = before ? costOf(before, price) : ZERO;
+  let cost = before ? computeCost(before, price) : ZERO;
   for (const [place, { at, used }] of usage.portions.entries()) {
     const begins = place > 0 || before === null ? beginning.get(place) : undefined;
     if (begins) {
@@ -28,7 +28,7 @@ export function* valuedUsage(
       [quantity, cost] = [ZERO, ZERO];
     }
     quantity = quantity.plus(used);
-    const next = costOf(quantity, price);
+    const next = computeCost(quantity, price);
     portions.push({ at, used: next.minus(cost) });
     cost = next;
     yield;
@@ -37,10 +37,10 @@ export function* valuedUsage(
 }
 
 /** What so many units more would add. */
-export function worthOf(units: Decimal, { used, price }: { used: Decimal; price: PriceTerms }): Decimal {
-  return costOf(used.plus(units), price).minus(costOf(used, price));
+export function computeAddedValue(units: Decimal, { used, price }: { used: Decimal; price: PriceTerms }): Decimal {
+  return computeCost(used.plus(units), price).minus(computeCost(used, price));
 }
 
-function costOf(quantity: Decimal, price: PriceTerms): Decimal {
-  return sumOf(chargeParts(price, billedQuantity(quantity)).map(({ amount }) => amount));
+function computeCost(quantity: Decimal, price: PriceTerms): Decimal {
+  return sumDecimals(chargeParts(price, billedQuantity(quantity)).map(({ amount }) => amount));
 }

@@ -1,5 +1,5 @@
 /** What fixed charges of several lengths come to in a year, so that they can be compared and added up. */
-import { type Decimal, sumOf } from '../decimal.ts';
+import { type Decimal, sumDecimals } from '../decimal.ts';
 import { chargeParts } from '../pricing/charge.ts';
 import type { PricedItem } from './line-amount.ts';
 
@@ -7,6 +7,6 @@ import type { PricedItem } from './line-amount.ts';
 const PER_YEAR = { DAILY: 365, WEEKLY: 52, MONTHLY: 12, QUARTERLY: 4, HALF_YEARLY: 2, ANNUAL: 1, ONETIME: 0 } as const;
 
 export function yearlyCharge({ price, quantity, billing_period, billing_period_count }: PricedItem): Decimal {
-  const amount = sumOf(chargeParts(price, quantity).map((part) => part.amount));
+  const amount = sumDecimals(chargeParts(price, quantity).map((part) => part.amount));
   return amount.times(PER_YEAR[billing_period]).dividedBy(billing_period_count);
 }

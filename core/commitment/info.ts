@@ -6,7 +6,7 @@ import { COMMITMENT_TYPES } from '../price/time-buckets.ts';
 import { decimalText } from '../record.ts';
 import { RECURRING_PERIODS } from '../time/period.ts';
 import type { LineCommitment } from './line.ts';
-import type { Charged } from './pool.ts';
+import type { CommittedCharge } from './pool.ts';
 
 export const CommitmentInfo = z
   .object({
@@ -29,7 +29,7 @@ export type CommitmentInfo = z.output<typeof CommitmentInfo>;
 /** `charged` is rounded, as the line is. */
 export function commitmentInfo(
   { type, value, duration, overage_factor, true_up, windows }: LineCommitment,
-  { amount, charged, currency }: { amount: Decimal; charged: Charged; currency: string },
+  { amount, charged, currency }: { amount: Decimal; charged: CommittedCharge; currency: string },
 ): CommitmentInfo {
   return {
     type,
@@ -43,7 +43,7 @@ export function commitmentInfo(
   };
 }
 
-export function computedText({ utilized, overage, true_up }: Omit<Charged, 'charge'>) {
+export function computedText({ utilized, overage, true_up }: Omit<CommittedCharge, 'charge'>) {
   return {
     computed_true_up_amount: true_up.toFixed(),
     computed_overage_amount: overage.toFixed(),

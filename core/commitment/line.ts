@@ -2,14 +2,14 @@
  * The commitment of a line item (docs/rules/commitments.md): in money or in units, for each billing period, for a longer term,
  * or for each window of its meter. Units are priced first: what they cost is the committed amount.
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
 import type { TimeBucket } from '../price/time-buckets.ts';
 import { chargeParts, type PriceTerms } from '../pricing/charge.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { RecurringPeriod } from '../time/period.ts';
 import type { WindowGrid, WindowSize } from '../time/window.ts';
-import { applyCommitment, type Charged, type Committed } from './pool.ts';
+import { applyCommitment, type CommittedAmount, type CommittedCharge } from './pool.ts';
 import { roundedCharge } from './rounded.ts';
 
 export type LineCommitment = {
@@ -50,8 +50,8 @@ export function committedCharge(
   { commitment, price, part }: { commitment: LineCommitment; price: PriceTerms; part: CommitmentPart },
 ): {
   /** Before it is rounded. */
-  readonly charged: Charged;
-  readonly rounded: Charged;
+  readonly charged: CommittedCharge;
+  readonly rounded: CommittedCharge;
   readonly amount: Decimal;
   readonly is_trued_up: boolean;
 } {
@@ -59,7 +59,7 @@ export function committedCharge(
   const whole = committedAmount(commitment.type, commitment.value ?? ZERO, price);
   const all = roundMoney(whole.times(part.share), price.currency);
   const amount = is_term ? all : Decimal.max(ZERO, all.minus(roundMoney(used, price.currency)));
-  const committed: Committed = { ...commitment, amount, true_up: commitment.true_up && is_last };
+  const committed: CommittedAmount = { ...commitment, amount, true_up: commitment.true_up && is_last };
   const drawn_before = is_term ? used : ZERO;
   return {
     charged: applyCommitment(usage, committed, drawn_before),
@@ -70,5 +70,5 @@ export function committedCharge(
 }
 
 export function committedAmount(type: LineCommitment['type'], value: Decimal, price: PriceTerms): Decimal {
-  return type === 'amount' ? value : sumOf(chargeParts(price, value).map((part) => part.amount));
+  return type === 'amount' ? value : sumDecimals(chargeParts(price, value).map((part) => part.amount));
 }

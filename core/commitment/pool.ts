@@ -7,33 +7,33 @@
 import { Decimal, ZERO } from '../decimal.ts';
 
 /** One committed amount, and what is above it. */
-export type Committed = {
+export type CommittedAmount = {
   readonly amount: Decimal;
   readonly overage_factor: Decimal;
   readonly true_up: boolean;
 };
 
-export type Pool = Omit<Committed, 'true_up'> & {
+export type CommitmentPool = Omit<CommittedAmount, 'true_up'> & {
   /** Charges of usage, before the commitment, that were drawn from it. */
   readonly used: Decimal;
   /** What was lacking is paid: usage that comes late and lies within costs nothing more. */
   readonly is_trued_up: boolean;
 };
 
-export type Drawn = {
+export type PoolDraw = {
   /** Paid out of the committed amount. */
   readonly utilized: Decimal;
   /** Above it, before the factor. */
   readonly above: Decimal;
   /** Above it, after the factor. */
   readonly overage: Decimal;
-  readonly left: Pool;
+  readonly left: CommitmentPool;
 };
 
 /** What so much usage adds to what is paid; less than nothing where usage is taken back. */
-export function drawFrom(pool: Pool, usage: Decimal): Drawn {
+export function drawFrom(pool: CommitmentPool, usage: Decimal): PoolDraw {
   const used = pool.used.plus(usage);
-  const above = aboveOf(pool, used).minus(aboveOf(pool, pool.used));
+  const above = computeAbove(pool, used).minus(computeAbove(pool, pool.used));
   return {
     utilized: pool.is_trued_up ? ZERO : usage.minus(above),
     above,
@@ -43,31 +43,31 @@ export function drawFrom(pool: Pool, usage: Decimal): Drawn {
 }
 
 /** What is lacking to the committed amount. */
-export function lackingIn({ amount, used }: Pool): Decimal {
+export function lackingAmount({ amount, used }: CommitmentPool): Decimal {
   return Decimal.max(ZERO, amount.minus(used));
 }
 
-function aboveOf({ amount }: Pool, used: Decimal): Decimal {
+function computeAbove({ amount }: CommitmentPool, used: Decimal): Decimal {
   return Decimal.max(ZERO, used.minus(amount));
 }
 
-export type Charged = {
+export type CommittedCharge = {
   readonly charge: Decimal;
   readonly utilized: Decimal;
   readonly overage: Decimal;
   readonly true_up: Decimal;
 };
 
-export const NOTHING: Charged = { charge: ZERO, utilized: ZERO, overage: ZERO, true_up: ZERO };
+export const NOTHING: CommittedCharge = { charge: ZERO, utilized: ZERO, overage: ZERO, true_up: ZERO };
 
 /** What usage costs under a commitment of which `used` was drawn before. */
-export function applyCommitment(usage: Decimal, committed: Committed, used: Decimal = ZERO): Charged {
+export function applyCommitment(usage: Decimal, committed: CommittedAmount, used: Decimal = ZERO): CommittedCharge {
   const { utilized, overage, left } = drawFrom({ ...committed, used, is_trued_up: false }, usage);
-  const true_up = committed.true_up ? lackingIn(left) : ZERO;
+  const true_up = committed.true_up ? lackingAmount(left) : ZERO;
   return { charge: utilized.plus(overage).plus(true_up), utilized, overage, true_up };
 }
 
-export function addCharged(a: Charged, b: Charged): Charged {
+export function addCharged(a: CommittedCharge, b: CommittedCharge): CommittedCharge {
   return {
     charge: a.charge.plus(b.charge),
     utilized: a.utilized.plus(b.utilized),

@@ -7,22 +7,27 @@ import { invalid } from '../error.ts';
 import type { Price } from '../price/record.ts';
 import type { PriceOverride } from '../subscription/lines.ts';
 import type { CreateSubscription } from '../subscription/record.ts';
-import { type LineItemCommitment, type StatedCommitment, statedByLine, statesCommitment } from './stated.ts';
+import {
+  hasCommitment,
+  type LineItemCommitment,
+  type RequestedCommitment,
+  toRequestedCommitment,
+} from './line-item-commitment.ts';
 import { compareDuration } from './term.ts';
 
 /** By the plan price whose line has it. */
 export function commitmentsByPrice(
   request: CreateSubscription,
   prices: readonly Price[],
-): Map<string, StatedCommitment> {
+): Map<string, RequestedCommitment> {
   checkOwnCommitment(request);
   const own = isCommitted(request);
-  const byPrice = commitmentsOf(request.line_item_commitments, { prices, seller: 'plan', own });
+  const byPrice = buildCommitments(request.line_item_commitments, { prices, seller: 'plan', own });
   if (own) checkOtherLines(request, prices);
   return byPrice;
 }
 
-type Question = {
+type RequestedCommitmentsInput = {
   readonly prices: readonly Pick<Price, 'id'>[];
   readonly seller: 'plan' | 'add-on';
   /** Whether the subscription as a whole is committed already. */
@@ -30,17 +35,17 @@ type Question = {
 };
 
 /** By the price of the plan or add-on whose line has it. */
-export function commitmentsOf(
-  stated: Readonly<Record<string, LineItemCommitment>> | null,
-  { prices, seller, own }: Question,
-): Map<string, StatedCommitment> {
-  const byPrice = new Map<string, StatedCommitment>();
-  for (const [price_id, config] of Object.entries(stated ?? {})) {
+export function buildCommitments(
+  requested: Readonly<Record<string, LineItemCommitment>> | null,
+  { prices, seller, own }: RequestedCommitmentsInput,
+): Map<string, RequestedCommitment> {
+  const byPrice = new Map<string, RequestedCommitment>();
+  for (const [price_id, config] of Object.entries(requested ?? {})) {
     const field = `line_item_commitments.${price_id}`;
     if (!prices.some(({ id }) => id === price_id))
       throw invalid(field, `${price_id} is not a price of this ${seller} and currency`);
-    const commitment = statedByLine(config);
-    if (own && statesCommitment(commitment)) throw invalid(field, BOTH);
+    const commitment = toRequestedCommitment(config);
+    if (own && hasCommitment(commitment)) throw invalid(field, BOTH);
     byPrice.set(price_id, commitment);
   }
   return byPrice;
@@ -70,7 +75,7 @@ function checkUncommitted(
   prefix = '',
 ): void {
   for (const [index, line] of (line_items ?? []).entries())
-    if (statesCommitment(line)) throw invalid(`${prefix}line_items[${index}].commitment_amount`, BOTH);
+    if (hasCommitment(line)) throw invalid(`${prefix}line_items[${index}].commitment_amount`, BOTH);
   for (const [index, override] of (override_line_items ?? []).entries())
     if (override.commitment_time_buckets?.length)
       throw invalid(`${prefix}override_line_items[${index}].commitment_time_buckets`, BOTH);
@@ -79,9 +84,9 @@ function checkUncommitted(
 /** Of a line that comes later. */
 export function checkOneLevel(
   subscription: { readonly commitment_amount?: string | null | undefined },
-  line: StatedCommitment,
+  line: RequestedCommitment,
 ): void {
-  if (isCommitted(subscription) && statesCommitment(line)) throw invalid('commitment_amount', BOTH);
+  if (isCommitted(subscription) && hasCommitment(line)) throw invalid('commitment_amount', BOTH);
 }
 
 /** Whether the subscription as a whole is committed to something. */
@@ -126,7 +131,7 @@ function checkOwnCommitment(request: CreateSubscription): void {
 /** The plan's prices that are overridden, those with times of day of a commitment among them. */
 export function withTimeBuckets(
   overrides: ReadonlyMap<string, PriceOverride>,
-  commitments: ReadonlyMap<string, StatedCommitment>,
+  commitments: ReadonlyMap<string, RequestedCommitment>,
 ): Map<string, PriceOverride> {
   const all = new Map(overrides);
   for (const [price_id, { commitment_time_buckets }] of commitments) {

@@ -5,9 +5,12 @@
  */
 import type { Decimal } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
-import { applyCommitment, type Charged, type Committed, type Pool } from './pool.ts';
+import { applyCommitment, type CommitmentPool, type CommittedAmount, type CommittedCharge } from './pool.ts';
 
-export function roundParts({ utilized, overage, true_up }: Omit<Charged, 'charge'>, currency: string): Charged {
+export function roundParts(
+  { utilized, overage, true_up }: Omit<CommittedCharge, 'charge'>,
+  currency: string,
+): CommittedCharge {
   const within = roundMoney(utilized, currency);
   const used = roundMoney(utilized.plus(overage), currency);
   const charge = roundMoney(utilized.plus(overage).plus(true_up), currency);
@@ -17,9 +20,9 @@ export function roundParts({ utilized, overage, true_up }: Omit<Charged, 'charge
 /** Rounded charge of usage in a term of which `used` was drawn before. */
 export function roundedCharge(
   usage: Decimal,
-  committed: Committed,
+  committed: CommittedAmount,
   { used, currency }: { used: Decimal; currency: string },
-): Charged {
+): CommittedCharge {
   const before = roundParts(applyCommitment(used, { ...committed, true_up: false }), currency);
   const after = roundParts(applyCommitment(used.plus(usage), committed), currency);
   return {
@@ -31,7 +34,7 @@ export function roundedCharge(
 }
 
 /** Rounded amount that late usage adds to a pool; less than 0 where usage is taken back. */
-export function roundedAddition(pool: Pool, usage: Decimal, currency: string): Decimal {
+export function roundedAddition(pool: CommitmentPool, usage: Decimal, currency: string): Decimal {
   const { used, is_trued_up } = pool;
   const { utilized, overage } = roundedCharge(usage, { ...pool, true_up: false }, { used, currency });
   return is_trued_up ? overage : utilized.plus(overage);

@@ -3,16 +3,22 @@
  * drawn from one committed amount, and what is above is a line of its own beside each. Of one billing period the lines draw in
  * their order; of a longer term each has its share of what is left. What is lacking at the end is a line of its own.
  */
-import { type BilledItem, type BilledSubscription, periodRule, servedSince, sharesWithin } from '../billing/charges.ts';
-import { byPeriods, gaveWayAt, inPeriodsAt } from '../billing/earlier-periods.ts';
-import { Decimal, sumOf } from '../decimal.ts';
+import {
+  type BilledItem,
+  type BilledSubscription,
+  computeSharesWithin,
+  periodRule,
+  serviceStart,
+} from '../billing/charges.ts';
+import { applyPeriodGridAt, periodGridEnd, splitByPeriodGrid } from '../billing/earlier-periods.ts';
+import { Decimal, sumDecimals } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
 import { spread } from '../spread.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { type Period, periodContaining, type RecurringPeriod } from '../time/period.ts';
 import type { RecordedUsage } from './part.ts';
-import { drawFrom, lackingIn, type Pool } from './pool.ts';
-import { termOf } from './term.ts';
+import { type CommitmentPool, drawFrom, lackingAmount } from './pool.ts';
+import { computeTerm } from './term.ts';
 
 export type SubscriptionCommitment = {
   readonly amount: Decimal;
@@ -32,42 +38,48 @@ export type PoolFacts = {
 };
 
 /** Where a term lies that a service is drawn from: the one in which it is billed. */
-export function termOfService(
+export function deriveServiceTerm(
   service: Period,
   { subscription, commitment }: Omit<PoolFacts, 'recorded' | 'true_ups'>,
 ): Period {
   const at = Math.max(subscription.start_ms, service.end - 1);
   const { duration } = commitment;
-  const then = inPeriodsAt(subscription, at);
+  const then = applyPeriodGridAt(subscription, at);
   const billed = periodContaining(at, then.start_ms, { ...periodRule(then), subscription_end: null })!;
   // What began anew inside a period cut it.
   if (duration === null)
-    return { start: billed.start, end: Math.min(billed.end, gaveWayAt(subscription, at) ?? billed.end) };
+    return { start: billed.start, end: Math.min(billed.end, periodGridEnd(subscription, at) ?? billed.end) };
   // A term ends with the billing period in which its duration is over, also where the two do not begin at one instant.
-  return termOf(billed.start, { since: servedSince(subscription), duration, timezone: subscription.timezone });
+  return computeTerm(billed.start, { since: serviceStart(subscription), duration, timezone: subscription.timezone });
 }
 
 /** The committed amount of a term with what was drawn from it so far. */
-export function poolOf(term: Period, facts: PoolFacts): Pool {
+export function computePool(term: Period, facts: PoolFacts): CommitmentPool {
   const { subscription, commitment, recorded, true_ups } = facts;
-  const isIn = (service: Period) => termOfService(service, facts).start === term.start;
+  const isIn = (service: Period) => deriveServiceTerm(service, facts).start === term.start;
   return {
-    amount: commitment.duration === null ? amountIn(term, subscription, commitment) : commitment.amount,
+    amount: commitment.duration === null ? computeAmountIn(term, subscription, commitment) : commitment.amount,
     overage_factor: commitment.overage_factor,
-    used: sumOf(recorded.filter(({ service }) => isIn(service)).map(({ base_amount }) => base_amount)),
+    used: sumDecimals(recorded.filter(({ service }) => isIn(service)).map(({ base_amount }) => base_amount)),
     is_trued_up: true_ups.some(isIn),
   };
 }
 
 /** What is committed to in a stretch of time: its share of each billing period. */
-export function amountIn(asked: Period, subscription: BilledSubscription, { amount }: SubscriptionCommitment): Decimal {
-  const shares = byPeriods(asked, subscription).map(([part, then]) => sharesWithin(part, asItem(then), then));
-  return amount.times(sumOf(shares));
+export function computeAmountIn(
+  interval: Period,
+  subscription: BilledSubscription,
+  { amount }: SubscriptionCommitment,
+): Decimal {
+  const shares = splitByPeriodGrid(interval, subscription).map(([part, then]) =>
+    computeSharesWithin(part, asItem(then), then),
+  );
+  return amount.times(sumDecimals(shares));
 }
 
 /** As an advance charge would be: nothing is committed to in a trial. */
 function asItem(subscription: BilledSubscription): BilledItem {
-  const start_ms = servedSince(subscription);
+  const start_ms = serviceStart(subscription);
   return {
     ...subscription,
     id: '',
@@ -80,21 +92,23 @@ function asItem(subscription: BilledSubscription): BilledItem {
 }
 
 /** Of one line's charge: what lies within the commitment, and what above costs, before and after the factor. */
-export type Shared = { readonly within: Decimal; readonly above: Decimal; readonly overage: Decimal };
+export type PoolShare = { readonly within: Decimal; readonly above: Decimal; readonly overage: Decimal };
 
-export type ShareOut = { readonly shares: readonly Shared[]; readonly left: Pool };
+export type PoolShares = { readonly shares: readonly PoolShare[]; readonly left: CommitmentPool };
 
 /** Rounded amounts of lines, each drawn from the pool: no part of one is below 0 or above it (docs/rules/numbers.md, "Spreading an amount"). */
 export function shareOut(
   amounts: readonly Decimal[],
-  pool: Pool,
+  pool: CommitmentPool,
   { currency, in_order }: { currency: string; in_order: boolean },
-): ShareOut {
+): PoolShares {
   const amount = roundMoney(pool.amount, currency);
   // A correction that was given back in part has drawn a fraction of a minor unit.
   const rounded = { ...pool, amount, used: roundMoney(pool.used, currency) };
-  const total = drawFrom(rounded, sumOf(amounts));
-  const within = in_order ? inOrder(amounts, rounded) : spread(sumOf(amounts).minus(total.above), amounts, currency);
+  const total = drawFrom(rounded, sumDecimals(amounts));
+  const within = in_order
+    ? drawInSequence(amounts, rounded)
+    : spread(sumDecimals(amounts).minus(total.above), amounts, currency);
   const above = amounts.map((one, index) => one.minus(within[index]!));
   const overage = spread(roundMoney(total.overage, currency), above, currency);
   const shares = amounts.map((_one, index) => ({
@@ -102,10 +116,10 @@ export function shareOut(
     above: above[index]!,
     overage: overage[index]!,
   }));
-  return { shares, left: drawFrom({ ...pool, amount }, sumOf(amounts)).left };
+  return { shares, left: drawFrom({ ...pool, amount }, sumDecimals(amounts)).left };
 }
 
-function inOrder(amounts: readonly Decimal[], pool: Pool): Decimal[] {
+function drawInSequence(amounts: readonly Decimal[], pool: CommitmentPool): Decimal[] {
   let left = pool;
   return amounts.map((amount) => {
     const drawn = drawFrom(left, amount);
@@ -115,9 +129,13 @@ function inOrder(amounts: readonly Decimal[], pool: Pool): Decimal[] {
 }
 
 /** What is lacking at the end of a term; null where nothing is charged for it. */
-export function trueUpOf(pool: Pool, { true_up }: SubscriptionCommitment, currency: string): Decimal | null {
+export function computeTrueUp(
+  pool: CommitmentPool,
+  { true_up }: SubscriptionCommitment,
+  currency: string,
+): Decimal | null {
   if (!true_up || pool.is_trued_up) return null;
-  const lacking = roundMoney(lackingIn({ ...pool, amount: roundMoney(pool.amount, currency) }), currency);
+  const lacking = roundMoney(lackingAmount({ ...pool, amount: roundMoney(pool.amount, currency) }), currency);
   return lacking.isZero() ? null : lacking;
 }
 

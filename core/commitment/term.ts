@@ -12,7 +12,7 @@ export type TermRule = {
 };
 
 /** The term, by its nominal dates, of what begins at this instant. */
-export function termOf(at: Milliseconds, { since, duration, timezone }: TermRule): Period {
+export function computeTerm(at: Milliseconds, { since, duration, timezone }: TermRule): Period {
   const rule = { billing_anchor: since, billing_period: duration, billing_period_count: 1, timezone };
   return periodContaining(Math.max(at, since), since, rule)!;
 }

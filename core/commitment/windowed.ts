@@ -4,18 +4,18 @@
  * line's own commitment holds, and where it has none the price alone. Windows without usage count where what is lacking is
  * charged, as soon as they are over. One that the charge holds in part has that part of its commitment.
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { TimeBucket } from '../price/time-buckets.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../pricing/charge.ts';
 import type { ChargePart } from '../pricing/terms.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
-import { type Window, windowAt, windowsOf } from '../time/window.ts';
-import { wallTime } from '../time/zone.ts';
+import { listWindows, type UsageWindow, windowAt } from '../time/window.ts';
+import { toLocalMs } from '../time/zone.ts';
 import { committedAmount, type LineCommitment } from './line.ts';
-import { addCharged, applyCommitment, type Charged, type Committed, NOTHING } from './pool.ts';
+import { addCharged, applyCommitment, type CommittedAmount, type CommittedCharge, NOTHING } from './pool.ts';
 
-export type WindowedQuestion = {
+export type WindowedChargeInput = {
   readonly commitment: LineCommitment & { readonly windows: NonNullable<LineCommitment['windows']> };
   readonly price: PriceTerms;
   /** The time that is charged. */
@@ -26,7 +26,7 @@ export type WindowedQuestion = {
   readonly used: readonly { readonly at: Milliseconds; readonly values: readonly Decimal[] }[];
 };
 
-export type WindowedCharge = Charged & {
+export type WindowedCharge = CommittedCharge & {
   /** What the usage costs before any commitment. */
   readonly base: Decimal;
   /** By the time of day whose price it is; null is the line's own. */
@@ -35,17 +35,21 @@ export type WindowedCharge = Charged & {
   readonly by_time: ReadonlyMap<TimeBucket | null, TimeOfDayCharge>;
 };
 
-export type TimeOfDayCharge = Charged & {
+export type TimeOfDayCharge = CommittedCharge & {
   readonly quantity: Decimal;
   /** Before any commitment. */
   readonly base: Decimal;
 };
 
-type Terms = { readonly bucket: TimeBucket | null; readonly price: PriceTerms; readonly committed: Committed | null };
+type WindowTerms = {
+  readonly bucket: TimeBucket | null;
+  readonly price: PriceTerms;
+  readonly committed: CommittedAmount | null;
+};
 
-export function windowedCharge(question: WindowedQuestion): WindowedCharge {
-  const { commitment, range, used } = question;
-  const termsAt = termsOf(question);
+export function windowedCharge(input: WindowedChargeInput): WindowedCharge {
+  const { commitment, range, used } = input;
+  const termsAt = buildTermsLookup(input);
   const parts: { time_bucket: string | null; part: ChargePart }[] = [];
   const seen = new Set<Milliseconds>();
   const by_time = new Map<TimeBucket | null, TimeOfDayCharge>();
@@ -55,16 +59,20 @@ export function windowedCharge(question: WindowedQuestion): WindowedCharge {
     const terms = termsAt(window.start);
     const of = values.flatMap((value) => chargeParts(terms.price, billedQuantity(value)));
     for (const part of of) parts.push({ time_bucket: terms.bucket?.id ?? null, part });
-    const usage = sumOf(of.map((part) => part.amount));
-    addTo(by_time, terms, { quantity: sumOf(values), base: usage, ...chargeOf(usage, terms, shareIn(range, window)) });
+    const usage = sumDecimals(of.map((part) => part.amount));
+    addTo(by_time, terms, {
+      quantity: sumDecimals(values),
+      base: usage,
+      ...computeWindowCharge(usage, terms, shareIn(range, window)),
+    });
   }
-  for (const { window, terms } of emptyWindows(question, { seen, termsAt }))
-    addTo(by_time, terms, { quantity: ZERO, base: ZERO, ...chargeOf(ZERO, terms, shareIn(range, window)) });
+  for (const { window, terms } of emptyWindows(input, { seen, termsAt }))
+    addTo(by_time, terms, { quantity: ZERO, base: ZERO, ...computeWindowCharge(ZERO, terms, shareIn(range, window)) });
   const all = [...by_time.values()];
-  return { ...all.reduce(addCharged, NOTHING), base: sumOf(all.map((one) => one.base)), parts, by_time };
+  return { ...all.reduce(addCharged, NOTHING), base: sumDecimals(all.map((one) => one.base)), parts, by_time };
 }
 
-function addTo(by_time: Map<TimeBucket | null, TimeOfDayCharge>, { bucket }: Terms, one: TimeOfDayCharge): void {
+function addTo(by_time: Map<TimeBucket | null, TimeOfDayCharge>, { bucket }: WindowTerms, one: TimeOfDayCharge): void {
   const before = by_time.get(bucket);
   const { quantity, base } = one;
   if (before === undefined) by_time.set(bucket, one);
@@ -76,19 +84,19 @@ function addTo(by_time: Map<TimeBucket | null, TimeOfDayCharge>, { bucket }: Ter
     });
 }
 
-function chargeOf(usage: Decimal, { committed }: Terms, share: Decimal): Charged {
+function computeWindowCharge(usage: Decimal, { committed }: WindowTerms, share: Decimal): CommittedCharge {
   if (committed === null) return { ...NOTHING, charge: usage };
   return applyCommitment(usage, { ...committed, amount: committed.amount.times(share) });
 }
 
 function* emptyWindows(
-  { commitment, range, over_until }: WindowedQuestion,
-  { seen, termsAt }: { seen: ReadonlySet<Milliseconds>; termsAt: (at: Milliseconds) => Terms },
-): Generator<{ window: Window; terms: Terms }> {
+  { commitment, range, over_until }: WindowedChargeInput,
+  { seen, termsAt }: { seen: ReadonlySet<Milliseconds>; termsAt: (at: Milliseconds) => WindowTerms },
+): Generator<{ window: UsageWindow; terms: WindowTerms }> {
   if (!commitment.true_up && !commitment.time_buckets.some((bucket) => bucket.true_up_enabled)) return;
   const until = Math.min(range.end, over_until);
   if (until <= range.start) return;
-  for (const window of windowsOf(range.start, until, commitment.windows.size, commitment.windows)) {
+  for (const window of listWindows(range.start, until, commitment.windows.size, commitment.windows)) {
     if (seen.has(window.start) || Math.min(window.end, range.end) > until) continue;
     const terms = termsAt(window.start);
     if (terms.committed?.true_up) yield { window, terms };
@@ -96,14 +104,14 @@ function* emptyWindows(
 }
 
 /** What holds in the window that begins at an instant. */
-function termsOf({ commitment, price }: WindowedQuestion): (at: Milliseconds) => Terms {
+function buildTermsLookup({ commitment, price }: WindowedChargeInput): (at: Milliseconds) => WindowTerms {
   const { type, value, overage_factor, true_up, time_buckets, windows } = commitment;
   const amount = value === null ? null : committedAmount(type, value, price);
-  const own: Terms = { bucket: null, price, committed: amount && { amount, overage_factor, true_up } };
+  const own: WindowTerms = { bucket: null, price, committed: amount && { amount, overage_factor, true_up } };
   if (time_buckets.length === 0) return () => own;
-  const placed = time_buckets.map((bucket) => ({ ...minutesOf(bucket), terms: termsOfBucket(bucket, price) }));
+  const placed = time_buckets.map((bucket) => ({ ...toMinuteRange(bucket), terms: toBucketTerms(bucket, price) }));
   return (at) => {
-    const minute = Math.floor(wallTime(windows.timezone, at) / 60_000) % DAY;
+    const minute = Math.floor(toLocalMs(windows.timezone, at) / 60_000) % DAY;
     const found = placed.find(({ from, until }) => isIn(minute, from, until) || isIn(minute + DAY, from, until));
     return found?.terms ?? own;
   };
@@ -113,20 +121,20 @@ const DAY = 24 * 60;
 
 const isIn = (minute: number, from: number, until: number) => from <= minute && minute < until;
 
-function minutesOf({ start, end }: TimeBucket): { from: number; until: number } {
+function toMinuteRange({ start, end }: TimeBucket): { from: number; until: number } {
   const from = start.hour * 60 + start.minute;
   const until = end.hour * 60 + end.minute;
   return { from, until: until > from ? until : until + DAY };
 }
 
-function termsOfBucket(bucket: TimeBucket, own: PriceTerms): Terms {
+function toBucketTerms(bucket: TimeBucket, own: PriceTerms): WindowTerms {
   const price = bucket.price === null ? own : { ...bucket.price, currency: own.currency };
   const amount = committedAmount(bucket.commitment_type, new Decimal(bucket.commitment_value), price);
   const overage_factor = new Decimal(bucket.overage_factor);
   return { bucket, price, committed: { amount, overage_factor, true_up: bucket.true_up_enabled } };
 }
 
-function shareIn(range: Period, { start, end }: Window): Decimal {
+function shareIn(range: Period, { start, end }: UsageWindow): Decimal {
   const part = Math.min(end, range.end) - Math.max(start, range.start);
   return new Decimal(part).dividedBy(end - start);
 }

@@ -1,7 +1,7 @@
 /** A connection: where else something goes, and with which credentials (docs/rules/exports.md, "Connections"). Its secret is in no answer. */
 import { z } from 'zod';
 import { invalid } from '../error.ts';
-import { anyCase, baseFields, givenName, metadata, orNull } from '../record.ts';
+import { anyCase, baseFields, metadata, orNull, requiredName } from '../record.ts';
 
 /** All that the interface knows. */
 export const PROVIDER_TYPES = [
@@ -44,7 +44,7 @@ export type ConnectionSecrets = z.output<typeof connectionSecrets>;
 
 export const connectionShape = z.object({
   id: z.string(),
-  name: givenName.meta({ description: 'What people call it.' }),
+  name: requiredName.meta({ description: 'What people call it.' }),
   provider_type: anyCase(PROVIDER_TYPES).meta({
     description: 's3 is S3 and whatever speaks S3; directory is one of the service. The others are not there yet.',
   }),

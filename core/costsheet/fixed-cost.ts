@@ -2,13 +2,13 @@
  * What a FIXED price of a cost sheet costs in a range of time: its charge for each of its billing periods, evenly over the time of the
  * period, and not rounded (docs/rules/costs.md, "What costs whether or not it is used"). Ranges side by side add up.
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { defaultQuantity } from '../price/quantity.ts';
 import type { BillingPeriod, Price } from '../price/record.ts';
 import { chargeParts } from '../pricing/charge.ts';
-import { instantOf, type Microseconds, type Milliseconds, msNotBefore, msOf, usOf } from '../time/instant.ts';
+import { ceilToMs, type Microseconds, type Milliseconds, toInstant, toMs, toUs } from '../time/instant.ts';
 import { nextPeriodEnd, type Period, periodsFrom } from '../time/period.ts';
-import { type WindowSize, windowsOf } from '../time/window.ts';
+import { listWindows, type WindowSize } from '../time/window.ts';
 import { type Cost, NO_COST } from './cost.ts';
 import { type Life, lineOf, livesWithin } from './lives.ts';
 
@@ -37,10 +37,10 @@ export type FixedLine<P extends FixedPrice> = Life<P> & { readonly periods: read
 export function fixedLines<P extends FixedPrice>(prices: readonly P[], range: Range): FixedLine<P>[] {
   return livesWithin(prices, range).flatMap((life) => {
     // Unlike a price of usage it costs nothing before it begins: there is no end to that.
-    const start_us = Math.max(life.start_us, usOf(startOf(life.price)));
+    const start_us = Math.max(life.start_us, toUs(startOf(life.price)));
     if (start_us >= life.end_us) return [];
     const anchor = Math.min(...lineOf(life.price, prices).map(startOf));
-    const within = { start: msOf(start_us), end: msNotBefore(life.end_us) };
+    const within = { start: toMs(start_us), end: ceilToMs(life.end_us) };
     return [{ ...life, start_us, periods: periodsWithin(life.price, anchor, within) }];
   });
 }
@@ -52,13 +52,13 @@ export function checkFixedPeriods(
 ): void {
   const { billing_period, billing_period_count } = price;
   if (billing_period === 'ONETIME') return;
-  const start = instantOf(at);
+  const start = toInstant(at);
   const rule = { billing_anchor: start, billing_period, billing_period_count, timezone: 'UTC' };
   nextPeriodEnd({ ...rule, period_start: start });
 }
 
 function startOf({ start_date, created_at }: FixedPrice): Milliseconds {
-  return instantOf(start_date ?? created_at);
+  return toInstant(start_date ?? created_at);
 }
 
 function periodsWithin(price: FixedPrice, anchor: Milliseconds, within: Period): Period[] {
@@ -95,10 +95,10 @@ export function fixedCostIn<P extends FixedPrice>({ price, periods, ...life }: F
   const to = Math.min(life.end_us, range.end_us);
   if (from >= to) return NO_COST;
   const units = new Decimal(defaultQuantity(price));
-  const charge = sumOf(chargeParts(price, units).map(({ amount }) => amount));
+  const charge = sumDecimals(chargeParts(price, units).map(({ amount }) => amount));
   return {
-    cost: sumOf(periods.map((period) => evenly(charge, period, { from, to }))),
-    quantity: sumOf(periods.map((period) => evenly(units, period, { from, to }))),
+    cost: sumDecimals(periods.map((period) => evenly(charge, period, { from, to }))),
+    quantity: sumDecimals(periods.map((period) => evenly(units, period, { from, to }))),
     event_count: 0,
   };
 }
@@ -106,7 +106,7 @@ export function fixedCostIn<P extends FixedPrice>({ price, periods, ...life }: F
 type Part = { readonly from: Microseconds; readonly to: Microseconds };
 
 function evenly(whole: Decimal, period: Period, { from, to }: Part): Decimal {
-  const [start, end] = [usOf(period.start), usOf(period.end)];
+  const [start, end] = [toUs(period.start), toUs(period.end)];
   if (start === end) return from <= start && start < to ? whole : ZERO;
   // Rounded is what it comes to up to an instant, so that nothing is lost between two of them.
   const until = (at: Microseconds) =>
@@ -125,11 +125,11 @@ export function fixedCostsBy<P extends FixedPrice>(
   size: WindowSize,
   line: FixedLine<P>,
 ): (Cost & { readonly window_us: Microseconds })[] {
-  const windows = windowsOf(msOf(line.start_us), msNotBefore(line.end_us), size, { timezone: 'UTC' });
+  const windows = listWindows(toMs(line.start_us), ceilToMs(line.end_us), size, { timezone: 'UTC' });
   return windows
     .map(({ start, end }) => ({
-      window_us: usOf(start),
-      ...fixedCostIn(line, { start_us: usOf(start), end_us: usOf(end) }),
+      window_us: toUs(start),
+      ...fixedCostIn(line, { start_us: toUs(start), end_us: toUs(end) }),
     }))
     .filter(({ quantity }) => !quantity.isZero());
 }

@@ -3,7 +3,7 @@
  * was used before, too: what something costs is often written down later than it is used (docs/rules/costs.md, "Which price").
  */
 import { groupBy } from '../group-by.ts';
-import { instantOf, type Microseconds, usOf } from '../time/instant.ts';
+import { type Microseconds, toInstant, toUs } from '../time/instant.ts';
 
 type DatedPrice = {
   readonly id: string;
@@ -22,7 +22,7 @@ export function livesWithin<P extends DatedPrice>(
     const inOrder = line.toSorted((a, b) => startOf(a) - startOf(b));
     return inOrder.flatMap((price, index) => {
       const start_us = Math.max(range.start_us, index === 0 ? Number.NEGATIVE_INFINITY : startOf(price));
-      const end_us = Math.min(range.end_us, price.end_date ? usOf(instantOf(price.end_date)) : Infinity);
+      const end_us = Math.min(range.end_us, price.end_date ? toUs(toInstant(price.end_date)) : Infinity);
       return start_us < end_us ? [{ price, start_us, end_us }] : [];
     });
   });
@@ -38,5 +38,5 @@ export function lineOf<P extends DatedPrice>(price: DatedPrice, prices: readonly
 }
 
 function startOf({ start_date }: DatedPrice): Microseconds {
-  return start_date ? usOf(instantOf(start_date)) : Number.NEGATIVE_INFINITY;
+  return start_date ? toUs(toInstant(start_date)) : Number.NEGATIVE_INFINITY;
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { alreadyExists, invalid } from '../error.ts';
 import { baseFields, metadata, orNull, timestampText } from '../record.ts';
 import type { Subscription } from '../subscription/record.ts';
-import { instantOf } from '../time/instant.ts';
+import { toInstant } from '../time/instant.ts';
 
 export const couponAssociationShape = z.object({
   id: z.string(),
@@ -45,5 +45,5 @@ export function checkTakesOff(
 }
 
 function startsBeforeEnd(one: Target, other: Target): boolean {
-  return other.end_date === null || instantOf(one.start_date) < instantOf(other.end_date);
+  return other.end_date === null || toInstant(one.start_date) < toInstant(other.end_date);
 }

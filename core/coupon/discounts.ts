@@ -4,7 +4,7 @@
  * the ones before it left, spread over the lines.
  */
 
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
 import { roundMoney } from '../money.ts';
 import { spread } from '../spread.ts';
@@ -37,7 +37,7 @@ export type DiscountableLine = {
   /** When it is charged; null where it is charged at any time. */
   readonly charged_ms: Milliseconds | null;
   /** Of what is given back: the discounts that go with it. No coupon works on it. */
-  readonly given_back?: LineDiscounts | undefined;
+  readonly credit_adjustments?: LineDiscounts | undefined;
   /** What coupons took off it before. */
   readonly discounted?: LineDiscounts | undefined;
   /** Lines that are parts of one charge: a coupon takes off them what it would take off the whole. */
@@ -92,8 +92,8 @@ export function applyCoupons(
   coupons: readonly CouponInForce[],
   currency: string,
 ): Discounts {
-  const taken = lines.map(({ given_back, discounted }) => {
-    const before = given_back ?? discounted;
+  const taken = lines.map(({ credit_adjustments, discounted }) => {
+    const before = credit_adjustments ?? discounted;
     return {
       line_item_discount: before?.line_item_discount ?? ZERO,
       invoice_level_discount: before?.invoice_level_discount ?? ZERO,
@@ -136,7 +136,7 @@ function discountsOfChains(by: CouponInForce, { lines, currency }: Taking): (ind
       .filter(({ line }) => line.chain === lines[index]!.chain);
     const named = parts.filter(({ line }) => isOf(line));
     const discount = (those: typeof named) =>
-      discountOf(by.coupon, sumOf(those.map(({ line }) => line.amount)), currency);
+      discountOf(by.coupon, sumDecimals(those.map(({ line }) => line.amount)), currency);
     const whole = discount(named);
     let taken = ZERO;
     for (const [count, { place }] of named.entries()) {
@@ -160,7 +160,7 @@ function note(own: Left, { coupon_association_id }: CouponInForce, discount_amou
 function takeOffInvoice(by: CouponInForce, taking: Taking): void {
   const { lines, currency, taken } = taking;
   const left = lines.map((line, index) => (worksOn(by, line) ? leftOf(index, taking) : ZERO));
-  const original_price = Decimal.max(ZERO, sumOf(left));
+  const original_price = Decimal.max(ZERO, sumDecimals(left));
   const room = roomFor(by, taking) ?? original_price;
   const off = Decimal.min(discountOf(by.coupon, original_price, currency), room);
   if (!off.gt(0)) return;
@@ -173,8 +173,8 @@ function takeOffInvoice(by: CouponInForce, taking: Taking): void {
   taking.applied.push({ by, line: null, original_price, discounted_amount: off });
 }
 
-function worksOn({ start_ms, end_ms }: CouponInForce, { charged_ms, given_back }: DiscountableLine): boolean {
-  if (given_back) return false;
+function worksOn({ start_ms, end_ms }: CouponInForce, { charged_ms, credit_adjustments }: DiscountableLine): boolean {
+  if (credit_adjustments) return false;
   if (charged_ms === null) return true;
   return (start_ms === null || start_ms <= charged_ms) && (end_ms === null || charged_ms < end_ms);
 }
@@ -191,7 +191,7 @@ function roomFor(by: CouponInForce, { taken, currency }: Taking): Decimal | null
   if (coupon.type !== 'fixed') return null;
   const own = roundMoney(coupon.amount_off ?? '0', currency);
   if (!is_returning) return own;
-  const net = sumOf(taken.map((line) => takenBy(by, line)));
+  const net = sumDecimals(taken.map((line) => takenBy(by, line)));
   return Decimal.min(own, Decimal.max(ZERO, net.negated()));
 }
 
@@ -199,7 +199,7 @@ function roomFor(by: CouponInForce, { taken, currency }: Taking): Decimal | null
 function takenBy({ coupon_association_id }: CouponInForce, line: Left): Decimal {
   if (!line.shares) return line.line_item_discount.plus(line.invoice_level_discount);
   const own = line.shares.filter((share) => share.coupon_association_id === coupon_association_id);
-  return sumOf(own.map(({ discount_amount }) => discount_amount));
+  return sumDecimals(own.map(({ discount_amount }) => discount_amount));
 }
 
 /** As it is stored, in all by each. */
@@ -212,6 +212,6 @@ export function mergedShares(shares: readonly DiscountShare[]): DiscountShare[] 
   const byAssociation = groupBy(shares, ({ coupon_association_id }) => coupon_association_id);
   return Array.from(byAssociation, ([coupon_association_id, own]) => ({
     coupon_association_id,
-    discount_amount: sumOf(own.map(({ discount_amount }) => discount_amount)),
+    discount_amount: sumDecimals(own.map(({ discount_amount }) => discount_amount)),
   }));
 }

@@ -10,14 +10,14 @@ import {
   anyCase,
   baseFields,
   decimalText,
-  givenName,
   int32,
   metadata,
   optionalKey,
   orNull,
+  requiredName,
   timestampText,
 } from '../record.ts';
-import { instantOf, type Milliseconds } from '../time/instant.ts';
+import { type Milliseconds, toInstant } from '../time/instant.ts';
 
 export const COUPON_TYPES = ['fixed', 'percentage'] as const;
 const COUPON_CADENCES = ['once', 'repeated', 'forever'] as const;
@@ -26,7 +26,7 @@ const MAX_PERCENTAGE = 100;
 
 /** What a client states of a new coupon, as it is stored. */
 export const couponFields = z.object({
-  name: givenName.meta({ description: 'What people call it.' }),
+  name: requiredName.meta({ description: 'What people call it.' }),
   coupon_code: optionalKey.default(null).meta({
     description: 'What is typed to redeem it, in any case of its letters; of one published coupon.',
   }),
@@ -101,7 +101,7 @@ function checkDuration({ cadence, duration_in_periods }: CouponFields): void {
 }
 
 function checkRedemption({ redeem_after, redeem_before, max_redemptions }: CouponFields): void {
-  if (redeem_after !== null && redeem_before !== null && instantOf(redeem_after) > instantOf(redeem_before))
+  if (redeem_after !== null && redeem_before !== null && toInstant(redeem_after) > toInstant(redeem_before))
     throw invalid('redeem_before', 'must not lie before redeem_after');
   if (max_redemptions !== null && (max_redemptions < 1 || max_redemptions > MAX_REDEMPTIONS))
     throw invalid('max_redemptions', `must be from 1 to ${MAX_REDEMPTIONS}`);
@@ -115,9 +115,9 @@ export function refusalOf(coupon: Coupon, { now, currency }: Redemption): Refusa
   const refused = (field: string, reason: string, why: string) => ({ field, reason, why });
   const { status, redeem_after, redeem_before, max_redemptions, total_redemptions } = coupon;
   if (status !== 'published') return refused('coupon', 'COUPON_NOT_PUBLISHED', `is ${status}`);
-  if (redeem_after !== null && now < instantOf(redeem_after))
+  if (redeem_after !== null && now < toInstant(redeem_after))
     return refused('coupon', 'COUPON_NOT_ACTIVE', `may be redeemed from ${redeem_after} on`);
-  if (redeem_before !== null && now > instantOf(redeem_before))
+  if (redeem_before !== null && now > toInstant(redeem_before))
     return refused('coupon', 'COUPON_EXPIRED', `could be redeemed until ${redeem_before}`);
   if (max_redemptions !== null && total_redemptions >= max_redemptions)
     return refused('coupon', 'REDEMPTION_LIMIT_REACHED', `was redeemed ${total_redemptions} times, which is all`);

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { baseFields, decimalText, metadata, timestampText } from '../record.ts';
 import { SUBSCRIPTION_STATUSES, type SubscriptionStatus } from '../subscription/record.ts';
-import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import { type Cycles, expiryOf, grantPeriod, shareOfPeriod } from './periods.ts';
 import type { CreditGrant } from './record.ts';
 
@@ -97,7 +97,7 @@ export function firstApplication(given: Given, from: Milliseconds): Planned {
 /** The one that follows; null where the grant gives no more: a period that would end behind the end of the grant is none. */
 export function nextApplication(given: Given, last: Pick<CreditGrantApplication, 'period_end'>): Planned | null {
   if (given.grant.cadence === 'ONETIME' || !last.period_end) return null;
-  const from = instantOf(last.period_end);
+  const from = toInstant(last.period_end);
   const { period, whole } = periodOf(given, from);
   const end = endOf(given);
   if (end !== null && period.end > end) return null;
@@ -113,7 +113,7 @@ function wholeCredits({ grant, association }: Given): Decimal {
 
 /** Those of a plan and of an add-on lie on the grid of the subscription, those of its own on their own. */
 function periodOf({ grant, subscription }: Given, start: Milliseconds) {
-  const anchor = instantOf(grant.credit_grant_anchor ?? subscription.billing_anchor);
+  const anchor = toInstant(grant.credit_grant_anchor ?? subscription.billing_anchor);
   const { timezone } = subscription;
   return grantPeriod({ period: grant.period!, period_count: grant.period_count!, anchor, timezone }, start);
 }
@@ -121,7 +121,7 @@ function periodOf({ grant, subscription }: Given, start: Milliseconds) {
 /** When it ends: by itself, with the subscription, or with the add-on. */
 function endOf({ grant, subscription, association }: Given): Milliseconds | null {
   const ends = [grant.end_date, subscription.end_date, association?.end_date].flatMap((end) =>
-    end ? instantOf(end) : [],
+    end ? toInstant(end) : [],
   );
   return ends.length === 0 ? null : Math.min(...ends);
 }
@@ -182,10 +182,10 @@ export function outcomeOf(
 ): Outcome {
   const action = actionFor(status);
   if (action === 'cancel') return { action, why: `the subscription is ${status}` };
-  const over = whyOver(given, instantOf(period_start));
+  const over = whyOver(given, toInstant(period_start));
   if (over !== null) return { action: 'cancel', why: over };
   if (action === 'defer') return { action, why: `the subscription is ${status}` };
-  const expires_at = expiryOf(given.grant, instantOf(period_start), given.subscription);
+  const expires_at = expiryOf(given.grant, toInstant(period_start), given.subscription);
   if (expires_at !== null && expires_at <= now)
     return { action: 'skip', why: `its credits had expired at ${formatMs(expires_at)}` };
   if (new Decimal(credits).isZero()) return { action: 'skip', why: 'its share of the period is nothing' };
@@ -194,7 +194,7 @@ export function outcomeOf(
 
 /** Why a grant gives nothing for a period that begins then; null where it does. */
 export function whyOver({ grant, subscription, association }: Given, period_start: Milliseconds): string | null {
-  const isOver = (end: string | null | undefined) => Boolean(end) && period_start >= instantOf(end!);
+  const isOver = (end: string | null | undefined) => Boolean(end) && period_start >= toInstant(end!);
   if (grant.scope !== 'SUBSCRIPTION' && grant.status !== 'published') return `the grant is ${grant.status}`;
   if (isOver(grant.end_date)) return 'the grant has ended';
   if (grant.scope === 'PLAN' && grant.plan_id !== subscription.plan_id) return 'the subscription has another plan';

@@ -5,7 +5,7 @@
  */
 import { Decimal, type DecimalInput } from '../decimal.ts';
 import type { Subscription } from '../subscription/record.ts';
-import { instantOf, type Milliseconds } from '../time/instant.ts';
+import { type Milliseconds, toInstant } from '../time/instant.ts';
 import { nextPeriodEnd, type Period, type RecurringPeriod, wholePeriod } from '../time/period.ts';
 import { CREDIT_DECIMALS } from '../wallet/rates.ts';
 import type { CreditGrant } from './record.ts';
@@ -75,17 +75,17 @@ export function expiryOf(
 /** The end of the billing period, or of the trial, in which an instant lies. */
 function cycleEnd(subscription: Cycles, at: Milliseconds): Milliseconds {
   const { billing_anchor, current_period_start, current_period_end, trial_start, trial_end } = subscription;
-  const [running, runningEnd] = [instantOf(current_period_start), instantOf(current_period_end)];
+  const [running, runningEnd] = [toInstant(current_period_start), toInstant(current_period_end)];
   if (at >= running && at < runningEnd) return runningEnd;
-  if (trial_start && trial_end && at >= instantOf(trial_start) && at < instantOf(trial_end))
-    return instantOf(trial_end);
-  const last = subscription.end_date ? instantOf(subscription.end_date) : Number.POSITIVE_INFINITY;
+  if (trial_start && trial_end && at >= toInstant(trial_start) && at < toInstant(trial_end))
+    return toInstant(trial_end);
+  const last = subscription.end_date ? toInstant(subscription.end_date) : Number.POSITIVE_INFINITY;
   // What lies behind the subscription is good as long as what its last instant gave.
   if (at >= last) return last;
-  const paid = instantOf(trial_end ?? subscription.start_date);
+  const paid = toInstant(trial_end ?? subscription.start_date);
   let start = at >= runningEnd ? runningEnd : Math.min(paid, at);
   for (;;) {
-    const end = nextPeriodEnd({ ...subscription, billing_anchor: instantOf(billing_anchor), period_start: start });
+    const end = nextPeriodEnd({ ...subscription, billing_anchor: toInstant(billing_anchor), period_start: start });
     if (end >= last) return last;
     if (at < end) return end;
     start = end;

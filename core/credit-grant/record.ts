@@ -9,14 +9,14 @@ import {
   anyCase,
   baseFields,
   decimalText,
-  givenName,
   int32,
   metadata,
   orDefault,
   orNull,
+  requiredName,
   timestampText,
 } from '../record.ts';
-import { formatMs, instantOf } from '../time/instant.ts';
+import { formatMs, toInstant } from '../time/instant.ts';
 import { RECURRING_PERIODS } from '../time/period.ts';
 import { creditPriority } from '../wallet/record.ts';
 
@@ -25,7 +25,7 @@ const REFERENCES = { PLAN: 'plan_id', SUBSCRIPTION: 'subscription_id', ADDON: 'a
 
 /** What a client states of a new credit grant, as it is stored. */
 export const creditGrantFields = z.object({
-  name: givenName.meta({ description: 'What people call it.' }),
+  name: requiredName.meta({ description: 'What people call it.' }),
   scope: creditGrantScope.meta({
     description: 'PLAN: each subscription to the plan gets it; SUBSCRIPTION: this one does; ADDON: who has the add-on.',
   }),
@@ -93,7 +93,7 @@ export function defineCreditGrant(stated: CreditGrantFields): CreditGrantFields 
   }
   if (stated.start_date === null) throw invalid('start_date', 'is required for scope SUBSCRIPTION');
   const credit_grant_anchor = stated.credit_grant_anchor ?? stated.start_date;
-  if (instantOf(credit_grant_anchor) < instantOf(stated.start_date))
+  if (toInstant(credit_grant_anchor) < toInstant(stated.start_date))
     throw invalid('credit_grant_anchor', 'must not lie before start_date');
   return { ...stated, credit_grant_anchor };
 }
@@ -138,13 +138,13 @@ type Term = { readonly start_date: string; readonly end_date?: string | null | u
 
 /** A grant of a subscription lies inside of it. */
 export function checkInside({ start_date, end_date }: Dates, subscription: Term): void {
-  const from = instantOf(start_date!);
-  const last = subscription.end_date ? instantOf(subscription.end_date) : Number.POSITIVE_INFINITY;
-  if (from < instantOf(subscription.start_date) || from > last)
+  const from = toInstant(start_date!);
+  const last = subscription.end_date ? toInstant(subscription.end_date) : Number.POSITIVE_INFINITY;
+  if (from < toInstant(subscription.start_date) || from > last)
     throw invalid('start_date', 'must lie inside the subscription');
   if (end_date === null) return;
-  if (instantOf(end_date) < from) throw invalid('end_date', 'must not lie before start_date');
-  if (instantOf(end_date) > last) throw invalid('end_date', 'must lie inside the subscription');
+  if (toInstant(end_date) < from) throw invalid('end_date', 'must not lie before start_date');
+  if (toInstant(end_date) > last) throw invalid('end_date', 'must lie inside the subscription');
 }
 
 export function checkGrantable(subscription: { readonly id: string; readonly subscription_status: string }): void {
@@ -173,8 +173,8 @@ export function archivedFrom(grant: Pick<CreditGrant, 'scope' | 'start_date' | '
     if (from > now) throw invalid('effective_date', `must not lie ahead for scope ${grant.scope}, which has no dates`);
     return { status: 'archived' as const };
   }
-  const end = Math.max(from, instantOf(grant.start_date!));
-  if (grant.end_date !== null && end > instantOf(grant.end_date))
+  const end = Math.max(from, toInstant(grant.start_date!));
+  if (grant.end_date !== null && end > toInstant(grant.end_date))
     throw invalid('effective_date', `must not lie after the end of the grant at ${grant.end_date}`);
   const ended = { end_date: formatMs(end) };
   return from > now ? ended : { ...ended, status: 'archived' as const };

@@ -3,7 +3,7 @@
  * went with it (docs/rules/credit-notes.md, "No more than was charged").
  */
 import type { LineDiscount } from '../coupon/discounts.ts';
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
 import { spread } from '../spread.ts';
 import type { LineTax } from '../tax/line-tax.ts';
@@ -44,7 +44,7 @@ type Sharing = { readonly shareOf: (whole: string) => Decimal; readonly currency
 /** Tax that was added comes back as it came; what is in the amount has its share of that. */
 function taxesWith(taxes: readonly LineTax[], tax: Decimal, { shareOf, currency }: Sharing): LineTax[] {
   const added = taxes.map((one) => new Decimal(one.tax_behavior === 'exclusive' ? one.tax_amount : '0'));
-  const parts = spread(Decimal.min(tax, sumOf(added)), added, currency);
+  const parts = spread(Decimal.min(tax, sumDecimals(added)), added, currency);
   return taxes.map((one, index) => {
     const given = one.tax_behavior === 'exclusive' ? parts[index]!.negated() : shareOf(one.tax_amount);
     return { ...one, tax_amount: given.toFixed() };

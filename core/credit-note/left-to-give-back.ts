@@ -2,7 +2,7 @@
  * What of an invoice may still be given back (docs/rules/credit-notes.md, "No more than was charged"): the one rule of credit notes, refunds
  * of payments and voids. Whoever asks holds the invoice, so that it stays so until what is given back is written.
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { Invoice } from '../invoice/record.ts';
 
 type Given = Pick<Invoice, 'amount_paid' | 'total_prepaid_credits_applied'>;
@@ -71,7 +71,7 @@ export function leftOfCharges(
   // Of a part: it is owed again.
   if (over.isNegative()) return new Decimal(invoice.amount_paid);
   const left = lines.map(paidOfLine).flatMap(({ amount, tax }) => [amount, tax]);
-  return sumOf(left).plus(over).minus(refundedByPayments(invoice, by_notes));
+  return sumDecimals(left).plus(over).minus(refundedByPayments(invoice, by_notes));
 }
 
 /**

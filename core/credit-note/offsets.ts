@@ -2,7 +2,7 @@
  * Which open invoices the left-over credit of a change lowers, and by how much (docs/rules/credit-notes.md, "Adjustments of changes"):
  * first the invoices that charged what is credited, then the others, oldest first. Only the rest was paid.
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { Invoice } from '../invoice/record.ts';
 import { spread } from '../spread.ts';
 
@@ -42,7 +42,9 @@ export function planOffsets(
 
 /** With its tax. */
 export function creditedOn(invoice_id: string, credited: readonly CreditedLine[]): Decimal {
-  return sumOf(credited.filter((line) => line.invoice_id === invoice_id).map(({ amount, tax }) => amount.plus(tax)));
+  return sumDecimals(
+    credited.filter((line) => line.invoice_id === invoice_id).map(({ amount, tax }) => amount.plus(tax)),
+  );
 }
 
 /** A line of an invoice that is lowered: what it charged after discounts and prepaid credits, and its tax. */
@@ -64,7 +66,7 @@ export function offsetLines(
 ): OffsetLine[] {
   const own = Decimal.min(amount, creditedOn(invoice_id, credited));
   const creditOf = (id: string, part: 'amount' | 'tax') =>
-    sumOf(credited.filter((one) => one.line_id === id).map((one) => one[part]));
+    sumDecimals(credited.filter((one) => one.line_id === id).map((one) => one[part]));
   const ownWeights = lines.flatMap(({ id }) => [creditOf(id, 'amount'), creditOf(id, 'tax')]);
   const weights = lines.flatMap((line) => [line.amount, line.tax]);
   const ownParts = spread(own, ownWeights, currency);

@@ -2,7 +2,7 @@
  * What a credit note gives back, and in which way (docs/rules/credit-notes.md, "Adjustment or refund", "No more than was
  * charged", "Tax"). Whoever asks holds the invoice, so that what is left of its lines stays so until the note is written.
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import type { Invoice, PaymentStatus } from '../invoice/record.ts';
 import { minorUnits, roundMoney } from '../money.ts';
@@ -57,10 +57,10 @@ export function planCreditNote(
   const credit_note_type = typeOf(invoice);
   if (asked.length === 0) throw invalid('line_items', 'must name at least one line of the invoice');
   const planned = creditLines(lines, asked, invoice.currency);
-  const subtotal = sumOf(planned.map(({ amount }) => amount));
-  const total_tax = sumOf(planned.map(({ tax }) => tax));
+  const subtotal = sumDecimals(planned.map(({ amount }) => amount));
+  const total_tax = sumDecimals(planned.map(({ tax }) => tax));
   const total = subtotal.plus(total_tax);
-  const lots = sumOf(planned.map(({ prepaid }) => prepaid));
+  const lots = sumDecimals(planned.map(({ prepaid }) => prepaid));
   const most = mostOf(invoice, credit_note_type, lots);
   if (total.gt(most))
     throw invalid(

@@ -5,7 +5,7 @@ import {
   anyCase,
   baseFields,
   decimalText,
-  keyBeside,
+  keyNotMatching,
   keyText,
   metadata,
   orDefault,
@@ -101,7 +101,7 @@ export const createCreditNoteShape = z.object({
   credit_note_number: orNull(keyText).meta({
     description: 'A number of your own; CN- and nine characters when absent.',
   }),
-  idempotency_key: orNull(keyBeside(CONTENT_KEYS)).meta({
+  idempotency_key: orNull(keyNotMatching(CONTENT_KEYS)).meta({
     description: 'One key is one credit note, voided ones aside; made of what is credited when absent.',
   }),
   process_credit_note: orDefault(z.boolean(), true).meta({

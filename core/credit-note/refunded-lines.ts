@@ -3,7 +3,7 @@
  * names no line: what was paid of each line beside prepaid credits, and its tax, has its share of it, and the shares add up to it (docs/rules/numbers.md,
  * "Spreading an amount"). What was given back of a line otherwise was not refunded: that falls to the others.
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { Invoice } from '../invoice/record.ts';
 import { spread } from '../spread.ts';
 import { type CreditableLine, paidOfLine, refundedByPayments } from './left-to-give-back.ts';
@@ -23,7 +23,7 @@ export function refundedOfLines(
     amount.minus(discount).minus(prepaid),
     tax,
   ]);
-  const refunded = Decimal.min(refundedByPayments(invoice, by_notes), sumOf(rooms));
+  const refunded = Decimal.min(refundedByPayments(invoice, by_notes), sumDecimals(rooms));
   if (refunded.isZero()) return new Map();
   const parts = inRooms(refunded, { weights, rooms }, invoice.currency);
   return new Map(charges.map(({ id }, index) => [id, { amount: parts[2 * index]!, tax: parts[2 * index + 1]! }]));
@@ -34,6 +34,6 @@ type Places = { readonly weights: readonly Decimal[]; readonly rooms: readonly D
 function inRooms(amount: Decimal, { weights, rooms }: Places, currency: string): Decimal[] {
   const parts = spread(amount, weights, currency).map((part, index) => Decimal.min(part, rooms[index]!));
   const left = rooms.map((room, index) => room.minus(parts[index]!));
-  const over = spread(amount.minus(sumOf(parts)), left, currency);
+  const over = spread(amount.minus(sumDecimals(parts)), left, currency);
   return parts.map((part, index) => part.plus(over[index]!));
 }

@@ -3,7 +3,7 @@
  * is not charged to the next one (docs/rules/identity.md, "Who an external id is").
  */
 import { invalid } from '../error.ts';
-import { instantOf } from '../time/instant.ts';
+import { toInstant } from '../time/instant.ts';
 
 export type FormerHolder = {
   readonly external_id: string;
@@ -12,7 +12,7 @@ export type FormerHolder = {
 };
 
 export function checkStartsAfter(former: FormerHolder | null, start_date: string): void {
-  if (former === null || instantOf(start_date) >= instantOf(former.given_up_at)) return;
+  if (former === null || toInstant(start_date) >= toInstant(former.given_up_at)) return;
   const { external_id, customer_id, given_up_at } = former;
   throw invalid(
     'start_date',

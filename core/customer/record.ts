@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { invalid } from '../error.ts';
-import { anyCase, baseFields, givenKey, keyText, metadata, optionalKey } from '../record.ts';
+import { anyCase, baseFields, keyText, metadata, optionalKey, requiredKey } from '../record.ts';
 import { isTimezone } from '../time/zone.ts';
 
 /** ISO 3166-1 alpha-2, as assigned. */
@@ -36,7 +36,7 @@ const taxId = z.object({
 
 export const customerShape = z.object({
   id: z.string(),
-  external_id: givenKey.meta({
+  external_id: requiredKey.meta({
     description: 'The id that the events of the customer name; of one published customer.',
   }),
   name: z.string().max(255).meta({ description: 'The external id where none is given.' }),

@@ -5,7 +5,7 @@
  * nor how many reset periods lie in one charge. Limits of different reset periods hold beside each other (beside.ts). What is granted
  * bit by bit (grants.ts) is a limit of stretches of time that usage itself begins.
  */
-import { Decimal, type DecimalInput, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, type DecimalInput, sumDecimals, ZERO } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import { aboveAny, type UsedIn } from './beside.ts';
@@ -69,7 +69,7 @@ export function afterAllowances({ quantity, buckets, bucket_starts, ...measured 
   const used = Decimal.max(quantity, ZERO);
   if (buckets !== null) {
     const left = bucketsLeft(buckets, bucket_starts ?? [], allowances);
-    const billable = sumOf(left.flat());
+    const billable = sumDecimals(left.flat());
     return { quantity: billable, buckets: left, free: used.minus(billable) };
   }
   const { parts = [] } = measured;
@@ -94,7 +94,9 @@ function isOfMoney({ granting }: MeasuredAllowance): boolean {
 
 function aboveLimit({ limit, windows }: MeasuredAllowance): Decimal {
   if (limit === null) return ZERO;
-  return sumOf(windows.map(({ before, after, limit: own = limit }) => excess(after, own).minus(excess(before, own))));
+  return sumDecimals(
+    windows.map(({ before, after, limit: own = limit }) => excess(after, own).minus(excess(before, own))),
+  );
 }
 
 function excess(used: DecimalInput, free: Decimal): Decimal {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { decimalText, timestampText } from '../record.ts';
-import { formatMs, instantOf } from '../time/instant.ts';
+import { formatMs, toInstant } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import type { MeasuredAllowance } from './allowance.ts';
 import type { UsedIn } from './beside.ts';
@@ -37,7 +37,7 @@ function grantingText({ measure, groups, cycles, timezone }: Granting): Record<s
 }
 
 const decimal = decimalText.transform((text) => new Decimal(text));
-const instant = timestampText.transform(instantOf);
+const instant = timestampText.transform(toInstant);
 const period = z.object({ start: instant, end: instant });
 const duration = z.union([
   z.object({ unit: z.literal('subscription_period') }),

@@ -3,7 +3,7 @@
  * each counts all usage, what was charged too. In a stretch of time within which none of them begins or ends, what a limit leaves to be
  * charged is what was used last; so of several it is the most that one of them leaves, whichever instants they were reached at.
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { Period } from '../time/period.ts';
 
 /** What of a charge was used in a stretch of it. */
@@ -29,7 +29,7 @@ export function partsBeside(
 /** What limits leave to be charged together, of the parts of a charge in order of time. */
 export function aboveAny(allowances: readonly Counted[], parts: readonly UsedIn[]): Decimal {
   const growths = allowances.map(growthOf);
-  return sumOf(parts.map((part) => Decimal.max(...growths.map((growth) => growth(part)))));
+  return sumDecimals(parts.map((part) => Decimal.max(...growths.map((growth) => growth(part)))));
 }
 
 /** What is above a limit grows by so much in a part, which is asked for behind those before it. */

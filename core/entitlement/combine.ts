@@ -5,9 +5,9 @@
  * grants nothing. Limits of different reset periods hold beside each other and are not added up; one source without a limit
  * makes them all unlimited.
  */
-import { Decimal, sumOf } from '../decimal.ts';
+import { Decimal, sumDecimals } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
-import { instantOf, type Milliseconds } from '../time/instant.ts';
+import { type Milliseconds, toInstant } from '../time/instant.ts';
 import type { grantShape } from './grant-record.ts';
 import type { Entitlement } from './record.ts';
 
@@ -52,7 +52,7 @@ const isEnabled = (grant: Grant) => grant.is_enabled;
 /** Of none at all it is 0: what nobody grants is not unlimited. */
 function limitOf(grants: readonly Grant[], of_feature: readonly Grant[]): Decimal | null {
   if (grants.length > 0 && of_feature.some((grant) => limitOfOne(grant) === null)) return null;
-  return sumOf(grants.map((grant) => new Decimal(limitOfOne(grant)!).times(String(grant.quantity))));
+  return sumDecimals(grants.map((grant) => new Decimal(limitOfOne(grant)!).times(String(grant.quantity))));
 }
 
 function limitOfOne({ usage_limit, grant_quota }: Grant): string | null {
@@ -119,5 +119,5 @@ export function sourcesOf(
 }
 
 function isInForce({ start_date, end_date }: Entitlement, now: Milliseconds): boolean {
-  return (start_date === null || instantOf(start_date) <= now) && (end_date === null || now < instantOf(end_date));
+  return (start_date === null || toInstant(start_date) <= now) && (end_date === null || now < toInstant(end_date));
 }

@@ -2,7 +2,7 @@
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import { windowStart } from '../time/window.ts';
-import { instantAt, wallTime } from '../time/zone.ts';
+import { instantAt, toLocalMs } from '../time/zone.ts';
 import type { GRANT_ALLOCATIONS, GRANT_DURATION_UNITS } from './grant-record.ts';
 
 /** A grant lasts the whole billing period, or so many hours, days or weeks of it. */
@@ -43,5 +43,5 @@ function after(
 ): Milliseconds {
   if (unit === 'hour') return start + value * HOUR_MS;
   const days = unit === 'day' ? value : value * 7;
-  return instantAt(timezone, wallTime(timezone, start) + days * DAY_MS);
+  return instantAt(timezone, toLocalMs(timezone, start) + days * DAY_MS);
 }

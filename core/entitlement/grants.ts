@@ -3,7 +3,7 @@
  * lasts, and uses it up in the order in which it happens; what is used while nothing is left is charged. Grants that add up are one
  * pool of several: first is drawn from the one that ends first. Those that hold beside each other leave free what all leave free.
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
@@ -55,7 +55,7 @@ export function alikeGrants<Source extends Terms>(sources: readonly Source[]): [
 export function addedGrants(sources: readonly Terms[]): Grants[] {
   return alikeGrants(sources).map((of) => ({
     duration: durationOf(of[0]),
-    quota: sumOf(of.map(({ grant_quota, quantity }) => new Decimal(grant_quota!).times(String(quantity)))),
+    quota: sumDecimals(of.map(({ grant_quota, quantity }) => new Decimal(grant_quota!).times(String(quantity)))),
   }));
 }
 
@@ -256,8 +256,8 @@ export function groupAt(
   const charged = over ? Decimal.max(ZERO, usedWhile(over, usage).minus(over.limit)) : ZERO;
   const grants = placed.map(({ now }) => now);
   return {
-    limit: sumOf(grants.map(({ quota }) => quota)),
-    used: sumOf([charged, ...grants.map(({ used }) => used)]),
+    limit: sumDecimals(grants.map(({ quota }) => quota)),
+    used: sumDecimals([charged, ...grants.map(({ used }) => used)]),
     window: {
       start: Math.min(...placed.map(({ begins }) => begins)),
       end: Math.min(...placed.map(({ ends }) => ends)),

@@ -3,7 +3,7 @@
  * of its own that replaces the one it names, and says what the request does not as that does.
  */
 import { z } from 'zod';
-import { invalid, within } from '../error.ts';
+import { invalid, prefixField } from '../error.ts';
 import { freeMap, orNull } from '../record.ts';
 import { checkEntitlement, type Entitlement, entitlementShape } from './record.ts';
 
@@ -41,7 +41,7 @@ export function overriddenEntitlements(
     try {
       checkEntitlement(given);
     } catch (error) {
-      throw within(error, field);
+      throw prefixField(error, field);
     }
     return given;
   });

@@ -10,7 +10,7 @@ import { invalid } from '../error.ts';
 import { FEATURE_TYPES } from '../feature/record.ts';
 import { parseDecimal } from '../money.ts';
 import { anyCase, baseFields, decimalText, freeMap, optionalKey, timestampText } from '../record.ts';
-import { instantOf } from '../time/instant.ts';
+import { toInstant } from '../time/instant.ts';
 import { RECURRING_PERIODS } from '../time/period.ts';
 import { checkGrantTerms, grantShape, hasGrants } from './grant-record.ts';
 
@@ -87,7 +87,7 @@ export function checkEntitlement(granted: Granted): void {
   for (const field of [...METERED, 'static_value', 'config_value'] as const)
     if (granted[field] && !(belongsTo as readonly string[]).includes(field))
       throw invalid(field, `does not belong to a ${type} feature`);
-  if (start_date && end_date && instantOf(end_date) <= instantOf(start_date))
+  if (start_date && end_date && toInstant(end_date) <= toInstant(start_date))
     throw invalid('end_date', 'must be after start_date');
   checkGrantTerms(granted);
 }

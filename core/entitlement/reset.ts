@@ -4,13 +4,13 @@
  * period, is the billing period to the instant, so that a limit and an invoice are about the same usage.
  */
 import { type BilledSubscription, periodRule } from '../billing/charges.ts';
-import { gaveWayAt, inPeriodsAt } from '../billing/earlier-periods.ts';
-import { prorate, shareOf } from '../billing/proration.ts';
+import { applyPeriodGridAt, periodGridEnd } from '../billing/earlier-periods.ts';
+import { computeShare, prorate } from '../billing/proration.ts';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { type Period, type PeriodRule, periodContaining, wholePeriod } from '../time/period.ts';
-import { firstInstantAt, wallTime } from '../time/zone.ts';
+import { firstInstantAt, toLocalMs } from '../time/zone.ts';
 import type { UsageResetPeriod } from './record.ts';
 
 /** Half-open; without an end usage never begins again. */
@@ -84,7 +84,7 @@ export function wholeWindowsWithin(
         ? billingPeriodAt(at, then)
         : resetWindow(at, { ...then, end_ms: null, usage_reset_period: stated });
     // What began anew inside a period cut it.
-    const last = Math.min(end!, (then === subscription ? null : gaveWayAt(subscription, at)) ?? end!);
+    const last = Math.min(end!, (then === subscription ? null : periodGridEnd(subscription, at)) ?? end!);
     windows.push({ start, end: last });
     at = last;
   }
@@ -101,16 +101,16 @@ export function limitIn(
   { subscription, usage_reset_period: stated, reset_usage }: Omit<LimitedUsage, 'current'>,
 ): Decimal {
   if (reset_usage === 'NEVER' || stated === 'NEVER') return limit;
-  const then = inPeriodsAt(subscription, start);
+  const then = applyPeriodGridAt(subscription, start);
   if (stated !== null && !isBillingPeriod(stated, then)) return limit;
   const whole = wholePeriod({ ...billingRule(then), period_start: start });
   if (start <= whole.start) return limit;
-  return prorate(limit, shareOf({ start, end: whole.end }, whole)).toDecimalPlaces(0, Decimal.ROUND_HALF_UP);
+  return prorate(limit, computeShare({ start, end: whole.end }, whole)).toDecimalPlaces(0, Decimal.ROUND_HALF_UP);
 }
 
 /** Days are days in every grid. */
 function gridOf(stated: UsageResetPeriod | null, subscription: BilledSubscription, at: Milliseconds) {
-  const then = inPeriodsAt(subscription, at);
+  const then = applyPeriodGridAt(subscription, at);
   return stated === 'DAILY' && !isBillingPeriod(stated, then) ? subscription : then;
 }
 
@@ -148,5 +148,5 @@ export function resetPeriodOf(stated: UsageResetPeriod | null, own: OwnPeriod): 
 const DAY_MS = 86_400_000;
 
 function midnightOf(instant: Milliseconds, timezone: string): Milliseconds {
-  return firstInstantAt(timezone, Math.floor(wallTime(timezone, instant) / DAY_MS) * DAY_MS);
+  return firstInstantAt(timezone, Math.floor(toLocalMs(timezone, instant) / DAY_MS) * DAY_MS);
 }

@@ -5,7 +5,7 @@
  */
 import { FarthingError, invalid } from '../error.ts';
 import { ID_PREFIX } from '../id.ts';
-import { properties, type Span } from '../metering/event-text.ts';
+import { properties, type TextSpan } from '../metering/event-text.ts';
 import { LAST_INSTANT_US, parseEventTime } from '../time/instant.ts';
 
 export const EVENTS_PER_REQUEST_MAX = 1000;
@@ -14,7 +14,7 @@ const HALF_CHARACTER = /\p{Surrogate}/u;
 const NUL = '\0';
 
 /** Why this event cannot be accepted, as `field: reason`; undefined when it can. */
-export function faultOfEvent(event: unknown): { field: string; why: string } | undefined {
+export function findEventFault(event: unknown): { field: string; why: string } | undefined {
   if (typeof event !== 'object' || event === null || Array.isArray(event))
     return { field: '', why: 'must be a JSON object' };
   const { event_id, event_name, external_customer_id, customer_id, timestamp, source, properties } = event as Record<
@@ -26,13 +26,13 @@ export function faultOfEvent(event: unknown): { field: string; why: string } | u
     return { field: 'external_customer_id', why: 'is required' };
   }
   return (
-    faultOfText('event_name', event_name) ??
-    faultOfText('external_customer_id', external_customer_id) ??
-    faultOfText('event_id', event_id) ??
-    faultOfText('customer_id', customer_id) ??
-    faultOfText('source', source) ??
-    faultOfTimestamp(timestamp) ??
-    faultOfProperties(properties)
+    findTextFault('event_name', event_name) ??
+    findTextFault('external_customer_id', external_customer_id) ??
+    findTextFault('event_id', event_id) ??
+    findTextFault('customer_id', customer_id) ??
+    findTextFault('source', source) ??
+    findTimestampFault(timestamp) ??
+    findPropertiesFault(properties)
   );
 }
 
@@ -43,12 +43,12 @@ export function faultOfEvent(event: unknown): { field: string; why: string } | u
 export const RESERVED_ID = `${ID_PREFIX.reservation}_`;
 
 /** The reservation that an id of an event names: that itself, or one of the events that it becomes. */
-export function reservationIn(event_id: unknown): string | undefined {
+export function parseReservationId(event_id: unknown): string | undefined {
   return typeof event_id === 'string' && event_id.startsWith(RESERVED_ID) ? event_id.split(':')[0] : undefined;
 }
 
 /** What a text of an event may not be; undefined where it may, or is not there. */
-export function faultOfText(field: string, value: unknown): { field: string; why: string } | undefined {
+export function findTextFault(field: string, value: unknown): { field: string; why: string } | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== 'string') return { field, why: 'must be a string' };
   // Half of a character pair cannot be stored as it is, and two such ids would become one.
@@ -58,7 +58,7 @@ export function faultOfText(field: string, value: unknown): { field: string; why
   return value.length > TEXT_MAX ? { field, why: `must not be longer than ${TEXT_MAX} characters` } : undefined;
 }
 
-function faultOfTimestamp(value: unknown): { field: string; why: string } | undefined {
+function findTimestampFault(value: unknown): { field: string; why: string } | undefined {
   if (value === undefined || value === null || value === '') return undefined;
   if (typeof value !== 'string') return { field: 'timestamp', why: 'must be an RFC 3339 date-time string' };
   const instant = parseEventTime(value);
@@ -73,14 +73,14 @@ function faultOfTimestamp(value: unknown): { field: string; why: string } | unde
   return undefined;
 }
 
-function faultOfProperties(value: unknown): { field: string; why: string } | undefined {
+function findPropertiesFault(value: unknown): { field: string; why: string } | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== 'object' || Array.isArray(value)) return { field: 'properties', why: 'must be a JSON object' };
   return undefined;
 }
 
 /** The key that stands twice in the event at these places of the text: of two names nobody knows which was meant. */
-export function faultOfKeys(text: string, { start, end }: Span): { field: string; why: string } | undefined {
+export function findKeyFault(text: string, { start, end }: TextSpan): { field: string; why: string } | undefined {
   const seen = new Set<string>();
   for (const key of properties(text, start, end).keys()) {
     if (seen.has(key)) return { field: key, why: 'stands twice in the event' };
@@ -90,7 +90,7 @@ export function faultOfKeys(text: string, { start, end }: Span): { field: string
 }
 
 /** The events of a bulk body, or what is wrong with the body as a whole. */
-export function eventsOf(body: unknown): unknown[] {
+export function parseBulkEvents(body: unknown): unknown[] {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalid('body', 'must be a JSON object');
   const { events } = body as { events?: unknown };
   if (!Array.isArray(events)) throw invalid('events', 'must be an array');

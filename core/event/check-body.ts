@@ -10,19 +10,19 @@
  */
 
 import {
-  behindObject,
-  behindPlainString,
-  behindValue,
   byteAt,
-  codesOf,
   hasText,
   isDigit,
   NULL,
   skipBlanks,
+  skipObject,
+  skipPlainString,
+  skipValue,
+  toCodes,
   UNKNOWN,
 } from '../json/bytes.ts';
-import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json/signs.ts';
-import type { Span } from '../metering/event-text.ts';
+import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json/characters.ts';
+import type { TextSpan } from '../metering/event-text.ts';
 import { LAST_INSTANT_US, parseEventTime } from '../time/instant.ts';
 import { EVENTS_PER_REQUEST_MAX, RESERVED_ID, TEXT_MAX } from './accept.ts';
 import { EventShape } from './event-shape.ts';
@@ -39,17 +39,17 @@ export type CheckedEvents = {
 
 const MARKS_PER_EVENT = 4;
 
-export function eventSpan({ marks }: CheckedEvents, index: number): Span {
+export function eventSpan({ marks }: CheckedEvents, index: number): TextSpan {
   return { start: marks[MARKS_PER_EVENT * index]!, end: marks[MARKS_PER_EVENT * index + 1]! };
 }
 
 /** Its end is 0 when the event has no id. */
-export function idSpan({ marks }: CheckedEvents, index: number): Span {
+export function idSpan({ marks }: CheckedEvents, index: number): TextSpan {
   return { start: marks[MARKS_PER_EVENT * index + 2]!, end: marks[MARKS_PER_EVENT * index + 3]! };
 }
 
 /** Of raw events it is asked that they are objects, and whether they may have a key that no event has (core/event/raw-keys.ts). */
-export type EventRules = 'events' | { readonly mayHold: (key: string) => boolean };
+export type EventRules = 'events' | { readonly canHold: (key: string) => boolean };
 
 /** The body must be an object of nothing but the array `events`. */
 export function checkBulk(bytes: Uint8Array, rules: EventRules): CheckedEvents | undefined {
@@ -59,15 +59,15 @@ export function checkBulk(bytes: Uint8Array, rules: EventRules): CheckedEvents |
   const colon = skipBlanks(bytes, key + EVENTS_KEY.length);
   if (byteAt(bytes, colon) !== COLON) return undefined;
   const start = skipBlanks(bytes, colon + 1);
-  const walk = new Walk(bytes, rules);
-  const end = walk.behindEvents(start);
+  const walk = new BulkWalk(bytes, rules);
+  const end = walk.skipEvents(start);
   if (end < 0) return undefined;
   const last = skipBlanks(bytes, end);
   if (byteAt(bytes, last) !== CLOSE_BRACE || skipBlanks(bytes, last + 1) !== bytes.length) return undefined;
   return { count: walk.count, start, end, marks: walk.marks };
 }
 
-const EVENTS_KEY = codesOf('"events"');
+const EVENTS_KEY = toCodes('"events"');
 
 /** The fields that `faultOfEvent` looks at, as bits of those that an event was seen to have. */
 const OTHER = 0;
@@ -80,62 +80,62 @@ const SOURCE = 32;
 const PROPERTIES = 64;
 const REQUIRED = EVENT_NAME | EXTERNAL_CUSTOMER_ID;
 
-class Walk {
+class BulkWalk {
   count = 0;
   readonly marks = new Int32Array(MARKS_PER_EVENT * EVENTS_PER_REQUEST_MAX);
   private readonly bytes: Uint8Array;
   private readonly isRaw: boolean;
   /** Of the keys that no event has: in raw events they are looked at once for each shape. */
-  private readonly mayHold: (key: string) => boolean;
+  private readonly canHold: (key: string) => boolean;
   private readonly shape: EventShape;
   private learnt = 0;
 
   constructor(bytes: Uint8Array, rules: EventRules) {
     this.bytes = bytes;
     this.isRaw = rules !== 'events';
-    this.mayHold = rules === 'events' ? () => false : rules.mayHold;
+    this.canHold = rules === 'events' ? () => false : rules.canHold;
     this.shape = new EventShape(bytes);
   }
 
   /** Behind the array of good events that begins at `start`. */
-  behindEvents(start: number): number {
+  skipEvents(start: number): number {
     const { bytes, marks } = this;
     if (byteAt(bytes, start) !== OPEN_BRACKET) return UNKNOWN;
     let at = skipBlanks(bytes, start + 1);
     while (this.count < EVENTS_PER_REQUEST_MAX) {
-      let end = this.behindEventOfShape(at);
-      if (end < 0) end = this.behindNewEvent(at);
+      let end = this.skipKnownEvent(at);
+      if (end < 0) end = this.skipNewEvent(at);
       if (end < 0) return UNKNOWN;
       marks[MARKS_PER_EVENT * this.count] = at;
       marks[MARKS_PER_EVENT * this.count + 1] = end;
       this.count++;
       at = skipBlanks(bytes, end);
-      const sign = byteAt(bytes, at);
-      if (sign === CLOSE_BRACKET) return at + 1;
-      if (sign !== COMMA) return UNKNOWN;
+      const byte = byteAt(bytes, at);
+      if (byte === CLOSE_BRACKET) return at + 1;
+      if (byte !== COMMA) return UNKNOWN;
       at = skipBlanks(bytes, at + 1);
     }
     return UNKNOWN;
   }
 
   /** Behind the good event at `start`, if it has the shape of one before. */
-  private behindEventOfShape(start: number): number {
+  private skipKnownEvent(start: number): number {
     const { shape } = this;
     const values = shape.count;
     if (values === 0) return UNKNOWN;
     let at = start;
     for (let value = 0; value < values; value++) {
-      at = shape.behindBytesBefore(value, at);
+      at = shape.skipBytesBefore(value, at);
       if (at < 0) return UNKNOWN;
-      at = this.behindField(shape.fields[value]!, at);
+      at = this.skipField(shape.fields[value]!, at);
       if (at < 0) return UNKNOWN;
     }
-    return shape.behindBytesBefore(values, at);
+    return shape.skipBytesBefore(values, at);
   }
 
   /** Where no two events are alike, learning from each would only cost. */
-  private behindNewEvent(start: number): number {
-    const end = this.behindEvent(start);
+  private skipNewEvent(start: number): number {
+    const end = this.skipEvent(start);
     if (end >= 0 && this.learnt <= this.count / 2 + 8) {
       this.learnt++;
       this.shape.learn(start, end, (keyStart, keyEnd) => fieldAt(this.bytes, keyStart, keyEnd));
@@ -144,29 +144,29 @@ class Walk {
   }
 
   /** Behind the good event that begins at `start`. */
-  private behindEvent(start: number): number {
+  private skipEvent(start: number): number {
     const { bytes, isRaw } = this;
     if (byteAt(bytes, start) !== OPEN_BRACE) return UNKNOWN;
     let at = skipBlanks(bytes, start + 1);
     if (isRaw && byteAt(bytes, at) === CLOSE_BRACE) return at + 1;
     let seen = 0;
     while (byteAt(bytes, at) === QUOTE) {
-      const keyEnd = behindPlainString(bytes, at);
+      const keyEnd = skipPlainString(bytes, at);
       if (keyEnd < 0) return UNKNOWN;
       const field = fieldAt(bytes, at + 1, keyEnd - 1);
       // A key twice is refused: not here.
       if ((seen & field) !== 0) return UNKNOWN;
       // One that no event has is refused, or let pass and told: not here.
-      if (field === OTHER && !this.mayHold(this.keyAt(at + 1, keyEnd - 1))) return UNKNOWN;
+      if (field === OTHER && !this.canHold(this.keyAt(at + 1, keyEnd - 1))) return UNKNOWN;
       seen |= field;
       at = skipBlanks(bytes, keyEnd);
       if (byteAt(bytes, at) !== COLON) return UNKNOWN;
-      at = this.behindField(field, skipBlanks(bytes, at + 1));
+      at = this.skipField(field, skipBlanks(bytes, at + 1));
       if (at < 0) return UNKNOWN;
       at = skipBlanks(bytes, at);
-      const sign = byteAt(bytes, at);
-      if (sign === CLOSE_BRACE) return isRaw || (seen & REQUIRED) === REQUIRED ? at + 1 : UNKNOWN;
-      if (sign !== COMMA) return UNKNOWN;
+      const byte = byteAt(bytes, at);
+      if (byte === CLOSE_BRACE) return isRaw || (seen & REQUIRED) === REQUIRED ? at + 1 : UNKNOWN;
+      if (byte !== COMMA) return UNKNOWN;
       at = skipBlanks(bytes, at + 1);
     }
     return UNKNOWN;
@@ -177,15 +177,15 @@ class Walk {
   }
 
   /** Behind the value of a field that begins at `start` and is as it should be. */
-  private behindField(field: number, start: number): number {
+  private skipField(field: number, start: number): number {
     const { bytes } = this;
-    if (field === OTHER || (this.isRaw && field !== EVENT_ID)) return behindValue(bytes, start);
-    if (field === PROPERTIES && byteAt(bytes, start) === OPEN_BRACE) return behindObject(bytes, start);
+    if (field === OTHER || (this.isRaw && field !== EVENT_ID)) return skipValue(bytes, start);
+    if (field === PROPERTIES && byteAt(bytes, start) === OPEN_BRACE) return skipObject(bytes, start);
     if (byteAt(bytes, start) !== QUOTE) {
       const isAbsent = (field & REQUIRED) === 0 && hasText(bytes, start, NULL);
       return isAbsent ? start + NULL.length : UNKNOWN;
     }
-    const end = behindPlainString(bytes, start);
+    const end = skipPlainString(bytes, start);
     // As many bytes are as many characters or fewer.
     if (end < 0 || end - start - 2 > TEXT_MAX || field === PROPERTIES) return UNKNOWN;
     if (field === TIMESTAMP) return isTimestamp(bytes, start + 1, end - 1) ? end : UNKNOWN;
@@ -202,14 +202,14 @@ class Walk {
 }
 
 const TEXT = new TextDecoder();
-const RESERVED_ID_CODES = codesOf(RESERVED_ID);
-const EVENT_ID_KEY = codesOf('event_id');
-const EVENT_NAME_KEY = codesOf('event_name');
-const EXTERNAL_CUSTOMER_ID_KEY = codesOf('external_customer_id');
-const CUSTOMER_ID_KEY = codesOf('customer_id');
-const TIMESTAMP_KEY = codesOf('timestamp');
-const SOURCE_KEY = codesOf('source');
-const PROPERTIES_KEY = codesOf('properties');
+const RESERVED_ID_CODES = toCodes(RESERVED_ID);
+const EVENT_ID_KEY = toCodes('event_id');
+const EVENT_NAME_KEY = toCodes('event_name');
+const EXTERNAL_CUSTOMER_ID_KEY = toCodes('external_customer_id');
+const CUSTOMER_ID_KEY = toCodes('customer_id');
+const TIMESTAMP_KEY = toCodes('timestamp');
+const SOURCE_KEY = toCodes('source');
+const PROPERTIES_KEY = toCodes('properties');
 
 /** Which field the key from `start` to `end` names. */
 function fieldAt(bytes: Uint8Array, start: number, end: number): number {

@@ -2,7 +2,7 @@
  * A CloudEvent (version 1.0 of the CNCF's specification) becomes an event of ours: docs/rules/events.md, "CloudEvents". Its data stay as
  * the bytes that came in, because numbers keep their exact text; the attributes are written as text of ours.
  */
-import { faultOfEvent } from './accept.ts';
+import { findEventFault } from './accept.ts';
 
 /** `data`: JSON text with one character per byte, and what it says; absent where the event has none. */
 export type CloudEvent = {
@@ -13,13 +13,13 @@ export type CloudEvent = {
 export type AttributeFault = { field: string; why: string };
 
 /** `text` has one character per byte. */
-export type Translated = { readonly text: string } | { readonly fault: AttributeFault };
+export type CloudEventTranslation = { readonly text: string } | { readonly fault: AttributeFault };
 
 const REQUIRED = ['specversion', 'id', 'source', 'type', 'subject'] as const;
 export const CLOUD_EVENT_ATTRIBUTES = [...REQUIRED, 'time', 'datacontenttype', 'dataschema', 'data'] as const;
 
 /** Where an event of ours has what an attribute says. */
-const ATTRIBUTE_OF_FIELD: Readonly<Record<string, string>> = {
+const ATTRIBUTE_BY_FIELD: Readonly<Record<string, string>> = {
   event_id: 'id',
   event_name: 'type',
   external_customer_id: 'subject',
@@ -29,8 +29,8 @@ const ATTRIBUTE_OF_FIELD: Readonly<Record<string, string>> = {
 };
 
 /** The event that it says, or which attribute is wrong. */
-export function eventOfCloudEvent({ attributes, data }: CloudEvent): Translated {
-  const fault = faultOfAttributes(attributes) ?? faultOfData(data?.value);
+export function fromCloudEvent({ attributes, data }: CloudEvent): CloudEventTranslation {
+  const fault = findAttributesFault(attributes) ?? findDataFault(data?.value);
   if (fault) return { fault };
   const { id, source, type, subject, time } = attributes as Record<(typeof REQUIRED)[number] | 'time', string>;
   const event = {
@@ -40,8 +40,8 @@ export function eventOfCloudEvent({ attributes, data }: CloudEvent): Translated 
     ...(isSet(time) ? { timestamp: time } : {}),
     source,
   };
-  const refused = faultOfEvent(event);
-  if (refused) return { fault: named(refused, source) };
+  const rejected = findEventFault(event);
+  if (rejected) return { fault: named(rejected, source) };
   const fields = characters(JSON.stringify(event)).slice(0, -1);
   return { text: data === undefined || data.value === null ? `${fields}}` : `${fields},"properties":${data.text}}` };
 }
@@ -54,7 +54,7 @@ export function cloudEventId(source: string, id: string): string {
   return `${source} ${id}`;
 }
 
-function faultOfAttributes(attributes: Readonly<Record<string, unknown>>): AttributeFault | undefined {
+function findAttributesFault(attributes: Readonly<Record<string, unknown>>): AttributeFault | undefined {
   for (const name of REQUIRED) {
     const value = attributes[name];
     if (!isSet(value)) return { field: name, why: 'is required' };
@@ -65,13 +65,13 @@ function faultOfAttributes(attributes: Readonly<Record<string, unknown>>): Attri
   if (specversion !== '1.0') return { field: 'specversion', why: 'must be 1.0' };
   if (/\s/.test(source as string)) return { field: 'source', why: 'must be a URI reference, which has no blanks' };
   if (time === '') return { field: 'time', why: 'must be an RFC 3339 date-time such as 2026-01-31T10:00:00Z' };
-  if (isSet(datacontenttype) && !saysJson(datacontenttype))
+  if (isSet(datacontenttype) && !isJson(datacontenttype))
     return { field: 'datacontenttype', why: 'must be application/json, or end in +json' };
-  return faultOfNames(attributes);
+  return findNamesFault(attributes);
 }
 
 /** Attributes that are not ours are told apart from those that were meant to be. */
-function faultOfNames(attributes: Readonly<Record<string, unknown>>): AttributeFault | undefined {
+function findNamesFault(attributes: Readonly<Record<string, unknown>>): AttributeFault | undefined {
   if (isSet(attributes.data_base64))
     return { field: 'data_base64', why: 'is not taken: send the data as a JSON object in data' };
   for (const name of Object.keys(attributes)) {
@@ -84,7 +84,7 @@ function faultOfNames(attributes: Readonly<Record<string, unknown>>): AttributeF
 }
 
 /** What the fields of an event would be called here. */
-const MEANT = new Map(Object.entries(ATTRIBUTE_OF_FIELD).map(([field, name]) => [field.replaceAll('_', ''), name]));
+const MEANT = new Map(Object.entries(ATTRIBUTE_BY_FIELD).map(([field, name]) => [field.replaceAll('_', ''), name]));
 for (const known of CLOUD_EVENT_ATTRIBUTES) MEANT.delete(known);
 
 /** The same letters in another order, one too many or one too few: a misspelt time would be an event that counts at another. */
@@ -97,26 +97,26 @@ function isMisspelt(name: string, known: string): boolean {
 }
 
 /** Those that have no effect. */
-export function extensionsOf(attributes: Readonly<Record<string, unknown>>): string[] {
+export function listExtensions(attributes: Readonly<Record<string, unknown>>): string[] {
   const known: readonly string[] = CLOUD_EVENT_ATTRIBUTES;
   return Object.keys(attributes).filter((name) => !known.includes(name) && isSet(attributes[name]));
 }
 
-function faultOfData(value: unknown): AttributeFault | undefined {
+function findDataFault(value: unknown): AttributeFault | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== 'object' || Array.isArray(value)) return { field: 'data', why: 'must be a JSON object' };
   return undefined;
 }
 
 function named({ field, why }: AttributeFault, source: string): AttributeFault {
-  const name = ATTRIBUTE_OF_FIELD[field] ?? field;
+  const name = ATTRIBUTE_BY_FIELD[field] ?? field;
   // Whose id it is stands before it.
   return name === 'id'
     ? { field: name, why: `${why}, with the source (${source.length}) before it` }
     : { field: name, why };
 }
 
-function saysJson(value: unknown): boolean {
+function isJson(value: unknown): boolean {
   const type = typeof value === 'string' ? (value.split(';')[0] ?? '').trim().toLowerCase() : '';
   return type === 'application/json' || type.endsWith('+json');
 }

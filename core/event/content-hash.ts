@@ -82,12 +82,12 @@ export type ContentParts = {
 export function hashContent(hash: ContentHash, parts: ContentParts): ContentHash {
   const { name, customer, customer_id, source, time, properties } = parts;
   hash.begin();
-  for (const part of [name, customer, customer_id, source, time]) hash.field(bytesOf(part));
-  hash.last(bytesOf(properties));
+  for (const part of [name, customer, customer_id, source, time]) hash.field(toLatin1(part));
+  hash.last(toLatin1(properties));
   return hash;
 }
 
-function bytesOf(text: string): string {
+function toLatin1(text: string): string {
   return Buffer.from(text).toString('latin1');
 }
 

@@ -4,8 +4,8 @@
  * values are left to be checked. Comparing four bytes at once costs half of walking through them.
  */
 
-import { behindValue, byteAt, skipBlanks } from '../json/bytes.ts';
-import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json/signs.ts';
+import { byteAt, skipBlanks, skipValue } from '../json/bytes.ts';
+import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json/characters.ts';
 
 const VALUES_MAX = 64;
 
@@ -26,7 +26,7 @@ export class EventShape {
   }
 
   /** Behind the bytes that stand before the value of this number, or end the event; -1 when there are others at `at`. */
-  behindBytesBefore(value: number, at: number): number {
+  skipBytesBefore(value: number, at: number): number {
     const { view, bytes } = this;
     const from = this.starts[value]!;
     const length = this.lengths[value]!;
@@ -55,19 +55,19 @@ export class EventShape {
         at++;
         continue;
       }
-      const behind = behindValue(bytes, at);
-      const isKey = byte === QUOTE && byteAt(bytes, skipBlanks(bytes, behind)) === COLON;
+      const valueEnd = skipValue(bytes, at);
+      const isKey = byte === QUOTE && byteAt(bytes, skipBlanks(bytes, valueEnd)) === COLON;
       if (isKey) {
-        if (depth === 1) field = fieldAt(at + 1, behind - 1);
+        if (depth === 1) field = fieldAt(at + 1, valueEnd - 1);
       } else {
         if (count === VALUES_MAX) return;
         this.fields[count] = depth === 1 ? field : 0;
         this.starts[count] = from;
         this.lengths[count] = at - from;
         count++;
-        from = behind;
+        from = valueEnd;
       }
-      at = behind;
+      at = valueEnd;
     }
     this.starts[count] = from;
     this.lengths[count] = end - from;

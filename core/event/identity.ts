@@ -62,17 +62,17 @@ export class IdentityHasher {
   }
 }
 
-export function shardOf(high: number): number {
+export function toShard(high: number): number {
   return high >>> 20;
 }
 
 /** The partition that a shard belongs to when the log has `partitionCount` of them. */
-export function partitionOfShard(shard: number, partitionCount: number): number {
+export function toPartition(shard: number, partitionCount: number): number {
   return Math.floor((shard * partitionCount) / SHARD_COUNT);
 }
 
 /** The first and last shard (inclusive) of a partition. */
-export function shardsOfPartition(partition: number, partitionCount: number): { first: number; last: number } {
+export function toShardRange(partition: number, partitionCount: number): { first: number; last: number } {
   const first = Math.ceil((partition * SHARD_COUNT) / partitionCount);
   const last = Math.ceil(((partition + 1) * SHARD_COUNT) / partitionCount) - 1;
   return { first, last };
@@ -84,7 +84,7 @@ export function hashToBigInt(high: number, low: number): bigint {
 }
 
 /** How many hashes, and their sum modulo 2^64: the same in whatever order they come. ClickHouse's `sum` of UInt64 is this too. */
-export class SumOfHashes {
+export class HashSum {
   count = 0;
   #high = 0;
   #low = 0;
@@ -106,7 +106,7 @@ export class SumOfHashes {
 }
 
 /** Of a single id; whoever has many hashes them with one hasher. */
-export function identityHashOf({ event_id, ...scope }: Scope & { readonly event_id: string }): bigint {
+export function hashIdentity({ event_id, ...scope }: Scope & { readonly event_id: string }): bigint {
   const hasher = new IdentityHasher(scope);
   hasher.hash(event_id);
   return hashToBigInt(hasher.high, hasher.low);

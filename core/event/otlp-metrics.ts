@@ -50,17 +50,17 @@ const Scope = z.object({
   version: z.string().nullish(),
   attributes: z.array(Attribute).nullish(),
 });
-const OfScope = z.object({ scope: Scope.nullish(), metrics: z.array(Metric).nullish() });
+const ScopeMetrics = z.object({ scope: Scope.nullish(), metrics: z.array(Metric).nullish() });
 const Resource = z.object({ attributes: z.array(Attribute).nullish() });
-const OfResource = z.object({
+const ResourceMetrics = z.object({
   resource: Resource.nullish(),
-  scopeMetrics: z.array(OfScope).nullish(),
+  scopeMetrics: z.array(ScopeMetrics).nullish(),
   scope_metrics: speltAs('scopeMetrics'),
   instrumentationLibraryMetrics: speltAs('scopeMetrics'),
 });
 /** What else it has at the top is for whoever takes the request to refuse, or to tell. */
 export const OtlpMetrics = z.object({
-  resourceMetrics: z.array(OfResource).nullish(),
+  resourceMetrics: z.array(ResourceMetrics).nullish(),
   resource_metrics: speltAs('resourceMetrics'),
 });
 export type OtlpMetrics = z.output<typeof OtlpMetrics>;
@@ -84,13 +84,13 @@ export type PointEvent = {
 export type PointFault = { readonly metric: string; readonly why: string };
 
 /** What the points are, in order: events, or why not. Points that say that they have no value are neither. */
-export function eventsOfMetrics({ resourceMetrics }: OtlpMetrics): { events: PointEvent[]; faults: PointFault[] } {
+export function fromOtlpMetrics({ resourceMetrics }: OtlpMetrics): { events: PointEvent[]; faults: PointFault[] } {
   const events: PointEvent[] = [];
   const faults: PointFault[] = [];
   for (const { resource, scopeMetrics } of resourceMetrics ?? []) {
     const about = resource?.attributes ?? [];
-    const customer = textOf(about, CUSTOMER);
-    const source = textOf(about, SERVICE);
+    const customer = findText(about, CUSTOMER);
+    const source = findText(about, SERVICE);
     const of_resource = listed(about);
     for (const { scope, metrics } of scopeMetrics ?? []) {
       const of_scope = listed(scope?.attributes ?? []);
@@ -108,16 +108,16 @@ type Origin = {
   readonly source: string | undefined;
   readonly common: string;
 };
-type Read = { readonly events: PointEvent[]; readonly faults: PointFault[] };
+type OtlpReading = { readonly events: PointEvent[]; readonly faults: PointFault[] };
 
-function readMetric(metric: Metric, origin: Origin, { events, faults }: Read): void {
+function readMetric(metric: Metric, origin: Origin, { events, faults }: OtlpReading): void {
   const name = metric.name ?? '';
   const kind = KINDS.find((one) => metric[one]);
   if (kind === undefined) return readUnknown(metric, faults);
-  const why = faultOfMetric(metric, kind);
+  const why = findMetricFault(metric, kind);
   for (const point of metric[kind]!.dataPoints ?? []) {
     if (((point.flags ?? 0) & NO_VALUE) !== 0) continue;
-    const event = why ?? eventOfPoint(point, name, origin);
+    const event = why ?? toPointEvent(point, name, origin);
     if (typeof event === 'string') faults.push({ metric: name, why: event });
     else events.push(event);
   }
@@ -126,14 +126,14 @@ function readMetric(metric: Metric, origin: Origin, { events, faults }: Read): v
 /** A metric that holds no points at all is none. */
 function readUnknown({ name, ...metric }: Metric, faults: PointFault[]): void {
   for (const [key, kind] of Object.entries(metric)) {
-    const points = pointsOf(kind);
+    const points = countPoints(kind);
     for (let index = 0; index < points; index++)
       faults.push({ metric: name ?? '', why: `${key} is no kind of metric: only sum and histogram are taken` });
   }
 }
 
 /** As many as it says, in either spelling. */
-function pointsOf(kind: unknown): number {
+function countPoints(kind: unknown): number {
   const { dataPoints, data_points } = Object(kind) as Readonly<Record<string, unknown>>;
   const points = dataPoints ?? data_points;
   return Array.isArray(points) ? points.length : 0;
@@ -144,7 +144,7 @@ const KINDS = ['sum', 'histogram', 'exponentialHistogram', 'gauge', 'summary'] a
 const NO_VALUE = 1;
 const DELTA = [1, 'AGGREGATION_TEMPORALITY_DELTA'];
 
-function faultOfMetric({ name, ...metric }: Metric, kind: (typeof KINDS)[number]): string | undefined {
+function findMetricFault({ name, ...metric }: Metric, kind: (typeof KINDS)[number]): string | undefined {
   if ((name ?? '').trim() === '') return 'name is required';
   if (kind === 'gauge' || kind === 'summary') return `a ${kind} says no usage: only sums and histograms are taken`;
   const { aggregationTemporality, isMonotonic } = metric[kind]!;
@@ -159,26 +159,26 @@ const SERVICE = 'service.name';
 const OURS = ['value', 'count'];
 
 /** The event, or what is wrong. */
-function eventOfPoint(point: Point, event_name: string, of: Origin): PointEvent | string {
+function toPointEvent(point: Point, event_name: string, of: Origin): PointEvent | string {
   const own = point.attributes ?? [];
-  const customer = textOf(own, CUSTOMER) ?? of.customer;
+  const customer = findText(own, CUSTOMER) ?? of.customer;
   if (customer === undefined || customer.trim() === '') return `the attribute ${CUSTOMER} is required`;
   const taken = own.find(({ key }) => OURS.includes(key));
   if (taken) return `the attribute ${taken.key} has the name of what is measured`;
   const timestamp = instantText(point.timeUnixNano);
   if (timestamp === undefined) return 'timeUnixNano is required';
-  const measured = measuredBy(point);
+  const measured = readMeasurements(point);
   if (typeof measured === 'string') return measured;
   const properties: string[] = measured.map(([key, number]) => member(key, number));
   for (const { key, value } of own) {
-    const text = jsonOf(value);
+    const text = toJson(value);
     if (text === undefined) return `the attribute ${key} must be a text, a number or a boolean`;
     if (key !== CUSTOMER) properties.push(member(key, text));
   }
   const { source } = of;
-  const said = [event_name, listed(own), `${point.startTimeUnixNano}`, `${point.timeUnixNano}`];
+  const identityParts = [event_name, listed(own), `${point.startTimeUnixNano}`, `${point.timeUnixNano}`];
   return {
-    identity: { common: of.common, own: JSON.stringify(said).slice(1) },
+    identity: { common: of.common, own: JSON.stringify(identityParts).slice(1) },
     fields: { event_name, external_customer_id: customer, timestamp, ...(source === undefined ? {} : { source }) },
     properties: `{${properties.join(',')}}`,
   };
@@ -187,9 +187,9 @@ function eventOfPoint(point: Point, event_name: string, of: Origin): PointEvent 
 const member = (key: string, json: string) => `${JSON.stringify(key)}:${json}`;
 
 /** Of a histogram the sum is the value, and beside it how many were measured. */
-function measuredBy({ asInt, asDouble, sum, count }: Point): [string, string][] | string {
+function readMeasurements({ asInt, asDouble, sum, count }: Point): [string, string][] | string {
   const isHistogram = count !== undefined && count !== null;
-  const value = isHistogram ? numberText(sum) : isGiven(asInt) ? wholeText(asInt) : numberText(asDouble);
+  const value = isHistogram ? numberText(sum) : isPresent(asInt) ? wholeText(asInt) : numberText(asDouble);
   if (value === undefined) return isHistogram ? 'sum must be a number' : 'asInt or asDouble must be a number';
   // Of a histogram that measures less than 0 the protocol has no sum.
   if (value.startsWith('-')) return 'a value below 0 is no usage: what only grows has none';
@@ -203,7 +203,7 @@ function measuredBy({ asInt, asDouble, sum, count }: Point): [string, string][] 
       ];
 }
 
-function isGiven<T>(value: T | null | undefined): value is T {
+function isPresent<T>(value: T | null | undefined): value is T {
   return value !== null && value !== undefined;
 }
 
@@ -218,17 +218,17 @@ function numberText(value: number | string | null | undefined): string | undefin
   return typeof number === 'number' && Number.isFinite(number) ? JSON.stringify(number) : undefined;
 }
 
-function jsonOf(value: Attribute['value']): string | undefined {
+function toJson(value: Attribute['value']): string | undefined {
   if (!value) return undefined;
   const { stringValue, boolValue, intValue, doubleValue } = value;
-  if (isGiven(stringValue)) return JSON.stringify(stringValue);
-  if (isGiven(boolValue)) return String(boolValue);
-  return isGiven(intValue) ? wholeText(intValue) : numberText(doubleValue);
+  if (isPresent(stringValue)) return JSON.stringify(stringValue);
+  if (isPresent(boolValue)) return String(boolValue);
+  return isPresent(intValue) ? wholeText(intValue) : numberText(doubleValue);
 }
 
-function textOf(attributes: readonly Attribute[], key: string): string | undefined {
+function findText(attributes: readonly Attribute[], key: string): string | undefined {
   const value = attributes.find((one) => one.key === key)?.value;
-  const json = jsonOf(value);
+  const json = toJson(value);
   return json === undefined ? undefined : (value?.stringValue ?? json);
 }
 

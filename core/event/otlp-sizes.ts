@@ -12,23 +12,23 @@ const GROUPS_MAX = 20_000;
 /** Of all that has some. */
 const ATTRIBUTES_IN_ALL_MAX = 200_000;
 
-type Counted = { points: number; groups: number; attributes: number };
+type OtlpCounts = { points: number; groups: number; attributes: number };
 
 /** Throws what there is too much of. What is no list, or no object, is left to the shape. */
 export function checkSizes(request: unknown): void {
-  const counted: Counted = { points: 0, groups: 0, attributes: 0 };
+  const counted: OtlpCounts = { points: 0, groups: 0, attributes: 0 };
   for (const of_resource of group(request, 'resourceMetrics', counted)) {
-    countAttributes(membersOf(of_resource).resource, counted);
+    countAttributes(toMembers(of_resource).resource, counted);
     for (const of_scope of group(of_resource, 'scopeMetrics', counted)) {
-      countAttributes(membersOf(of_scope).scope, counted);
+      countAttributes(toMembers(of_scope).scope, counted);
       for (const metric of group(of_scope, 'metrics', counted)) countPoints(metric, counted);
     }
   }
 }
 
 /** Also of kinds that there are not, and in the other spelling: each point is told. */
-function countPoints(metric: unknown, counted: Counted): void {
-  for (const kind of Object.values(membersOf(metric)))
+function countPoints(metric: unknown, counted: OtlpCounts): void {
+  for (const kind of Object.values(toMembers(metric)))
     for (const points of [listIn(kind, 'dataPoints'), listIn(kind, 'data_points')]) {
       counted.points += points.length;
       if (counted.points > POINTS_MAX) throw tooMany(`${POINTS_MAX} data points`);
@@ -36,26 +36,26 @@ function countPoints(metric: unknown, counted: Counted): void {
     }
 }
 
-function countAttributes(of: unknown, counted: Counted): void {
+function countAttributes(of: unknown, counted: OtlpCounts): void {
   const { length } = listIn(of, 'attributes');
   if (length > ATTRIBUTES_MAX) throw tooMany(`${ATTRIBUTES_MAX} attributes of one resource, scope or data point`);
   counted.attributes += length;
   if (counted.attributes > ATTRIBUTES_IN_ALL_MAX) throw tooMany(`${ATTRIBUTES_IN_ALL_MAX} attributes`);
 }
 
-function group(of: unknown, name: string, counted: Counted): readonly unknown[] {
+function group(of: unknown, name: string, counted: OtlpCounts): readonly unknown[] {
   const list = listIn(of, name);
   counted.groups += list.length;
   if (counted.groups > GROUPS_MAX) throw tooMany(`${GROUPS_MAX} resources, scopes and metrics`);
   return list;
 }
 
-function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+function toMembers(value: unknown): Readonly<Record<string, unknown>> {
   return Object(value) as Readonly<Record<string, unknown>>;
 }
 
 function listIn(of: unknown, name: string): readonly unknown[] {
-  const list = membersOf(of)[name];
+  const list = toMembers(of)[name];
   return Array.isArray(list) ? list : [];
 }
 

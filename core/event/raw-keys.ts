@@ -17,7 +17,7 @@ const NAMES = Object.keys(LETTERS_WRONG);
 const LONGEST = 24;
 
 /** The first key of the event that stands in the place of one of ours, and which that is. */
-export function misspeltKey(event: Readonly<Record<string, unknown>>): { key: string; meant: string } | undefined {
+export function findMisspeltKey(event: Readonly<Record<string, unknown>>): { key: string; meant: string } | undefined {
   for (const key of Object.keys(event)) {
     const meant = meantBy(key);
     if (meant !== undefined && !Object.hasOwn(event, meant)) return { key, meant };
@@ -26,17 +26,19 @@ export function misspeltKey(event: Readonly<Record<string, unknown>>): { key: st
 }
 
 /** Whether no event need be looked at for this key, whatever else it has. */
-export function mayHold(key: string): boolean {
+export function canHold(key: string): boolean {
   return meantBy(key) === undefined;
 }
 
 function meantBy(key: string): string | undefined {
   if (key.length > LONGEST || Object.hasOwn(LETTERS_WRONG, key)) return undefined;
-  const bare = bareOf(key);
-  return NAMES.find((name) => bare === bareOf(name) || lettersBetween(key.toLowerCase(), name) <= LETTERS_WRONG[name]!);
+  const bare = toBareKey(key);
+  return NAMES.find(
+    (name) => bare === toBareKey(name) || lettersBetween(key.toLowerCase(), name) <= LETTERS_WRONG[name]!,
+  );
 }
 
-function bareOf(key: string): string {
+function toBareKey(key: string): string {
   return key.toLowerCase().replace(/[^a-z0-9]/g, '');
 }
 

@@ -1,6 +1,6 @@
 /** The columns of exported invoices (docs/rules/exports.md, "Invoices"). */
 import type { Invoice } from '../invoice/record.ts';
-import { instantOf, type Microseconds, usOf } from '../time/instant.ts';
+import { type Microseconds, toInstant, toUs } from '../time/instant.ts';
 import { columnsOf } from './column.ts';
 
 export type ExportedInvoice = Invoice & {
@@ -10,7 +10,7 @@ export type ExportedInvoice = Invoice & {
 const { text, word, decimal, instant } = columnsOf<ExportedInvoice>();
 
 export function microseconds(timestamp: string | null | undefined): Microseconds | null {
-  return timestamp ? usOf(instantOf(timestamp)) : null;
+  return timestamp ? toUs(toInstant(timestamp)) : null;
 }
 
 export const INVOICE_COLUMNS = [

@@ -1,14 +1,14 @@
 /** A column that is made of the metadata of whom a record is about (docs/rules/exports.md, "Columns of your own"). */
 import { z } from 'zod';
 import { invalid } from '../error.ts';
-import { anyCase, givenKey, optionalKey } from '../record.ts';
+import { anyCase, optionalKey, requiredKey } from '../record.ts';
 
 export const METADATA_ENTITIES = ['customer', 'wallet'] as const;
 export type MetadataEntity = (typeof METADATA_ENTITIES)[number];
 
 export const metadataField = z.object({
   entity_type: anyCase(METADATA_ENTITIES).meta({ description: 'Whose metadata it is.' }),
-  field_key: givenKey.meta({ description: 'The key in the metadata.' }),
+  field_key: requiredKey.meta({ description: 'The key in the metadata.' }),
   column_name: optionalKey.default(null).meta({ description: 'The name of the column; that of the key when absent.' }),
 });
 export type MetadataField = z.output<typeof metadataField>;

@@ -8,9 +8,9 @@
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import { keyOfName } from '../lookup-key.ts';
+import { toLookupKey } from '../lookup-key.ts';
 import { parseDecimal } from '../money.ts';
-import { anyCase, baseFields, decimalText, givenName, metadata, optionalKey } from '../record.ts';
+import { anyCase, baseFields, decimalText, metadata, optionalKey, requiredName } from '../record.ts';
 
 export const FEATURE_TYPES = ['metered', 'boolean', 'static', 'config'] as const;
 export const ALERT_CONDITIONS = ['above', 'below'] as const;
@@ -42,8 +42,8 @@ export const alertSettings = z.object({
 export type AlertSettings = z.output<typeof alertSettings>;
 
 export const reportingUnit = z.object({
-  unit_singular: givenName.meta({ description: 'What one of it is called.' }),
-  unit_plural: givenName.meta({ description: 'What several of it are called.' }),
+  unit_singular: requiredName.meta({ description: 'What one of it is called.' }),
+  unit_plural: requiredName.meta({ description: 'What several of it are called.' }),
   conversion_rate: numberText
     .refine((text) => parseDecimal(text)?.gt(0) !== false, { error: 'must be greater than 0' })
     .meta({ description: 'Greater than 0; kept and answered, and nothing here is computed with it.' }),
@@ -51,7 +51,7 @@ export const reportingUnit = z.object({
 
 export const featureShape = z.object({
   id: z.string(),
-  name: givenName.meta({ description: 'What people call it.' }),
+  name: requiredName.meta({ description: 'What people call it.' }),
   lookup_key: z
     .string()
     .meta({ description: 'A name of your own, of one published feature; made from its name when absent.' }),
@@ -116,7 +116,7 @@ export function checkAlertSettings(settings: AlertSettings, field = 'alert_setti
 
 /** "API calls (v2)" → "api-calls-v2". */
 export function lookupKeyFrom(name: string): string {
-  const key = keyOfName(name);
+  const key = toLookupKey(name);
   if (key === null) throw invalid('lookup_key', 'cannot be made from this name, give one');
   return key;
 }

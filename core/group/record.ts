@@ -1,16 +1,16 @@
 /** A group: prices, or features, that belong together under one key (docs/rules/records.md, "Groups"). */
 import { z } from 'zod';
 import { invalid, notFound } from '../error.ts';
-import { anyCase, baseFields, givenKey, givenName, metadata } from '../record.ts';
+import { anyCase, baseFields, metadata, requiredKey, requiredName } from '../record.ts';
 
 const GROUP_ENTITY_TYPES = ['price', 'feature'] as const;
 export const groupEntityType = anyCase(GROUP_ENTITY_TYPES);
 
 /** What a client states of a new group, as it is stored. */
 export const groupFields = z.object({
-  name: givenName.meta({ description: 'What people call it.' }),
+  name: requiredName.meta({ description: 'What people call it.' }),
   entity_type: groupEntityType.meta({ description: 'What its members are: price or feature.' }),
-  lookup_key: givenKey.meta({ description: 'A name of your own, of one published group.' }),
+  lookup_key: requiredKey.meta({ description: 'A name of your own, of one published group.' }),
   metadata,
 });
 

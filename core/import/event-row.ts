@@ -1,6 +1,6 @@
 /** A row of a file as an event (docs/rules/imports.md, "Events"): the text that goes into the log, or what is wrong with it. */
 import { FarthingError, invalid } from '../error.ts';
-import { faultOfEvent, faultOfKeys } from '../event/accept.ts';
+import { findEventFault, findKeyFault } from '../event/accept.ts';
 import { undefused } from '../export/csv.ts';
 import { EVENT_COLUMNS as EXPORTED_COLUMNS } from '../export/events.ts';
 import { parseJson } from '../json/parse.ts';
@@ -17,11 +17,11 @@ export type EventRow = { readonly text: string; readonly event_id: string | unde
 /** Throws what is wrong, with its field. */
 export function eventOfRow(row: ImportRow): EventRow {
   const { value, text } = row.text === undefined ? fromCells(row.value) : { value: row.value, text: row.text };
-  const fault = faultOfEvent(value);
+  const fault = findEventFault(value);
   if (fault) throw invalid(fault.field || 'row', fault.why);
   const unknown = Object.keys(value as object).find((key) => !FIELDS.includes(key));
   if (unknown !== undefined) throw invalid(unknown, 'is no key of an event');
-  const twice = faultOfKeys(text, { start: 0, end: text.length });
+  const twice = findKeyFault(text, { start: 0, end: text.length });
   if (twice) throw invalid(twice.field, twice.why);
   const { event_id } = value as { event_id?: unknown };
   return { text, event_id: typeof event_id === 'string' && event_id.trim() !== '' ? event_id : undefined };

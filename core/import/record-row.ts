@@ -1,10 +1,10 @@
 /** A row of a file as the request that would make a record (docs/rules/imports.md, "Customers, features and prices"). */
 import type { z } from 'zod';
 import { invalid } from '../error.ts';
-import { ignoredKeys } from '../ignored-keys.ts';
+import { findIgnoredKeys } from '../ignored-keys.ts';
 import { DEPTH_MAX, isDeeperThan } from '../json/depth.ts';
 import { parseJson } from '../json/parse.ts';
-import { fieldPath, shaped } from '../shaped.ts';
+import { fieldPath, parseShape } from '../shaped.ts';
 import { checkTexts } from '../texts.ts';
 import type { ImportRow } from './row.ts';
 
@@ -15,9 +15,9 @@ export function recordOfRow<Shape extends z.ZodObject>(shape: Shape, row: Import
   checkDepth(row.value);
   checkTexts(row.value);
   const value = row.text === undefined ? readCells(shape, row.value as Record<string, unknown>) : row.value;
-  const [unknown] = ignoredKeys(shape, value).filter(({ is_unknown }) => is_unknown);
+  const [unknown] = findIgnoredKeys(shape, value).filter(({ is_unknown }) => is_unknown);
   if (unknown) throw invalid(fieldPath(unknown.path), 'is no key of such a record');
-  return shaped(shape, value, 'row');
+  return parseShape(shape, value, 'row');
 }
 
 /** As of a body of a request. */

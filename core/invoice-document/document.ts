@@ -4,10 +4,10 @@
  * (docs/rules/documents.md, "What it says").
  */
 import type { Customer } from '../customer/record.ts';
-import { Decimal, sumOf } from '../decimal.ts';
+import { Decimal, sumDecimals } from '../decimal.ts';
 import type { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import type { SettingOf } from '../setting/record.ts';
-import { instantOf } from '../time/instant.ts';
+import { toInstant } from '../time/instant.ts';
 import { explained } from './explained.ts';
 import { type Language, showAmount, showDay, showMoney, showNumber, showPeriod, wordsOf } from './language.ts';
 import type { Words } from './words.ts';
@@ -96,7 +96,7 @@ export function invoiceDocument(question: DocumentQuestion): InvoiceDocument {
     not_shown: words.not_shown,
     language,
     look: { color: settings.color, page_size: settings.page_size, logo: settings.logo },
-    dated_ms: instantOf(issuedAt(invoice)),
+    dated_ms: toInstant(issuedAt(invoice)),
   };
 }
 
@@ -117,13 +117,13 @@ function issuedAt({ issue_date, finalized_at, created_at }: Invoice): string {
 }
 
 function factsOf({ invoice, words, language, timezone }: Asked): InvoiceDocument['facts'] {
-  const day = (instant: string) => showDay(instantOf(instant), timezone, language);
+  const day = (instant: string) => showDay(toInstant(instant), timezone, language);
   const { period_start, period_end, due_date, invoice_number } = invoice;
   const facts = [{ label: words.date, value: day(issuedAt(invoice)) }];
   if (invoice_number) facts.unshift({ label: words.number, value: invoice_number });
   if (due_date && !isVoid(invoice)) facts.push({ label: words.due, value: day(due_date) });
   if (period_start && period_end) {
-    const period = { start: instantOf(period_start), end: instantOf(period_end) };
+    const period = { start: toInstant(period_start), end: toInstant(period_end) };
     facts.push({ label: words.period, value: showPeriod(period, timezone, language) });
   }
   return facts;
@@ -145,7 +145,7 @@ function rowOf(line: InvoiceLineItem, { words, language, timezone, groups }: Ask
   const taken = new Decimal(line.line_item_discount).plus(line.invoice_level_discount);
   const period =
     period_start && period_end
-      ? [showPeriod({ start: instantOf(period_start), end: instantOf(period_end) }, timezone, language)]
+      ? [showPeriod({ start: toInstant(period_start), end: toInstant(period_end) }, timezone, language)]
       : [];
   return {
     text: from?.reason ? `${words.correction}: ${text}` : text,
@@ -177,7 +177,7 @@ function showGroups(
       `${label || '–'}: ${showNumber(usage, language)} ${words.units}, ${showAmount(cost, currency, language)}`,
   );
   if (others.length === 0) return told;
-  const rest = sumOf(others.map(({ cost }) => new Decimal(cost)));
+  const rest = sumDecimals(others.map(({ cost }) => new Decimal(cost)));
   return [...told, `${others.length} ${words.others}: ${showAmount(rest, currency, language)}`];
 }
 

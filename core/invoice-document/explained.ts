@@ -2,8 +2,8 @@
  * How the amount of a line came about, as its document says it: a unit price where the quantity times that is the amount, and else each
  * step of the way (docs/rules/documents.md, "How an amount came about"). What does not come to the amount is not said.
  */
-import { roundedShare, type Share } from '../billing/proration.ts';
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { type ProrationShare, roundedShare } from '../billing/proration.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { ComputedFrom } from '../invoice/computed-from.ts';
 import type { InvoiceLineItem } from '../invoice/record.ts';
 import { roundMoney } from '../money.ts';
@@ -28,7 +28,7 @@ export function explained(line: Line, saying: Saying): { unit_price: string; ste
   if (!from || from.edited) return none;
   const parts = partsOf(from);
   const unit = unitOf(parts, from);
-  const said = sumOf(parts.map(amountOf));
+  const said = sumDecimals(parts.map(amountOf));
   const share = shareOf(from);
   if (unit && isAmount(unit.times(line.quantity), line, share))
     return { unit_price: showAmount(unit, line.currency, saying.language), steps: shareText(share, saying) };
@@ -67,14 +67,18 @@ function fixedPartOf(part: Part): Decimal {
 }
 
 /** Null for the whole period. */
-function shareOf({ share }: ComputedFrom): Share | null {
+function shareOf({ share }: ComputedFrom): ProrationShare | null {
   if (!share || share.part_ms === share.whole_ms) return null;
   const { part_ms, whole_ms, before_ms } = share;
   return { part_ms, whole_ms, ...(before_ms ? { before_ms } : {}) };
 }
 
 /** What gives back says the same with a minus. */
-function isAmount(charge: Decimal, { amount, currency, computed_from: from }: Line, share: Share | null): boolean {
+function isAmount(
+  charge: Decimal,
+  { amount, currency, computed_from: from }: Line,
+  share: ProrationShare | null,
+): boolean {
   const whole = share ? roundedShare(charge, share, currency) : roundMoney(charge, currency);
   return whole
     .minus(from ? lessOf(from) : ZERO)
@@ -108,7 +112,7 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
 /** In days, or in hours or seconds where the share is not one of whole days. */
-function shareText(share: Share | null, { words, language }: Saying): string[] {
+function shareText(share: ProrationShare | null, { words, language }: Saying): string[] {
   if (!share) return [];
   const units: [number, string][] = [
     [DAY_MS, words.days],

@@ -4,9 +4,9 @@
  * (docs/rules/documents.md, "The same bytes").
  */
 import { type Decimal, Decimal as Decimals } from '../decimal.ts';
-import { minorUnits, narrowSymbolOf } from '../money.ts';
+import { findNarrowSymbol, minorUnits } from '../money.ts';
 import type { Milliseconds } from '../time/instant.ts';
-import { wallTime } from '../time/zone.ts';
+import { toLocalMs } from '../time/zone.ts';
 import { de } from './words/de.ts';
 import { el } from './words/el.ts';
 import { en } from './words/en.ts';
@@ -81,7 +81,7 @@ export function showAmount(amount: Decimal | string, currency: string, language:
 export function showMoney(amount: Decimal | string, currency: string, language: Language): string {
   const number = showAmount(amount, currency, language);
   const code = currency.toUpperCase();
-  const sign = narrowSymbolOf(currency);
+  const sign = findNarrowSymbol(currency);
   if (sign === code) return `${number}${NO_BREAK}${code}`;
   if (WRITING[language].sign === 'after') return `${number}${NO_BREAK}${sign}${NO_BREAK}${code}`;
   const gap = /\p{L}$/u.test(sign) ? NO_BREAK : '';
@@ -91,7 +91,10 @@ export function showMoney(amount: Decimal | string, currency: string, language: 
 
 /** The day of the calendar on which an instant lies. */
 export function showDay(instant: Milliseconds, timezone: string, language: Language): string {
-  const [year = '', month = '', day = ''] = new Date(wallTime(timezone, instant)).toISOString().slice(0, 10).split('-');
+  const [year = '', month = '', day = ''] = new Date(toLocalMs(timezone, instant))
+    .toISOString()
+    .slice(0, 10)
+    .split('-');
   return WRITING[language].day(day, month, year);
 }
 

@@ -2,7 +2,7 @@
 import { Decimal } from '../decimal.ts';
 import type { Invoice } from '../invoice/record.ts';
 import type { SystemEventName } from '../system-event/catalogue.ts';
-import { instantOf } from '../time/instant.ts';
+import { toInstant } from '../time/instant.ts';
 import { type Language, showDay, showMoney, wordsOf } from './language.ts';
 
 export const LETTER_KINDS = ['new', 'reminder'] as const;
@@ -46,7 +46,7 @@ export function letter(
   function payment(): string {
     if (!new Decimal(invoice.amount_remaining).gt(0)) return words.letter_nothing;
     const amount = showMoney(invoice.amount_remaining, invoice.currency, language);
-    const due = invoice.due_date ? showDay(instantOf(invoice.due_date), timezone, language) : '';
+    const due = invoice.due_date ? showDay(toInstant(invoice.due_date), timezone, language) : '';
     return words.letter_pay_until.replace('{amount}', amount).replace('{due}', due);
   }
 }

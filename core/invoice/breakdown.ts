@@ -2,7 +2,7 @@
  * What of a line's amount is for whom: its usage by groups, each with its share of the amount (docs/rules/invoices.md, "Who used
  * it"). The shares add up to the amount to the last minor unit, also where those who used it cannot be added up, as a maximum.
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { spread } from '../spread.ts';
 
 export type GroupUsage<Group> = { readonly group: Group; readonly usage: Decimal; readonly event_count: number };
@@ -21,7 +21,7 @@ export function breakDown<Group>(
   const byUsage = groups.map(({ usage }) => Decimal.max(ZERO, usage));
   const isUsed = byUsage.some((usage) => usage.gt(0));
   const weights = isUsed ? byUsage : groups.map(({ event_count }) => new Decimal(event_count));
-  const whole = sumOf(weights);
+  const whole = sumDecimals(weights);
   const ordered = groups
     .map((one, index) => ({ one, weight: weights[index]! }))
     .toSorted((a, b) => b.weight.comparedTo(a.weight) || (nameOf(a.one) < nameOf(b.one) ? -1 : 1));

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { decimalText, description, orNull, timestampText } from '../record.ts';
-import { instantOf } from '../time/instant.ts';
+import { toInstant } from '../time/instant.ts';
 import { asComputed } from './computed-from.ts';
 import { checkStatedLine } from './one-off.ts';
 import { type CreateInvoiceLine, createInvoiceLineShape, type Invoice, type InvoiceLineItem } from './record.ts';
@@ -87,7 +87,7 @@ function isNamedBy(stated: CreateInvoiceLine, line: InvoiceLineItem): boolean {
 }
 
 function isAt(stated: string | null, instant: string | null | undefined): boolean {
-  return stated === null || (Boolean(instant) && instantOf(stated) === instantOf(instant!));
+  return stated === null || (Boolean(instant) && toInstant(stated) === toInstant(instant!));
 }
 
 /** What it gives back was charged elsewhere, and what of that is left comes off later invoices. */

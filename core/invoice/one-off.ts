@@ -5,11 +5,11 @@
  */
 
 import { type Totals, totalsText } from '../billing/totals.ts';
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { invalid, notAllowed } from '../error.ts';
 import { checkCurrency, minorUnits } from '../money.ts';
 import { refuseUsed } from '../subscription/not-yet.ts';
-import { instantOf } from '../time/instant.ts';
+import { toInstant } from '../time/instant.ts';
 import { paymentOf } from './payment-status.ts';
 import type { CreateInvoice, CreateInvoiceLine, PaymentStatus } from './record.ts';
 
@@ -39,7 +39,7 @@ export function writtenInvoice(request: CreateInvoice) {
   const lines = request.line_items?.length ? request.line_items : wholeAmount(request);
   const { invoice_type } = request;
   for (const [index, line] of lines.entries()) checkLine(line, { invoice_type, currency, at: `line_items[${index}]` });
-  const subtotal = sumOf(lines.map((line) => new Decimal(line.amount)));
+  const subtotal = sumDecimals(lines.map((line) => new Decimal(line.amount)));
   checkSum(request, subtotal);
   if (request.invoice_type === 'CREDIT') refuseUsed(request, NOT_OF_A_CREDIT);
   return { currency, lines };
@@ -77,7 +77,7 @@ function checkPeriod(
   { period_start, period_end }: { period_start: string | null; period_end: string | null },
   at: string,
 ): void {
-  if (period_start && period_end && instantOf(period_end) < instantOf(period_start)) {
+  if (period_start && period_end && toInstant(period_end) < toInstant(period_start)) {
     throw invalid(`${at}period_end`, 'must not be before period_start');
   }
 }

@@ -10,7 +10,7 @@ import {
   baseFields,
   decimalText,
   description,
-  keyBeside,
+  keyNotMatching,
   keyText,
   metadata,
   metadataMap,
@@ -268,7 +268,7 @@ export const createInvoiceShape = z.object({
     description: 'Of a SUBSCRIPTION invoice: the subscription that is charged.',
   }),
   invoice_number: orNull(z.string()).meta({ description: 'Refused: it is given when the invoice becomes final.' }),
-  idempotency_key: orNull(keyBeside(OWN_INVOICE_KEYS)).meta({
+  idempotency_key: orNull(keyNotMatching(OWN_INVOICE_KEYS)).meta({
     description: 'One key is one invoice, voided ones aside: a second request is refused with 409.',
   }),
   invoice_type: orDefault(anyCase(INVOICE_TYPES), 'ONE_OFF').meta({

@@ -1,5 +1,5 @@
 /** What comes to nothing is no invoice (docs/rules/invoices.md, "Nothing to pay"). */
-import { netOf } from '../billing/settle-lines.ts';
+import { computeNetTotal } from '../billing/line-adjustments.ts';
 import type { Totals } from '../billing/totals.ts';
 import type { Invoice } from './record.ts';
 
@@ -14,5 +14,5 @@ export function statusOf(
   totals: Comes,
 ): 'DRAFT' | 'SKIPPED' {
   const isShown = invoice_type !== 'SUBSCRIPTION' || billing_reason === 'SUBSCRIPTION_TRIAL_START';
-  return !isShown && totals.subtotal.isZero() && netOf(totals).isZero() ? 'SKIPPED' : 'DRAFT';
+  return !isShown && totals.subtotal.isZero() && computeNetTotal(totals).isZero() ? 'SKIPPED' : 'DRAFT';
 }

@@ -20,7 +20,7 @@ import {
   OPEN_BRACKET,
   PLUS,
   QUOTE,
-} from './signs.ts';
+} from './characters.ts';
 
 /**
  * A place that is none. Every function of this walk answers a place for each byte or two of what comes in, and a place and `undefined` would
@@ -41,65 +41,65 @@ function isBlank(byte: number): boolean {
 }
 
 /** Behind the value of any kind that begins at `start`. */
-export function behindValue(bytes: Uint8Array, start: number, depth = 0): number {
+export function skipValue(bytes: Uint8Array, start: number, depth = 0): number {
   if (start >= bytes.length) return UNKNOWN;
   const first = bytes[start]!;
-  if (first === QUOTE) return behindString(bytes, start);
-  if (first === MINUS || isDigit(first)) return behindNumber(bytes, start);
-  if (first === OPEN_BRACE) return behindObject(bytes, start, depth);
-  if (first === OPEN_BRACKET) return behindArray(bytes, start, depth);
-  if (first === LETTER_T) return behindWord(bytes, start, TRUE);
-  if (first === LETTER_F) return behindWord(bytes, start, FALSE);
-  return behindWord(bytes, start, NULL);
+  if (first === QUOTE) return skipString(bytes, start);
+  if (first === MINUS || isDigit(first)) return skipNumber(bytes, start);
+  if (first === OPEN_BRACE) return skipObject(bytes, start, depth);
+  if (first === OPEN_BRACKET) return skipArray(bytes, start, depth);
+  if (first === LETTER_T) return skipWord(bytes, start, TRUE);
+  if (first === LETTER_F) return skipWord(bytes, start, FALSE);
+  return skipWord(bytes, start, NULL);
 }
 
 /** Behind the object whose opening brace is at `start`. */
-export function behindObject(bytes: Uint8Array, start: number, depth = 0): number {
+export function skipObject(bytes: Uint8Array, start: number, depth = 0): number {
   if (depth >= DEPTH_MAX) return UNKNOWN;
   let at = skipBlanks(bytes, start + 1);
   if (at < bytes.length && bytes[at] === CLOSE_BRACE) return at + 1;
   while (at < bytes.length && bytes[at] === QUOTE) {
-    at = behindString(bytes, at);
+    at = skipString(bytes, at);
     if (at < 0) return UNKNOWN;
     at = skipBlanks(bytes, at);
     if (at >= bytes.length || bytes[at] !== COLON) return UNKNOWN;
-    at = behindValue(bytes, skipBlanks(bytes, at + 1), depth + 1);
+    at = skipValue(bytes, skipBlanks(bytes, at + 1), depth + 1);
     if (at < 0) return UNKNOWN;
     at = skipBlanks(bytes, at);
     if (at >= bytes.length) return UNKNOWN;
-    const sign = bytes[at]!;
-    if (sign === CLOSE_BRACE) return at + 1;
-    if (sign !== COMMA) return UNKNOWN;
+    const byte = bytes[at]!;
+    if (byte === CLOSE_BRACE) return at + 1;
+    if (byte !== COMMA) return UNKNOWN;
     at = skipBlanks(bytes, at + 1);
   }
   return UNKNOWN;
 }
 
-function behindArray(bytes: Uint8Array, start: number, depth: number): number {
+function skipArray(bytes: Uint8Array, start: number, depth: number): number {
   if (depth >= DEPTH_MAX) return UNKNOWN;
   let at = skipBlanks(bytes, start + 1);
   if (at < bytes.length && bytes[at] === CLOSE_BRACKET) return at + 1;
   for (;;) {
-    at = behindValue(bytes, at, depth + 1);
+    at = skipValue(bytes, at, depth + 1);
     if (at < 0) return UNKNOWN;
     at = skipBlanks(bytes, at);
     if (at >= bytes.length) return UNKNOWN;
-    const sign = bytes[at]!;
-    if (sign === CLOSE_BRACKET) return at + 1;
-    if (sign !== COMMA) return UNKNOWN;
+    const byte = bytes[at]!;
+    if (byte === CLOSE_BRACKET) return at + 1;
+    if (byte !== COMMA) return UNKNOWN;
     at = skipBlanks(bytes, at + 1);
   }
 }
 
 /** Behind the string whose opening quote is at `open`. */
-function behindString(bytes: Uint8Array, open: number): number {
+function skipString(bytes: Uint8Array, open: number): number {
   let at = open + 1;
   while (at < bytes.length) {
     const byte = bytes[at++]!;
     if (byte === QUOTE) return at;
     if (byte < 32) return UNKNOWN;
     if (byte === BACKSLASH) {
-      at = behindEscape(bytes, at);
+      at = skipEscape(bytes, at);
       if (at < 0) return UNKNOWN;
     }
   }
@@ -107,7 +107,7 @@ function behindString(bytes: Uint8Array, open: number): number {
 }
 
 /** The same, of a string that has no escape: what stands between its quotes is its value. */
-export function behindPlainString(bytes: Uint8Array, open: number): number {
+export function skipPlainString(bytes: Uint8Array, open: number): number {
   let at = open + 1;
   while (at < bytes.length) {
     const byte = bytes[at++]!;
@@ -118,7 +118,7 @@ export function behindPlainString(bytes: Uint8Array, open: number): number {
 }
 
 /** Behind what follows a backslash. */
-function behindEscape(bytes: Uint8Array, at: number): number {
+function skipEscape(bytes: Uint8Array, at: number): number {
   if (at >= bytes.length) return UNKNOWN;
   const letter = bytes[at]!;
   if (letter !== LETTER_U) return SIMPLE_ESCAPES.includes(letter) ? at + 1 : UNKNOWN;
@@ -131,36 +131,36 @@ function behindEscape(bytes: Uint8Array, at: number): number {
 const SIMPLE_ESCAPES: readonly number[] = [34, 92, 47, 98, 102, 110, 114, 116];
 
 /** Behind the number: no leading zero, no bare point, no sign but a minus. */
-function behindNumber(bytes: Uint8Array, start: number): number {
+function skipNumber(bytes: Uint8Array, start: number): number {
   let at = byteAt(bytes, start) === MINUS ? start + 1 : start;
   if (byteAt(bytes, at) === 48) at++;
-  else at = behindDigits(bytes, at);
+  else at = skipDigits(bytes, at);
   if (at < 0) return UNKNOWN;
-  if (byteAt(bytes, at) === DOT) at = behindDigits(bytes, at + 1);
+  if (byteAt(bytes, at) === DOT) at = skipDigits(bytes, at + 1);
   if (at < 0) return UNKNOWN;
   // 69 and 101 are E and e.
   if ((byteAt(bytes, at) | 32) !== 101) return at;
   const sign = byteAt(bytes, at + 1);
-  return behindDigits(bytes, sign === PLUS || sign === MINUS ? at + 2 : at + 1);
+  return skipDigits(bytes, sign === PLUS || sign === MINUS ? at + 2 : at + 1);
 }
 
 /** At least one digit. */
-function behindDigits(bytes: Uint8Array, start: number): number {
+function skipDigits(bytes: Uint8Array, start: number): number {
   let at = start;
   while (at < bytes.length && isDigit(bytes[at]!)) at++;
   return at === start ? UNKNOWN : at;
 }
 
-function behindWord(bytes: Uint8Array, start: number, word: readonly number[]): number {
+function skipWord(bytes: Uint8Array, start: number, word: readonly number[]): number {
   return hasText(bytes, start, word) ? start + word.length : UNKNOWN;
 }
 
-const TRUE = codesOf('true');
-const FALSE = codesOf('false');
-export const NULL = codesOf('null');
+const TRUE = toCodes('true');
+const FALSE = toCodes('false');
+export const NULL = toCodes('null');
 
 /** A text of ASCII as its bytes. */
-export function codesOf(text: string): readonly number[] {
+export function toCodes(text: string): readonly number[] {
   return Array.from(text, (letter) => letter.charCodeAt(0));
 }
 

@@ -7,14 +7,14 @@ import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 
 type Encode = (value: unknown) => unknown;
-type Fields = Record<string, unknown>;
+type AnswerFields = Record<string, unknown>;
 // oxlint-disable-next-line typescript/no-explicit-any -- the definitions of zod's kinds have no common type.
 type Definition = any;
 
 const encoders = new WeakMap<z.core.$ZodType, Encode>();
 
 export function completeKeys(shape: z.core.$ZodType, value: unknown): unknown {
-  return encoderOf(shape)(value);
+  return ensureEncoder(shape)(value);
 }
 
 /** A value that is no object, as answers write it where its shape says nothing else. */
@@ -22,7 +22,7 @@ export function valueText(value: unknown): string {
   return JSON.stringify(timestamp(value));
 }
 
-function encoderOf(shape: z.core.$ZodType): Encode {
+function ensureEncoder(shape: z.core.$ZodType): Encode {
   const known = encoders.get(shape);
   if (known) return known;
   // A shape that contains itself finds this entry while it is being built.
@@ -42,38 +42,41 @@ function build(shape: z.core.$ZodType): Encode {
     case 'object':
       return objectEncoder(definition);
     case 'array':
-      return arrayEncoder(encoderOf(definition.element));
+      return arrayEncoder(ensureEncoder(definition.element));
     case 'tuple':
-      return tupleEncoder(definition.items.map(encoderOf), definition.rest ? encoderOf(definition.rest) : plain);
+      return tupleEncoder(
+        definition.items.map(ensureEncoder),
+        definition.rest ? ensureEncoder(definition.rest) : plain,
+      );
     case 'record':
-      return recordEncoder(encoderOf(definition.valueType));
+      return recordEncoder(ensureEncoder(definition.valueType));
     case 'union':
       return unionEncoder(definition.options);
     case 'intersection':
-      return intersectionEncoder(encoderOf(definition.left), encoderOf(definition.right));
+      return intersectionEncoder(ensureEncoder(definition.left), ensureEncoder(definition.right));
     case 'lazy':
-      return encoderOf(definition.getter());
+      return ensureEncoder(definition.getter());
     case 'pipe':
-      return definition.out._zod.def.type === 'transform' ? plain : encoderOf(definition.out);
+      return definition.out._zod.def.type === 'transform' ? plain : ensureEncoder(definition.out);
     default:
       if (isTimestamp(shape)) return timestamp;
       // optional, nullable, default, prefault, nonoptional, readonly, catch: what they wrap decides.
-      return definition.innerType ? encoderOf(definition.innerType) : plain;
+      return definition.innerType ? ensureEncoder(definition.innerType) : plain;
   }
 }
 
 function objectEncoder(definition: Definition): Encode {
   const fields = Object.entries(definition.shape as Record<string, z.core.$ZodType>).map(
-    ([key, field]) => [key, encoderOf(field)] as const,
+    ([key, field]) => [key, ensureEncoder(field)] as const,
   );
   const others =
-    definition.catchall && definition.catchall._zod.def.type !== 'never' ? encoderOf(definition.catchall) : null;
+    definition.catchall && definition.catchall._zod.def.type !== 'never' ? ensureEncoder(definition.catchall) : null;
   return (value) => {
     if (typeof value !== 'object') throw new TypeError(`an object was declared, the answer holds ${typeof value}`);
-    const given = value as Fields;
-    const answer: Fields = {};
-    for (const [key, encode] of fields) answer[key] = encode(given[key]);
-    if (others) for (const key of Object.keys(given)) if (!(key in answer)) answer[key] = others(given[key]);
+    const source = value as AnswerFields;
+    const answer: AnswerFields = {};
+    for (const [key, encode] of fields) answer[key] = encode(source[key]);
+    if (others) for (const key of Object.keys(source)) if (!(key in answer)) answer[key] = others(source[key]);
     return answer;
   };
 }
@@ -90,17 +93,17 @@ function tupleEncoder(items: Encode[], rest: Encode): Encode {
 }
 
 function recordEncoder(encode: Encode): Encode {
-  return (value) => mapFields(value as Fields, encode);
+  return (value) => mapFields(value as AnswerFields, encode);
 }
 
 function intersectionEncoder(left: Encode, right: Encode): Encode {
-  return (value) => ({ ...(left(value) as Fields), ...(right(value) as Fields) });
+  return (value) => ({ ...(left(value) as AnswerFields), ...(right(value) as AnswerFields) });
 }
 
 /** Of several shapes the one that fits: same kind, same literals, and then most keys in common. */
 function unionEncoder(options: z.core.$ZodType[]): Encode {
   const bare = options.map(unwrap);
-  const encodes = bare.map(encoderOf);
+  const encodes = bare.map(ensureEncoder);
   return (value) => {
     let best = -1;
     let bestScore = -1;
@@ -125,10 +128,10 @@ function fit(option: z.core.$ZodType, value: unknown): number {
   if (!isFields) return -1;
   let score = 0;
   for (const [key, field] of Object.entries(definition.shape as Record<string, z.core.$ZodType>)) {
-    const given = (value as Fields)[key];
+    const source = (value as AnswerFields)[key];
     const literals = unwrap(field)._zod.values;
-    if (literals && given !== undefined && given !== null && !literals.has(given as string)) return -1;
-    if (given !== undefined) score += literals ? 100 : 1;
+    if (literals && source !== undefined && source !== null && !literals.has(source as string)) return -1;
+    if (source !== undefined) score += literals ? 100 : 1;
   }
   return score;
 }
@@ -149,7 +152,7 @@ function plain(value: unknown): unknown {
   if (value instanceof Date) return instantText(value.toISOString());
   if (Decimal.isDecimal(value)) return decimalText(value);
   if (Array.isArray(value)) return value.map(plain);
-  return mapFields(value as Fields, plain);
+  return mapFields(value as AnswerFields, plain);
 }
 
 function isTimestamp(shape: z.core.$ZodType): boolean {
@@ -173,8 +176,8 @@ function decimalText(value: Decimal): string {
   return value.isZero() ? '0' : value.toFixed();
 }
 
-function mapFields(value: Fields, encode: Encode): Fields {
-  const answer: Fields = {};
+function mapFields(value: AnswerFields, encode: Encode): AnswerFields {
+  const answer: AnswerFields = {};
   for (const key of Object.keys(value)) {
     const encoded = encode(value[key]);
     // As a property of that name, and not as what the object comes of.

@@ -10,13 +10,13 @@ const SHORT = 32;
 /** So many items of a long list are a step, for one each would cost as much as the writing. */
 const AT_ONCE = 8;
 
-type Fields = Record<string, unknown>;
+type JsonFields = Record<string, unknown>;
 
 export function* jsonText(shape: z.core.$ZodType, value: unknown): Generator<void, string> {
   const { def } = unwrap(shape)._zod;
   if (def.type === 'array' && isLong(value)) return yield* listText(shape, value);
-  const fields = def.type === 'object' && holdsLong(value) ? shapeOf(def) : undefined;
-  if (fields !== undefined) return yield* objectText(fields, value as Fields);
+  const fields = def.type === 'object' && holdsLong(value) ? listFields(def) : undefined;
+  if (fields !== undefined) return yield* objectText(fields, value as JsonFields);
   return JSON.stringify(completeKeys(shape, value));
 }
 
@@ -32,14 +32,14 @@ function* listText(shape: z.core.$ZodType, items: readonly unknown[]): Generator
   return `[${texts.join(',')}]`;
 }
 
-function* objectText(fields: readonly [string, z.core.$ZodType][], value: Fields): Generator<void, string> {
+function* objectText(fields: readonly [string, z.core.$ZodType][], value: JsonFields): Generator<void, string> {
   const texts: string[] = [];
   for (const [key, field] of fields) texts.push(`${JSON.stringify(key)}:${yield* jsonText(field, value[key])}`);
   return `{${texts.join(',')}}`;
 }
 
 /** Undefined where it also has keys that it does not name. */
-function shapeOf(def: object): [string, z.core.$ZodType][] | undefined {
+function listFields(def: object): [string, z.core.$ZodType][] | undefined {
   const { shape, catchall } = def as { shape: Record<string, z.core.$ZodType>; catchall?: z.core.$ZodType };
   return catchall && catchall._zod.def.type !== 'never' ? undefined : Object.entries(shape);
 }

@@ -5,8 +5,8 @@
  * each key decoded by itself; all other texts, which are nearly all, by JSON.parse alone.
  */
 
-import { CLOSE_BRACE, CLOSE_BRACKET, COLON, OPEN_BRACE, OPEN_BRACKET } from './signs.ts';
-import { endOfString, endOfValue, nextMember, skipBlanks, startOfValue, stringAt } from './text.ts';
+import { CLOSE_BRACE, CLOSE_BRACKET, COLON, OPEN_BRACE, OPEN_BRACKET } from './characters.ts';
+import { findStringEnd, findValueEnd, findValueStart, nextMember, skipBlanks, stringAt } from './text.ts';
 
 /** The value that the text says. Throws SyntaxError as JSON.parse does, and RangeError when it is nested too deeply. */
 export function parseJson(text: string): unknown {
@@ -17,7 +17,7 @@ export function parseJson(text: string): unknown {
 function hasEscapedKey(text: string): boolean {
   if (!text.includes('\\')) return false;
   for (let at = text.indexOf('"'); at >= 0; ) {
-    const end = endOfString(text, at, text.length);
+    const end = findStringEnd(text, at, text.length);
     const after = end < 0 ? ~end : end;
     if (end < 0 && text.charCodeAt(skipBlanks(text, after, text.length)) === COLON) return true;
     at = text.indexOf('"', after);
@@ -26,17 +26,17 @@ function hasEscapedKey(text: string): boolean {
 }
 
 /** The value at `start`, and where it ends. */
-type Read = { value: unknown; after: number };
+type ParsedJson = { value: unknown; after: number };
 
-function read(text: string, start: number): Read {
+function read(text: string, start: number): ParsedJson {
   const first = text.charCodeAt(start);
   if (first === OPEN_BRACKET) return items(text, start);
   if (first === OPEN_BRACE) return members(text, start);
-  const after = endOfValue(text, start, text.length);
+  const after = findValueEnd(text, start, text.length);
   return { value: JSON.parse(text.slice(start, after)), after };
 }
 
-function items(text: string, start: number): Read {
+function items(text: string, start: number): ParsedJson {
   const value: unknown[] = [];
   let at = skipBlanks(text, start + 1, text.length);
   while (text.charCodeAt(at) !== CLOSE_BRACKET) {
@@ -47,12 +47,12 @@ function items(text: string, start: number): Read {
   return { value, after: at + 1 };
 }
 
-function members(text: string, start: number): Read {
+function members(text: string, start: number): ParsedJson {
   const value: [string, unknown][] = [];
   let at = skipBlanks(text, start + 1, text.length);
   while (text.charCodeAt(at) !== CLOSE_BRACE) {
-    const keyEnd = endOfString(text, at, text.length);
-    const member = read(text, startOfValue(text, keyEnd, text.length));
+    const keyEnd = findStringEnd(text, at, text.length);
+    const member = read(text, findValueStart(text, keyEnd, text.length));
     value.push([stringAt(text, at, keyEnd), member.value]);
     at = nextMember(text, member.after, text.length);
   }

@@ -6,7 +6,7 @@
  */
 
 import { invalid } from '../error.ts';
-import { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './signs.ts';
+import { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './characters.ts';
 
 export function skipBlanks(text: string, from: number, end: number): number {
   if (text.charCodeAt(from) > 32) return from;
@@ -16,7 +16,7 @@ export function skipBlanks(text: string, from: number, end: number): number {
 }
 
 /** Just behind the closing quote of the string that opens at `open`; `~` of it when there was an escape. */
-export function endOfString(text: string, open: number, end: number): number {
+export function findStringEnd(text: string, open: number, end: number): number {
   let escaped = false;
   for (let at = open + 1; at < end; at++) {
     const code = text.charCodeAt(at);
@@ -34,19 +34,19 @@ export function stringAt(text: string, open: number, end: number): string {
   return end < 0 ? (JSON.parse(text.slice(open, ~end)) as string) : text.slice(open + 1, end - 1);
 }
 
-export function startOfValue(text: string, keyEnd: number, end: number): number {
+export function findValueStart(text: string, keyEnd: number, end: number): number {
   const colon = skipBlanks(text, keyEnd < 0 ? ~keyEnd : keyEnd, end);
   if (text.charCodeAt(colon) !== COLON) throw invalid('body', 'must be valid JSON');
   return skipBlanks(text, colon + 1, end);
 }
 
-export function endOfValue(text: string, start: number, end: number): number {
+export function findValueEnd(text: string, start: number, end: number): number {
   const first = text.charCodeAt(start);
   if (first === QUOTE) {
-    const after = endOfString(text, start, end);
+    const after = findStringEnd(text, start, end);
     return after < 0 ? ~after : after;
   }
-  if (first === OPEN_BRACE || first === OPEN_BRACKET) return endOfNested(text, start, end);
+  if (first === OPEN_BRACE || first === OPEN_BRACKET) return findNestedEnd(text, start, end);
   let at = start;
   while (at < end && !endsLiteral(text.charCodeAt(at))) at++;
   if (at === start) throw invalid('body', 'must be valid JSON');
@@ -58,12 +58,12 @@ function endsLiteral(code: number): boolean {
 }
 
 /** Brackets are only counted, so that any depth of nesting is walked without recursion. */
-function endOfNested(text: string, start: number, end: number): number {
+function findNestedEnd(text: string, start: number, end: number): number {
   let depth = 0;
   for (let at = start; at < end; at++) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) {
-      const after = endOfString(text, at, end);
+      const after = findStringEnd(text, at, end);
       at = (after < 0 ? ~after : after) - 1;
     } else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++;
     else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {

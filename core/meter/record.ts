@@ -7,13 +7,23 @@
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import type { Aggregation as AggregationRules } from '../metering/aggregations/aggregation.ts';
+import type { MeterAggregator as AggregationRules } from '../metering/aggregations/aggregation.ts';
 import { AGGREGATIONS, type AggregationType } from '../metering/aggregations/index.ts';
-import { anyCase, BLANK, baseFields, decimalText, isBlank, keyText, orDefault, orNull, wordsOf } from '../record.ts';
+import {
+  anyCase,
+  BLANK,
+  baseFields,
+  decimalText,
+  isBlank,
+  keyText,
+  orDefault,
+  orNull,
+  toEnumValues,
+} from '../record.ts';
 import { WINDOW_SIZES } from '../time/window.ts';
 
 /** A new one is a file and a line in `core/metering/aggregations/`. */
-export const AGGREGATION_TYPES = wordsOf<AggregationType>(AGGREGATIONS);
+export const AGGREGATION_TYPES = toEnumValues<AggregationType>(AGGREGATIONS);
 export type { AggregationType };
 
 export const RESET_USAGES = ['BILLING_PERIOD', 'NEVER'] as const;

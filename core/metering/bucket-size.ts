@@ -18,7 +18,7 @@ export const US_BY_ROW_SIZE = {
 export type RowSize = keyof typeof US_BY_ROW_SIZE;
 export type BaseSize = Exclude<RowSize, 'DAY'>;
 
-export function baseSizeOf(bucketSize: BucketSize | undefined): BaseSize {
+export function toBaseSize(bucketSize: BucketSize | undefined): BaseSize {
   return bucketSize === 'MINUTE' || bucketSize === '15MIN' || bucketSize === '30MIN' ? bucketSize : 'HOUR';
 }
 
@@ -26,7 +26,7 @@ export function baseSizeOf(bucketSize: BucketSize | undefined): BaseSize {
  * Whether the daily rollups of a meter may answer for whole days. They may not where the meter aggregates windows shorter
  * than a day by itself: the sum of the hourly maxima cannot be told from the maximum of the day.
  */
-export function dailyRollupsAnswer(bucketSize: BucketSize | undefined): boolean {
+export function canUseDailyRollups(bucketSize: BucketSize | undefined): boolean {
   return bucketSize === undefined || bucketSize === 'DAY' || bucketSize === 'WEEK' || bucketSize === 'MONTH';
 }
 

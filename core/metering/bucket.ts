@@ -4,8 +4,8 @@
  * the fields that it needs; the others stay neutral and cost nothing.
  */
 import type { Microseconds } from '../time/instant.ts';
-import { compare, type Exact, exactOf, mantissaOf } from './exact.ts';
-import { ExactSum, quantityOfScaled, scaledOf } from './quantity.ts';
+import { compare, type Exact, toExact, toMantissa } from './exact.ts';
+import { ExactSum, fromScaled, toScaled } from './quantity.ts';
 
 export type BucketField = 'count' | 'sum' | 'weighted_sum' | 'min' | 'max' | 'latest' | 'uniques';
 
@@ -23,7 +23,7 @@ export type BucketFields = {
   readonly uniques: readonly string[];
 };
 
-type Moment = { readonly timestamp_us: Microseconds; readonly event_id: string };
+type EventMoment = { readonly timestamp_us: Microseconds; readonly event_id: string };
 
 export class UsageBucket {
   count = 0;
@@ -34,18 +34,18 @@ export class UsageBucket {
   private weighted: ExactSum | undefined;
   private least: Exact | undefined;
   private greatest: Exact | undefined;
-  private newest: Moment | undefined;
+  private newest: EventMoment | undefined;
   private newestValue: Exact | undefined;
   private distinct: Set<string> | undefined;
 
   static of(fields: BucketFields): UsageBucket {
     const bucket = new UsageBucket();
     bucket.count = fields.count;
-    if (fields.sum !== 0n) bucket.addSum(quantityOfScaled(fields.sum));
+    if (fields.sum !== 0n) bucket.addSum(fromScaled(fields.sum));
     if (fields.weighted_sum !== 0n) bucket.addScaledWeight(fields.weighted_sum);
-    if (fields.min !== null) bucket.addToRange(quantityOfScaled(fields.min));
-    if (fields.max !== null) bucket.addToRange(quantityOfScaled(fields.max));
-    if (fields.latest !== null) bucket.addLatest(fields.latest, quantityOfScaled(fields.latest.value));
+    if (fields.min !== null) bucket.addToRange(fromScaled(fields.min));
+    if (fields.max !== null) bucket.addToRange(fromScaled(fields.max));
+    if (fields.latest !== null) bucket.addLatest(fields.latest, fromScaled(fields.latest.value));
     for (const identity of fields.uniques) bucket.addUnique(identity);
     return bucket;
   }
@@ -62,12 +62,12 @@ export class UsageBucket {
 
   addWeighted(value: Exact, timestamp_us: Microseconds): void {
     this.weighted ??= new ExactSum();
-    this.weighted.add(exactOf(mantissaOf(value) * BigInt(timestamp_us), value.scale));
+    this.weighted.add(toExact(toMantissa(value) * BigInt(timestamp_us), value.scale));
   }
 
   /** What it adds up to stands until this instant only. */
   leave(at_us: Microseconds): void {
-    const level = quantityOfScaled(-this.sum);
+    const level = fromScaled(-this.sum);
     this.addSum(level);
     this.addWeighted(level, at_us);
   }
@@ -78,7 +78,7 @@ export class UsageBucket {
   }
 
   /** The newest event wins, and of two at the same instant the one with the greater id, whichever came first. */
-  addLatest(moment: Moment, value: Exact): void {
+  addLatest(moment: EventMoment, value: Exact): void {
     if (this.newest !== undefined && !isNewer(moment, this.newest)) return;
     this.newest = moment;
     this.newestValue = value;
@@ -116,17 +116,17 @@ export class UsageBucket {
   }
 
   get min(): bigint | null {
-    return this.least === undefined ? null : scaledOf(this.least);
+    return this.least === undefined ? null : toScaled(this.least);
   }
 
   get max(): bigint | null {
-    return this.greatest === undefined ? null : scaledOf(this.greatest);
+    return this.greatest === undefined ? null : toScaled(this.greatest);
   }
 
   get latest(): Latest | null {
     if (this.newest === undefined) return null;
     const { timestamp_us, event_id } = this.newest;
-    return { timestamp_us, event_id, value: scaledOf(this.newestValue as Exact) };
+    return { timestamp_us, event_id, value: toScaled(this.newestValue as Exact) };
   }
 
   get uniques(): readonly string[] {
@@ -145,7 +145,7 @@ export class UsageBucket {
 
 const NONE: readonly string[] = [];
 
-function isNewer(moment: Moment, than: Moment): boolean {
+function isNewer(moment: EventMoment, than: EventMoment): boolean {
   if (moment.timestamp_us !== than.timestamp_us) return moment.timestamp_us > than.timestamp_us;
   return compareIds(moment.event_id, than.event_id) > 0;
 }

@@ -1,9 +1,9 @@
 /** A meter made ready for many events: filters as sets, the expression parsed, the aggregation looked up. Made once per version. */
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import type { Aggregation } from './aggregations/aggregation.ts';
+import type { MeterAggregator } from './aggregations/aggregation.ts';
 import { AGGREGATIONS } from './aggregations/index.ts';
-import { type BaseSize, baseSizeOf } from './bucket-size.ts';
+import { type BaseSize, toBaseSize } from './bucket-size.ts';
 import type { Contribution, MeteredEvent, Unusable, ValueSource } from './contribution.ts';
 import { compileExpression } from './expression.ts';
 import { type CompiledFilter, compileFilter } from './filter.ts';
@@ -15,7 +15,7 @@ export type CompiledMeter = ValueSource & {
   readonly event_name: string;
   readonly definition: MeterDefinition;
   readonly filters: readonly CompiledFilter[];
-  readonly aggregation: Aggregation;
+  readonly aggregation: MeterAggregator;
   readonly multiplier: Decimal | undefined;
   /** The size of the meter's pre-aggregated rows. */
   readonly base_size: BaseSize;
@@ -25,7 +25,7 @@ export type CompiledMeter = ValueSource & {
 
 export function compileMeter(definition: MeterDefinition): CompiledMeter {
   const { type, field, expression, multiplier, bucket_size, group_by } = definition.aggregation;
-  const aggregation: Aggregation | undefined = AGGREGATIONS[type];
+  const aggregation: MeterAggregator | undefined = AGGREGATIONS[type];
   if (aggregation === undefined) throw invalid('aggregation.type', 'is not an aggregation');
   if (aggregation.needs_value && !expression && !field) throw invalid('aggregation.field', `is required for ${type}`);
   if (aggregation.takes.includes('multiplier') && !multiplier)
@@ -40,13 +40,13 @@ export function compileMeter(definition: MeterDefinition): CompiledMeter {
     expression: expression && aggregation.needs_value ? compileExpression(expression) : undefined,
     group_by: group_by || undefined,
     multiplier: multiplier ? new Decimal(multiplier) : undefined,
-    base_size: baseSizeOf(bucket_size ?? undefined),
+    base_size: toBaseSize(bucket_size ?? undefined),
     bucket_size: bucket_size ?? undefined,
   };
 }
 
-const KEPT_MAX = 5_000;
-const kept = new Map<string, CompiledMeter>();
+const CACHED_METERS_MAX = 5_000;
+const cachedMeters = new Map<string, CompiledMeter>();
 
 /**
  * The same for a definition that is compiled again and again: a partition takes up all meters whenever one of them changes,
@@ -55,13 +55,13 @@ const kept = new Map<string, CompiledMeter>();
 export function compiledMeter(definition: MeterDefinition): CompiledMeter {
   const { id, event_name, filters, aggregation, reset_usage } = definition;
   const key = JSON.stringify([id, event_name, filters, aggregation, reset_usage]);
-  let meter = kept.get(key);
+  let meter = cachedMeters.get(key);
   if (meter === undefined) {
     meter = compileMeter(definition);
-    if (kept.size >= KEPT_MAX) kept.delete(kept.keys().next().value!);
-  } else kept.delete(key);
+    if (cachedMeters.size >= CACHED_METERS_MAX) cachedMeters.delete(cachedMeters.keys().next().value!);
+  } else cachedMeters.delete(key);
   // Behind all others: the first is the one that was not asked for the longest.
-  kept.set(key, meter);
+  cachedMeters.set(key, meter);
   return meter;
 }
 

@@ -85,12 +85,12 @@ function contribution(
   value: Exact | undefined,
   identity: string | undefined,
 ): Contribution | Unusable {
-  const group_key = source.group_by === undefined ? '' : groupOf(source.group_by, event.properties);
+  const group_key = source.group_by === undefined ? '' : toGroupKey(source.group_by, event.properties);
   if (group_key === undefined) return { unusable: notAGroup(source.group_by!, event.properties) };
   return { event, group_key, value, identity };
 }
 
-function groupOf(key: string, properties: PropertySource): string | undefined {
+function toGroupKey(key: string, properties: PropertySource): string | undefined {
   const property = properties.get(key);
   return property === undefined || property.kind === 'null' ? '' : scalarText(property);
 }

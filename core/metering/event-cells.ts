@@ -1,6 +1,6 @@
 /** Raw events added up to the cells of a question: the ragged ends of a range, and whatever has no pre-aggregated rows. */
 import type { Segment, SegmentPlan } from '../analytics/segments.ts';
-import { msOf, usOf } from '../time/instant.ts';
+import { toMs, toUs } from '../time/instant.ts';
 import { type WindowGrid, windowStart } from '../time/window.ts';
 import { UsageBucket } from './bucket.ts';
 import { type CompiledMeter, measure } from './compiled-meter.ts';
@@ -8,7 +8,7 @@ import type { MeteredEvent } from './contribution.ts';
 import { matches } from './match.ts';
 import type { PlacedCell } from './usage.ts';
 
-export type EventQuestion<Event extends MeteredEvent> = {
+export type EventCellQuery<Event extends MeteredEvent> = {
   readonly meter: CompiledMeter;
   readonly plan: SegmentPlan;
   readonly grid: WindowGrid;
@@ -21,12 +21,12 @@ export type EventQuestion<Event extends MeteredEvent> = {
 export class EventCells<Event extends MeteredEvent> {
   readonly #cells = new Map<string, PlacedCell>();
   readonly #keys = new Set<string>();
-  readonly #question: EventQuestion<Event>;
+  readonly #query: EventCellQuery<Event>;
   readonly #segmentAt: (at: number) => Segment;
 
-  constructor(question: EventQuestion<Event>) {
-    this.#question = question;
-    this.#segmentAt = finder(question.plan.segments);
+  constructor(query: EventCellQuery<Event>) {
+    this.#query = query;
+    this.#segmentAt = finder(query.plan.segments);
   }
 
   get size(): number {
@@ -43,13 +43,13 @@ export class EventCells<Event extends MeteredEvent> {
   }
 
   add(event: Event): void {
-    const { meter, plan, grid, passes, key_of } = this.#question;
+    const { meter, plan, grid, passes, key_of } = this.#query;
     if (!matches(meter, event.properties)) return;
     if (passes && !passes(event)) return;
     const contribution = measure(meter, event);
     if (contribution.unusable !== undefined) return;
     const segment_us = this.#segmentAt(event.timestamp_us).start_us;
-    const window_us = plan.rows_are_windows ? usOf(windowStart(msOf(event.timestamp_us), meter.bucket_size!, grid)) : 0;
+    const window_us = plan.rows_are_windows ? toUs(windowStart(toMs(event.timestamp_us), meter.bucket_size!, grid)) : 0;
     const { group_key } = contribution;
     const key = key_of(event);
     const place = JSON.stringify([segment_us, window_us, group_key, key]);

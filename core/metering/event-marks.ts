@@ -4,8 +4,8 @@
  * slice of fifty thousand events would otherwise keep half a million of them alive for the garbage collector to move about.
  */
 import { invalid } from '../error.ts';
-import { CLOSE_BRACE, LETTER_N, OPEN_BRACE, QUOTE } from '../json/signs.ts';
-import { endOfString, endOfValue, nextMember, skipBlanks, startOfValue, stringAt } from '../json/text.ts';
+import { CLOSE_BRACE, LETTER_N, OPEN_BRACE, QUOTE } from '../json/characters.ts';
+import { findStringEnd, findValueEnd, findValueStart, nextMember, skipBlanks, stringAt } from '../json/text.ts';
 
 /** Our fields, in the order in which their positions are kept. */
 export const STRING_FIELDS = [
@@ -71,11 +71,11 @@ export function markEvent(marks: Marks, text: string, start: number, end: number
   if (text.charCodeAt(at) !== OPEN_BRACE) throw invalid('event', 'must be a JSON object');
   at = skipBlanks(text, at + 1, end);
   while (at < end && text.charCodeAt(at) !== CLOSE_BRACE) {
-    const keyEnd = endOfString(text, at, end);
+    const keyEnd = findStringEnd(text, at, end);
     const field = fieldAt(text, at, keyEnd);
-    const value = startOfValue(text, keyEnd, end);
+    const value = findValueStart(text, keyEnd, end);
     let valueEnd: number;
-    if (field === undefined) valueEnd = endOfValue(text, value, end);
+    if (field === undefined) valueEnd = findValueEnd(text, value, end);
     else if (field === PROPERTIES_START) {
       valueEnd = markProperties(marks, { text, start: value, end, first });
       words = marks.words;
@@ -95,14 +95,14 @@ type Position = { readonly text: string; readonly start: number; readonly end: n
 
 function markString(words: Int32Array, { text, start, end, first }: Position, field: number): number {
   const mark = first + field;
-  const sign = text.charCodeAt(start);
-  if (sign === LETTER_N) {
+  const code = text.charCodeAt(start);
+  if (code === LETTER_N) {
     words[mark] = ABSENT;
     words[mark + 1] = ABSENT;
-    return endOfValue(text, start, end);
+    return findValueEnd(text, start, end);
   }
-  if (sign !== QUOTE) throw invalid(NAME_BY_MARK[field]!, 'must be a string');
-  const after = endOfString(text, start, end);
+  if (code !== QUOTE) throw invalid(NAME_BY_MARK[field]!, 'must be a string');
+  const after = findStringEnd(text, start, end);
   words[mark] = start;
   words[mark + 1] = after;
   return after < 0 ? ~after : after;
@@ -111,7 +111,7 @@ function markString(words: Int32Array, { text, start, end, first }: Position, fi
 function markProperties(marks: Marks, { text, start, end, first: event }: Position): number {
   if (text.charCodeAt(start) === LETTER_N) {
     marks.words[event + PROPERTIES_START] = ABSENT;
-    return endOfValue(text, start, end);
+    return findValueEnd(text, start, end);
   }
   if (text.charCodeAt(start) !== OPEN_BRACE) throw invalid('properties', 'must be an object');
   // A second object under the same key takes the place of the first.
@@ -131,10 +131,10 @@ export function markMembers(marks: Marks, text: string, start: number, end: numb
   if (text.charCodeAt(at) !== OPEN_BRACE) throw invalid('properties', 'must be an object');
   at = skipBlanks(text, at + 1, end);
   while (at < end && text.charCodeAt(at) !== CLOSE_BRACE) {
-    const keyEnd = endOfString(text, at, end);
-    const value = startOfValue(text, keyEnd, end);
+    const keyEnd = findStringEnd(text, at, end);
+    const value = findValueStart(text, keyEnd, end);
     const isString = text.charCodeAt(value) === QUOTE;
-    const valueEnd = isString ? endOfString(text, value, end) : endOfValue(text, value, end);
+    const valueEnd = isString ? findStringEnd(text, value, end) : findValueEnd(text, value, end);
     if (next + 4 > words.length) words = marks.room(next, 4);
     words[next] = at;
     words[next + 1] = keyEnd;
@@ -158,8 +158,8 @@ export function markedString(text: string, words: Int32Array, mark: number): str
 function isBlank(text: string, words: Int32Array, mark: number): boolean {
   const start = words[mark]!;
   if (start === ABSENT) return true;
-  const sign = text.charCodeAt(start + 1);
-  if (sign > 32 && sign < 127 && sign !== QUOTE && sign !== 92) return false;
+  const code = text.charCodeAt(start + 1);
+  if (code > 32 && code < 127 && code !== QUOTE && code !== 92) return false;
   return stringAt(text, start, words[mark + 1]!).trim() === '';
 }
 
@@ -167,7 +167,7 @@ function isBlank(text: string, words: Int32Array, mark: number): boolean {
 function fieldAt(text: string, open: number, keyEnd: number): number | undefined {
   if (keyEnd < 0) return MARK_BY_NAME.get(stringAt(text, open, keyEnd));
   const length = keyEnd - open - 2;
-  const mark = MARK_BY_SHAPE[shapeOf(length, text.charCodeAt(open + 1))]!;
+  const mark = MARK_BY_SHAPE[toShapeIndex(length, text.charCodeAt(open + 1))]!;
   return mark !== ABSENT && text.startsWith(NAME_BY_MARK[mark]!, open + 1) ? mark : undefined;
 }
 
@@ -177,12 +177,12 @@ const MARK_BY_NAME = new Map<string, number>([
 ]);
 
 /** Keys of up to 31 characters that begin with a small letter; no two of our fields have the same shape. */
-function shapeOf(length: number, first: number): number {
+function toShapeIndex(length: number, first: number): number {
   return length > 31 || first < 97 || first > 122 ? 0 : length * 32 + first - 96;
 }
 const MARK_BY_SHAPE = new Int32Array(32 * 32).fill(ABSENT);
 const NAME_BY_MARK: string[] = [];
 for (const [name, mark] of MARK_BY_NAME) {
-  MARK_BY_SHAPE[shapeOf(name.length, name.charCodeAt(0))] = mark;
+  MARK_BY_SHAPE[toShapeIndex(name.length, name.charCodeAt(0))] = mark;
   NAME_BY_MARK[mark] = name;
 }

@@ -10,8 +10,8 @@
  * A slice keeps the text it was cut from in memory: what outlives a batch should keep a copy or a hash.
  */
 import { invalid } from '../error.ts';
-import { CLOSE_BRACKET, LETTER_F, LETTER_N, LETTER_T, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json/signs.ts';
-import { endOfValue, nextMember, skipBlanks, stringAt } from '../json/text.ts';
+import { CLOSE_BRACKET, LETTER_F, LETTER_N, LETTER_T, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json/characters.ts';
+import { findValueEnd, nextMember, skipBlanks, stringAt } from '../json/text.ts';
 import {
   EVENT_END,
   fieldMark,
@@ -26,7 +26,7 @@ import {
   type StringField,
 } from './event-marks.ts';
 
-export type Span = { readonly start: number; readonly end: number };
+export type TextSpan = { readonly start: number; readonly end: number };
 
 export type EventFields = {
   /** Absent when it was blank: the server makes one (docs/rules/identity.md, "Events without an id"). */
@@ -37,7 +37,7 @@ export type EventFields = {
   customer_id: string | undefined;
   timestamp: string | undefined;
   source: string | undefined;
-  properties: Properties | undefined;
+  properties: EventProperties | undefined;
   /** Just behind the closing brace: where the next event of an array may be looked for. */
   end: number;
 };
@@ -55,17 +55,17 @@ export function readEvent(text: string, start = 0, end = text.length): EventFiel
     customer_id: field('customer_id'),
     timestamp: field('timestamp'),
     source: field('source'),
-    properties: propertiesOfEvent(text, words, first),
+    properties: toEventProperties(text, words, first),
     end: words[first + EVENT_END]!,
   };
 }
 
 /** The properties of an event that was marked; undefined when it has none. */
-export function propertiesOfEvent(text: string, words: Int32Array, event: number): Properties | undefined {
+export function toEventProperties(text: string, words: Int32Array, event: number): EventProperties | undefined {
   const start = words[event + PROPERTIES_START]!;
   if (start < 0) return undefined;
   const span = { start, end: words[event + PROPERTIES_END]! };
-  return new Properties(text, span, { words, first: event + MEMBERS_START, last: words[event + MEMBERS_END]! });
+  return new EventProperties(text, span, { words, first: event + MEMBERS_START, last: words[event + MEMBERS_END]! });
 }
 
 export type PropertyKind = 'string' | 'number' | 'boolean' | 'null' | 'object' | 'array';
@@ -77,11 +77,11 @@ export type Property = { readonly kind: PropertyKind; readonly text: string };
 export type PropertySource = { get(key: string): Property | undefined };
 
 /** First-level access to the object in `text`. */
-export function properties(text: string, start = 0, end = text.length): Properties {
+export function properties(text: string, start = 0, end = text.length): EventProperties {
   const marks = new Marks(MEMBERS_AT_FIRST);
   const open = skipBlanks(text, start, end);
   const after = markMembers(marks, text, open, end);
-  return new Properties(text, { start: open, end: after }, { words: marks.words, first: 0, last: marks.used });
+  return new EventProperties(text, { start: open, end: after }, { words: marks.words, first: 0, last: marks.used });
 }
 
 const MEMBERS_AT_FIRST = 4 * 16;
@@ -89,7 +89,7 @@ const MEMBERS_AT_FIRST = 4 * 16;
 /** Marks of members, from `first` to `last`. */
 type Members = { readonly words: Int32Array; readonly first: number; readonly last: number };
 
-export class Properties implements PropertySource {
+export class EventProperties implements PropertySource {
   private readonly text: string;
   private readonly start: number;
   private readonly end: number;
@@ -101,7 +101,7 @@ export class Properties implements PropertySource {
   /** Long strings with escapes, decoded once and not for each meter. */
   private decoded: Map<number, string> | undefined;
 
-  constructor(text: string, span: Span, members: Members) {
+  constructor(text: string, span: TextSpan, members: Members) {
     this.text = text;
     this.start = span.start;
     this.end = span.end;
@@ -111,7 +111,7 @@ export class Properties implements PropertySource {
   }
 
   get(key: string): Property | undefined {
-    const mark = this.markOf(key);
+    const mark = this.findMark(key);
     if (mark < 0) return undefined;
     const start = this.words[mark + 2]!;
     const end = this.words[mark + 3]!;
@@ -139,14 +139,14 @@ export class Properties implements PropertySource {
   }
 
   /** Where a value begins and ends; the last of two equal keys wins. */
-  spanOf(key: string): Span | undefined {
-    const mark = this.markOf(key);
+  findSpan(key: string): TextSpan | undefined {
+    const mark = this.findMark(key);
     if (mark < 0) return undefined;
     const end = this.words[mark + 3]!;
     return { start: this.words[mark + 2]!, end: end < 0 ? ~end : end };
   }
 
-  private markOf(key: string): number {
+  private findMark(key: string): number {
     const words = this.words;
     if (this.last - this.first > 4 * MANY_MEMBERS) return this.marksByKey().get(key) ?? -1;
     for (let mark = this.last - 4; mark >= this.first; mark -= 4)
@@ -168,7 +168,7 @@ const MANY_MEMBERS = 64;
 const LONG_STRING = 256;
 
 /** An event without properties. */
-export const NO_PROPERTIES: Properties = properties('{}');
+export const NO_PROPERTIES: EventProperties = properties('{}');
 
 function isKey(text: string, key: string, open: number, keyEnd: number): boolean {
   if (keyEnd < 0) return stringAt(text, open, keyEnd) === key;
@@ -195,10 +195,10 @@ function propertyAt(text: string, start: number, end: number): Property {
 }
 
 /** The spans of the elements of the JSON array in `text`. */
-export function elementSpans(text: string, start = 0, end = text.length): Span[] {
-  const spans: Span[] = [];
-  eachElement(text, { start, end }, (at) => {
-    const elementEnd = endOfValue(text, at, end);
+export function elementSpans(text: string, start = 0, end = text.length): TextSpan[] {
+  const spans: TextSpan[] = [];
+  forEachElement(text, { start, end }, (at) => {
+    const elementEnd = findValueEnd(text, at, end);
     spans.push({ start: at, end: elementEnd });
     return elementEnd;
   });
@@ -206,7 +206,7 @@ export function elementSpans(text: string, start = 0, end = text.length): Span[]
 }
 
 /** Goes through the elements of the JSON array; `read` gets where one begins and answers where it ends. */
-export function eachElement(text: string, { start, end }: Span, read: (start: number) => number): void {
+export function forEachElement(text: string, { start, end }: TextSpan, read: (start: number) => number): void {
   let at = skipBlanks(text, start, end);
   if (text.charCodeAt(at) !== OPEN_BRACKET) throw invalid('body', 'must be a JSON array');
   at = skipBlanks(text, at + 1, end);
@@ -216,12 +216,12 @@ export function eachElement(text: string, { start, end }: Span, read: (start: nu
 
 /** Where the value that begins at `start` ends. */
 export function valueEnd(text: string, start: number): number {
-  return endOfValue(text, start, text.length);
+  return findValueEnd(text, start, text.length);
 }
 
 /** The spans of the elements of the array under a key of the object in `text`. */
-export function elementSpansUnder(text: string, key: string): Span[] {
-  const value = properties(text).spanOf(key);
+export function elementSpansUnder(text: string, key: string): TextSpan[] {
+  const value = properties(text).findSpan(key);
   if (value === undefined) throw invalid(key, 'is required');
   if (text.charCodeAt(value.start) !== OPEN_BRACKET) throw invalid(key, 'must be an array');
   return elementSpans(text, value.start, value.end);

@@ -9,7 +9,7 @@ const MAX_SAFE = Number.MAX_SAFE_INTEGER;
 export const POWERS_OF_TEN: readonly number[] = Array.from({ length: 16 }, (_, exponent) => 10 ** exponent);
 const BIG_POWERS_OF_TEN: bigint[] = Array.from({ length: 64 }, (_, exponent) => 10n ** BigInt(exponent));
 /** Those that expressions come to are kept when they have been needed once. */
-const KEPT_POWER_MAX = 1_200;
+const CACHED_POWER_MAX = 1_200;
 
 export class Exact {
   /** The mantissa, unless `big` holds it. Always a safe integer. */
@@ -28,12 +28,12 @@ export class Exact {
 export const EXACT_ZERO = new Exact(0, 0, undefined);
 export const EXACT_ONE = new Exact(1, 0, undefined);
 
-export function exactOf(mantissa: bigint, scale: number): Exact {
+export function toExact(mantissa: bigint, scale: number): Exact {
   if (mantissa <= MAX_SAFE && mantissa >= -MAX_SAFE) return new Exact(Number(mantissa), scale, undefined);
   return new Exact(0, scale, mantissa);
 }
 
-export function mantissaOf(value: Exact): bigint {
+export function toMantissa(value: Exact): bigint {
   return value.big === undefined ? BigInt(value.small) : value.big;
 }
 
@@ -44,7 +44,7 @@ export function plus(a: Exact, b: Exact): Exact {
     if (isSafe(sum)) return new Exact(sum, scale, undefined);
   }
   const scale = Math.max(a.scale, b.scale);
-  return exactOf(mantissaAt(a, scale) + mantissaAt(b, scale), scale);
+  return toExact(mantissaAt(a, scale) + mantissaAt(b, scale), scale);
 }
 
 export function minus(a: Exact, b: Exact): Exact {
@@ -61,7 +61,7 @@ export function times(a: Exact, b: Exact): Exact {
     const product = a.small * b.small;
     if (isSafe(product)) return product === 0 ? EXACT_ZERO : new Exact(product, a.scale + b.scale, undefined);
   }
-  return exactOf(mantissaOf(a) * mantissaOf(b), a.scale + b.scale);
+  return toExact(toMantissa(a) * toMantissa(b), a.scale + b.scale);
 }
 
 /** Negative, zero or positive, as `a` is less than, equal to or greater than `b`. */
@@ -87,8 +87,8 @@ export function isNegative(value: Exact): boolean {
 
 /** The mantissa that the value has at a scale not smaller than its own. */
 export function mantissaAt(value: Exact, scale: number): bigint {
-  const mantissa = mantissaOf(value);
-  return scale === value.scale ? mantissa : mantissa * bigPowerOfTen(scale - value.scale);
+  const mantissa = toMantissa(value);
+  return scale === value.scale ? mantissa : mantissa * toPowerOfTen(scale - value.scale);
 }
 
 /**
@@ -106,10 +106,10 @@ export function isSafe(value: number): boolean {
   return value <= MAX_SAFE && value >= -MAX_SAFE;
 }
 
-export function bigPowerOfTen(exponent: number): bigint {
+export function toPowerOfTen(exponent: number): bigint {
   const known = BIG_POWERS_OF_TEN[exponent];
   if (known !== undefined) return known;
-  if (exponent > KEPT_POWER_MAX) return 10n ** BigInt(exponent);
+  if (exponent > CACHED_POWER_MAX) return 10n ** BigInt(exponent);
   for (let next = BIG_POWERS_OF_TEN.length; next <= exponent; next++)
     BIG_POWERS_OF_TEN.push(BIG_POWERS_OF_TEN[next - 1]! * 10n);
   return BIG_POWERS_OF_TEN[exponent]!;
@@ -126,7 +126,7 @@ export function divideRounded(numerator: bigint, divisor: bigint): bigint {
 
 /** Plain decimal text, no exponent, no trailing zeros after the point. */
 export function exactText(value: Exact): string {
-  const mantissa = mantissaOf(value);
+  const mantissa = toMantissa(value);
   if (value.scale === 0) return mantissa.toString();
   const digits = (mantissa < 0n ? -mantissa : mantissa).toString().padStart(value.scale + 1, '0');
   const point = digits.length - value.scale;

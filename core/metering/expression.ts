@@ -10,7 +10,7 @@ import type { PropertySource } from './event-text.ts';
 import type { Exact } from './exact.ts';
 import { compileNumber, type Evaluate, type Program } from './expression/compile.ts';
 import { beginWork, EXPRESSION_COST_MAX, endWork, UnusableEvent } from './expression/work.ts';
-import { quantityOfResult } from './quantity.ts';
+import { roundToQuantity } from './quantity.ts';
 
 export type ExpressionResult =
   | { readonly value: Exact; readonly unusable?: undefined }
@@ -36,7 +36,7 @@ export function compileExpression(text: string): CompiledExpression {
     text,
     identifiers: program.identifiers,
     cost: program.cost,
-    evaluate: (properties) => resultOf(evaluate, properties),
+    evaluate: (properties) => evaluateToResult(evaluate, properties),
   };
 }
 
@@ -55,10 +55,10 @@ export function compileNewExpression(text: string): CompiledExpression {
   );
 }
 
-function resultOf(evaluate: Evaluate<Exact>, properties: PropertySource): ExpressionResult {
+function evaluateToResult(evaluate: Evaluate<Exact>, properties: PropertySource): ExpressionResult {
   beginWork();
   try {
-    const value = quantityOfResult(evaluate(properties));
+    const value = roundToQuantity(evaluate(properties));
     return typeof value === 'string' ? { unusable: `the result of the expression ${value}` } : { value };
   } catch (error) {
     if (error instanceof UnusableEvent) return { unusable: error.message };
@@ -69,22 +69,22 @@ function resultOf(evaluate: Evaluate<Exact>, properties: PropertySource): Expres
 }
 
 function compileProgram(text: string): Program {
-  if (text.length > MAX_LENGTH) throw refused(`is longer than ${MAX_LENGTH} characters`);
-  if (bracketDepth(text) > MAX_BRACKET_DEPTH) throw refused(`nests more than ${MAX_BRACKET_DEPTH} brackets`);
-  const program = compileNumber(parsed(text), text, refused);
-  if (program.identifiers.length === 0) throw refused('must use at least one property');
+  if (text.length > MAX_LENGTH) throw invalidExpression(`is longer than ${MAX_LENGTH} characters`);
+  if (bracketDepth(text) > MAX_BRACKET_DEPTH) throw invalidExpression(`nests more than ${MAX_BRACKET_DEPTH} brackets`);
+  const program = compileNumber(parseExpression(text), text, invalidExpression);
+  if (program.identifiers.length === 0) throw invalidExpression('must use at least one property');
   return program;
 }
 
-function parsed(text: string): ReturnType<typeof parse> {
+function parseExpression(text: string): ReturnType<typeof parse> {
   try {
     return parse(text);
   } catch (error) {
-    throw refused(`is not a CEL expression: ${(error as Error).message}`);
+    throw invalidExpression(`is not a CEL expression: ${(error as Error).message}`);
   }
 }
 
-function refused(why: string): Error {
+function invalidExpression(why: string): Error {
   return invalid('aggregation.expression', why);
 }
 

@@ -8,7 +8,7 @@
  */
 import { canonicalIfNumber, canonicalNumber } from './canonical-number.ts';
 import type { Property } from './event-text.ts';
-import type { MeterFilter } from './meter-definition.ts';
+import type { MeterFilterDefinition } from './meter-definition.ts';
 import { NUMBER_TEXT_MAX } from './quantity.ts';
 
 export type CompiledFilter = {
@@ -22,7 +22,7 @@ export type CompiledFilter = {
   readonly characters: number;
 };
 
-export function compileFilter(filter: MeterFilter): CompiledFilter {
+export function compileFilter(filter: MeterFilterDefinition): CompiledFilter {
   const numbers = filter.values.map(canonicalIfNumber).filter((number) => number !== undefined);
   const longest = filter.values.reduce((length, value) => Math.max(length, value.length), 0);
   const characters = filter.values.reduce((sum, value) => sum + value.length, 0);

@@ -27,14 +27,14 @@ export function matches(meter: CompiledMeter, properties: PropertySource): boole
   return true;
 }
 
-export type Refusal = {
+export type FilterMismatch = {
   readonly key: string;
   readonly accepted: readonly string[];
   readonly why: 'missing' | 'not an accepted value' | 'not a string, number or boolean';
 };
 
 /** The first filter that refuses the event, for the event debugger; nothing when the event matches. */
-export function whyNot(meter: CompiledMeter, properties: PropertySource): Refusal | undefined {
+export function explainMismatch(meter: CompiledMeter, properties: PropertySource): FilterMismatch | undefined {
   for (const filter of meter.filters) {
     const property = properties.get(filter.key);
     if (accepts(filter, property)) continue;

@@ -24,12 +24,12 @@ export const METER_WEIGHTS = {
 export const EVENT_NAME_COST_MAX = 1_000;
 
 /** With ordinary values and rows that gather many events. */
-export function costOfMeter({ filters, expression, aggregation }: CompiledMeter): number {
+export function computeMeterCost({ filters, expression, aggregation }: CompiledMeter): number {
   const uniques = aggregation.fills.includes('uniques') ? METER_WEIGHTS.uniques : 0;
-  return METER_WEIGHTS.meter + costOfFilters(filters) + uniques + (expression?.cost ?? 0);
+  return METER_WEIGHTS.meter + computeFilterCost(filters) + uniques + (expression?.cost ?? 0);
 }
 
-function costOfFilters(filters: CompiledMeter['filters']): number {
+function computeFilterCost(filters: CompiledMeter['filters']): number {
   const characters = filters.reduce((sum, { characters }) => sum + characters, 0);
   return filters.length * METER_WEIGHTS.filter + characters * METER_WEIGHTS.filter_character;
 }
@@ -40,9 +40,9 @@ const ROW = 30;
 const WORST_TO_ORDINARY = 8;
 
 /** With the values of somebody who means to be slow. */
-export function worstCostOfMeter(meter: CompiledMeter): number {
+export function computeWorstMeterCost(meter: CompiledMeter): number {
   const ordinary = meter.expression?.cost ?? 0;
-  return costOfMeter(meter) - ordinary + ROW + Math.min(WORK_MAX, ordinary * WORST_TO_ORDINARY);
+  return computeMeterCost(meter) - ordinary + ROW + Math.min(WORK_MAX, ordinary * WORST_TO_ORDINARY);
 }
 
 /** An event that no meter counts: read, looked up, written. */
@@ -57,18 +57,18 @@ export type WorstCost = { readonly cost: number; readonly meters: number };
 
 export const NO_COST: WorstCost = { cost: 0, meters: 0 };
 
-export function worstCostOfIndex(index: MeterIndex): WorstCost {
+export function computeWorstIndexCost(index: MeterIndex): WorstCost {
   let { cost, meters } = NO_COST;
   for (const some of index.values()) {
-    const sum = some.reduce((all, meter) => all + worstCostOfMeter(meter), 0);
+    const sum = some.reduce((all, meter) => all + computeWorstMeterCost(meter), 0);
     cost = Math.max(cost, sum);
     meters = Math.max(meters, some.length);
   }
   return { cost, meters };
 }
 
-export function worstCostOf(definitions: readonly MeterDefinition[]): WorstCost {
-  return worstCostOfIndex(compileMeters(definitions));
+export function computeWorstCost(definitions: readonly MeterDefinition[]): WorstCost {
+  return computeWorstIndexCost(compileMeters(definitions));
 }
 
 /** Of so many events and bytes, whose names nobody has read yet. */
@@ -85,9 +85,9 @@ export function checkCost(
   { others, before, field }: { others: readonly MeterDefinition[]; before?: MeterDefinition; field: string },
 ): void {
   if (before === undefined && meter.aggregation.expression) compileNewExpression(meter.aggregation.expression);
-  const own = costOf(meter);
-  const cost = Math.ceil(others.reduce((sum, other) => sum + costOf(other), own));
-  if (cost <= EVENT_NAME_COST_MAX || (before !== undefined && own <= costOf(before))) return;
+  const own = computeDefinitionCost(meter);
+  const cost = Math.ceil(others.reduce((sum, other) => sum + computeDefinitionCost(other), own));
+  if (cost <= EVENT_NAME_COST_MAX || (before !== undefined && own <= computeDefinitionCost(before))) return;
   throw invalid(
     field,
     `all meters of the event name "${meter.event_name.trim()}" would cost ${cost} units of work for each event, at most ${EVENT_NAME_COST_MAX} are allowed: archive one, or give it fewer filters or a simpler expression`,
@@ -95,6 +95,6 @@ export function checkCost(
   );
 }
 
-function costOf(definition: MeterDefinition): number {
-  return costOfMeter(compiledMeter(definition));
+function computeDefinitionCost(definition: MeterDefinition): number {
+  return computeMeterCost(compiledMeter(definition));
 }

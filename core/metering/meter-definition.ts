@@ -4,7 +4,7 @@ import type { AggregationType } from './aggregations/index.ts';
 
 export type BucketSize = WindowSize;
 
-export type MeterFilter = { readonly key: string; readonly values: readonly string[] };
+export type MeterFilterDefinition = { readonly key: string; readonly values: readonly string[] };
 
 export type MeterAggregation = {
   readonly type: AggregationType;
@@ -18,7 +18,7 @@ export type MeterAggregation = {
 export type MeterDefinition = {
   readonly id: string;
   readonly event_name: string;
-  readonly filters: readonly MeterFilter[];
+  readonly filters: readonly MeterFilterDefinition[];
   readonly aggregation: MeterAggregation;
   readonly reset_usage: 'BILLING_PERIOD' | 'NEVER';
 };

@@ -27,21 +27,21 @@ export type BucketRow = BucketFields & {
 };
 
 /** Buckets by the number of the customer: the innermost map, which most events hit without looking at any other. */
-type Customers = Map<number, UsageBucket>;
+type CustomerBuckets = Map<number, UsageBucket>;
 
 /** The buckets of one meter and group; consecutive events mostly fall into the same row of time. */
-type Group = {
+type BucketGroup = {
   readonly group_key: string;
-  readonly starts: Map<number, Customers>;
+  readonly starts: Map<number, CustomerBuckets>;
   lastStart: number;
-  last: Customers;
+  last: CustomerBuckets;
 };
 
 type MeterBuckets = {
   readonly scope: Scope;
   readonly meter: CompiledMeter;
-  readonly groups: Map<string, Group>;
-  lastGroup: Group | undefined;
+  readonly groups: Map<string, BucketGroup>;
+  lastGroup: BucketGroup | undefined;
 };
 
 export class BucketAggregator {
@@ -55,13 +55,13 @@ export class BucketAggregator {
   private lastNumber = 0;
 
   add(scope: Scope, meter: CompiledMeter, contribution: Contribution): void {
-    const meters = scope === this.lastScope ? this.lastMeters! : this.metersOf(scope);
+    const meters = scope === this.lastScope ? this.lastMeters! : this.ensureMeters(scope);
     let buckets = meters.get(meter.id);
     if (buckets === undefined)
       meters.set(meter.id, (buckets = { scope, meter, groups: new Map(), lastGroup: undefined }));
     const start = rowStart(contribution.event.timestamp_us, meter.base_size);
-    const customers = customersAt(groupOf(buckets, contribution.group_key), start);
-    const customer = this.numberOf(contribution.event.external_customer_id);
+    const customers = customersAt(ensureGroup(buckets, contribution.group_key), start);
+    const customer = this.ensureCustomerNumber(contribution.event.external_customer_id);
     let bucket = customers.get(customer);
     if (bucket === undefined) customers.set(customer, (bucket = new UsageBucket()));
     meter.aggregation.add(bucket, contribution);
@@ -75,7 +75,7 @@ export class BucketAggregator {
   *drain(): Generator<BucketRow[]> {
     for (const environments of this.tenants.values()) {
       for (const meters of environments.values())
-        for (const buckets of meters.values()) yield* rowsOf(buckets, this.customers);
+        for (const buckets of meters.values()) yield* buildRows(buckets, this.customers);
     }
     this.tenants.clear();
     this.customerNumbers.clear();
@@ -84,7 +84,7 @@ export class BucketAggregator {
     this.lastCustomer = '';
   }
 
-  private numberOf(customer: string): number {
+  private ensureCustomerNumber(customer: string): number {
     if (customer === this.lastCustomer && this.customers.length > 0) return this.lastNumber;
     let number = this.customerNumbers.get(customer);
     if (number === undefined) {
@@ -97,7 +97,7 @@ export class BucketAggregator {
     return number;
   }
 
-  private metersOf(scope: Scope): Map<string, MeterBuckets> {
+  private ensureMeters(scope: Scope): Map<string, MeterBuckets> {
     let environments = this.tenants.get(scope.tenant_id);
     if (environments === undefined) this.tenants.set(scope.tenant_id, (environments = new Map()));
     let meters = environments.get(scope.environment_id);
@@ -113,7 +113,7 @@ function detached(text: string): string {
   return ` ${text}`.slice(1);
 }
 
-function groupOf(buckets: MeterBuckets, group_key: string): Group {
+function ensureGroup(buckets: MeterBuckets, group_key: string): BucketGroup {
   const last = buckets.lastGroup;
   if (last !== undefined && last.group_key === group_key) return last;
   let group = buckets.groups.get(group_key);
@@ -126,7 +126,7 @@ function groupOf(buckets: MeterBuckets, group_key: string): Group {
   return group;
 }
 
-function customersAt(group: Group, start: number): Customers {
+function customersAt(group: BucketGroup, start: number): CustomerBuckets {
   if (group.lastStart === start) return group.last;
   let customers = group.starts.get(start);
   if (customers === undefined) group.starts.set(start, (customers = new Map()));
@@ -137,13 +137,13 @@ function customersAt(group: Group, start: number): Customers {
 
 const ROWS_AT_ONCE = 1_000;
 
-function* rowsOf(buckets: MeterBuckets, names: readonly string[]): Generator<BucketRow[]> {
+function* buildRows(buckets: MeterBuckets, names: readonly string[]): Generator<BucketRow[]> {
   const size = buckets.meter.base_size;
   let rows: BucketRow[] = [];
   for (const { group_key, starts } of buckets.groups.values()) {
     for (const [start, customers] of starts) {
       for (const [customer, bucket] of customers) {
-        rows.push(new Row(buckets, { group_key, customer: names[customer]!, size, start }, bucket));
+        rows.push(new AggregatedRow(buckets, { group_key, customer: names[customer]!, size, start }, bucket));
         if (rows.length < ROWS_AT_ONCE) continue;
         yield rows;
         rows = [];
@@ -200,7 +200,7 @@ type RowKey = {
 };
 
 /** A row is a place and its bucket: the numbers are made when they are written. */
-class Row implements BucketRow {
+class AggregatedRow implements BucketRow {
   readonly external_customer_id: string;
   readonly size: RowSize;
   readonly bucket_start_us: Microseconds;

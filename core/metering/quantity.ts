@@ -7,16 +7,16 @@
  */
 import { Decimal } from '../decimal.ts';
 import {
-  bigPowerOfTen,
   divideRounded,
   EXACT_ZERO,
   Exact,
-  exactOf,
   exactText,
   isSafe,
   mantissaAt,
-  mantissaOf,
   POWERS_OF_TEN,
+  toExact,
+  toMantissa,
+  toPowerOfTen,
 } from './exact.ts';
 
 export const QUANTITY_PLACES = 24;
@@ -74,45 +74,41 @@ function parseAnyQuantity(text: string, places: number): Exact | NotAQuantity {
   if (power < -places) {
     const rounded = roundedDigits(written.slice(first, last), digits + power + places);
     if (rounded >= 10n ** BigInt(QUANTITY_DIGITS + places)) return 'is too large';
-    return rounded === 0n ? EXACT_ZERO : exactOf(sign === '-' ? -rounded : rounded, places);
+    return rounded === 0n ? EXACT_ZERO : toExact(sign === '-' ? -rounded : rounded, places);
   }
-  const mantissa = BigInt(written.slice(first, last)) * (power > 0 ? bigPowerOfTen(power) : 1n);
-  return exactOf(sign === '-' ? -mantissa : mantissa, power < 0 ? -power : 0);
+  const mantissa = BigInt(written.slice(first, last)) * (power > 0 ? toPowerOfTen(power) : 1n);
+  return toExact(sign === '-' ? -mantissa : mantissa, power < 0 ? -power : 0);
 }
 
 /** The first digits as an integer, as many as are kept, rounded by the one that follows: half away from zero. */
-function roundedDigits(digits: string, kept: number): bigint {
-  if (kept < 0) return 0n;
-  const cut = kept === 0 ? 0n : BigInt(digits.slice(0, kept));
-  return digits.charCodeAt(kept) >= 53 ? cut + 1n : cut;
+function roundedDigits(digits: string, digitCount: number): bigint {
+  if (digitCount < 0) return 0n;
+  const cut = digitCount === 0 ? 0n : BigInt(digits.slice(0, digitCount));
+  return digits.charCodeAt(digitCount) >= 53 ? cut + 1n : cut;
 }
 
 /** A computed number as a quantity: rounded half away from zero to 24 places, refused where it is too large. */
-export function quantityOfResult(value: Exact): Exact | NotAQuantity {
+export function roundToQuantity(value: Exact): Exact | NotAQuantity {
   if (value.big === undefined && value.scale <= QUANTITY_PLACES) return value;
   const rounded =
     value.scale <= QUANTITY_PLACES
       ? mantissaAt(value, QUANTITY_PLACES)
-      : divideRounded(mantissaOf(value), bigPowerOfTen(value.scale - QUANTITY_PLACES));
+      : divideRounded(toMantissa(value), toPowerOfTen(value.scale - QUANTITY_PLACES));
   if (rounded >= QUANTITY_LIMIT || rounded <= -QUANTITY_LIMIT) return 'is too large';
-  return value.scale <= QUANTITY_PLACES ? value : exactOf(rounded, QUANTITY_PLACES);
+  return value.scale <= QUANTITY_PLACES ? value : toExact(rounded, QUANTITY_PLACES);
 }
 
 /** The integer that the store keeps: the quantity times 10^24. */
-export function scaledOf(quantity: Exact): bigint {
+export function toScaled(quantity: Exact): bigint {
   return mantissaAt(quantity, QUANTITY_PLACES);
 }
 
-export function quantityOfScaled(scaled: bigint): Exact {
-  return exactOf(scaled, QUANTITY_PLACES);
+export function fromScaled(scaled: bigint): Exact {
+  return toExact(scaled, QUANTITY_PLACES);
 }
 
-export function decimalOf(quantity: Exact): Decimal {
-  return new Decimal(exactText(quantity));
-}
-
-export function decimalOfScaled(scaled: bigint): Decimal {
-  return new Decimal(exactText(exactOf(scaled, QUANTITY_PLACES)));
+export function scaledToDecimal(scaled: bigint): Decimal {
+  return new Decimal(exactText(toExact(scaled, QUANTITY_PLACES)));
 }
 
 /**
@@ -134,7 +130,7 @@ export class ExactSum {
         }
       } else if (this.addAtOtherScale(quantity.small, quantity.scale)) return;
     }
-    this.spilled += scaledOf(quantity);
+    this.spilled += toScaled(quantity);
   }
 
   addScaled(scaled: bigint): void {
@@ -148,7 +144,7 @@ export class ExactSum {
   /** The total times 10^24. */
   get scaled(): bigint {
     if (this.small === 0) return this.spilled;
-    return this.spilled + BigInt(this.small) * bigPowerOfTen(QUANTITY_PLACES - this.scale);
+    return this.spilled + BigInt(this.small) * toPowerOfTen(QUANTITY_PLACES - this.scale);
   }
 
   private addAtOtherScale(mantissa: number, scale: number): boolean {

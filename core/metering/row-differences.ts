@@ -4,7 +4,7 @@
  */
 import { formatUs, type Microseconds } from '../time/instant.ts';
 import type { BucketRow } from './plan.ts';
-import { decimalOfScaled } from './quantity.ts';
+import { scaledToDecimal } from './quantity.ts';
 
 /** A row as the store tells it: of the set of distinct values only its size, and its size united with the expected one. */
 export type StoredFields = Omit<BucketRow, 'uniques'> & {
@@ -23,40 +23,41 @@ export type RowDifference = {
   readonly expected: string | null;
 };
 
-type Place = Pick<BucketRow, 'size' | 'external_customer_id' | 'bucket_start_us' | 'group_key'>;
+type BucketRowPlace = Pick<BucketRow, 'size' | 'external_customer_id' | 'bucket_start_us' | 'group_key'>;
 
 export function rowDifferences(expected: readonly BucketRow[], stored: readonly StoredFields[]): RowDifference[] {
-  const rest = new Map(stored.map((row) => [keyOf(row), row]));
+  const rest = new Map(stored.map((row) => [toRowKey(row), row]));
   const differences: RowDifference[] = [];
   for (const row of expected) {
-    const key = keyOf(row);
+    const key = toRowKey(row);
     const found = rest.get(key);
     rest.delete(key);
-    if (found === undefined) differences.push(differenceOf(row, 'row', { stored: null, expected: summary(row) }));
+    if (found === undefined) differences.push(buildDifference(row, 'row', { stored: null, expected: summary(row) }));
     else differences.push(...fieldDifferences(row, found));
   }
-  for (const row of rest.values()) differences.push(differenceOf(row, 'row', { stored: summary(row), expected: null }));
+  for (const row of rest.values())
+    differences.push(buildDifference(row, 'row', { stored: summary(row), expected: null }));
   return differences;
 }
 
 function fieldDifferences(expected: BucketRow, stored: StoredFields): RowDifference[] {
   const differences: RowDifference[] = [];
-  for (const [field, textOf] of FIELDS) {
-    const values = { stored: textOf(stored), expected: textOf(expected) };
-    if (values.stored !== values.expected) differences.push(differenceOf(expected, field, values));
+  for (const [field, toText] of FIELDS) {
+    const values = { stored: toText(stored), expected: toText(expected) };
+    if (values.stored !== values.expected) differences.push(buildDifference(expected, field, values));
   }
   for (const field of ['first_us', 'last_us'] as const) {
     const values = { stored: instantText(stored[field]), expected: instantText(expected[field]) };
     // Rows of an older version, and daily rollups, do not say it: then nobody goes by it.
     if (values.stored !== null && values.expected !== null && values.stored !== values.expected)
-      differences.push(differenceOf(expected, field, values));
+      differences.push(buildDifference(expected, field, values));
   }
   const { length } = expected.uniques;
   if (stored.unique_count !== length || stored.united_count !== length) {
     const values = { stored: `${stored.unique_count} distinct values`, expected: `${length} distinct values` };
     const other =
       stored.unique_count === length ? { ...values, stored: `${length} distinct values, not the same` } : values;
-    differences.push(differenceOf(expected, 'uniques', other));
+    differences.push(buildDifference(expected, 'uniques', other));
   }
   return differences;
 }
@@ -77,21 +78,21 @@ function instantText(us: number | null): string | null {
 }
 
 function quantityText(scaled: bigint | null): string | null {
-  return scaled === null ? null : decimalOfScaled(scaled).toFixed();
+  return scaled === null ? null : scaledToDecimal(scaled).toFixed();
 }
 
 function summary(row: Numbers): string {
   return `${row.count} events, sum ${quantityText(row.sum)}`;
 }
 
-function differenceOf(
-  { size, external_customer_id, bucket_start_us, group_key }: Place,
+function buildDifference(
+  { size, external_customer_id, bucket_start_us, group_key }: BucketRowPlace,
   field: string,
   values: { stored: string | null; expected: string | null },
 ): RowDifference {
   return { size, external_customer_id, bucket_start_us, group_key, field, ...values };
 }
 
-function keyOf({ size, external_customer_id, bucket_start_us, group_key }: Place): string {
+function toRowKey({ size, external_customer_id, bucket_start_us, group_key }: BucketRowPlace): string {
   return JSON.stringify([size, external_customer_id, bucket_start_us, group_key]);
 }

@@ -6,7 +6,7 @@
  * others have their turn in between; what comes out does not depend on that.
  */
 import type { Segment, SegmentPlan } from '../analytics/segments.ts';
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { FarthingError } from '../error.ts';
 import { groupBy } from '../group-by.ts';
 import { type Microseconds, US_PER_SECOND } from '../time/instant.ts';
@@ -46,7 +46,7 @@ export type WindowAnswer = {
   readonly running_value?: Decimal | undefined;
 };
 
-export type UsageQuestion = {
+export type UsageByKeyQuery = {
   readonly meter: CompiledMeter;
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
@@ -87,29 +87,29 @@ export type UsageByKey = {
 /** Work that yields after each step. */
 export type Steps<Result> = Generator<void, Result>;
 
-export function* usageByKey(question: UsageQuestion): Steps<UsageByKey> {
-  const { meter, start_us, end_us, wants } = question;
-  const ranges = wants.windows ? yield* windowRanges(question.plan) : new Map<number, Range>();
+export function* usageByKey(query: UsageByKeyQuery): Steps<UsageByKey> {
+  const { meter, start_us, end_us, wants } = query;
+  const ranges = wants.windows ? yield* windowRanges(query.plan) : new Map<number, WindowRange>();
   const whole = { start_us, end_us, window_us: start_us };
   const totals = new Map<string, WindowAnswer>();
   const windows = new Map<string, WindowAnswer[]>();
-  for (const [key, of] of yield* cellsByKey(question, ranges)) {
+  for (const [key, of] of yield* cellsByKey(query, ranges)) {
     // The total is computed over all of the range and never added up from windows: an average of averages is none.
-    if (wants.total) totals.set(key, yield* answerOf(meter, of.cells, whole));
+    if (wants.total) totals.set(key, yield* computeAnswer(meter, of.cells, whole));
     if (!wants.windows) continue;
-    windows.set(key, yield* wants.running ? runningAnswers(question, of, ranges) : ownAnswers(question, of, ranges));
+    windows.set(key, yield* wants.running ? runningAnswers(query, of, ranges) : ownAnswers(query, of, ranges));
   }
   return { totals, windows };
 }
 
-function* ownAnswers(question: UsageQuestion, { windows }: OfKey, ranges: Ranges): Steps<WindowAnswer[]> {
-  const { meter, wants } = question;
-  const running = wants.running_values && meter.bucket_size === undefined ? new RunningValue(question) : null;
+function* ownAnswers(query: UsageByKeyQuery, { windows }: KeyCells, ranges: WindowRanges): Steps<WindowAnswer[]> {
+  const { meter, wants } = query;
+  const running = wants.running_values && meter.bucket_size === undefined ? new RunningValue(query) : null;
   const answers: WindowAnswer[] = [];
   for (const window_us of wants.every_window ? ranges.keys() : windows.keys()) {
     const inside = windows.get(window_us) ?? [];
     const range = ranges.get(window_us)!;
-    const answer = yield* answerOf(meter, inside, range);
+    const answer = yield* computeAnswer(meter, inside, range);
     if (running) yield* running.take(inside);
     answers.push(running ? { ...answer, running_value: running.valueAt(range.end_us) } : answer);
   }
@@ -118,12 +118,12 @@ function* ownAnswers(question: UsageQuestion, { windows }: OfKey, ranges: Ranges
 
 /** Value of a range up to the end of each of its windows, taken in order of time. */
 class RunningValue {
-  readonly #question: Pick<UsageQuestion, 'meter' | 'start_us' | 'end_us'>;
+  readonly #query: Pick<UsageByKeyQuery, 'meter' | 'start_us' | 'end_us'>;
   readonly #merged = new UsageBucket();
   #uniques: number | null = null;
 
-  constructor(question: Pick<UsageQuestion, 'meter' | 'start_us' | 'end_us'>) {
-    this.#question = question;
+  constructor(query: Pick<UsageByKeyQuery, 'meter' | 'start_us' | 'end_us'>) {
+    this.#query = query;
   }
 
   *take(cells: readonly OwnedCell[]): Steps<void> {
@@ -135,16 +135,20 @@ class RunningValue {
   }
 
   valueAt(end_us: Microseconds): Decimal {
-    const { meter, ...range } = this.#question;
+    const { meter, ...range } = this.#query;
     if (this.#uniques !== null) return new Decimal(this.#uniques);
     // An integral grows with time and is divided by the length of the whole range, so its cost does not drift.
     const isIntegral = meter.aggregation.fills.includes('weighted_sum');
     const start_us = isIntegral ? end_us - (range.end_us - range.start_us) : range.start_us;
-    return valueOfBucket(meter, this.#merged, { start_us, end_us });
+    return computeBucketValue(meter, this.#merged, { start_us, end_us });
   }
 }
 
-function* runningAnswers({ meter, start_us }: UsageQuestion, of: OfKey, ranges: Ranges): Steps<WindowAnswer[]> {
+function* runningAnswers(
+  { meter, start_us }: UsageByKeyQuery,
+  of: KeyCells,
+  ranges: WindowRanges,
+): Steps<WindowAnswer[]> {
   if (!canRun(meter)) throw new FarthingError('internal_error', `windows of meter ${meter.id} do not run`);
   if (meter.bucket_size !== undefined) return yield* runningBuckets(meter, start_us, { of, ranges });
   const merged = new UsageBucket();
@@ -172,7 +176,7 @@ type OwnWindow = {
 function* runningBuckets(
   meter: CompiledMeter,
   start_us: Microseconds,
-  { of, ranges }: { of: OfKey; ranges: Ranges },
+  { of, ranges }: { of: KeyCells; ranges: WindowRanges },
 ): Steps<WindowAnswer[]> {
   const own = new Map<Microseconds, OwnWindow>();
   // In order of time, as the windows are in which they begin.
@@ -185,20 +189,22 @@ function* runningBuckets(
     const touched = new Set<OwnWindow>();
     const begun: OwnWindow[] = [];
     for (const { own_us, group_key, bucket } of inside) {
-      const window = found(own, own_us, () => {
+      const window = getOrCreate(own, own_us, () => {
         const made: OwnWindow = { own_us, merged: new Map(), values: [] };
         begun.push(made);
         return made;
       });
-      found(window.merged, group_key, () => new UsageBucket()).combine(bucket);
+      getOrCreate(window.merged, group_key, () => new UsageBucket()).combine(bucket);
       event_count += bucket.count;
       touched.add(window);
       yield;
     }
     for (const window of begun.sort((a, b) => a.own_us - b.own_us)) all.push(window);
     for (const window of touched) {
-      const values = Array.from(window.merged.values(), (merged) => valueOfBucket(meter, merged, { start_us, end_us }));
-      value = value.plus(sumOf(values)).minus(sumOf(window.values));
+      const values = Array.from(window.merged.values(), (merged) =>
+        computeBucketValue(meter, merged, { start_us, end_us }),
+      );
+      value = value.plus(sumDecimals(values)).minus(sumDecimals(window.values));
       window.values = values;
       yield;
     }
@@ -210,21 +216,21 @@ function* runningBuckets(
   return answers;
 }
 
-function found<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
+function getOrCreate<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
   let value = map.get(key);
   if (value === undefined) map.set(key, (value = make()));
   return value;
 }
 
-type Range = { readonly start_us: Microseconds; readonly end_us: Microseconds; readonly window_us: Microseconds };
-type Ranges = ReadonlyMap<number, Range>;
+type WindowRange = { readonly start_us: Microseconds; readonly end_us: Microseconds; readonly window_us: Microseconds };
+type WindowRanges = ReadonlyMap<number, WindowRange>;
 type OwnedCell = PlacedCell & { readonly own_us: Microseconds };
 /** What belongs to one key: all its cells, and those of each asked window, in order of time. */
-type OfKey = { readonly cells: OwnedCell[]; readonly windows: Map<number, OwnedCell[]> };
+type KeyCells = { readonly cells: OwnedCell[]; readonly windows: Map<number, OwnedCell[]> };
 
 /** By the start of each asked window, in order of time: the part of it that lies in the range. */
-function* windowRanges({ segments }: SegmentPlan): Steps<Map<number, Range>> {
-  const ranges = new Map<number, Range>();
+function* windowRanges({ segments }: SegmentPlan): Steps<Map<number, WindowRange>> {
+  const ranges = new Map<number, WindowRange>();
   for (const { asked_us, start_us, end_us } of segments) {
     const known = ranges.get(asked_us);
     ranges.set(asked_us, { start_us: known?.start_us ?? start_us, end_us, window_us: asked_us });
@@ -233,9 +239,9 @@ function* windowRanges({ segments }: SegmentPlan): Steps<Map<number, Range>> {
   return ranges;
 }
 
-function* cellsByKey(question: UsageQuestion, ranges: ReadonlyMap<number, Range>): Steps<Map<string, OfKey>> {
-  const byKey = new Map<string, OfKey>(question.keys.map((key) => [key, { cells: [], windows: new Map() }]));
-  for (const [window_us, cells] of yield* cellsByWindow(question, ranges)) {
+function* cellsByKey(query: UsageByKeyQuery, ranges: ReadonlyMap<number, WindowRange>): Steps<Map<string, KeyCells>> {
+  const byKey = new Map<string, KeyCells>(query.keys.map((key) => [key, { cells: [], windows: new Map() }]));
+  for (const [window_us, cells] of yield* cellsByWindow(query, ranges)) {
     for (const cell of cells) {
       let of = byKey.get(cell.key);
       if (of === undefined) byKey.set(cell.key, (of = { cells: [], windows: new Map() }));
@@ -249,8 +255,8 @@ function* cellsByKey(question: UsageQuestion, ranges: ReadonlyMap<number, Range>
 
 /** The store answers in any order. To put cells where they belong is faster than to sort them, and can be interrupted. */
 function* cellsByWindow(
-  { plan, cells }: UsageQuestion,
-  ranges: ReadonlyMap<number, Range>,
+  { plan, cells }: UsageByKeyQuery,
+  ranges: ReadonlyMap<number, WindowRange>,
 ): Steps<Map<number, OwnedCell[]>> {
   const byWindow = new Map<number, OwnedCell[]>([...ranges.keys()].map((window_us) => [window_us, []]));
   const bySegment = yield* segmentsByStart(plan.segments);
@@ -273,13 +279,13 @@ function* segmentsByStart(segments: readonly Segment[]): Steps<Map<number, Segme
   return byStart;
 }
 
-function* answerOf(meter: CompiledMeter, cells: readonly OwnedCell[], range: Range): Steps<WindowAnswer> {
+function* computeAnswer(meter: CompiledMeter, cells: readonly OwnedCell[], range: WindowRange): Steps<WindowAnswer> {
   let event_count = 0;
   for (const cell of cells) event_count += cell.bucket.count;
   if (meter.bucket_size === undefined) {
-    const value = yield* valueOf(meter, cells, range);
+    const value = yield* computeValue(meter, cells, range);
     if (!meter.aggregation.integrate) return { ...range, value, event_count, buckets: null };
-    const integral = meter.aggregation.integrate(yield* mergedOf(cells), range);
+    const integral = meter.aggregation.integrate(yield* mergeCells(cells), range);
     return { ...range, value, event_count, buckets: null, integral };
   }
   const byBucket = groupBy(cells, (cell) => cell.own_us);
@@ -289,7 +295,7 @@ function* answerOf(meter: CompiledMeter, cells: readonly OwnedCell[], range: Ran
   for (const own_us of bucket_starts_us) {
     const groups: Decimal[] = [];
     for (const inside of groupBy(byBucket.get(own_us)!, (cell) => cell.group_key).values()) {
-      const one = yield* valueOf(meter, inside, range);
+      const one = yield* computeValue(meter, inside, range);
       value = value.plus(one);
       groups.push(one);
     }
@@ -298,13 +304,13 @@ function* answerOf(meter: CompiledMeter, cells: readonly OwnedCell[], range: Ran
   return { ...range, value, event_count, buckets, bucket_starts_us };
 }
 
-function* valueOf(meter: CompiledMeter, cells: readonly OwnedCell[], range: Range): Steps<Decimal> {
+function* computeValue(meter: CompiledMeter, cells: readonly OwnedCell[], range: WindowRange): Steps<Decimal> {
   const counted = cells.flatMap(({ counted_uniques }) => counted_uniques ?? []);
   if (counted.length > 0) return countedOnce(counted);
-  return valueOfBucket(meter, yield* mergedOf(cells), range);
+  return computeBucketValue(meter, yield* mergeCells(cells), range);
 }
 
-function* mergedOf(cells: readonly OwnedCell[]): Steps<UsageBucket> {
+function* mergeCells(cells: readonly OwnedCell[]): Steps<UsageBucket> {
   const merged = new UsageBucket();
   for (const cell of cells) {
     merged.combine(cell.bucket);
@@ -314,10 +320,10 @@ function* mergedOf(cells: readonly OwnedCell[]): Steps<UsageBucket> {
 }
 
 /** What all events of a range come to, of a meter without windows of its own. */
-export function valueOfBucket(
+export function computeBucketValue(
   meter: Pick<CompiledMeter, 'aggregation' | 'multiplier'>,
   merged: UsageBucket,
-  { start_us, end_us }: Pick<Range, 'start_us' | 'end_us'>,
+  { start_us, end_us }: Pick<WindowRange, 'start_us' | 'end_us'>,
 ): Decimal {
   return meter.aggregation.finish(merged, { start_us, end_us, multiplier: meter.multiplier });
 }

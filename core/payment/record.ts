@@ -9,7 +9,7 @@ import {
   anythingOrNull,
   baseFields,
   decimalText,
-  keyBeside,
+  keyNotMatching,
   keyText,
   metadata,
   metadataMap,
@@ -180,7 +180,7 @@ const KEYS_OF_SURPLUS = /^surplus\/pay_/;
 export const refundPaymentShape = z.object({
   amount: orNull(decimalText).meta({ description: 'How much is given back; all that is left when absent.' }),
   reason: orNull(z.string().max(1000)).meta({ description: 'For people.' }),
-  idempotency_key: orNull(keyBeside(KEYS_OF_SURPLUS)).meta({
+  idempotency_key: orNull(keyNotMatching(KEYS_OF_SURPLUS)).meta({
     description: 'One key is one refund of the payment; when absent, equal refunds within a minute are one.',
   }),
 });

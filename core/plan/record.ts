@@ -3,11 +3,11 @@
  * lookup key is unique among published plans.
  */
 import { z } from 'zod';
-import { baseFields, givenName, int32, metadata, optionalKey } from '../record.ts';
+import { baseFields, int32, metadata, optionalKey, requiredName } from '../record.ts';
 
 export const planShape = z.object({
   id: z.string(),
-  name: givenName.meta({ description: 'What people call it.' }),
+  name: requiredName.meta({ description: 'What people call it.' }),
   lookup_key: optionalKey.meta({
     description: 'A name of your own, of one published plan; made from its name when absent.',
   }),

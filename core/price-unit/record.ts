@@ -5,16 +5,16 @@
 import { z } from 'zod';
 import { checkCurrency } from '../money.ts';
 import { checkPriceUnit } from '../pricing/price-unit.ts';
-import { baseFields, decimalText, givenKey, givenName, metadata } from '../record.ts';
+import { baseFields, decimalText, metadata, requiredKey, requiredName } from '../record.ts';
 
 /** What a client states of a new price unit, as it is stored. */
 export const priceUnitFields = z.object({
-  name: givenName.meta({ description: 'What people call it.' }),
-  code: givenKey.meta({
+  name: requiredName.meta({ description: 'What people call it.' }),
+  code: requiredKey.meta({
     description:
       'How prices name it, in any case: 2 to 12 letters, digits, underscores or hyphens; of one published unit.',
   }),
-  symbol: givenKey.meta({ description: 'What stands before an amount of it.' }),
+  symbol: requiredKey.meta({ description: 'What stands before an amount of it.' }),
   base_currency: z.string().meta({ description: 'The currency that it becomes, as ISO 4217 has it, in any case.' }),
   conversion_rate: decimalText.meta({ description: 'What one of it is in the base currency; greater than 0.' }),
   metadata,

@@ -11,8 +11,8 @@ import { checkNotNegative } from '../pricing/amount.ts';
 import { checkCharged, checkModel, isChargedBy } from '../pricing/charge.ts';
 import { type BillingModel, PRICE_MODELS, type TierMode } from '../pricing/index.ts';
 import { priceUnitToFiat } from '../pricing/price-unit.ts';
-import { modelFields, type PriceModel, type PriceTier, tierShape } from '../pricing/terms.ts';
-import { checkTiers, inTierOrder } from '../pricing/tiers.ts';
+import { modelFields, type PriceTier, type PricingModel, tierShape } from '../pricing/terms.ts';
+import { checkTiers, sortTiers } from '../pricing/tiers.ts';
 import {
   allOrNull,
   anyCase,
@@ -26,10 +26,10 @@ import {
   orDefault,
   orNull,
   timestampText,
+  toEnumValues,
   wholeNumber,
-  wordsOf,
 } from '../record.ts';
-import { givenInstant } from '../time/instant.ts';
+import { requireInstant } from '../time/instant.ts';
 import { RECURRING_PERIODS } from '../time/period.ts';
 import { timeBucketsShape } from './time-buckets.ts';
 
@@ -42,8 +42,8 @@ export const PRICE_ENTITY_TYPES = ['PLAN', 'SUBSCRIPTION', 'ADDON', 'PRICE', 'CO
 
 export const priceType = anyCase(PRICE_TYPES);
 /** What may be said is what the registry of price models lists. */
-const billingModel = anyCase(wordsOf(byWord<BillingModel>((model) => model.billing_model)));
-const billingTier = anyCase(wordsOf(byWord<TierMode>((model) => model.tier_mode)));
+const billingModel = anyCase(toEnumValues(byWord<BillingModel>((model) => model.billing_model)));
+const billingTier = anyCase(toEnumValues(byWord<TierMode>((model) => model.tier_mode)));
 export const billingPeriod = anyCase(BILLING_PERIODS);
 export const invoiceCadence = anyCase(INVOICE_CADENCES);
 export const priceEntityType = anyCase(PRICE_ENTITY_TYPES);
@@ -98,7 +98,7 @@ export type CriticalField = keyof typeof criticalFields;
 export const CRITICAL_FIELDS = Object.keys(criticalFields) as CriticalField[];
 
 /** What a client may state as it is stored; create and update requests and the record share it. */
-const statedFields = {
+const requestedFields = {
   currency: z.string().meta({ description: 'As ISO 4217 has it, in any case.' }),
   type: priceType.meta({ description: 'USAGE is measured by a meter, FIXED is stated by the subscription.' }),
   billing_model: billingModel.meta({
@@ -130,7 +130,7 @@ const statedFields = {
 
 export const priceShape = z.object({
   id: z.string(),
-  ...statedFields,
+  ...requestedFields,
   amount: decimalText.meta({
     description: 'In units of the currency, as decimal text: what a unit costs, or a package; not used by TIERED.',
   }),
@@ -162,7 +162,7 @@ export const priceUnitConfigShape = z.object({
 });
 
 export const createPriceShape = z.object({
-  ...statedFields,
+  ...requestedFields,
   entity_type: priceEntityType.meta({
     description: 'What the price belongs to: PLAN, ADDON, SUBSCRIPTION or COSTSHEET.',
   }),
@@ -194,7 +194,7 @@ export type PriceUnitTerms = {
 
 /** The price that a request asks for: defaults filled, tiers in order, the fiat mirror of a custom unit, all checked. */
 export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceDefinition {
-  const { price_unit_config: _config, filter_values, trial_period, ...stated } = request;
+  const { price_unit_config: _config, filter_values, trial_period, ...requested } = request;
   if (filter_values !== null && Object.keys(filter_values).length > 0)
     throw invalid('filter_values', 'is not supported on a price: put the filters on its meter');
   if (request.tiers?.length) checkCharged(request.billing_model, 'tiers');
@@ -202,7 +202,7 @@ export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceD
   const currency = checkCurrency(request.currency);
   const money = { ...fiatMoney(request), ...customMoney(request, unit) };
   const price: PriceDefinition = {
-    ...stated,
+    ...requested,
     ...money,
     currency,
     display_amount: displayAmount(money.amount ?? '0', currency),
@@ -220,14 +220,14 @@ export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceD
 }
 
 /** What a price costs, as far as it is stated. */
-export type StatedCharge = { readonly [Field in 'billing_model' | ChargedField]?: Price[Field] | null };
+export type RequestedCharge = { readonly [Field in 'billing_model' | ChargedField]?: Price[Field] | null };
 
 /** The price with the charge that is stated instead of its own; null states nothing. */
-export function withCharge<Priced extends PriceDefinition>(price: Priced, stated: StatedCharge): Priced {
+export function replaceCharge<Priced extends PriceDefinition>(price: Priced, requested: RequestedCharge): Priced {
   const fields = ['billing_model', ...CHARGED_FIELDS] as const;
-  const charge = Object.fromEntries(fields.map((field) => [field, stated[field] ?? price[field]]));
+  const charge = Object.fromEntries(fields.map((field) => [field, requested[field] ?? price[field]]));
   const changed = { ...price, ...charge };
-  const tiers = changed.tiers === null ? null : inTierOrder(changed.tiers);
+  const tiers = changed.tiers === null ? null : sortTiers(changed.tiers);
   return { ...changed, tiers, display_amount: displayAmount(changed.amount, price.currency) };
 }
 
@@ -292,22 +292,22 @@ function checkUnitFields(price: PriceDefinition): void {
 
 function checkDates({ start_date, end_date }: PriceDefinition): void {
   if (start_date === null || end_date === null) return;
-  if (givenInstant('start_date', start_date) > givenInstant('end_date', end_date))
+  if (requireInstant('start_date', start_date) > requireInstant('end_date', end_date))
     throw invalid('end_date', 'must not lie before start_date');
 }
 
-type Money = Pick<PriceDefinition, 'tiers' | UnitField> & { amount: string | null };
+type PriceMoney = Pick<PriceDefinition, 'tiers' | UnitField> & { amount: string | null };
 
-function fiatMoney(request: CreatePrice): Money {
+function fiatMoney(request: CreatePrice): PriceMoney {
   return {
     amount: request.amount,
-    tiers: request.tiers === null ? null : inTierOrder(request.tiers),
+    tiers: request.tiers === null ? null : sortTiers(request.tiers),
     ...(Object.fromEntries(UNIT_FIELDS.map((field) => [field, null])) as Record<UnitField, null>),
   };
 }
 
 /** A CUSTOM price keeps its amounts in the unit and mirrors them in money: amount × rate, not rounded until billing. */
-function customMoney(request: CreatePrice, unit: PriceUnitTerms | undefined): Money | undefined {
+function customMoney(request: CreatePrice, unit: PriceUnitTerms | undefined): PriceMoney | undefined {
   const config = request.price_unit_config;
   if (request.price_unit_type === 'FIAT') {
     if (config !== null) throw invalid('price_unit_config', 'is allowed with price_unit_type CUSTOM only');
@@ -325,7 +325,7 @@ function customMoney(request: CreatePrice, unit: PriceUnitTerms | undefined): Mo
   if (config.price_unit_tiers?.length)
     checkCharged(request.billing_model, 'tiers', 'price_unit_config.price_unit_tiers');
   const rate = unit.conversion_rate;
-  const tiers = config.price_unit_tiers === null ? null : inTierOrder(config.price_unit_tiers);
+  const tiers = config.price_unit_tiers === null ? null : sortTiers(config.price_unit_tiers);
   return {
     amount: config.amount === null ? null : toFiat('price_unit_config.amount', config.amount, rate),
     tiers: tiers === null ? null : tiers.map((tier) => tierToFiat(tier, rate)),
@@ -355,7 +355,7 @@ function toFiat(field: string, amount: string, rate: string): string {
   return text;
 }
 
-function byWord<Word extends string>(wordOf: (model: PriceModel) => string | null): Record<Word, PriceModel> {
-  const entries = PRICE_MODELS.map((model) => [wordOf(model), model] as const);
-  return Object.fromEntries(entries.filter(([word]) => word !== null)) as Record<Word, PriceModel>;
+function byWord<Word extends string>(toWord: (model: PricingModel) => string | null): Record<Word, PricingModel> {
+  const entries = PRICE_MODELS.map((model) => [toWord(model), model] as const);
+  return Object.fromEntries(entries.filter(([word]) => word !== null)) as Record<Word, PricingModel>;
 }

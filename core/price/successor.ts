@@ -4,7 +4,7 @@
  */
 import { invalid } from '../error.ts';
 import { checkCharged, isChargedBy } from '../pricing/charge.ts';
-import { whyInvalid } from '../why-invalid.ts';
+import { explainInvalid } from '../why-invalid.ts';
 import {
   CHARGED_FIELDS,
   type ChargedField,
@@ -22,15 +22,19 @@ export type PriceChanges = Partial<
 >;
 
 /** From when on it is charged, and how its price unit is written where it has one. */
-type Start = { readonly start_date: string; readonly symbol?: string | undefined };
+type SuccessorStart = { readonly start_date: string; readonly symbol?: string | undefined };
 
-export function successorOf(price: Price, changes: PriceChanges, { start_date, symbol = '' }: Start): PriceDefinition {
+export function planSuccessor(
+  price: Price,
+  changes: PriceChanges,
+  { start_date, symbol = '' }: SuccessorStart,
+): PriceDefinition {
   const charge = chargeAfter(price, changes);
-  const unit = unitOf(price, symbol);
+  const unit = toPriceUnitTerms(price, symbol);
   if (unit === undefined && (changes.price_unit_amount !== undefined || changes.price_unit_tiers !== undefined))
     throw invalid('price_unit_type', 'a FIAT price may not carry price unit fields');
   const inUnit = unit === undefined ? {} : configAfter(price, changes);
-  const request = { ...statedBy(price), ...changes, ...charge, ...inUnit, start_date, end_date: null };
+  const request = { ...toCreatePrice(price), ...changes, ...charge, ...inUnit, start_date, end_date: null };
   const definition = definePrice(request, unit);
   return { ...definition, parent_price_id: price.parent_price_id || price.id };
 }
@@ -50,7 +54,7 @@ function chargeAfter(price: Price, changes: PriceChanges): Partial<CreatePrice> 
 }
 
 /** The unit as the price took it over: its rate is that of the price, whatever became of the unit. */
-function unitOf(price: Price, symbol: string): PriceUnitTerms | undefined {
+function toPriceUnitTerms(price: Price, symbol: string): PriceUnitTerms | undefined {
   const { price_unit_id, price_unit, conversion_rate, currency } = price;
   if (price_unit_id === null || price_unit === null || conversion_rate === null) return undefined;
   return { id: price_unit_id, code: price_unit, symbol, base_currency: currency, conversion_rate };
@@ -62,17 +66,17 @@ function configAfter(price: Price, changes: PriceChanges): Partial<CreatePrice> 
     if (changes[field]) throw invalid(field, `is stated as price_unit_${field} for a CUSTOM price`);
   const billing_model = changes.billing_model ?? price.billing_model;
   if (changes.price_unit_tiers) checkCharged(billing_model, 'tiers', 'price_unit_tiers');
-  const kept = <Value>(field: ChargedField, value: Value) =>
+  const carryOver = <Value>(field: ChargedField, value: Value) =>
     isChargedBy(billing_model, field) && isChargedBy(price.billing_model, field) ? value : null;
   const price_unit_config = {
     price_unit: price.price_unit!,
-    amount: changes.price_unit_amount ?? kept('amount', price.price_unit_amount),
-    price_unit_tiers: changes.price_unit_tiers ?? kept('tiers', price.price_unit_tiers),
+    amount: changes.price_unit_amount ?? carryOver('amount', price.price_unit_amount),
+    price_unit_tiers: changes.price_unit_tiers ?? carryOver('tiers', price.price_unit_tiers),
   };
   return { amount: null, tiers: null, price_unit_config };
 }
 
 /** A stored price as the request that would create it. */
-function statedBy(price: Price): CreatePrice {
-  return createPriceShape.parse(price, { error: whyInvalid });
+function toCreatePrice(price: Price): CreatePrice {
+  return createPriceShape.parse(price, { error: explainInvalid });
 }

@@ -5,12 +5,12 @@
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
-import { invalid, within } from '../error.ts';
+import { invalid, prefixField } from '../error.ts';
 import { checkModel } from '../pricing/charge.ts';
 import { type BillingModel, PRICE_MODELS, type TierMode } from '../pricing/index.ts';
 import { modelFields } from '../pricing/terms.ts';
-import { inTierOrder } from '../pricing/tiers.ts';
-import { allOrNull, anyCase, decimalText, orDefault, orNull, wholeNumber, wordsOf } from '../record.ts';
+import { sortTiers } from '../pricing/tiers.ts';
+import { allOrNull, anyCase, decimalText, orDefault, orNull, toEnumValues, wholeNumber } from '../record.ts';
 import type { WindowSize } from '../time/window.ts';
 
 export const COMMITMENT_TYPES = ['amount', 'quantity'] as const;
@@ -28,10 +28,10 @@ type TimeOfDay = z.output<typeof timeOfDayShape>;
 
 /** What a unit costs in these hours, in the place of what the price says. */
 const bucketPriceShape = z.object({
-  billing_model: anyCase(wordsOf(namesOf<BillingModel>('billing_model'))).meta({
+  billing_model: anyCase(toEnumValues(listModelNames<BillingModel>('billing_model'))).meta({
     description: 'FLAT_FEE: each unit costs the amount; PACKAGE: each package does; TIERED: by the tiers.',
   }),
-  tier_mode: orNull(anyCase(wordsOf(namesOf<TierMode>('tier_mode')))).meta({ description: 'Of TIERED.' }),
+  tier_mode: orNull(anyCase(toEnumValues(listModelNames<TierMode>('tier_mode')))).meta({ description: 'Of TIERED.' }),
   ...allOrNull(modelFields),
 });
 
@@ -69,7 +69,7 @@ const MINUTES: Partial<Record<WindowSize, number>> = {
   DAY,
 };
 
-export type BucketQuestion = {
+export type TimeBucketInput = {
   /** Of the meter; null where it has no windows. */
   readonly bucket_size: WindowSize | null;
   readonly currency: string;
@@ -78,15 +78,15 @@ export type BucketQuestion = {
 };
 
 /** The buckets as they are kept: in the order of their starts, complete, on the meter's windows, and none in another. */
-export function checkedTimeBuckets(buckets: readonly TimeBucket[], question: BucketQuestion): TimeBucket[] {
-  const { bucket_size, field } = question;
+export function checkTimeBuckets(buckets: readonly TimeBucket[], input: TimeBucketInput): TimeBucket[] {
+  const { bucket_size, field } = input;
   if (bucket_size === null) throw invalid(field, 'needs a meter with a bucket_size');
   const window = MINUTES[bucket_size];
   if (window === undefined) throw invalid(field, `needs a meter with windows of a day at most, not ${bucket_size}`);
   const placed = buckets.map((bucket, index) => {
     const at = `${field}[${index}]`;
     checkCommitment(bucket, at);
-    return { at, ...placedIn(bucket, { window, at }), bucket: complete(bucket, { ...question, window, at }) };
+    return { at, ...placedIn(bucket, { window, at }), bucket: complete(bucket, { ...input, window, at }) };
   });
   placed.sort((a, b) => a.from - b.from);
   checkApart(placed);
@@ -94,12 +94,12 @@ export function checkedTimeBuckets(buckets: readonly TimeBucket[], question: Buc
 }
 
 /** Whether two say the same, whatever their ids are; none at all are the same as no list. */
-export function sameTimes(some: readonly TimeBucket[] | null, others: readonly TimeBucket[] | null): boolean {
-  return wordsOfTimes(some) === wordsOfTimes(others);
+export function hasSameTimes(some: readonly TimeBucket[] | null, others: readonly TimeBucket[] | null): boolean {
+  return serializeTimes(some) === serializeTimes(others);
 }
 
 /** In the order of the fields of the shape, whatever that in which a store gives them. */
-function wordsOfTimes(buckets: readonly TimeBucket[] | null): string {
+function serializeTimes(buckets: readonly TimeBucket[] | null): string {
   return JSON.stringify(timeBucketsShape.parse(buckets ?? []).map((bucket) => ({ ...bucket, id: null })));
 }
 
@@ -110,13 +110,13 @@ function checkCommitment({ commitment_value, overage_factor }: TimeBucket, at: s
 
 type Placing = { window: number; at: string };
 /** Minutes since midnight; an end on the next day is behind 24:00. */
-type Placed = { from: number; until: number };
+type PlacedBucket = { from: number; until: number };
 
-function placedIn(bucket: TimeBucket, { window, at }: Placing): Placed {
+function placedIn(bucket: TimeBucket, { window, at }: Placing): PlacedBucket {
   if (bucket.start.hour === 24) throw invalid(`${at}.start.hour`, 'must be 0 to 23');
   if (bucket.end.hour === 24 && bucket.end.minute > 0) throw invalid(`${at}.end.minute`, 'must be 0 at 24:00');
-  const from = minutesOf(bucket.start, window);
-  const end = minutesOf(bucket.end, window);
+  const from = toMinutes(bucket.start, window);
+  const end = toMinutes(bucket.end, window);
   if (from === end) throw invalid(`${at}.end`, 'must not be the same as start');
   for (const [name, minutes] of [
     ['start', from],
@@ -129,11 +129,11 @@ function placedIn(bucket: TimeBucket, { window, at }: Placing): Placed {
 
 const isCoarse = (window: number) => window >= 60;
 
-function minutesOf({ hour, minute }: TimeOfDay, window: number): number {
+function toMinutes({ hour, minute }: TimeOfDay, window: number): number {
   return hour * 60 + (isCoarse(window) ? 0 : minute);
 }
 
-function complete(bucket: TimeBucket, { window, at, currency }: Placing & BucketQuestion): TimeBucket {
+function complete(bucket: TimeBucket, { window, at, currency }: Placing & TimeBucketInput): TimeBucket {
   const time = ({ hour, minute }: TimeOfDay) => ({ hour, minute: isCoarse(window) ? 0 : minute });
   return {
     ...bucket,
@@ -149,23 +149,23 @@ function pricedAs({ price }: TimeBucket, field: string, currency: string): TimeB
   if (billing_model !== 'TIERED' && amount === null)
     throw invalid(`${field}.amount`, `is required for ${billing_model}`);
   try {
-    const ordered = { ...price, tiers: tiers === null ? null : inTierOrder(tiers) };
+    const ordered = { ...price, tiers: tiers === null ? null : sortTiers(tiers) };
     checkModel({ ...ordered, currency });
     return ordered;
   } catch (error) {
-    throw within(error, field);
+    throw prefixField(error, field);
   }
 }
 
 /** In the order of their starts; the last may reach over midnight into the first. */
-function checkApart(placed: readonly (Placed & { at: string })[]): void {
+function checkApart(placed: readonly (PlacedBucket & { at: string })[]): void {
   for (const [index, { at, until }] of placed.entries()) {
     const next = placed[index + 1] ?? { ...placed[0]!, from: placed[0]!.from + DAY };
     if (until > next.from) throw invalid(`${next.at}.start`, `lies inside of ${at}`);
   }
 }
 
-function namesOf<Name extends string>(field: 'billing_model' | 'tier_mode'): Record<Name, true> {
+function listModelNames<Name extends string>(field: 'billing_model' | 'tier_mode'): Record<Name, true> {
   const names = PRICE_MODELS.flatMap((model) => model[field] ?? []);
   return Object.fromEntries(names.map((name) => [name, true])) as Record<Name, true>;
 }

@@ -1,17 +1,17 @@
 /** Phrases that begin with an amount: what is said behind it decides what it is the price of. */
 import type { Decimal } from '../decimal.ts';
-import { limited, piece, ranged } from './bounds.ts';
-import type { Cursor, Money, Span } from './cursor.ts';
-import { type Bound, type Fact, isHad, isMonthly, type Joined, monthly, ONE } from './fact.ts';
+import { readLimit, readPiece, readRange } from './bounds.ts';
+import type { Cursor, ParsedInterval, ParsedMoney } from './cursor.ts';
+import { isHad, isMonthly, monthly, ONE, type PriceConjunction, type PricingFact, type RateBound } from './fact.ts';
 import { areOtherSizes } from './sizes.ts';
-import type { Token } from './tokens.ts';
+import type { PricingToken } from './tokens.ts';
 
-type Said = {
-  span?: Span;
-  paid?: Span;
+type AmountPhrase = {
+  span?: ParsedInterval;
+  paid?: ParsedInterval;
   each?: { unit: string | null; per: Decimal; isExtra: boolean };
   after?: Decimal;
-  bound?: Bound;
+  bound?: RateBound;
   /** The unit that a bound or what is free names; it does not say that the amount is for one of them. */
   named?: string;
   most?: { unit: string; count: Decimal };
@@ -20,23 +20,24 @@ type Said = {
 };
 
 /** Everything that begins with an amount. */
-export function money(cursor: Cursor, before: Token | undefined): Fact[] | undefined {
+export function readMoney(cursor: Cursor, before: PricingToken | undefined): PricingFact[] | undefined {
   const isThen = before?.kind === 'word' && ['then', 'thereafter'].includes(before.word);
-  const joined = joinedBy(cursor);
+  const joined = deriveJoin(cursor);
   const moneys = cursor.moneys();
   if (moneys === undefined) return undefined;
-  const said: Said = {};
-  while (moreSaid(cursor, said)) continue;
-  const fact = meant(moneys, said, joined);
+  const phrase: AmountPhrase = {};
+  while (readMore(cursor, phrase)) continue;
+  const fact = toFact(moneys, phrase, joined);
   // Whoever chooses between two ways does not pay both; which is meant, nobody has said.
   if (joined === 'or' && fact?.kind !== 'base' && fact?.kind !== 'seat') return undefined;
   if (fact?.kind === 'usage' && isThen && fact.per.eq(ONE) && fact.after === null && moneys.length === 1)
     return [{ kind: 'rate', money: moneys[0]!, unit: fact.unit, bound: { open: true }, per: fact.per }];
-  if (fact?.kind === 'base' && said.most) return [fact, { kind: 'allowance', ...said.most, span: null, isMost: true }];
+  if (fact?.kind === 'base' && phrase.most)
+    return [fact, { kind: 'allowance', ...phrase.most, span: null, isMost: true }];
   return fact && [fact];
 }
 
-function joinedBy({ tokens, at }: Cursor): Joined {
+function deriveJoin({ tokens, at }: Cursor): PriceConjunction {
   for (let index = at - 1; index >= 0; index--) {
     const before = tokens[index]!;
     const text = before.kind === 'word' ? before.word : before.kind === 'sign' ? before.sign : '';
@@ -48,22 +49,22 @@ function joinedBy({ tokens, at }: Cursor): Joined {
 }
 
 /** One more thing about the amount, if there is one. */
-function moreSaid(cursor: Cursor, said: Said): boolean {
-  const isUsage = said.each !== undefined && !(said.each.unit && isHad(said.each.unit));
-  const paid = said.paid || isUsage ? undefined : cursor.try(() => billedEvery(cursor));
-  if (paid) said.paid = paid;
-  const span = paid || said.span ? undefined : cursor.period();
-  if (span) said.span = span;
-  const bound = paid || span || said.bound ? undefined : cursor.try(() => afterwards(cursor, said));
+function readMore(cursor: Cursor, phrase: AmountPhrase): boolean {
+  const isUsage = phrase.each !== undefined && !(phrase.each.unit && isHad(phrase.each.unit));
+  const paid = phrase.paid || isUsage ? undefined : cursor.try(() => billedEvery(cursor));
+  if (paid) phrase.paid = paid;
+  const span = paid || phrase.span ? undefined : cursor.period();
+  if (span) phrase.span = span;
+  const bound = paid || span || phrase.bound ? undefined : cursor.try(() => afterwards(cursor, phrase));
   if (bound) return true;
-  const each = paid || span || said.each ? undefined : piece(cursor);
-  if (each) said.each = each;
-  const isOnce = !paid && !span && !each && !said.isOnce && isPaidOnce(cursor, said);
+  const each = paid || span || phrase.each ? undefined : readPiece(cursor);
+  if (each) phrase.each = each;
+  const isOnce = !paid && !span && !each && !phrase.isOnce && isPaidOnce(cursor, phrase);
   return Boolean(paid || span || each || isOnce);
 }
 
 /** "billed annually", "(billed yearly)". */
-function billedEvery(cursor: Cursor): Span | undefined {
+function billedEvery(cursor: Cursor): ParsedInterval | undefined {
   cursor.takes(',');
   cursor.takes('(');
   cursor.takes('when', 'if');
@@ -74,13 +75,13 @@ function billedEvery(cursor: Cursor): Span | undefined {
 }
 
 /** "after 1,000 free", "beyond the first 500 calls", "for the first 1,000", "for the next 4,000", "after that". */
-function afterwards(cursor: Cursor, said: Said): true | undefined {
-  const most = cursor.try(() => limited(cursor));
-  const bound = most ?? cursor.try(() => ranged(cursor));
+function afterwards(cursor: Cursor, phrase: AmountPhrase): true | undefined {
+  const most = cursor.try(() => readLimit(cursor));
+  const bound = most ?? cursor.try(() => readRange(cursor));
   if (bound) {
-    said.bound = bound.bound;
-    if (bound.unit) said.named = bound.unit;
-    if (most?.isMost && most.unit && 'upTo' in most.bound) said.most = { unit: most.unit, count: most.bound.upTo };
+    phrase.bound = bound.bound;
+    if (bound.unit) phrase.named = bound.unit;
+    if (most?.isMost && most.unit && 'upTo' in most.bound) phrase.most = { unit: most.unit, count: most.bound.upTo };
     return true;
   }
   if (
@@ -89,7 +90,7 @@ function afterwards(cursor: Cursor, said: Said): true | undefined {
     cursor.takesAll('above', 'that') ||
     cursor.takesAll('beyond', 'that')
   ) {
-    said.bound = { open: true };
+    phrase.bound = { open: true };
     return true;
   }
   if (!cursor.takes('after', 'above', 'beyond', 'over', 'exceeding')) return undefined;
@@ -102,30 +103,34 @@ function afterwards(cursor: Cursor, said: Said): true | undefined {
   cursor.takes('free', 'included');
   const span = cursor.period();
   if (span && !isMonthly(span)) return undefined;
-  said.after = count;
-  if (unit) said.named = unit;
+  phrase.after = count;
+  if (unit) phrase.named = unit;
   return true;
 }
 
-function isPaidOnce(cursor: Cursor, said: Said): boolean {
+function isPaidOnce(cursor: Cursor, phrase: AmountPhrase): boolean {
   const isOnce = cursor.takes(...ONCE);
   const name = onceName(cursor);
   if (!isOnce && name === null) return false;
   cursor.takes('fee', 'charge', 'payment');
-  said.isOnce = true;
-  if (name) said.name = name;
+  phrase.isOnce = true;
+  if (name) phrase.name = name;
   return true;
 }
 
-function meant(moneys: readonly Money[], said: Said, joined: Joined): Fact | undefined {
-  const { span, paid = null, each, after = null, bound } = said;
-  if (said.isOnce) return bound ? undefined : { kind: 'once', moneys, name: said.name ?? 'One-time fee' };
-  const unit = each?.unit ?? said.named ?? null;
+function toFact(
+  moneys: readonly ParsedMoney[],
+  phrase: AmountPhrase,
+  joined: PriceConjunction,
+): PricingFact | undefined {
+  const { span, paid = null, each, after = null, bound } = phrase;
+  if (phrase.isOnce) return bound ? undefined : { kind: 'once', moneys, name: phrase.name ?? 'One-time fee' };
+  const unit = each?.unit ?? phrase.named ?? null;
   const per = each?.per ?? ONE;
   // "$29 per month for up to 5 users" is paid by the month, whoever uses it.
-  if (said.most && !each && span) return { kind: 'base', moneys, joined, paid, ...span };
-  if (areOtherSizes(each?.unit, said.named)) return undefined;
-  if ((bound || after) && !isByUse(said, unit)) return undefined;
+  if (phrase.most && !each && span) return { kind: 'base', moneys, joined, paid, ...span };
+  if (areOtherSizes(each?.unit, phrase.named)) return undefined;
+  if ((bound || after) && !isByUse(phrase, unit)) return undefined;
   if (bound)
     // A ladder in several currencies would lose one of them.
     return moneys.length > 1 ? undefined : { kind: 'rate', money: moneys[0]!, unit, bound, per };
@@ -139,7 +144,7 @@ function meant(moneys: readonly Money[], said: Said, joined: Joined): Fact | und
 }
 
 /** Whether an amount with a bound is that of each unit: what is paid for a stretch of time, or for having it, is not. */
-function isByUse({ span, paid, each, after, bound }: Said, unit: string | null): boolean {
+function isByUse({ span, paid, each, after, bound }: AmountPhrase, unit: string | null): boolean {
   if (unit && isHad(unit) && (after || span || paid || (bound && !each))) return false;
   return !paid && (!span || (each !== undefined && isMonthly(span)));
 }
@@ -149,8 +154,8 @@ const ONCE = ['one-time', 'onetime', 'once', 'one-off'];
 const ONCE_NAMES = ['setup', 'set-up', 'installation', 'onboarding', 'activation', 'implementation'];
 
 /** "one-time setup fee of $500". */
-export function once(cursor: Cursor): Fact[] | undefined {
-  if (joinedBy(cursor) === 'or') return undefined;
+export function readOneTimeFee(cursor: Cursor): PricingFact[] | undefined {
+  if (deriveJoin(cursor) === 'or') return undefined;
   const isOnce = cursor.takes(...ONCE);
   const name = onceName(cursor);
   if (!isOnce && name === null) return undefined;

@@ -1,14 +1,14 @@
 /** Which units a rate is for: "the first 1,000 calls", "1,001 to 5,000", "above that"; and of which piece: "per 1,000 emails". */
 import type { Decimal } from '../decimal.ts';
 import { type Cursor, EXTRA } from './cursor.ts';
-import { type Bound, ONE } from './fact.ts';
+import { ONE, type RateBound } from './fact.ts';
 
-export function boundOf(cursor: Cursor): { bound: Bound; unit: string | null } | undefined {
-  return cursor.try(() => limited(cursor)) ?? cursor.try(() => ranged(cursor)) ?? cursor.try(() => open(cursor));
+export function readBound(cursor: Cursor): { bound: RateBound; unit: string | null } | undefined {
+  return cursor.try(() => readLimit(cursor)) ?? cursor.try(() => readRange(cursor)) ?? cursor.try(() => open(cursor));
 }
 
 /** `isMost` where "up to" is said: of a price that is paid for a stretch of time, what it may be used for. */
-export function limited(cursor: Cursor): { bound: Bound; unit: string | null; isMost: boolean } | undefined {
+export function readLimit(cursor: Cursor): { bound: RateBound; unit: string | null; isMost: boolean } | undefined {
   cursor.takes('for', 'on');
   cursor.takes('the');
   const isNext = cursor.takes('next');
@@ -21,7 +21,7 @@ export function limited(cursor: Cursor): { bound: Bound; unit: string | null; is
 }
 
 /** "1,001 to 5,000", "from 1,001 to 5,000", "1,001-5,000". */
-export function ranged(cursor: Cursor): { bound: Bound; unit: string | null } | undefined {
+export function readRange(cursor: Cursor): { bound: RateBound; unit: string | null } | undefined {
   cursor.takes('for');
   cursor.takes('from', 'between');
   const from = cursor.number();
@@ -31,7 +31,7 @@ export function ranged(cursor: Cursor): { bound: Bound; unit: string | null } | 
 }
 
 /** "above 5,000", "5,001+", "thereafter", "after that", "then". */
-function open(cursor: Cursor): { bound: Bound; unit: string | null } | undefined {
+function open(cursor: Cursor): { bound: RateBound; unit: string | null } | undefined {
   cursor.takes('and', 'then', 'for');
   if (
     cursor.takes('thereafter', 'afterwards') ||
@@ -49,7 +49,7 @@ function open(cursor: Cursor): { bound: Bound; unit: string | null } | undefined
 }
 
 /** "per call", "per 1,000 emails", "each", "/GB". */
-export function piece(cursor: Cursor): { unit: string | null; per: Decimal; isExtra: boolean } | undefined {
+export function readPiece(cursor: Cursor): { unit: string | null; per: Decimal; isExtra: boolean } | undefined {
   return cursor.try(() => {
     if (cursor.takes('each', 'apiece')) {
       const unit = cursor.unit() ?? null;

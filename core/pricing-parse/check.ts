@@ -20,33 +20,33 @@ const draftShape = z.object({
 });
 const itemShape = z.object({ ref: z.string().min(1).max(255), body: z.unknown() });
 
-type Checked = { configuration: Configuration; refused: NotUnderstood[] };
+type CheckedConfiguration = { configuration: Configuration; rejected: NotUnderstood[] };
 
-export function checkConfiguration(draft: unknown, compileExpression?: CompileExpression): Checked {
+export function checkConfiguration(draft: unknown, compileExpression?: CompileExpression): CheckedConfiguration {
   const drafted = draftShape.parse(draft);
-  const refused: NotUnderstood[] = [];
-  const keep = keeper(refused);
-  const plans = keep('plan', drafted.plans, (body) => planBody.parse(body));
-  const meters = keep('meter', drafted.meters, (body) => {
+  const rejected: NotUnderstood[] = [];
+  const checkItems = buildItemCheck(rejected);
+  const plans = checkItems('plan', drafted.plans, (body) => planBody.parse(body));
+  const meters = checkItems('meter', drafted.meters, (body) => {
     const meter = createMeterShape.parse(body);
     checkMeter(meter, compileExpression);
     return meter;
   });
-  const names = { plan: refsOf(plans), meter: refsOf(meters) };
-  const features = keep('feature', drafted.features, (body) => checkedFeature(body, names.meter));
-  const prices = keep('price', drafted.prices, (body) => checkedPrice(body, names));
+  const names = { plan: toRefs(plans), meter: toRefs(meters) };
+  const features = checkItems('feature', drafted.features, (body) => checkedFeature(body, names.meter));
+  const prices = checkItems('price', drafted.prices, (body) => checkedPrice(body, names));
   const named = {
     ...names,
     feature: new Map(features.map(({ ref, body }) => [ref, body])),
     aggregation: new Map(meters.map(({ ref, body }) => [ref, body.aggregation])),
   };
-  const entitlements = keep('entitlement', drafted.entitlements, (body) => checkedEntitlement(body, named));
-  return { configuration: { plans, meters, features, prices, entitlements }, refused };
+  const entitlements = checkItems('entitlement', drafted.entitlements, (body) => checkedEntitlement(body, named));
+  return { configuration: { plans, meters, features, prices, entitlements }, rejected: rejected };
 }
 
-const refsOf = (items: readonly { ref: string }[]) => new Set(items.map(({ ref }) => ref));
+const toRefs = (items: readonly { ref: string }[]) => new Set(items.map(({ ref }) => ref));
 
-function keeper(refused: NotUnderstood[]) {
+function buildItemCheck(rejected: NotUnderstood[]) {
   const refs = new Set<string>();
   return <Body>(
     what: string,
@@ -63,13 +63,13 @@ function keeper(refused: NotUnderstood[]) {
         refs.add(ref);
         return [{ ref, body }];
       } catch (error) {
-        refused.push({ text: ref, reason: `the ${what} would be refused: ${reasonOf(error)}` });
+        rejected.push({ text: ref, reason: `the ${what} would be refused: ${deriveReason(error)}` });
         return [];
       }
     });
 }
 
-function reasonOf(error: unknown): string {
+function deriveReason(error: unknown): string {
   if (error instanceof FarthingError) return error.message;
   if (!(error instanceof z.ZodError)) throw error;
   const [issue] = error.issues;
@@ -81,9 +81,9 @@ function checkRef(field: string, ref: string | null, known: ReadonlySet<string> 
   if (ref !== null && !known.has(ref)) throw invalid(field, `${ref} is not the ref of anything here`);
 }
 
-type Names = { readonly plan: ReadonlySet<string>; readonly meter: ReadonlySet<string> };
+type RefNames = { readonly plan: ReadonlySet<string>; readonly meter: ReadonlySet<string> };
 
-function checkedPrice(body: unknown, names: Names) {
+function checkedPrice(body: unknown, names: RefNames) {
   const price = createPriceShape.parse(body);
   definePrice(price);
   if (price.entity_type !== 'PLAN') throw invalid('entity_type', 'must be PLAN');
@@ -99,7 +99,7 @@ function checkedFeature(body: unknown, meters: ReadonlySet<string>) {
   return feature;
 }
 
-type GrantNames = Names & {
+type GrantNames = RefNames & {
   readonly feature: ReadonlyMap<string, z.output<typeof featureBody>>;
   readonly aggregation: ReadonlyMap<string, Aggregation>;
 };

@@ -3,28 +3,28 @@
  * takes over all prices of its plan, and would pay both.
  */
 import { Decimal } from '../decimal.ts';
-import { keyOfName } from '../lookup-key.ts';
+import { toLookupKey } from '../lookup-key.ts';
 import type { BillingPeriod } from '../price/record.ts';
-import { type Money, plural, type Span, singular } from './cursor.ts';
-import { contradictions, discountsOf } from './discounts.ts';
-import { type Fact, isHad, isMonthly } from './fact.ts';
-import { chargesOf, type Ladder, laddersOf } from './rates.ts';
+import { type ParsedInterval, type ParsedMoney, plural, singular } from './cursor.ts';
+import { contradictions, deriveDiscounts } from './discounts.ts';
+import { isHad, isMonthly, type PricingFact } from './fact.ts';
+import { buildCharges, buildLadders, type Ladder } from './rates.ts';
 import type { ConfigurationDraft, NotUnderstood } from './record.ts';
 import { areOtherSizes } from './sizes.ts';
 
 type PriceBody = ConfigurationDraft['prices'][number]['body'];
 type MeterBody = ConfigurationDraft['meters'][number]['body'];
-type Of<Kind extends Fact['kind']> = Extract<Fact, { kind: Kind }>;
-type Recurring = Of<'base'> | Of<'seat'>;
+type FactOfKind<Kind extends PricingFact['kind']> = Extract<PricingFact, { kind: Kind }>;
+type RecurringFact = FactOfKind<'base'> | FactOfKind<'seat'>;
 
 /** What is gathered while the plans are gone through. */
-export type Draft = ConfigurationDraft & {
+export type PricingDraft = ConfigurationDraft & {
   readonly currency: string;
   readonly not_understood: NotUnderstood[];
   readonly assumptions: Set<string>;
 };
 
-export function emptyDraft(currency: string): Draft {
+export function emptyDraft(currency: string): PricingDraft {
   return {
     plans: [],
     meters: [],
@@ -38,9 +38,9 @@ export function emptyDraft(currency: string): Draft {
 }
 
 /** One plan, and a second one where it may be paid by the year, too. */
-export function addPlan(draft: Draft, name: string | null, facts: readonly Fact[]): void {
-  const { monthly, stated } = waysOf(draft, facts);
-  const yearly = yearlyWay(draft, { monthly, stated, facts });
+export function addPlan(draft: PricingDraft, name: string | null, facts: readonly PricingFact[]): void {
+  const { monthly, alternatives } = splitPaymentOptions(draft, facts);
+  const yearly = planYearlyPrices(draft, { monthly, alternatives: alternatives, facts });
   const title = name ?? 'Plan';
   if (name === null) draft.assumptions.add('the plan has no name in the description');
   addVariant(draft, title, { recurring: monthly, facts });
@@ -48,15 +48,18 @@ export function addPlan(draft: Draft, name: string | null, facts: readonly Fact[
 }
 
 /** The recurring prices, and those of them that are another way of paying for the same. */
-function waysOf(draft: Draft, facts: readonly Fact[]): { monthly: Recurring[]; stated: Recurring[] } {
-  const monthly: Recurring[] = [];
-  const stated: Recurring[] = [];
+function splitPaymentOptions(
+  draft: PricingDraft,
+  facts: readonly PricingFact[],
+): { monthly: RecurringFact[]; alternatives: RecurringFact[] } {
+  const monthly: RecurringFact[] = [];
+  const alternatives: RecurringFact[] = [];
   const first = facts.find(({ kind }) => PRICED.has(kind));
   for (const fact of facts) {
     if (fact.kind !== 'base' && fact.kind !== 'seat') continue;
     const same = monthly.filter((other) => isSameThing(fact, other));
     const isYearly = fact.billing_period === 'ANNUAL' && same.some(({ billing_period }) => billing_period !== 'ANNUAL');
-    if (isYearly && fact.joined !== 'and') stated.push(fact);
+    if (isYearly && fact.joined !== 'and') alternatives.push(fact);
     else if (fact.joined === 'or' && fact !== first)
       lose(
         draft,
@@ -67,48 +70,52 @@ function waysOf(draft: Draft, facts: readonly Fact[]): { monthly: Recurring[]; s
     if (same.length > 0 && monthly.includes(fact))
       draft.assumptions.add('several recurring prices of one plan are charged together');
   }
-  return { monthly, stated };
+  return { monthly, alternatives: alternatives };
 }
 
-const PRICED = new Set<Fact['kind']>(['base', 'seat', 'usage', 'rate', 'once']);
+const PRICED = new Set<PricingFact['kind']>(['base', 'seat', 'usage', 'rate', 'once']);
 
-const isSameThing = (a: Recurring, b: Recurring) =>
+const isSameThing = (a: RecurringFact, b: RecurringFact) =>
   a.kind === b.kind && (a.kind !== 'seat' || b.kind !== 'seat' || a.unit === b.unit);
 
 /** Stated, or made from a discount on twelve months. */
-function yearlyWay(
-  draft: Draft,
-  { monthly, stated, facts }: { monthly: readonly Recurring[]; stated: readonly Recurring[]; facts: readonly Fact[] },
-): Recurring[] {
-  const discounts = discountsOf(facts);
+function planYearlyPrices(
+  draft: PricingDraft,
+  {
+    monthly,
+    alternatives,
+    facts,
+  }: { monthly: readonly RecurringFact[]; alternatives: readonly RecurringFact[]; facts: readonly PricingFact[] },
+): RecurringFact[] {
+  const discounts = deriveDiscounts(facts);
   const byMonth = monthly.filter(isMonthly);
-  const pairs = stated.flatMap((yearly) => {
+  const pairs = alternatives.flatMap((yearly) => {
     const own = byMonth.find((fact) => isSameThing(fact, yearly));
     return own ? [{ monthly: own, yearly }] : [];
   });
   for (const { text, reason } of contradictions(discounts, { pairs, byMonth: byMonth.length }))
     lose(draft, text, reason);
-  if (stated.length > 0) return [...stated];
+  if (alternatives.length > 0) return [...alternatives];
   const [discount] = discounts;
   if (discount === undefined) return [];
   const yearly = { billing_period: 'ANNUAL' as const, paid: null };
   return byMonth.map((fact) => ({ ...fact, ...yearly, moneys: times(fact.moneys, discount.months) }));
 }
 
-const times = (moneys: readonly Money[], factor: Decimal) =>
+const times = (moneys: readonly ParsedMoney[], factor: Decimal) =>
   moneys.map(({ amount, currency }) => ({ currency, amount: amount.times(factor) }));
 
-type Variant = { recurring: readonly Recurring[]; facts: readonly Fact[] };
+type Variant = { recurring: readonly RecurringFact[]; facts: readonly PricingFact[] };
 
-function addVariant(draft: Draft, name: string, { recurring, facts }: Variant): void {
+function addVariant(draft: PricingDraft, name: string, { recurring, facts }: Variant): void {
   const ref = `plan_${draft.plans.length + 1}`;
-  const key = keyOfName(name);
+  const key = toLookupKey(name);
   draft.plans.push({ ref, body: key === null ? { name } : { name, lookup_key: key } });
   const trial = facts.find((fact) => fact.kind === 'trial');
   for (const fact of recurring) addRecurring(draft, ref, { fact, facts });
   if (trial) checkTrial(draft, trial, recurring.length);
   for (const fact of facts) if (fact.kind === 'once') addOnce(draft, ref, fact);
-  const { ladders, homeless } = laddersOf(facts);
+  const { ladders, homeless } = buildLadders(facts);
   for (const ladder of ladders) {
     const size = ladders.find(
       (other) => isUnpriced(ladder) && !isUnpriced(other) && areOtherSizes(ladder.unit, other.unit),
@@ -125,20 +132,24 @@ function addVariant(draft: Draft, name: string, { recurring, facts }: Variant): 
 
 const isUnpriced = ({ usage, rates }: Ladder) => usage === null && rates.every(({ money }) => money === null);
 
-function checkTrial(draft: Draft, { days, isExact }: Of<'trial'>, prices: number): void {
+function checkTrial(draft: PricingDraft, { days, isExact }: FactOfKind<'trial'>, prices: number): void {
   if (prices === 0) lose(draft, `trial of ${days.toFixed()} days`, 'a trial needs a recurring fixed price');
   if (!isExact) draft.assumptions.add('a month of trial has 30 days');
 }
 
-const isTaken = ({ unit }: Of<'minimum'>, recurring: readonly Recurring[]) =>
+const isTaken = ({ unit }: FactOfKind<'minimum'>, recurring: readonly RecurringFact[]) =>
   recurring.some((fact) => fact.kind === 'seat' && sameUnit(fact.unit, unit));
 const sameUnit = (a: string, b: string) => singular(a.split(' ').at(-1)!) === singular(b.split(' ').at(-1)!);
 
-function lose(draft: Draft, text: string, reason: string): void {
+function lose(draft: PricingDraft, text: string, reason: string): void {
   if (!draft.not_understood.some((lost) => lost.text === text)) draft.not_understood.push({ text, reason });
 }
 
-function addRecurring(draft: Draft, plan: string, { fact, facts }: { fact: Recurring; facts: readonly Fact[] }): void {
+function addRecurring(
+  draft: PricingDraft,
+  plan: string,
+  { fact, facts }: { fact: RecurringFact; facts: readonly PricingFact[] },
+): void {
   const trial = facts.find((each) => each.kind === 'trial');
   const least = facts.find((each) => each.kind === 'minimum' && fact.kind === 'seat' && sameUnit(fact.unit, each.unit));
   const { span, moneys } = paidAs(draft, fact);
@@ -158,9 +169,9 @@ function addRecurring(draft: Draft, plan: string, { fact, facts }: { fact: Recur
 }
 
 /** "$29 per month, billed annually" is paid by the year: twelve times as much. */
-function paidAs(draft: Draft, { billing_period, billing_period_count, paid, moneys }: Recurring) {
-  const stated = { billing_period, billing_period_count };
-  if (paid === null || paid.billing_period === billing_period) return { span: stated, moneys };
+function paidAs(draft: PricingDraft, { billing_period, billing_period_count, paid, moneys }: RecurringFact) {
+  const ownInterval = { billing_period, billing_period_count };
+  if (paid === null || paid.billing_period === billing_period) return { span: ownInterval, moneys };
   const months: Partial<Record<BillingPeriod, string>> = {
     MONTHLY: '1',
     QUARTERLY: '3',
@@ -170,13 +181,13 @@ function paidAs(draft: Draft, { billing_period, billing_period_count, paid, mone
   const [from, to] = [months[billing_period], months[paid.billing_period]];
   if (!from || !to || billing_period_count !== 1 || paid.billing_period_count !== 1) {
     lose(draft, `billed ${paid.billing_period}`, `a price per ${billing_period} cannot be billed so`);
-    return { span: stated, moneys };
+    return { span: ownInterval, moneys };
   }
-  const span: Span = { billing_period: paid.billing_period, billing_period_count: 1 };
+  const span: ParsedInterval = { billing_period: paid.billing_period, billing_period_count: 1 };
   return { span, moneys: times(moneys, new Decimal(to).dividedBy(from)) };
 }
 
-function addOnce(draft: Draft, plan: string, { moneys, name }: Of<'once'>): void {
+function addOnce(draft: PricingDraft, plan: string, { moneys, name }: FactOfKind<'once'>): void {
   for (const money of moneys) {
     addPrice(draft, plan, {
       type: 'FIXED',
@@ -190,14 +201,18 @@ function addOnce(draft: Draft, plan: string, { moneys, name }: Of<'once'>): void
   }
 }
 
-function addUsage(draft: Draft, plan: string, { ladder, facts }: { ladder: Ladder; facts: readonly Fact[] }): void {
+function addUsage(
+  draft: PricingDraft,
+  plan: string,
+  { ladder, facts }: { ladder: Ladder; facts: readonly PricingFact[] },
+): void {
   const isVolume = facts.some(({ kind }) => kind === 'volume');
-  const charges = chargesOf(ladder, isVolume);
+  const charges = buildCharges(ladder, isVolume);
   if (charges === null && (ladder.rates.length > 0 || ladder.usage !== null)) {
     lose(draft, capital(plural(ladder.unit)), 'what is said of its rates does not fit together');
     return;
   }
-  const meter = meterOf(draft, ladder.unit);
+  const meter = ensureMeter(draft, ladder.unit);
   if (charges === null) addLimit(draft, plan, { ladder, meter });
   for (const { terms, currency, assumption, lost } of charges ?? []) {
     if (assumption) draft.assumptions.add(assumption);
@@ -213,7 +228,7 @@ function addUsage(draft: Draft, plan: string, { ladder, facts }: { ladder: Ladde
   }
 }
 
-function addPrice(draft: Draft, plan: string, body: Omit<PriceBody, 'entity_type' | 'entity_id'>): void {
+function addPrice(draft: PricingDraft, plan: string, body: Omit<PriceBody, 'entity_type' | 'entity_id'>): void {
   const ref = `price_${draft.prices.length + 1}`;
   draft.prices.push({ ref, body: { entity_type: 'PLAN', entity_id: plan, ...body } });
 }
@@ -225,19 +240,19 @@ const SUMMED = new RegExp(`^(?:${SIZES}|token|credit|unit|character|page|transac
 const SIZE = new RegExp(`^(?:${SIZES})$`);
 
 /** One meter for a unit, whatever plans charge by it. */
-function meterOf(draft: Draft, unit: string): string {
+function ensureMeter(draft: PricingDraft, unit: string): string {
   const event_name = unit.replaceAll(/[^\p{L}\p{N}]+/gu, '_');
   const known = draft.meters.find(({ body }) => body.event_name === event_name);
   if (known) return known.ref;
   const ref = `meter_${draft.meters.length + 1}`;
   draft.meters.push({
     ref,
-    body: { name: capital(plural(unit)), event_name, aggregation: aggregationOf(draft, unit) },
+    body: { name: capital(plural(unit)), event_name, aggregation: deriveAggregation(draft, unit) },
   });
   return ref;
 }
 
-function aggregationOf(draft: Draft, unit: string): MeterBody['aggregation'] {
+function deriveAggregation(draft: PricingDraft, unit: string): MeterBody['aggregation'] {
   const last = unit.split(' ').at(-1)!;
   const field = last.replaceAll(/[^\p{L}\p{N}]+/gu, '_');
   if (isHad(unit) || /\b(?:active|unique|distinct)\b/.test(unit)) {
@@ -251,9 +266,9 @@ function aggregationOf(draft: Draft, unit: string): MeterBody['aggregation'] {
   return { type: 'SUM', field: plural(measure) };
 }
 
-function addLimit(draft: Draft, plan: string, { ladder, meter }: { ladder: Ladder; meter: string }): void {
+function addLimit(draft: PricingDraft, plan: string, { ladder, meter }: { ladder: Ladder; meter: string }): void {
   const name = capital(plural(ladder.unit));
-  const feature = featureOf(draft, { name, type: 'metered', meter_id: meter });
+  const feature = ensureFeature(draft, { name, type: 'metered', meter_id: meter });
   addEntitlement(draft, {
     entity_type: 'PLAN',
     entity_id: plan,
@@ -264,18 +279,18 @@ function addLimit(draft: Draft, plan: string, { ladder, meter }: { ladder: Ladde
   });
 }
 
-function addFeature(draft: Draft, plan: string, name: string): void {
-  const feature = featureOf(draft, { name: capital(name), type: 'boolean', meter_id: null });
+function addFeature(draft: PricingDraft, plan: string, name: string): void {
+  const feature = ensureFeature(draft, { name: capital(name), type: 'boolean', meter_id: null });
   addEntitlement(draft, { entity_type: 'PLAN', entity_id: plan, feature_id: feature, feature_type: 'boolean' });
 }
 
-type Entitlement = ConfigurationDraft['entitlements'][number]['body'];
+type EntitlementDraft = ConfigurationDraft['entitlements'][number]['body'];
 
-function addEntitlement(draft: Draft, body: Entitlement): void {
+function addEntitlement(draft: PricingDraft, body: EntitlementDraft): void {
   draft.entitlements.push({ ref: `entitlement_${draft.entitlements.length + 1}`, body });
 }
 
-function featureOf(draft: Draft, body: ConfigurationDraft['features'][number]['body']): string {
+function ensureFeature(draft: PricingDraft, body: ConfigurationDraft['features'][number]['body']): string {
   const known = draft.features.find((feature) => feature.body.name === body.name);
   if (known) return known.ref;
   const ref = `feature_${draft.features.length + 1}`;

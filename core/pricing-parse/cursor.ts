@@ -1,13 +1,13 @@
 /** A place in a list of tokens, and the small phrases that the larger ones are made of. Each moves on, or reads nothing. */
 import type { Decimal } from '../decimal.ts';
 import type { RECURRING_PERIODS } from '../time/period.ts';
-import type { Token } from './tokens.ts';
+import type { PricingToken } from './tokens.ts';
 
-export type RecurringPeriod = (typeof RECURRING_PERIODS)[number];
-export type Money = { readonly amount: Decimal; readonly currency: string | null };
-export type Span = { readonly billing_period: RecurringPeriod; readonly billing_period_count: number };
+export type ParsedRecurringPeriod = (typeof RECURRING_PERIODS)[number];
+export type ParsedMoney = { readonly amount: Decimal; readonly currency: string | null };
+export type ParsedInterval = { readonly billing_period: ParsedRecurringPeriod; readonly billing_period_count: number };
 
-const PERIODS: Readonly<Record<string, RecurringPeriod>> = {
+const PERIODS: Readonly<Record<string, ParsedRecurringPeriod>> = {
   day: 'DAILY',
   daily: 'DAILY',
   week: 'WEEKLY',
@@ -29,7 +29,7 @@ const PERIODS: Readonly<Record<string, RecurringPeriod>> = {
 };
 
 /** Words of people, among which `constructor` may be. */
-function periodOf(word: string): RecurringPeriod | undefined {
+function toPeriod(word: string): ParsedRecurringPeriod | undefined {
   return [word, word.replace(/s$/, '')].flatMap((each) => (Object.hasOwn(PERIODS, each) ? PERIODS[each]! : []))[0];
 }
 const PER = new Set(['per', 'a', 'an', 'each', 'every']);
@@ -48,14 +48,14 @@ const UNIT_WORDS_MAX = 3;
 export const EXTRA = ['additional', 'extra', 'more', 'further'];
 
 export class Cursor {
-  readonly tokens: readonly Token[];
+  readonly tokens: readonly PricingToken[];
   at = 0;
 
-  constructor(tokens: readonly Token[]) {
+  constructor(tokens: readonly PricingToken[]) {
     this.tokens = tokens;
   }
 
-  get token(): Token | undefined {
+  get token(): PricingToken | undefined {
     return this.tokens[this.at];
   }
 
@@ -103,7 +103,7 @@ export class Cursor {
     return token.value;
   }
 
-  money(): Money | undefined {
+  money(): ParsedMoney | undefined {
     const { token } = this;
     if (token?.kind !== 'money') return undefined;
     this.at++;
@@ -111,7 +111,7 @@ export class Cursor {
   }
 
   /** "$29 or €27", "$29 / €27": one amount in several currencies. */
-  moneys(): Money[] | undefined {
+  moneys(): ParsedMoney[] | undefined {
     const first = this.money();
     if (first === undefined) return undefined;
     const all = [first];
@@ -128,14 +128,14 @@ export class Cursor {
   }
 
   /** "per month", "/mo", "every 3 months", "monthly". */
-  period(): Span | undefined {
+  period(): ParsedInterval | undefined {
     return this.try(() => {
       const isPer =
         this.takes('/') || (this.token?.kind === 'word' && PER.has(this.token.word) && this.takes(this.token.word));
       const count = isPer ? this.count() : undefined;
       const { token } = this;
       if (token?.kind !== 'word') return undefined;
-      const billing_period = periodOf(token.word);
+      const billing_period = toPeriod(token.word);
       const isAdverb = /ly$|^annual/.test(token.word);
       if (billing_period === undefined || isPer === isAdverb) return undefined;
       this.at++;
@@ -157,7 +157,7 @@ export class Cursor {
 }
 
 function isUnitWord(word: string): boolean {
-  return !NOT_UNITS.has(word) && periodOf(word) === undefined;
+  return !NOT_UNITS.has(word) && toPeriod(word) === undefined;
 }
 
 /** Good enough for what is sold by the piece. */

@@ -1,13 +1,13 @@
 /** What paying by the year costs less, as a share of twelve months; and what is said of it that does not fit together. */
 import { Decimal } from '../decimal.ts';
-import type { Fact } from './fact.ts';
+import type { PricingFact } from './fact.ts';
 import type { NotUnderstood } from './record.ts';
 
-type Recurring = Extract<Fact, { kind: 'base' | 'seat' }>;
+type DiscountedFact = Extract<PricingFact, { kind: 'base' | 'seat' }>;
 /** How many of the twelve months are paid, and how that was said. */
-type Discount = { readonly text: string; readonly months: Decimal };
+type YearlyDiscount = { readonly text: string; readonly months: Decimal };
 
-export function discountsOf(facts: readonly Fact[]): Discount[] {
+export function deriveDiscounts(facts: readonly PricingFact[]): YearlyDiscount[] {
   return facts.flatMap((fact) => {
     if (fact.kind === 'yearly_discount')
       return [
@@ -24,23 +24,30 @@ export function discountsOf(facts: readonly Fact[]): Discount[] {
   });
 }
 
-export type Ways = { readonly pairs: readonly { monthly: Recurring; yearly: Recurring }[]; readonly byMonth: number };
+export type PaymentOptions = {
+  readonly pairs: readonly { monthly: DiscountedFact; yearly: DiscountedFact }[];
+  readonly byMonth: number;
+};
 
 /** Prices that are stated hold, then the discount that is said first: what is said otherwise is told. */
-export function contradictions(discounts: readonly Discount[], { pairs, byMonth }: Ways): NotUnderstood[] {
+export function contradictions(
+  discounts: readonly YearlyDiscount[],
+  { pairs, byMonth }: PaymentOptions,
+): NotUnderstood[] {
   const [first] = discounts;
   return discounts.flatMap(({ text, months }) => {
     const other = pairs.find(({ monthly, yearly }) => !isAbout(paidMonths(monthly, yearly), months));
-    if (other) return [{ text, reason: `the price by the year is stated, and is another: ${amountOf(other.yearly)}` }];
+    if (other)
+      return [{ text, reason: `the price by the year is stated, and is another: ${formatAmounts(other.yearly)}` }];
     if (pairs.length === 0 && byMonth === 0)
       return [{ text, reason: 'nothing is paid by the month that it could be taken off' }];
     return isAbout(first!.months, months) ? [] : [{ text, reason: `something else is said, too: ${first!.text}` }];
   });
 }
 
-const amountOf = ({ moneys }: Recurring) => moneys.map(({ amount }) => amount.toFixed()).join(', ');
+const formatAmounts = ({ moneys }: DiscountedFact) => moneys.map(({ amount }) => amount.toFixed()).join(', ');
 
-function paidMonths(monthly: Recurring, yearly: Recurring): Decimal {
+function paidMonths(monthly: DiscountedFact, yearly: DiscountedFact): Decimal {
   const month = monthly.moneys[0]!.amount;
   return month.isZero() ? new Decimal('12') : yearly.moneys[0]!.amount.dividedBy(month);
 }

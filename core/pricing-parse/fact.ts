@@ -1,33 +1,33 @@
 /** What a phrase of a description says. Null as money is nothing: free. */
 import { Decimal } from '../decimal.ts';
-import type { Money, Span } from './cursor.ts';
+import type { ParsedInterval, ParsedMoney } from './cursor.ts';
 
 /** Where a rate of a ladder ends: at the n-th unit, n units after the one before, or nowhere. */
-export type Bound =
+export type RateBound =
   | { readonly upTo: Decimal; readonly from?: Decimal }
   | { readonly next: Decimal }
   | { readonly open: true; readonly from?: Decimal };
 
 /** How a price follows what is before it: "plus $10 …", "or $290 …". */
-export type Joined = 'and' | 'or' | null;
+export type PriceConjunction = 'and' | 'or' | null;
 
-export type Fact =
+export type PricingFact =
   | ({
       readonly kind: 'base';
-      readonly moneys: readonly Money[];
-      readonly joined: Joined;
-      readonly paid: Span | null;
-    } & Span)
+      readonly moneys: readonly ParsedMoney[];
+      readonly joined: PriceConjunction;
+      readonly paid: ParsedInterval | null;
+    } & ParsedInterval)
   | ({
       readonly kind: 'seat';
-      readonly moneys: readonly Money[];
+      readonly moneys: readonly ParsedMoney[];
       readonly unit: string;
-      readonly joined: Joined;
-      readonly paid: Span | null;
-    } & Span)
+      readonly joined: PriceConjunction;
+      readonly paid: ParsedInterval | null;
+    } & ParsedInterval)
   | {
       readonly kind: 'usage';
-      readonly moneys: readonly Money[];
+      readonly moneys: readonly ParsedMoney[];
       readonly unit: string | null;
       readonly per: Decimal;
       readonly after: Decimal | null;
@@ -36,12 +36,12 @@ export type Fact =
     }
   | {
       readonly kind: 'rate';
-      readonly money: Money | null;
+      readonly money: ParsedMoney | null;
       readonly unit: string | null;
-      readonly bound: Bound;
+      readonly bound: RateBound;
       readonly per: Decimal;
     }
-  | { readonly kind: 'once'; readonly moneys: readonly Money[]; readonly name: string }
+  | { readonly kind: 'once'; readonly moneys: readonly ParsedMoney[]; readonly name: string }
   | { readonly kind: 'trial'; readonly days: Decimal; readonly isExact: boolean }
   | { readonly kind: 'yearly_discount'; readonly percent: Decimal }
   | { readonly kind: 'yearly_free_months'; readonly months: Decimal }
@@ -50,7 +50,7 @@ export type Fact =
       readonly kind: 'allowance';
       readonly unit: string;
       readonly count: Decimal | null;
-      readonly span: Span | null;
+      readonly span: ParsedInterval | null;
       /** "up to": it says how many may be used, and not that they are free. */
       readonly isMost: boolean;
     }
@@ -66,9 +66,9 @@ const HAD = new Set(
 
 export const ONE = new Decimal('1');
 
-export const monthly: Span = { billing_period: 'MONTHLY', billing_period_count: 1 };
+export const monthly: ParsedInterval = { billing_period: 'MONTHLY', billing_period_count: 1 };
 
-export const isMonthly = ({ billing_period, billing_period_count }: Span) =>
+export const isMonthly = ({ billing_period, billing_period_count }: ParsedInterval) =>
   billing_period === 'MONTHLY' && billing_period_count === 1;
 
 /** An active user is counted by what it did; a user is there. */

@@ -1,14 +1,14 @@
 /** What a description of prices says, phrase by phrase. What no phrase fits is left over, in the words that it has. */
 import type { Decimal } from '../decimal.ts';
-import { money, once } from './amounts.ts';
-import { boundOf, piece } from './bounds.ts';
+import { readMoney, readOneTimeFee } from './amounts.ts';
+import { readBound, readPiece } from './bounds.ts';
 import { Cursor } from './cursor.ts';
-import { type Fact, isHad, isMonthly, ONE } from './fact.ts';
+import { isHad, isMonthly, ONE, type PricingFact } from './fact.ts';
 import { areOtherSizes } from './sizes.ts';
-import { type Token, tokensOf } from './tokens.ts';
+import { type PricingToken, tokenize } from './tokens.ts';
 
-export type Reading = {
-  readonly facts: readonly Fact[];
+export type FactReading = {
+  readonly facts: readonly PricingFact[];
   readonly left: readonly string[];
   readonly understood: number;
   readonly words: number;
@@ -26,11 +26,11 @@ const FILLERS = new Set(
 
 const YEARLY = ['annually', 'yearly', 'annual', 'year'];
 
-export function readFacts(text: string): Reading {
-  const tokens = tokensOf(text);
+export function readFacts(text: string): FactReading {
+  const tokens = tokenize(text);
   const cursor = new Cursor(tokens);
-  const facts: Fact[] = [];
-  const left: Token[][] = [];
+  const facts: PricingFact[] = [];
+  const left: PricingToken[][] = [];
   let wasLeft = false;
   while (cursor.token !== undefined) {
     const from = cursor.at;
@@ -55,15 +55,26 @@ export function readFacts(text: string): Reading {
   };
 }
 
-function saysNothing(token: Token): boolean {
+function saysNothing(token: PricingToken): boolean {
   return token.kind === 'sign' || (token.kind === 'word' && FILLERS.has(token.word));
 }
 
-type Rule = (cursor: Cursor, before: Token | undefined) => Fact[] | undefined;
+type FactRule = (cursor: Cursor, before: PricingToken | undefined) => PricingFact[] | undefined;
 
-const RULES: readonly Rule[] = [trial, discount, freeMonths, volume, once, ladder, money, minimum, allowance, features];
+const RULES: readonly FactRule[] = [
+  trial,
+  discount,
+  freeMonths,
+  volume,
+  readOneTimeFee,
+  ladder,
+  readMoney,
+  minimum,
+  allowance,
+  features,
+];
 
-function factAt(cursor: Cursor, before: Token | undefined): Fact[] | undefined {
+function factAt(cursor: Cursor, before: PricingToken | undefined): PricingFact[] | undefined {
   for (const rule of RULES) {
     const facts = cursor.try(() => rule(cursor, before));
     if (facts !== undefined) return facts;
@@ -72,7 +83,7 @@ function factAt(cursor: Cursor, before: Token | undefined): Fact[] | undefined {
 }
 
 /** "14-day free trial", "free trial of 2 weeks". */
-function trial(cursor: Cursor): Fact[] | undefined {
+function trial(cursor: Cursor): PricingFact[] | undefined {
   const first = cursor.try(() => {
     const length = days(cursor);
     cursor.takes('free');
@@ -97,7 +108,7 @@ function days(cursor: Cursor): { days: Decimal; isExact: boolean } | undefined {
 }
 
 /** "20% off when billed annually", "save 20% with yearly billing", "20% annual discount". */
-function discount(cursor: Cursor): Fact[] | undefined {
+function discount(cursor: Cursor): PricingFact[] | undefined {
   cursor.takes('save', 'saves', 'get');
   const percent = cursor.percent();
   if (percent === undefined || percent.gt(100)) return undefined;
@@ -105,7 +116,7 @@ function discount(cursor: Cursor): Fact[] | undefined {
 }
 
 /** "two months free on annual billing". */
-function freeMonths(cursor: Cursor): Fact[] | undefined {
+function freeMonths(cursor: Cursor): PricingFact[] | undefined {
   const months = cursor.count();
   if (months === undefined || months.gt(11) || !cursor.takes('months', 'month') || !cursor.takes('free'))
     return undefined;
@@ -124,7 +135,7 @@ function reachesYearly(cursor: Cursor): boolean {
   return true;
 }
 
-function volume(cursor: Cursor): Fact[] | undefined {
+function volume(cursor: Cursor): PricingFact[] | undefined {
   cursor.takes('with', 'at');
   if (!cursor.takes('volume')) return undefined;
   cursor.takes('pricing', 'tiers', 'discounts', 'based', 'rates');
@@ -132,8 +143,8 @@ function volume(cursor: Cursor): Fact[] | undefined {
 }
 
 /** "first 1,000 calls free", "next 9,000 at $0.01", "up to 500: $2", "1,001 to 5,000: $1", "above that $0.5 each". */
-function ladder(cursor: Cursor): Fact[] | undefined {
-  const place = boundOf(cursor);
+function ladder(cursor: Cursor): PricingFact[] | undefined {
+  const place = readBound(cursor);
   if (place === undefined) return undefined;
   const { unit, bound } = place;
   while (cursor.takes('are', 'is', 'at', 'for', 'cost', 'costs', ':', ',', '-', '=', 'it', 'units')) continue;
@@ -141,7 +152,7 @@ function ladder(cursor: Cursor): Fact[] | undefined {
   const money = cursor.money();
   if (money === undefined) return undefined;
   const before = cursor.period();
-  const each = piece(cursor);
+  const each = readPiece(cursor);
   const span = before ?? cursor.period();
   const of = each?.unit ?? unit;
   if (areOtherSizes(each?.unit, unit)) return undefined;
@@ -151,7 +162,7 @@ function ladder(cursor: Cursor): Fact[] | undefined {
 }
 
 /** "minimum of 5 seats", "at least 5 seats". */
-function minimum(cursor: Cursor): Fact[] | undefined {
+function minimum(cursor: Cursor): PricingFact[] | undefined {
   if (cursor.takes('minimum')) cursor.takes('of');
   else if (!cursor.takesAll('at', 'least')) return undefined;
   const count = cursor.count();
@@ -162,7 +173,7 @@ function minimum(cursor: Cursor): Fact[] | undefined {
 }
 
 /** "1,000 free API calls", "includes 500 GB", "10 projects included", "up to 3 users", "unlimited builds". */
-function allowance(cursor: Cursor): Fact[] | undefined {
+function allowance(cursor: Cursor): PricingFact[] | undefined {
   if (cursor.takes('unlimited')) {
     const unit = cursor.unit();
     return unit === undefined ? undefined : [{ kind: 'allowance', unit, count: null, span: null, isMost: false }];
@@ -187,7 +198,7 @@ function allowance(cursor: Cursor): Fact[] | undefined {
 }
 
 /** "includes SSO, audit logs and priority support". */
-function features(cursor: Cursor): Fact[] | undefined {
+function features(cursor: Cursor): PricingFact[] | undefined {
   if (!cursor.takes('includes', 'include', 'including', 'features')) return undefined;
   cursor.takes(':');
   const names: string[] = [];

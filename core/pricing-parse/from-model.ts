@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { FarthingError } from '../error.ts';
 import type { CompileExpression } from '../meter/record.ts';
 import { checkConfiguration } from './check.ts';
-import { mostFor, notUnderstoodShape, type ParsedPricing } from './record.ts';
+import { maxConfidence, notUnderstoodShape, type ParsedPricing } from './record.ts';
 
 export const INSTRUCTIONS = `You turn a description of prices into the bodies of requests that would create them. Answer with one JSON object and nothing else:
 {"plans":[{"ref":"plan_1","body":{"name":"Pro","lookup_key":"pro"}}],
@@ -32,18 +32,18 @@ const sayingsShape = z.object({
 });
 
 /** Throws where there is nothing in the answer that could be created. */
-export function fromModel(answer: unknown, compileExpression?: CompileExpression): ParsedPricing {
-  const { configuration, refused } = checkedAnswer(answer, compileExpression);
+export function parseModelAnswer(answer: unknown, compileExpression?: CompileExpression): ParsedPricing {
+  const { configuration, rejected } = checkedAnswer(answer, compileExpression);
   if (configuration.prices.length === 0 && configuration.entitlements.length === 0)
     throw new FarthingError('service_unavailable', 'the language model answered no price that could be created');
   const { not_understood, assumptions, confidence } = sayingsShape.parse(answer);
   // Whoever was wrong about a body is less sure than it says.
-  const most = refused.length > 0 ? 0.5 : 1;
+  const most = rejected.length > 0 ? 0.5 : 1;
   return {
     ...configuration,
-    not_understood: [...not_understood, ...refused],
+    not_understood: [...not_understood, ...rejected],
     assumptions,
-    confidence: Math.min(most, mostFor(configuration), confidence),
+    confidence: Math.min(most, maxConfidence(configuration), confidence),
   };
 }
 

@@ -6,9 +6,9 @@ import type { CompileExpression } from '../meter/record.ts';
 import { checkConfiguration } from './check.ts';
 import { addPlan, emptyDraft } from './configure.ts';
 import { readFacts } from './facts.ts';
-import { mostFor, type NotUnderstood, type ParsedPricing } from './record.ts';
-import { sectionsOf } from './sections.ts';
-import { inPricedSize } from './sizes.ts';
+import { maxConfidence, type NotUnderstood, type ParsedPricing } from './record.ts';
+import { splitSections } from './sections.ts';
+import { convertToPricedSize } from './sizes.ts';
 
 export function parsePricing(
   description: string,
@@ -18,9 +18,9 @@ export function parsePricing(
   const left: NotUnderstood[] = [];
   let understood = 0;
   let words = 0;
-  const { text: sized, assumption } = inPricedSize(description);
+  const { text: sized, assumption } = convertToPricedSize(description);
   if (assumption) draft.assumptions.add(assumption);
-  for (const { name, sentences } of sectionsOf(sized)) {
+  for (const { name, sentences } of splitSections(sized)) {
     const readings = sentences.map(readFacts);
     for (const reading of readings) {
       understood += reading.understood;
@@ -31,27 +31,27 @@ export function parsePricing(
     const facts = readings.flatMap((reading) => reading.facts);
     if (name !== null || facts.length > 0) addPlan(draft, name, facts);
   }
-  const { configuration, refused } = checkConfiguration(draft, compileExpression);
-  const not_understood = [...left, ...draft.not_understood, ...refused];
+  const { configuration, rejected } = checkConfiguration(draft, compileExpression);
+  const not_understood = [...left, ...draft.not_understood, ...rejected];
   const assumptions = [...draft.assumptions];
   const share = words === 0 ? 0 : understood / words;
   return {
     ...configuration,
     not_understood,
     assumptions,
-    confidence: Math.min(mostFor(configuration), confidenceOf(share, { not_understood, assumptions })),
+    confidence: Math.min(maxConfidence(configuration), computeConfidence(share, { not_understood, assumptions })),
   };
 }
 
 const NO_RULE = 'no rule fits these words';
 
 /** The share of the words that were understood, less a little for what was assumed. */
-function confidenceOf(
+function computeConfidence(
   share: number,
-  said: { not_understood: readonly unknown[]; assumptions: readonly unknown[] },
+  outcome: { not_understood: readonly unknown[]; assumptions: readonly unknown[] },
 ): number {
   if (share === 0) return 0;
-  const less = 0.05 * said.assumptions.length;
-  const most = said.not_understood.length > 0 ? 0.95 : 1;
-  return Math.round(100 * Math.max(0.01, Math.min(most, share) - less)) / 100;
+  const penalty = 0.05 * outcome.assumptions.length;
+  const most = outcome.not_understood.length > 0 ? 0.95 : 1;
+  return Math.round(100 * Math.max(0.01, Math.min(most, share) - penalty)) / 100;
 }

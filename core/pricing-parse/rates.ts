@@ -1,17 +1,17 @@
 /** The usage prices of a plan: what was said of one unit, in one phrase or in several, as one charge per currency. */
 import { Decimal, ZERO } from '../decimal.ts';
-import { type Money, plural } from './cursor.ts';
-import { type Bound, type Fact, isHad, isMonthly } from './fact.ts';
+import { type ParsedMoney, plural } from './cursor.ts';
+import { isHad, isMonthly, type PricingFact, type RateBound } from './fact.ts';
 import type { NotUnderstood } from './record.ts';
 
-type Tier = { up_to: number | null; unit_amount: string };
+type ParsedTier = { up_to: number | null; unit_amount: string };
 /** What a price charges by, and what had to be assumed for it. */
-export type Charge = {
+export type ParsedCharge = {
   readonly currency: string | null;
   readonly terms:
     | { billing_model: 'FLAT_FEE'; amount: string }
     | { billing_model: 'PACKAGE'; amount: string; transform_quantity: { divide_by: number; round: 'up' } }
-    | { billing_model: 'TIERED'; tier_mode: 'SLAB' | 'VOLUME'; tiers: Tier[] };
+    | { billing_model: 'TIERED'; tier_mode: 'SLAB' | 'VOLUME'; tiers: ParsedTier[] };
   readonly assumption: string | null;
   /** What was said of it and it cannot say. */
   readonly lost?: NotUnderstood;
@@ -19,18 +19,18 @@ export type Charge = {
 
 export type Ladder = {
   readonly unit: string;
-  readonly rates: Extract<Fact, { kind: 'rate' }>[];
-  usage: Extract<Fact, { kind: 'usage' }> | null;
-  allowance: Extract<Fact, { kind: 'allowance' }> | null;
+  readonly rates: Extract<PricingFact, { kind: 'rate' }>[];
+  usage: Extract<PricingFact, { kind: 'usage' }> | null;
+  allowance: Extract<PricingFact, { kind: 'allowance' }> | null;
 };
 
-type Measured = Extract<Fact, { kind: 'usage' | 'rate' | 'allowance' }>;
+type MeasuredFact = Extract<PricingFact, { kind: 'usage' | 'rate' | 'allowance' }>;
 
 /** By unit; a phrase without a unit is about the unit before it, or the only one. */
-export function laddersOf(facts: readonly Fact[]): { ladders: Ladder[]; homeless: Measured[] } {
+export function buildLadders(facts: readonly PricingFact[]): { ladders: Ladder[]; homeless: MeasuredFact[] } {
   const ladders = new Map<string, Ladder>();
-  const homeless: Measured[] = [];
-  const measured = facts.filter(({ kind }) => ['usage', 'rate', 'allowance'].includes(kind)) as Measured[];
+  const homeless: MeasuredFact[] = [];
+  const measured = facts.filter(({ kind }) => ['usage', 'rate', 'allowance'].includes(kind)) as MeasuredFact[];
   const units = measured.flatMap((fact) => fact.unit ?? []);
   const whole = new Map([...new Set(units)].map((unit) => [unit, wholeUnit(unit, measured)]));
   let last: string | null = null;
@@ -55,7 +55,7 @@ export function laddersOf(facts: readonly Fact[]): { ladders: Ladder[]; homeless
  * "10,000 API calls, $0.01 per additional call" is about API calls alone: the only unit that ends in the same words is meant.
  * Null where several do. What has a price per unit of its own beside one of the other is another thing.
  */
-function wholeUnit(unit: string, measured: readonly Measured[]): string | null {
+function wholeUnit(unit: string, measured: readonly MeasuredFact[]): string | null {
   const priced = new Set(measured.flatMap((fact) => (fact.kind === 'usage' ? (fact.unit ?? []) : [])));
   const longer = measured.flatMap((fact) => fact.unit ?? []).filter((other) => other.endsWith(` ${unit}`));
   const meant = new Set(
@@ -66,7 +66,7 @@ function wholeUnit(unit: string, measured: readonly Measured[]): string | null {
 }
 
 /** Null where the unit has no price: it is an entitlement and nothing else. */
-export function chargesOf(ladder: Ladder, isVolume: boolean): Charge[] | null {
+export function buildCharges(ladder: Ladder, isVolume: boolean): ParsedCharge[] | null {
   const { usage, rates } = ladder;
   if (rates.length > 0) return tieredCharge(ladder, isVolume);
   if (usage === null) return null;
@@ -79,14 +79,14 @@ function freeUnits({ usage, rates, allowance }: Ladder): Decimal | null | undefi
   const after = usage?.after ?? null;
   if (allowance === null) return after;
   const [first] = rates;
-  const isBeyond = first ? 'open' in first.bound : usage?.isExtra;
-  if (allowance.isMost && !isBeyond) return undefined;
+  const isOpenEnded = first ? 'open' in first.bound : usage?.isExtra;
+  if (allowance.isMost && !isOpenEnded) return undefined;
   if (allowance.span && !isMonthly(allowance.span)) return undefined;
   if (allowance.count === null || (after !== null && !after.eq(allowance.count))) return undefined;
   return allowance.count;
 }
 
-function simpleCharge({ amount, currency }: Money, per: Decimal, free: Decimal | null): Charge {
+function simpleCharge({ amount, currency }: ParsedMoney, per: Decimal, free: Decimal | null): ParsedCharge {
   const unit_amount = amount.dividedBy(per);
   if (free !== null) {
     const tiers = [
@@ -106,8 +106,8 @@ function simpleCharge({ amount, currency }: Money, per: Decimal, free: Decimal |
   };
 }
 
-function tieredCharge(ladder: Ladder, isVolume: boolean): Charge[] | null {
-  const steps = stepsOf(ladder);
+function tieredCharge(ladder: Ladder, isVolume: boolean): ParsedCharge[] | null {
+  const steps = buildSteps(ladder);
   const monies = [...ladder.rates.map(({ money }) => money), ...(ladder.usage?.moneys ?? [])];
   const currencies = new Set(monies.flatMap((money) => (money ? [money.currency] : [])));
   if (steps === null || currencies.size > 1) return null;
@@ -117,25 +117,25 @@ function tieredCharge(ladder: Ladder, isVolume: boolean): Charge[] | null {
   const tier_mode = isVolume ? 'VOLUME' : 'SLAB';
   const terms = { billing_model: 'TIERED' as const, tier_mode, tiers } as const;
   const charge = { currency: [...currencies][0] ?? null, terms, assumption: null };
-  return [isOpen ? charge : { ...charge, lost: endOf(steps.at(-1)!, ladder.unit) }];
+  return [isOpen ? charge : { ...charge, lost: describeEnd(steps.at(-1)!, ladder.unit) }];
 }
 
-function endOf({ up_to, unit_amount }: Tier, unit: string): NotUnderstood {
+function describeEnd({ up_to, unit_amount }: ParsedTier, unit: string): NotUnderstood {
   const reason = `a price has no end: what is above costs ${unit_amount} each, too`;
   return { text: `no more than ${up_to} ${plural(unit)}`, reason };
 }
 
 /** Null where they leave a gap, go back, or go on behind one without an end. */
-function stepsOf(ladder: Ladder): Tier[] | null {
+function buildSteps(ladder: Ladder): ParsedTier[] | null {
   const { rates, usage } = ladder;
   const free = freeUnits(ladder);
   if (free === undefined) return null;
   const isCounted = free !== null && rates.some(({ bound }) => 'upTo' in bound && bound.upTo.eq(free));
-  const steps: Tier[] = free !== null && !isCounted ? [{ up_to: free.toNumber(), unit_amount: '0' }] : [];
-  let reached: Reach | null = { units: isCounted ? ZERO : (free ?? ZERO) };
+  const steps: ParsedTier[] = free !== null && !isCounted ? [{ up_to: free.toNumber(), unit_amount: '0' }] : [];
+  let reached: LadderReach | null = { units: isCounted ? ZERO : (free ?? ZERO) };
   const last = usage ? [{ money: usage.moneys[0]!, bound: { open: true } as const, per: usage.per }] : [];
   for (const { money, bound, per } of [...rates, ...last]) {
-    reached = reachOf(bound, reached.units);
+    reached = computeReach(bound, reached.units);
     if (reached === null) return null;
     const unit_amount = money ? money.amount.dividedBy(per).toFixed() : '0';
     steps.push({ up_to: reached.units?.toNumber() ?? null, unit_amount });
@@ -144,10 +144,10 @@ function stepsOf(ladder: Ladder): Tier[] | null {
 }
 
 /** How far the rates go so far; null units are all. */
-type Reach = { readonly units: Decimal | null };
+type LadderReach = { readonly units: Decimal | null };
 
 /** Null where it does not begin at the end of the one before, or ends before that. */
-function reachOf(bound: Bound, before: Decimal | null): Reach | null {
+function computeReach(bound: RateBound, before: Decimal | null): LadderReach | null {
   if (before === null) return null;
   const from = 'from' in bound ? bound.from : undefined;
   if (from && !from.eq(before) && !from.eq(before.plus('1'))) return null;

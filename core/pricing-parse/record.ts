@@ -41,7 +41,7 @@ export const configurationShape = z.object({
 });
 export type Configuration = z.output<typeof configurationShape>;
 /** How sure one can be: whoever describes prices has prices, and where none was read most was missed. */
-export const mostFor = ({ prices }: Pick<Configuration, 'prices'>) => (prices.length === 0 ? 0.3 : 1);
+export const maxConfidence = ({ prices }: Pick<Configuration, 'prices'>) => (prices.length === 0 ? 0.3 : 1);
 
 /** As it is written down, before defaults are filled. */
 export type ConfigurationDraft = z.input<typeof configurationShape>;

@@ -27,11 +27,11 @@ const HEADERS: readonly RegExp[] = [
 /** Headings that are about a part of a plan. */
 const NOT_NAMES =
   /^(?:prices?|pricing|base|platform|fees?|usage|overages?|trial|features?|includes?|tiers?|notes?|setup|plans?|all|every|each|first|next|up|subscription|monthly|annual|yearly|the|our|a|an|volume|storage)\b/i;
-export function sectionsOf(text: string): Section[] {
+export function splitSections(text: string): Section[] {
   const shared: Section = { name: null, sentences: [] };
   const named: Section[] = [];
-  for (const sentence of sentencesOf(text)) {
-    const header = headerOf(sentence);
+  for (const sentence of splitSentences(text)) {
+    const header = parseHeader(sentence);
     if (header) named.push({ name: header.name, sentences: [header.rest] });
     else if (isAboutAll(sentence)) shared.sentences.push(sentence);
     else (named.at(-1) ?? shared).sentences.push(sentence);
@@ -43,14 +43,14 @@ export function sectionsOf(text: string): Section[] {
 
 const isAboutAll = (sentence: string) => /^\s*(?:all|every|each)\s+plans?\b/i.test(sentence);
 
-function sentencesOf(text: string): string[] {
+function splitSentences(text: string): string[] {
   return text
     .split(/\n|(?<=[.;!?])\s+|[.;!?]+$/u)
     .map((sentence) => sentence.replace(/[.;!?]+$/u, '').trim())
     .filter((sentence) => sentence !== '');
 }
 
-function headerOf(sentence: string): { name: string; rest: string } | undefined {
+function parseHeader(sentence: string): { name: string; rest: string } | undefined {
   for (const [index, header] of HEADERS.entries()) {
     const match = header.exec(sentence);
     if (match === null || NOT_NAMES.test(match[1]!) || !/^\p{Lu}/u.test(match[1]!)) continue;

@@ -17,18 +17,18 @@ const COUNT = String.raw`(?<![$€£¥₹\d.,])(\d[\d,]*(?:\.\d+)?)`;
 const PRICED = new RegExp(String.raw`(?:\bper|/|\ba|\beach|\bevery)\s*${SIZE}\b`, 'giu');
 const AMOUNT = new RegExp(String.raw`(?:${COUNT}(\s*(?:to|-|–|—|and|through)\s*))?${COUNT}\s*${SIZE}\b`, 'giu');
 
-export function inPricedSize(text: string): { text: string; assumption: string | null } {
+export function convertToPricedSize(text: string): { text: string; assumption: string | null } {
   // Under the name that the price has for it.
-  const priced = new Map(Array.from(text.matchAll(PRICED), ([, word]) => [sizeOf(word!), word!]));
+  const priced = new Map(Array.from(text.matchAll(PRICED), ([, word]) => [toSize(word!), word!]));
   const [[only, name] = []] = priced;
   let assumption: string | null = null;
   if (only === undefined || priced.size > 1) return { text, assumption };
   const converted = text.replace(
     AMOUNT,
     (words: string, from: string | undefined, to: string, until: string, size: string) => {
-      const [low, high] = [from && times(from, sizeOf(size), only), times(until, sizeOf(size), only)];
+      const [low, high] = [from && times(from, toSize(size), only), times(until, toSize(size), only)];
       if (high === null || low === null) return words;
-      assumption = `1 ${sizeOf(size).toUpperCase()} is ${times('1', sizeOf(size), only)} ${only.toUpperCase()}`;
+      assumption = `1 ${toSize(size).toUpperCase()} is ${times('1', toSize(size), only)} ${only.toUpperCase()}`;
       return `${low ? `${low}${to}` : ''}${high} ${name}`;
     },
   );
@@ -39,11 +39,11 @@ export function inPricedSize(text: string): { text: string; assumption: string |
 export function areOtherSizes(a: string | null | undefined, b: string | null | undefined): boolean {
   const [one = '', ...of] = (a ?? '').split(' ');
   const [other = '', ...ofOther] = (b ?? '').split(' ');
-  const areSizes = [one, other].every((size) => SIZES.includes(sizeOf(size)));
-  return areSizes && sizeOf(one) !== sizeOf(other) && of.join(' ') === ofOther.join(' ');
+  const areSizes = [one, other].every((size) => SIZES.includes(toSize(size)));
+  return areSizes && toSize(one) !== toSize(other) && of.join(' ') === ofOther.join(' ');
 }
 
-const sizeOf = (word: string) => WORDS[word.toLowerCase().replace(/s$/, '')] ?? word.toLowerCase();
+const toSize = (word: string) => WORDS[word.toLowerCase().replace(/s$/, '')] ?? word.toLowerCase();
 
 /** Null where it is not a larger size. */
 function times(count: string, size: string, into: string): string | null {

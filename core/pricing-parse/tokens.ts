@@ -4,7 +4,7 @@
  */
 import { Decimal } from '../decimal.ts';
 
-export type Token = { readonly text: string } & (
+export type PricingToken = { readonly text: string } & (
   | { readonly kind: 'money'; readonly amount: Decimal; readonly currency: string | null }
   | { readonly kind: 'number' | 'percent'; readonly value: Decimal }
   | { readonly kind: 'word'; readonly word: string }
@@ -63,7 +63,7 @@ const alternatives = (words: readonly string[]) => words.map((word) => word.repl
 const SYMBOL = alternatives([...Object.keys(SYMBOLS), '$']);
 const CODE = CODES.replaceAll(' ', '|');
 
-const FORMS: readonly [RegExp, (match: RegExpExecArray) => Token][] = [
+const FORMS: readonly [RegExp, (match: RegExpExecArray) => PricingToken][] = [
   [new RegExp(String.raw`(${SYMBOL}|(?:${CODE})\b)\s?${NUMBER}`, 'iy'), symbolFirst],
   [new RegExp(String.raw`${NUMBER}[\s-]?(${alternatives(Object.keys(MONEY_WORDS))})(?![\p{L}\p{N}])`, 'iuy'), wordLast],
   [new RegExp(String.raw`${NUMBER}\s?(?:%|percent\b)`, 'iy'), (match) => ({ kind: 'percent', ...valued(match, 1) })],
@@ -74,10 +74,10 @@ const FORMS: readonly [RegExp, (match: RegExpExecArray) => Token][] = [
   [/\S/uy, ([text]) => ({ kind: 'sign', text, sign: '–—−'.includes(text) ? '-' : text })],
 ];
 
-export function tokensOf(text: string): Token[] {
+export function tokenize(text: string): PricingToken[] {
   // "per-seat" is "per seat".
   const source = text.replace(/\bper-(?=\p{L})/giu, 'per ');
-  const tokens: Token[] = [];
+  const tokens: PricingToken[] = [];
   for (let at = skipSpace(source, 0); at < source.length; ) {
     const [token, length] = tokenAt(source, at);
     tokens.push(token);
@@ -86,7 +86,7 @@ export function tokensOf(text: string): Token[] {
   return tokens;
 }
 
-function tokenAt(source: string, at: number): [Token, number] {
+function tokenAt(source: string, at: number): [PricingToken, number] {
   for (const [form, make] of FORMS) {
     form.lastIndex = at;
     const match = form.exec(source);
@@ -101,13 +101,13 @@ function skipSpace(source: string, from: number): number {
   return at;
 }
 
-function symbolFirst(match: RegExpExecArray): Token {
+function symbolFirst(match: RegExpExecArray): PricingToken {
   const symbol = match[1]!.toLowerCase();
   const { text, value } = valued(match, 2);
   return { kind: 'money', text, amount: value, currency: symbol === '$' ? null : (SYMBOLS[symbol] ?? symbol) };
 }
 
-function wordLast(match: RegExpExecArray): Token {
+function wordLast(match: RegExpExecArray): PricingToken {
   const { currency, hundredth } = MONEY_WORDS[match[4]!.toLowerCase()]!;
   const { text, value } = valued(match, 1);
   return { kind: 'money', text, amount: hundredth ? value.dividedBy(100) : value, currency };
@@ -122,7 +122,7 @@ function valued(match: RegExpExecArray, group: number): { text: string; value: D
   return { text: match[0], value: new Decimal(plain).times(times ? TIMES.get(times)! : '1') };
 }
 
-function wordToken([text]: RegExpExecArray): Token {
+function wordToken([text]: RegExpExecArray): PricingToken {
   const word = text.toLowerCase();
   const value = NUMBER_WORDS.indexOf(word);
   if (value >= 0) return { kind: 'number', text, value: new Decimal(String(value)) };

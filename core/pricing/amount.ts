@@ -6,7 +6,7 @@ import { Decimal, type DecimalInput, ZERO } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import type { ModelTerms } from './terms.ts';
 
-export function amountOf({ amount }: ModelTerms, billing_model: string): DecimalInput {
+export function requireAmount({ amount }: ModelTerms, billing_model: string): DecimalInput {
   if (amount === null || amount === undefined) throw invalid('amount', `is required for ${billing_model}`);
   return amount;
 }

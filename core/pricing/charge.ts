@@ -6,7 +6,7 @@
 import { Decimal, type DecimalInput, ZERO } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { type BillingModel, PRICE_MODELS, type TierMode } from './index.ts';
-import type { ChargePart, ModelField, ModelTerms, PriceModel } from './terms.ts';
+import type { ChargePart, ModelField, ModelTerms, PricingModel } from './terms.ts';
 
 /** The money fields of a price. */
 export type PriceTerms = ModelTerms & {
@@ -19,7 +19,7 @@ export type PriceTerms = ModelTerms & {
 export function chargeParts(price: PriceTerms, quantity: DecimalInput): ChargePart[] {
   const units = new Decimal(quantity);
   if (units.isNegative() && !units.isZero()) throw invalid('quantity', 'must not be negative to be priced');
-  const model = modelOf(price);
+  const model = findModel(price);
   return units.isZero() ? [] : model.parts(price, units);
 }
 
@@ -30,18 +30,18 @@ export function billedQuantity(quantity: DecimalInput): Decimal {
 
 /** A price in one cell of a table: the amount of a unit, and else a sentence that says what it is for. */
 export function priceText(price: PriceTerms): string {
-  return modelOf(price).text(price);
+  return findModel(price).text(price);
 }
 
 /** What a price must keep of its model's rules. Without a tier mode those of the fields are told first. */
 export function checkModel(price: PriceTerms): void {
-  if (!price.tier_mode) modelsOf(price.billing_model)[0]?.check(price);
-  modelOf(price).check(price);
+  if (!price.tier_mode) listModels(price.billing_model)[0]?.check(price);
+  findModel(price).check(price);
 }
 
 /** The model that prices it. Where a billing model has several, its tier mode says which. */
-function modelOf({ billing_model, tier_mode }: PriceTerms): PriceModel {
-  const models = modelsOf(billing_model);
+function findModel({ billing_model, tier_mode }: PriceTerms): PricingModel {
+  const models = listModels(billing_model);
   if (models.length === 0) throw invalid('billing_model', `${JSON.stringify(billing_model)} is not a price model`);
   const model = models.find((each) => each.tier_mode === null || each.tier_mode === tier_mode);
   if (model === undefined) throw invalid('tier_mode', `is required for ${billing_model}`);
@@ -50,7 +50,7 @@ function modelOf({ billing_model, tier_mode }: PriceTerms): PriceModel {
 
 /** Whether prices of this billing model go by the field. */
 export function isChargedBy(billing_model: BillingModel, field: ModelField | 'tier_mode'): boolean {
-  return modelsOf(billing_model).some((model) => goesBy(model, field));
+  return listModels(billing_model).some((model) => usesField(model, field));
 }
 
 /** What its model does not go by would say of a price what nobody is charged. */
@@ -65,14 +65,14 @@ export function checkCharged(
 
 /** `FLAT_FEE and PACKAGE`: the billing models that go by the field. */
 function chargingModels(field: ModelField | 'tier_mode'): string {
-  const names = PRICE_MODELS.filter((model) => goesBy(model, field)).map((model) => model.billing_model);
+  const names = PRICE_MODELS.filter((model) => usesField(model, field)).map((model) => model.billing_model);
   return [...new Set(names)].join(' and ');
 }
 
-function modelsOf(billing_model: BillingModel): readonly PriceModel[] {
+function listModels(billing_model: BillingModel): readonly PricingModel[] {
   return PRICE_MODELS.filter((model) => model.billing_model === billing_model);
 }
 
-function goesBy({ tier_mode, takes }: PriceModel, field: ModelField | 'tier_mode'): boolean {
+function usesField({ tier_mode, takes }: PricingModel, field: ModelField | 'tier_mode'): boolean {
   return field === 'tier_mode' ? tier_mode !== null : takes.includes(field);
 }

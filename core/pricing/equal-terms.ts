@@ -6,7 +6,7 @@ import { Decimal, ZERO } from '../decimal.ts';
 import type { PriceTerms } from './charge.ts';
 import { PRICE_MODELS } from './index.ts';
 import type { ModelField, ModelTerms, TierTerms } from './terms.ts';
-import { inTierOrder, isOpen } from './tiers.ts';
+import { isOpen, sortTiers } from './tiers.ts';
 
 /** Prices with equal terms have one key. */
 export function termsKey(price: PriceTerms): string {
@@ -26,7 +26,7 @@ export function termsKey(price: PriceTerms): string {
 /** Fields that say one thing in several ways; of any other its numbers are compared. */
 const normalized: { readonly [Field in ModelField]?: (terms: ModelTerms) => unknown } = {
   amount: ({ amount }) => new Decimal(amount ?? ZERO).toFixed(),
-  tiers: ({ tiers }) => inTierOrder(tiers ?? []).map(tierNumbers),
+  tiers: ({ tiers }) => sortTiers(tiers ?? []).map(tierNumbers),
   transform_quantity: ({ transform_quantity: it }) => it && [it.divide_by, it.round ?? 'up'],
 };
 

@@ -4,8 +4,8 @@
  */
 import type { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import { amountOf, amountText, checkAmount } from './amount.ts';
-import { chargePart, type ModelTerms, type PriceModel } from './terms.ts';
+import { amountText, checkAmount, requireAmount } from './amount.ts';
+import { chargePart, type ModelTerms, type PricingModel } from './terms.ts';
 
 export const packagePrice = {
   billing_model: 'PACKAGE',
@@ -13,25 +13,25 @@ export const packagePrice = {
   takes: ['amount', 'transform_quantity'],
   check(price) {
     checkAmount(price);
-    packageOf(price);
+    requirePackage(price);
   },
   parts(price, quantity) {
-    const unit_amount = amountOf(price, 'PACKAGE');
-    const packages = packagesOf(price, quantity);
+    const unit_amount = requireAmount(price, 'PACKAGE');
+    const packages = computePackages(price, quantity);
     return packages.isZero() ? [] : [chargePart(null, packages, { unit_amount })];
   },
-  text: (price) => `${amountText(price.amount)} per ${packageOf(price).divide_by}`,
-} as const satisfies PriceModel;
+  text: (price) => `${amountText(price.amount)} per ${requirePackage(price).divide_by}`,
+} as const satisfies PricingModel;
 
 /** Whole packages and a remainder, both exact: a quotient rounded to some digits could turn a sliver into nothing. */
-function packagesOf(price: ModelTerms, quantity: Decimal): Decimal {
-  const { divide_by, round } = packageOf(price);
+function computePackages(price: ModelTerms, quantity: Decimal): Decimal {
+  const { divide_by, round } = requirePackage(price);
   const whole = quantity.divToInt(divide_by);
   const hasRest = whole.times(divide_by).lt(quantity);
   return hasRest && round !== 'down' ? whole.plus(1) : whole;
 }
 
-function packageOf({ transform_quantity }: ModelTerms) {
+function requirePackage({ transform_quantity }: ModelTerms) {
   if (!transform_quantity) throw invalid('transform_quantity', 'is required for PACKAGE');
   if (!(transform_quantity.divide_by >= 1)) throw invalid('transform_quantity.divide_by', 'must be at least 1');
   return transform_quantity;

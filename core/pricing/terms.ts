@@ -69,7 +69,7 @@ export type ChargePart = {
 };
 
 /** What a price model states about itself, once: creation, requests, invoices and texts all follow it. */
-export type PriceModel = {
+export type PricingModel = {
   /** The prices that it prices: of this billing model and, where a billing model has several ways, of this tier mode. */
   readonly billing_model: string;
   readonly tier_mode: string | null;

@@ -5,8 +5,8 @@
 
 import { Decimal, ZERO } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import { type ChargePart, chargePart, type ModelTerms, type PriceModel } from './terms.ts';
-import { checkTiers, inTierOrder, isOpen, tiersText } from './tiers.ts';
+import { type ChargePart, chargePart, type ModelTerms, type PricingModel } from './terms.ts';
+import { checkTiers, isOpen, sortTiers, tiersText } from './tiers.ts';
 
 export const tieredSlab = {
   billing_model: 'TIERED',
@@ -15,12 +15,12 @@ export const tieredSlab = {
   check: ({ tiers }) => checkTiers('tiers', tiers),
   parts: filledTiers,
   text: ({ tiers }) => tiersText('SLAB', tiers),
-} as const satisfies PriceModel;
+} as const satisfies PricingModel;
 
 function filledTiers(price: ModelTerms, quantity: Decimal): ChargePart[] {
   const parts: ChargePart[] = [];
   let filled = ZERO;
-  for (const [index, tier] of inTierOrder(price.tiers ?? []).entries()) {
+  for (const [index, tier] of sortTiers(price.tiers ?? []).entries()) {
     const bound = isOpen(tier) ? quantity : Decimal.min(quantity, tier.up_to!);
     parts.push(chargePart(index, bound.minus(filled), tier));
     filled = bound;

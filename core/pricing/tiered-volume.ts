@@ -5,8 +5,8 @@
 
 import type { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import { type ChargePart, chargePart, type ModelTerms, type PriceModel } from './terms.ts';
-import { checkTiers, inTierOrder, isOpen, tiersText } from './tiers.ts';
+import { type ChargePart, chargePart, type ModelTerms, type PricingModel } from './terms.ts';
+import { checkTiers, isOpen, sortTiers, tiersText } from './tiers.ts';
 
 export const tieredVolume = {
   billing_model: 'TIERED',
@@ -15,10 +15,10 @@ export const tieredVolume = {
   check: ({ tiers }) => checkTiers('tiers', tiers),
   parts: tierThatHolds,
   text: ({ tiers }) => tiersText('VOLUME', tiers),
-} as const satisfies PriceModel;
+} as const satisfies PricingModel;
 
 function tierThatHolds(price: ModelTerms, quantity: Decimal): ChargePart[] {
-  const tiers = inTierOrder(price.tiers ?? []);
+  const tiers = sortTiers(price.tiers ?? []);
   const fits = tiers.findIndex((tier) => isOpen(tier) || quantity.lte(tier.up_to!));
   const index = fits === -1 ? tiers.length - 1 : fits;
   const tier = tiers[index];

@@ -8,7 +8,7 @@ import { amountText, checkNotNegative } from './amount.ts';
 import type { TierTerms } from './terms.ts';
 
 /** Sorted by up_to, the open tier last: the order in which tiers are filled. */
-export function inTierOrder<Tier extends Pick<TierTerms, 'up_to'>>(tiers: readonly Tier[]): Tier[] {
+export function sortTiers<Tier extends Pick<TierTerms, 'up_to'>>(tiers: readonly Tier[]): Tier[] {
   return [...tiers].sort((a, b) => {
     if (isOpen(a) || isOpen(b)) return Number(isOpen(a)) - Number(isOpen(b));
     return new Decimal(a.up_to ?? 0).comparedTo(b.up_to ?? 0);
@@ -18,7 +18,7 @@ export function inTierOrder<Tier extends Pick<TierTerms, 'up_to'>>(tiers: readon
 export function checkTiers(field: string, tiers: readonly TierTerms[] | null | undefined): void {
   if (!tiers || tiers.length === 0) throw invalid(field, 'needs at least one tier for TIERED');
   let previous = ZERO;
-  for (const [index, tier] of inTierOrder(tiers).entries()) {
+  for (const [index, tier] of sortTiers(tiers).entries()) {
     const at = `${field}[${index}]`;
     checkNotNegative(`${at}.unit_amount`, tier.unit_amount);
     checkNotNegative(`${at}.flat_amount`, tier.flat_amount ?? ZERO);

@@ -5,7 +5,7 @@
 import { Decimal } from '../decimal.ts';
 import type { ComputedFrom } from '../invoice/computed-from.ts';
 import type { InvoiceLineItem } from '../invoice/record.ts';
-import { instantOf } from '../time/instant.ts';
+import { toInstant } from '../time/instant.ts';
 import type { CountedLine } from './record.ts';
 
 type Question = { readonly line: InvoiceLineItem; readonly counted: CountedLine | null };
@@ -55,7 +55,7 @@ function ofCommitment(
 
 function hasEarlierUse({ allowances, window_start }: ComputedFrom): boolean {
   const windows = (allowances ?? []).flatMap((allowance) => allowance['windows'] as { start: string }[]);
-  return windows.some(({ start }) => Boolean(window_start) && instantOf(start) < instantOf(window_start!));
+  return windows.some(({ start }) => Boolean(window_start) && toInstant(start) < toInstant(window_start!));
 }
 
 function hasGrants({ allowances }: ComputedFrom): boolean {

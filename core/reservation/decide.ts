@@ -4,7 +4,7 @@
  */
 import { type Decimal, ZERO } from '../decimal.ts';
 import { type FarthingError, notAllowed } from '../error.ts';
-import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import type { Promised } from '../wallet/promises.ts';
 import type { Reservation } from './record.ts';
 import type { Verdict } from './room.ts';
@@ -139,7 +139,7 @@ export function decideExpiry(
   state: PoolState,
 ): Decided {
   const { reservation_status, expires_at, on_expiry } = of;
-  if (reservation_status !== 'held' || on_expiry !== 'charge' || instantOf(expires_at) > now)
+  if (reservation_status !== 'held' || on_expiry !== 'charge' || toInstant(expires_at) > now)
     return { kind: 'as it is', state };
   const changes: Ending = {
     reservation_status: is_charged ? 'committed' : 'expired',
@@ -153,7 +153,7 @@ export function decideExpiry(
 
 function withoutOne(state: PoolState, one: { of: Reservation; quantity_held: Decimal }): PoolState {
   const { held, held_count, promised } = state;
-  const ended = { until: instantOf(one.of.expires_at), credits: one.quantity_held.negated() };
+  const ended = { until: toInstant(one.of.expires_at), credits: one.quantity_held.negated() };
   return {
     ...state,
     held: held.minus(one.quantity_held),

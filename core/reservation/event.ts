@@ -6,11 +6,11 @@ import { Decimal, ZERO } from '../decimal.ts';
 import { invalid, notAllowed } from '../error.ts';
 import { EVENTS_PER_REQUEST_MAX } from '../event/accept.ts';
 import { ContentHash, hashContent } from '../event/content-hash.ts';
-import { timestampOf } from '../event/timed.ts';
+import { parseEventTimestamp } from '../event/timed.ts';
 import { UsageBucket } from '../metering/bucket.ts';
 import { type CompiledMeter, measure } from '../metering/compiled-meter.ts';
 import { properties as propertiesIn } from '../metering/event-text.ts';
-import { whyNot } from '../metering/match.ts';
+import { explainMismatch } from '../metering/match.ts';
 import { formatMs, type Milliseconds } from '../time/instant.ts';
 
 /** Meters of which a part can be set apart: what one event adds is added to what is there. */
@@ -110,7 +110,7 @@ function checkMeasured(
   { quantity, field }: { quantity: Decimal; field: string },
 ): void {
   const source = propertiesIn(JSON.stringify(properties));
-  const refused = whyNot(meter, source);
+  const refused = explainMismatch(meter, source);
   if (refused)
     throw invalid(`${field}.${refused.key}`, `is ${refused.why}: the meter of the feature would not count the event`, {
       allowed: refused.accepted,
@@ -163,7 +163,7 @@ function contentOf(event_text: string): ContentHash {
     customer: external_customer_id,
     customer_id: '',
     source,
-    time: String(timestampOf(timestamp)),
+    time: String(parseEventTimestamp(timestamp)),
     properties: JSON.stringify(properties),
   });
 }

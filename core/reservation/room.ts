@@ -3,7 +3,7 @@
  * and what is asked for must fit into every limit that is hard; past one that is soft it goes on, and is told so. What the customer does not
  * have is refused, and what cannot be known goes as the setting says.
  */
-import { Decimal, type DecimalInput, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, type DecimalInput, sumDecimals, ZERO } from '../decimal.ts';
 import type { GrantMeasure } from '../entitlement/grants.ts';
 
 export const REASONS = [
@@ -118,7 +118,7 @@ export function spendable(of: {
   readonly unpaid: Decimal;
   readonly held: Decimal;
 }): Decimal {
-  return of.usable.minus(sumOf([new Decimal(of.owed), of.unpaid, of.held]));
+  return of.usable.minus(sumDecimals([new Decimal(of.owed), of.unpaid, of.held]));
 }
 
 /** Of credits: null is what cannot be known. */

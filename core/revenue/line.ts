@@ -1,6 +1,6 @@
 /** A line of an invoice as revenue: whose time it pays for, what it is, and how final (docs/rules/costs.md, "What is revenue"). */
 import type { Invoice, InvoiceLineItem } from '../invoice/record.ts';
-import { instantOf } from '../time/instant.ts';
+import { toInstant } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 
 export type EarnedLine = {
@@ -39,8 +39,8 @@ export type EarnedLine = {
 export function serviceOf({ line, invoice }: Pick<EarnedLine, 'line' | 'invoice'>): Period {
   const timed = [line, invoice].find(({ period_start, period_end }) => period_start || period_end);
   const at = invoice.finalized_at ?? invoice.created_at;
-  const start = instantOf(timed?.period_start ?? timed?.period_end ?? at);
-  return { start, end: instantOf(timed?.period_end ?? timed?.period_start ?? at) };
+  const start = toInstant(timed?.period_start ?? timed?.period_end ?? at);
+  return { start, end: toInstant(timed?.period_end ?? timed?.period_start ?? at) };
 }
 
 /** Usage is what a meter has measured; all else is fixed, also what was lacking to a commitment. */

@@ -5,7 +5,7 @@
 
 import type { PricedItem } from '../billing/line-amount.ts';
 import { yearlyCharge } from '../billing/yearly-charge.ts';
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
 import type { InvoiceStatus } from '../invoice/record.ts';
 import { roundMoney } from '../money.ts';
@@ -56,7 +56,7 @@ function cellsOf(placed: readonly Placed[]): RevenueCell[] {
     groupBy(settled, ({ earned_at }) => earned_at),
     ([earned_at, of]) => {
       const sumOfKind = (kind: 'usage' | 'fixed') =>
-        sumOf(of.flatMap(({ one: { line } }) => (revenueKind(line) === kind ? new Decimal(line.amount) : [])));
+        sumDecimals(of.flatMap(({ one: { line } }) => (revenueKind(line) === kind ? new Decimal(line.amount) : [])));
       return { earned_at, usage: sumOfKind('usage'), fixed: sumOfKind('fixed') };
     },
   );

@@ -15,7 +15,7 @@ import { anyCase, decimalText, keyText, wholeNumberOr } from '../record.ts';
 import { ON_EXPIRY } from '../reservation/record.ts';
 import { ttlSeconds } from '../reservation/request.ts';
 import { isTimezone } from '../time/zone.ts';
-import { whyInvalid } from '../why-invalid.ts';
+import { explainInvalid } from '../why-invalid.ts';
 
 type Shape = z.ZodObject;
 type SettingKind = {
@@ -265,7 +265,7 @@ export function wholeSetting<Key extends SettingKey>(key: Key, stored: Given | u
 export function changedSetting(key: SettingKey, stored: Given | undefined, sent: Given): Given {
   const { shape, default: preset, check } = SETTINGS[key] as SettingKind;
   const changed = Object.fromEntries(Object.entries({ ...stored, ...sent }).filter(([, value]) => value !== null));
-  const parsed = shape.safeParse({ ...preset, ...changed }, { error: whyInvalid });
+  const parsed = shape.safeParse({ ...preset, ...changed }, { error: explainInvalid });
   if (!parsed.success) throw inValue(parsed.error);
   check?.(parsed.data as never);
   const fields = Object.keys(changed);

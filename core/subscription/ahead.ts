@@ -2,9 +2,9 @@
  * A change of a price that lies ahead when a subscription starts: it takes both prices over, and is charged once
  * (docs/rules/subscriptions.md, "What is taken over from the plan").
  */
-import { type BilledItem, type BilledSubscription, wholePeriodsUntil } from '../billing/charges.ts';
+import { type BilledItem, type BilledSubscription, roundUpToPeriodEnd } from '../billing/charges.ts';
 import type { Price } from '../price/record.ts';
-import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import { itemOf, rootOf } from './plan-sync.ts';
 
 export type AheadQuestion = {
@@ -24,7 +24,7 @@ export function chargedOnce(prices: readonly Price[], question: AheadQuestion): 
     const isFirst = !ends.has(rootOf(price));
     if (!isFirst && price.billing_period === 'ONETIME') return [];
     const changed = standsAcrossPeriods(price, question) ? inWholePeriods(price, before, question) : price;
-    if (changed.end_date && changed.start_date && instantOf(changed.end_date) <= instantOf(changed.start_date))
+    if (changed.end_date && changed.start_date && toInstant(changed.end_date) <= toInstant(changed.start_date))
       return [];
     ends.set(rootOf(price), changed.end_date ?? null);
     return [changed];
@@ -37,11 +37,11 @@ function standsAcrossPeriods({ meter_id }: Price, { reset_usage }: AheadQuestion
 
 /** `before`: until when the price before it is charged. */
 function inWholePeriods(price: Price, before: string | null, { billed, now }: AheadQuestion): Price {
-  const stated = price.start_date ? instantOf(price.start_date) : billed.start_ms;
-  const start = before === null ? stated : Math.max(stated, instantOf(before));
+  const stated = price.start_date ? toInstant(price.start_date) : billed.start_ms;
+  const start = before === null ? stated : Math.max(stated, toInstant(before));
   const start_date = start === stated ? price.start_date : formatMs(start);
-  if (!price.end_date || instantOf(price.end_date) <= start) return { ...price, start_date };
+  if (!price.end_date || toInstant(price.end_date) <= start) return { ...price, start_date };
   const item = itemOf(price, start > now ? Math.max(start, billed.start_ms) : billed.start_ms);
-  const end_date = formatMs(wholePeriodsUntil(instantOf(price.end_date), item, billed));
+  const end_date = formatMs(roundUpToPeriodEnd(toInstant(price.end_date), item, billed));
   return { ...price, start_date, end_date };
 }

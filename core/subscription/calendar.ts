@@ -4,7 +4,7 @@
  */
 
 import { invalid } from '../error.ts';
-import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import { calendarAnchor, leastDays, localDay, nextPeriodEnd } from '../time/period.ts';
 import type { Subscription } from './record.ts';
 
@@ -19,8 +19,8 @@ export type Calendar = Pick<
 >;
 
 export function firstPeriod(terms: CalendarTerms, now: Milliseconds): Calendar {
-  const start = terms.start_date ? instantOf(terms.start_date) : now;
-  const end = terms.end_date ? instantOf(terms.end_date) : null;
+  const start = terms.start_date ? toInstant(terms.start_date) : now;
+  const end = terms.end_date ? toInstant(terms.end_date) : null;
   if (end !== null && end <= start) throw invalid('end_date', 'must be after start_date');
   checkStart(start, terms, now);
   checkPast(start, terms, now);
@@ -41,12 +41,12 @@ export function anchorOf(start: Milliseconds, terms: CalendarTerms): number {
     if (terms.billing_anchor) throw invalid('billing_anchor', 'is accepted only when billing_cycle is anniversary');
     return calendarAnchor(start, terms.billing_period, terms.timezone);
   }
-  return terms.billing_anchor ? instantOf(terms.billing_anchor) : start;
+  return terms.billing_anchor ? toInstant(terms.billing_anchor) : start;
 }
 
 /** When a subscription that lies ahead is opened: at its start, or that of its trial; null where that has come. */
 export function opensAt({ current_period_start }: Pick<Subscription, 'current_period_start'>, now: Milliseconds) {
-  return instantOf(current_period_start) > now ? current_period_start : null;
+  return toInstant(current_period_start) > now ? current_period_start : null;
 }
 
 /** With create_prorations a start on an earlier local day is refused (docs/rules/proration.md, "A share of the whole period"). */

@@ -5,7 +5,7 @@
  */
 
 import { invalid } from '../error.ts';
-import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import { stateAfter } from './moves.ts';
 import type { CANCELLATION_TYPES, Subscription } from './record.ts';
 
@@ -34,7 +34,7 @@ export function cancellationOf(
       return scheduledFor(future(request.cancel_at, now), subscription, false);
     case 'end_of_period':
       if (request.cancel_at) throw invalid('cancel_at', 'belongs to scheduled_date or immediate, not to end_of_period');
-      return scheduledFor(instantOf(subscription.current_period_end), subscription, true);
+      return scheduledFor(toInstant(subscription.current_period_end), subscription, true);
   }
 }
 
@@ -55,9 +55,9 @@ function checkCancellable(subscription: Subscription): void {
 
 function backdated(subscription: Subscription, cancel_at: string | null | undefined, now: Milliseconds): number {
   if (!cancel_at) return now;
-  const at = instantOf(cancel_at);
+  const at = toInstant(cancel_at);
   if (at > now) throw invalid('cancel_at', 'lies in the future: use cancellation_type scheduled_date');
-  if (at <= instantOf(subscription.current_period_start)) {
+  if (at <= toInstant(subscription.current_period_start)) {
     throw invalid('cancel_at', 'must lie after the start of the current period', {
       current_period_start: subscription.current_period_start,
     });
@@ -67,14 +67,14 @@ function backdated(subscription: Subscription, cancel_at: string | null | undefi
 
 function future(cancel_at: string | null | undefined, now: Milliseconds): number {
   if (!cancel_at) throw invalid('cancel_at', 'is required for scheduled_date');
-  const at = instantOf(cancel_at);
+  const at = toInstant(cancel_at);
   if (at <= now) throw invalid('cancel_at', 'must lie in the future for scheduled_date');
   return at;
 }
 
 /** One that has not begun ends at its start, having lasted no time. */
 function endedAt(effective: Milliseconds, subscription: Subscription, now: Milliseconds): Cancellation {
-  const end = Math.max(effective, instantOf(subscription.start_date));
+  const end = Math.max(effective, toInstant(subscription.start_date));
   return {
     effective_date: formatMs(effective),
     changes: {
@@ -88,7 +88,7 @@ function endedAt(effective: Milliseconds, subscription: Subscription, now: Milli
 
 /** Billing ends at `cancel_at`, also inside the running period; the period itself stays, so that this can be undone. */
 function scheduledFor(at: Milliseconds, subscription: Subscription, cancel_at_period_end: boolean): Cancellation {
-  if (subscription.end_date && at > instantOf(subscription.end_date)) {
+  if (subscription.end_date && at > toInstant(subscription.end_date)) {
     throw invalid('cancel_at', 'lies after the end of the subscription', { end_date: subscription.end_date });
   }
   const cancel_at = formatMs(at);

@@ -2,7 +2,7 @@
  * What an inherited subscription has of its parent: state, period, clock and end. Its own are the days on which its customer
  * joins and leaves (docs/rules/subscriptions.md, "Families").
  */
-import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import type { Subscription } from './record.ts';
 
 const FOLLOWED = [
@@ -38,30 +38,30 @@ export function changesOfHeir(heir: Followed, parent: Followed, now: Millisecond
   for (const field of FOLLOWED_DATES) if (!isSame(heir[field], parent[field])) changes[field] = parent[field] ?? null;
   if (parent.subscription_status === 'cancelled') changes.end_date = endOf(heir, parent);
   // A draft begins with its parent.
-  if (heir.subscription_status === 'draft' && instantOf(heir.start_date) < instantOf(parent.start_date))
+  if (heir.subscription_status === 'draft' && toInstant(heir.start_date) < toInstant(parent.start_date))
     changes.start_date = parent.start_date;
   return Object.keys(changes).length > 0 ? (changes as Partial<Subscription>) : null;
 }
 
 function isOver({ end_date }: Subscription, now: Milliseconds): boolean {
-  return Boolean(end_date) && instantOf(end_date!) <= now;
+  return Boolean(end_date) && toInstant(end_date!) <= now;
 }
 
 /** When the parent ended, and not before its own start or after its own end. */
 function endOf(heir: Subscription, parent: Subscription): string {
   const ended = endedAt(parent);
-  const own = heir.end_date ? instantOf(heir.end_date) : Number.POSITIVE_INFINITY;
-  return formatMs(Math.max(Math.min(ended, own), instantOf(heir.start_date)));
+  const own = heir.end_date ? toInstant(heir.end_date) : Number.POSITIVE_INFINITY;
+  return formatMs(Math.max(Math.min(ended, own), toInstant(heir.start_date)));
 }
 
 /** When one that is over ended: what was to end it later never did. */
 export function endedAt({ end_date, cancel_at, cancelled_at, current_period_end }: Ended): Milliseconds {
-  const stated = [end_date, cancel_at].flatMap((end) => (end ? instantOf(end) : []));
-  return stated.length > 0 ? Math.min(...stated) : instantOf(cancelled_at ?? current_period_end);
+  const stated = [end_date, cancel_at].flatMap((end) => (end ? toInstant(end) : []));
+  return stated.length > 0 ? Math.min(...stated) : toInstant(cancelled_at ?? current_period_end);
 }
 
 type Ended = Pick<Subscription, 'end_date' | 'cancel_at' | 'cancelled_at' | 'current_period_end'>;
 
 function isSame(a: string | null | undefined, b: string | null | undefined): boolean {
-  return a && b ? instantOf(a) === instantOf(b) : !a && !b;
+  return a && b ? toInstant(a) === toInstant(b) : !a && !b;
 }

@@ -5,8 +5,8 @@
  */
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import { instantOf } from '../time/instant.ts';
-import { wallTime } from '../time/zone.ts';
+import { toInstant } from '../time/instant.ts';
+import { toLocalMs } from '../time/zone.ts';
 import type { CreateSubscription, Subscription } from './record.ts';
 
 export type Hierarchy =
@@ -139,7 +139,7 @@ export function checkGroupable(child: Member, parent: Parent, field: string): vo
 
 /** Of a child that is made with its parent: a trial of one alone has another first period. */
 export function checkSamePeriod(child: Member, parent: Parent): void {
-  if (instantOf(child.current_period_end) === instantOf(parent.current_period_end)) return;
+  if (toInstant(child.current_period_end) === toInstant(parent.current_period_end)) return;
   throw invalid('inheritance.grouped_invoicing_children_to_create', 'has another first period than its parent', {
     current_period_end: parent.current_period_end,
   });
@@ -148,14 +148,14 @@ export function checkSamePeriod(child: Member, parent: Parent): void {
 function checkSamePeriods(child: Member, parent: Parent, refused: (why: string) => Error): void {
   if (anchorText(child) !== anchorText(parent))
     throw refused('has another day or time of billing_anchor than the parent');
-  if (instantOf(child.start_date) < instantOf(parent.start_date)) throw refused('starts before the parent');
-  if (instantOf(child.current_period_end) !== instantOf(parent.current_period_end))
+  if (toInstant(child.start_date) < toInstant(parent.start_date)) throw refused('starts before the parent');
+  if (toInstant(child.current_period_end) !== toInstant(parent.current_period_end))
     throw refused('is in another period than the parent: try again when both are invoiced up to now');
 }
 
 /** By the subscription's own clock. Weeks and days have no day of the month: that they end together says all. */
 function anchorText({ billing_anchor, billing_period, timezone }: Member): string {
-  const wall = new Date(wallTime(timezone, instantOf(billing_anchor))).toISOString();
+  const wall = new Date(toLocalMs(timezone, toInstant(billing_anchor))).toISOString();
   const isOfMonths = billing_period !== 'WEEKLY' && billing_period !== 'DAILY';
   return wall.slice(isOfMonths ? '2026-01-'.length : '2026-01-01T'.length);
 }

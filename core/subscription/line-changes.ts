@@ -5,7 +5,7 @@
 import type { BilledItem } from '../billing/charges.ts';
 import { invalid, notAllowed } from '../error.ts';
 import type { Price } from '../price/record.ts';
-import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import { type LineEnd, lineEnd } from './line-end.ts';
 import type { Subscription, SubscriptionLineItem, SubscriptionStatus } from './record.ts';
@@ -40,19 +40,19 @@ export function addedLife(
   times: LineTimes,
   field = 'start_date',
 ): { start_date: string } & LineEnd {
-  const sold = price.start_date ? instantOf(price.start_date) : Number.NEGATIVE_INFINITY;
-  const asked = stated.start_date ? instantOf(stated.start_date) : Math.max(times.now, firstStart(times));
+  const sold = price.start_date ? toInstant(price.start_date) : Number.NEGATIVE_INFINITY;
+  const asked = stated.start_date ? toInstant(stated.start_date) : Math.max(times.now, firstStart(times));
   if (asked < firstStart(times))
     throw invalid(field, `must not lie before ${formatMs(firstStart(times))}: that time is invoiced`);
   // A price that is known now counts from the start of its line; one that is to be sold later begins it later.
   const start = sold > times.now ? Math.max(asked, sold) : asked;
   if (times.end_ms !== null && start >= times.end_ms)
     throw invalid(field, 'must lie before the end of the subscription');
-  const last = stated.end_date ? instantOf(stated.end_date) : null;
+  const last = stated.end_date ? toInstant(stated.end_date) : null;
   if (last !== null && last <= start) throw invalid('end_date', 'must be after start_date');
   if (last !== null && times.end_ms !== null && last > times.end_ms)
     throw invalid('end_date', 'must not be after the end of the subscription');
-  const priceEnd = price.end_date ? instantOf(price.end_date) : null;
+  const priceEnd = price.end_date ? toInstant(price.end_date) : null;
   if (priceEnd !== null && priceEnd <= start) throw notAllowed(`price ${price.id} has ended`, { field: 'price_id' });
   return { start_date: formatMs(start), ...lineEnd(price, [stated.end_date]) };
 }
@@ -63,16 +63,16 @@ export function lifeInPhase(
   phase: { readonly start_date: string; readonly end_date?: string | null },
   times: LineTimes,
 ): StatedLife {
-  const [start, end] = [instantOf(phase.start_date), phase.end_date ? instantOf(phase.end_date) : Infinity];
-  const begins = stated.start_date ? instantOf(stated.start_date) : Math.max(start, times.now, firstStart(times));
+  const [start, end] = [toInstant(phase.start_date), phase.end_date ? toInstant(phase.end_date) : Infinity];
+  const begins = stated.start_date ? toInstant(stated.start_date) : Math.max(start, times.now, firstStart(times));
   if (begins < start || begins >= end) throw invalid('start_date', 'must lie inside the phase');
-  if (stated.end_date && instantOf(stated.end_date) > end) throw invalid('end_date', 'must lie inside the phase');
+  if (stated.end_date && toInstant(stated.end_date) > end) throw invalid('end_date', 'must lie inside the phase');
   return { start_date: formatMs(begins), end_date: stated.end_date ?? phase.end_date ?? null };
 }
 
 /** A draft is not invoiced at all, a running subscription up to its running period. */
 function firstStart({ subscription, current }: LineTimes): Milliseconds {
-  const start = instantOf(subscription.start_date);
+  const start = toInstant(subscription.start_date);
   return subscription.subscription_status === 'draft' ? start : Math.max(start, current.start);
 }
 
@@ -81,11 +81,11 @@ type Line = Pick<SubscriptionLineItem, 'id' | 'status' | 'start_date' | 'end_dat
 /** When a line ends that is ended now, or at the stated instant: at its start if it has not begun. */
 export function endOfLine(line: Line, { field, at }: { field: string; at: string | null }, times: LineTimes): number {
   const isDraft = times.subscription.subscription_status === 'draft';
-  const start = instantOf(line.start_date);
-  const end = line.end_date ? instantOf(line.end_date) : Number.POSITIVE_INFINITY;
+  const start = toInstant(line.start_date);
+  const end = line.end_date ? toInstant(line.end_date) : Number.POSITIVE_INFINITY;
   if (line.status !== 'published' || end <= (isDraft ? start : times.now))
     throw notAllowed(`line item ${line.id} has ended already`, { field });
-  const asked = at === null ? Math.max(isDraft ? start : times.now, firstStart(times)) : instantOf(at);
+  const asked = at === null ? Math.max(isDraft ? start : times.now, firstStart(times)) : toInstant(at);
   if (asked < firstStart(times))
     throw invalid(field, `must not lie before ${formatMs(firstStart(times))}: that time is invoiced`);
   if (asked > end) throw invalid(field, `must not lie after the end of line item ${line.id} at ${line.end_date}`);
@@ -103,20 +103,20 @@ export function changeOfLine(
   times: LineTimes,
 ): number {
   const field = 'effective_from';
-  const start = instantOf(line.start_date);
+  const start = toInstant(line.start_date);
   const hasBegun = start <= times.now && times.subscription.subscription_status !== 'draft';
   if (item.billing_period === 'ONETIME' && hasBegun)
     throw notAllowed(`line item ${line.id} is charged once, and has been`, { field });
   const isWithPeriod = item.reset_usage === 'NEVER' && hasBegun;
   const periodEnd = item.running.end;
-  if (isWithPeriod && stated !== null && instantOf(stated) !== periodEnd)
+  if (isWithPeriod && stated !== null && toInstant(stated) !== periodEnd)
     throw invalid(
       field,
       `must be ${formatMs(periodEnd)}: the price of a meter that never resets changes with the period`,
     );
   const at = isWithPeriod ? formatMs(periodEnd) : stated;
   const change = item.billing_period === 'ONETIME' ? start : endOfLine(line, { field, at }, times);
-  const last = Math.min(line.end_date ? instantOf(line.end_date) : Infinity, times.end_ms ?? Infinity);
+  const last = Math.min(line.end_date ? toInstant(line.end_date) : Infinity, times.end_ms ?? Infinity);
   if (change >= last) throw invalid(field, 'must lie before the end of the line item and of the subscription');
   return change;
 }

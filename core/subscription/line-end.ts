@@ -3,7 +3,7 @@
  * price does is followed by the price that the plan sells then, what ends by itself by nothing.
  */
 import type { Price } from '../price/record.ts';
-import { formatMs, instantOf } from '../time/instant.ts';
+import { formatMs, toInstant } from '../time/instant.ts';
 
 export type LineEnd = {
   readonly end_date: string | null;
@@ -13,8 +13,8 @@ export type LineEnd = {
 
 /** `own` are the ends that it has beside that of its price: its own, and that of the subscription. */
 export function lineEnd({ end_date }: Pick<Price, 'end_date'>, own: readonly (string | null | undefined)[]): LineEnd {
-  const others = own.flatMap((end) => (end ? [instantOf(end)] : []));
-  const ends = end_date ? [...others, instantOf(end_date)] : others;
+  const others = own.flatMap((end) => (end ? [toInstant(end)] : []));
+  const ends = end_date ? [...others, toInstant(end_date)] : others;
   if (ends.length === 0) return { end_date: null, ends_with_price: null };
   const end = Math.min(...ends);
   return { end_date: formatMs(end), ends_with_price: !others.includes(end) };

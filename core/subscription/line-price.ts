@@ -3,7 +3,7 @@
  * the first of them as its root (docs/rules/subscriptions.md, "Lines that come and go"). Other subscriptions keep theirs.
  */
 import { CRITICAL_FIELDS, type CriticalField, type Price, type PriceDefinition } from '../price/record.ts';
-import { successorOf } from '../price/successor.ts';
+import { planSuccessor } from '../price/successor.ts';
 
 export type LineCharge = Partial<Pick<Price, CriticalField>>;
 
@@ -21,7 +21,7 @@ export function priceOfLine(
   { subscription_id, start_date, symbol }: { subscription_id: string; start_date: string; symbol: string },
 ): PriceDefinition {
   return {
-    ...successorOf(price, charge, { start_date, symbol }),
+    ...planSuccessor(price, charge, { start_date, symbol }),
     entity_type: 'SUBSCRIPTION',
     entity_id: subscription_id,
     lookup_key: null,

@@ -1,6 +1,6 @@
 /** What a request says of single lines: in the place of a price of the plan, or beside the plan. */
 import { z } from 'zod';
-import { lineCommitmentFields } from '../commitment/stated.ts';
+import { lineCommitmentFields } from '../commitment/line-item-commitment.ts';
 import { criticalFields } from '../price/record.ts';
 import { decimalText, keyText, metadata, orNull, timestampText, withoutEffect } from '../record.ts';
 import { inlinePriceShape } from './inline-price.ts';

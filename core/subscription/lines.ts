@@ -6,13 +6,13 @@
  * (docs/rules/subscriptions.md, "Overrides").
  */
 
-import { type KeptCommitment, uncommitted } from '../commitment/stated.ts';
+import { emptyCommitment, type StoredCommitment } from '../commitment/line-item-commitment.ts';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { defaultQuantity } from '../price/quantity.ts';
-import { checkPrice, type Price, type PriceDefinition, type StatedCharge, withCharge } from '../price/record.ts';
-import { successorOf } from '../price/successor.ts';
-import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { checkPrice, type Price, type PriceDefinition, type RequestedCharge, replaceCharge } from '../price/record.ts';
+import { planSuccessor } from '../price/successor.ts';
+import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import { leastDays } from '../time/period.ts';
 import { type LineEnd, lineEnd } from './line-end.ts';
 import { statedCharge } from './line-price.ts';
@@ -35,7 +35,7 @@ export type LineItemTerms = Omit<
   Pick<LineEnd, 'ends_with_price'>;
 
 /** What the client changes of one plan price for this subscription only. */
-export type PriceOverride = StatedCharge &
+export type PriceOverride = RequestedCharge &
   Partial<Pick<Price, 'price_unit_amount' | 'price_unit_tiers' | 'commitment_time_buckets'>> & {
     price_id: string;
     quantity?: string | null;
@@ -49,7 +49,7 @@ export type LineQuestion = {
   meter_name: string | null;
   quantity?: string | null;
   /** As `keptCommitment` says it; without one that of the price's times of day, or none. */
-  commitment?: KeptCommitment;
+  commitment?: StoredCommitment;
   /** What an extra line says about itself. */
   stated?: StatedLine;
 };
@@ -70,8 +70,8 @@ export function pricesToCopy(
     (price) =>
       price.status === 'published' &&
       price.currency === currency &&
-      (!price.end_date || instantOf(price.end_date) > from) &&
-      (!price.start_date || terms.end === null || instantOf(price.start_date) < Math.max(terms.end, terms.now + 1)),
+      (!price.end_date || toInstant(price.end_date) > from) &&
+      (!price.start_date || terms.end === null || toInstant(price.start_date) < Math.max(terms.end, terms.now + 1)),
   );
   if (chosen.length === 0) throw invalid('currency', `${seller} has no price in ${currency}`);
   return chosen;
@@ -101,7 +101,7 @@ export function lineItemOf(question: LineQuestion): LineItemTerms {
     subscription_phase_id: null,
     addon_association_id: null,
     trial_period_days: price.trial_period_days,
-    ...(question.commitment ?? uncommitted(price)),
+    ...(question.commitment ?? emptyCommitment(price)),
     metadata: stated?.metadata ?? null,
   };
 }
@@ -178,17 +178,17 @@ function withOverride(root: Price, override: PriceOverride, { start_date, symbol
     root;
   const charge = statedCharge(override);
   const isInUnit = root.price_unit_type === 'CUSTOM' || 'price_unit_amount' in charge || 'price_unit_tiers' in charge;
-  if (!isInUnit) return withCharge(kept, override);
+  if (!isInUnit) return replaceCharge(kept, override);
   const { end_date } = root;
   const sold = root.start_date ?? start_date;
-  return { ...successorOf(root, charge, { start_date: sold, symbol }), end_date };
+  return { ...planSuccessor(root, charge, { start_date: sold, symbol }), end_date };
 }
 
 /** A price that starts later than now starts its line later; one that is known now counts from the subscription's start. */
 function lifeOf({ price, subscription, now, stated }: LineQuestion): LineEnd & Pick<LineItemTerms, 'start_date'> {
   checkInside({ start_date: stated?.start_date ?? null, end_date: stated?.end_date ?? null }, subscription);
-  const start = instantOf(stated?.start_date ?? subscription.start_date);
-  const priceStart = price.start_date ? instantOf(price.start_date) : start;
+  const start = toInstant(stated?.start_date ?? subscription.start_date);
+  const priceStart = price.start_date ? toInstant(price.start_date) : start;
   return {
     start_date: formatMs(priceStart > now ? Math.max(priceStart, start) : start),
     ...lineEnd(price, [subscription.end_date, stated?.end_date]),
@@ -196,10 +196,10 @@ function lifeOf({ price, subscription, now, stated }: LineQuestion): LineEnd & P
 }
 
 function checkInside(line: Life, subscription: LineQuestion['subscription']): void {
-  const start = instantOf(line.start_date ?? subscription.start_date);
-  const end = line.end_date ? instantOf(line.end_date) : null;
-  const last = subscription.end_date ? instantOf(subscription.end_date) : Number.POSITIVE_INFINITY;
-  if (start < instantOf(subscription.start_date) || start > last) {
+  const start = toInstant(line.start_date ?? subscription.start_date);
+  const end = line.end_date ? toInstant(line.end_date) : null;
+  const last = subscription.end_date ? toInstant(subscription.end_date) : Number.POSITIVE_INFINITY;
+  if (start < toInstant(subscription.start_date) || start > last) {
     throw invalid('line_items.start_date', 'must lie inside the subscription');
   }
   if (end !== null && (end <= start || end > last)) {

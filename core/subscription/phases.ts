@@ -4,11 +4,11 @@
  * phase changes is one line all along. Nothing has to be done when a phase begins: its lines are there from the beginning.
  */
 import { z } from 'zod';
-import { type BilledItem, type BilledSubscription, wholePeriodsUntil } from '../billing/charges.ts';
+import { type BilledItem, type BilledSubscription, roundUpToPeriodEnd } from '../billing/charges.ts';
 import { invalid } from '../error.ts';
 import type { Price } from '../price/record.ts';
 import { baseFields, metadata, timestampText } from '../record.ts';
-import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import { type LineItemTerms, type LineQuestion, overridesByPrice, type PriceOverride } from './lines.ts';
 import { itemOf } from './plan-sync.ts';
 import type { CreateSubscription } from './record.ts';
@@ -60,7 +60,7 @@ export function phasesOf(request: CreateSubscription, life: Life, prices: readon
 type Place = { field: string; begins: Milliseconds; isLast: boolean; life: Life };
 
 function checkedEnd(phase: StatedPhase, { field, begins, isLast, life }: Place): Milliseconds | null {
-  if (instantOf(phase.start_date) !== begins) {
+  if (toInstant(phase.start_date) !== begins) {
     const why = begins === life.start ? 'the start of the subscription' : 'the end of the phase before it';
     throw invalid(`${field}.start_date`, `must be ${why}, ${formatMs(begins)}`);
   }
@@ -68,7 +68,7 @@ function checkedEnd(phase: StatedPhase, { field, begins, isLast, life }: Place):
     if (!isLast) throw invalid(`${field}.end_date`, 'is required of every phase but the last');
     return null;
   }
-  const end = instantOf(phase.end_date);
+  const end = toInstant(phase.end_date);
   if (end <= begins) throw invalid(`${field}.end_date`, 'must be after start_date');
   if (life.end !== null && end > life.end)
     throw invalid(`${field}.end_date`, 'must not lie after the end of the subscription');
@@ -141,7 +141,7 @@ function stretchesOf(root: Price, phases: readonly Phase[]): Stretch[] {
 /** What a meter that never resets has counted changes its price with a period: two lines in one would charge it twice. */
 function boundary(at: Milliseconds, root: Price, { billed, reset_usage }: Omit<PartsQuestion, 'phases' | 'overrides'>) {
   if (root.meter_id === null || reset_usage.get(root.meter_id) !== 'NEVER') return at;
-  return wholePeriodsUntil(at, itemOf(root, billed.start_ms), billed);
+  return roundUpToPeriodEnd(at, itemOf(root, billed.start_ms), billed);
 }
 
 /** As a line is told when it lives; nothing where it lives as long as the subscription. */
@@ -152,7 +152,7 @@ export function livingIn({ start_date, end_date }: PlanPart): LineQuestion['stat
 
 /** A price that is sold only before or after a stretch has no line in it. */
 export function livesAtAll({ start_date, end_date }: Pick<LineItemTerms, 'start_date' | 'end_date'>): boolean {
-  return !end_date || instantOf(start_date) < instantOf(end_date);
+  return !end_date || toInstant(start_date) < toInstant(end_date);
 }
 
 export type ExtraLine = { readonly stated: StatedLine; readonly field: string; readonly phase: number | null };
@@ -170,8 +170,8 @@ export function extraLinesOf(request: CreateSubscription, phases: readonly Phase
 }
 
 function insidePhase({ start_date, end_date }: StatedLine, phase: Phase, field: string) {
-  const start = start_date ? instantOf(start_date) : phase.start;
-  const end = end_date ? instantOf(end_date) : phase.end;
+  const start = start_date ? toInstant(start_date) : phase.start;
+  const end = end_date ? toInstant(end_date) : phase.end;
   const last = phase.end ?? Number.POSITIVE_INFINITY;
   if (start < phase.start || start >= last) throw invalid(`${field}.start_date`, 'must lie inside the phase');
   if (end !== null && end > last) throw invalid(`${field}.end_date`, 'must not lie after the end of the phase');

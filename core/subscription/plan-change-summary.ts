@@ -1,6 +1,6 @@
 /** What a change of plan credits and charges in all, as it is answered. */
 import type { PlannedLine } from '../billing/line-amount.ts';
-import { Decimal, sumOf } from '../decimal.ts';
+import { Decimal, sumDecimals } from '../decimal.ts';
 import { formatMs, type Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import { calendarDays } from '../time/period.ts';
@@ -10,8 +10,8 @@ export function prorationSummary(
   { at, current, currency, timezone }: { at: Milliseconds; current: Period; currency: string; timezone: string },
 ) {
   const amounts = lines.map(({ amount }) => amount);
-  const credit = sumOf(amounts.filter((amount) => amount.isNegative())).negated();
-  const charge = sumOf(amounts.filter((amount) => !amount.isNegative()));
+  const credit = sumDecimals(amounts.filter((amount) => amount.isNegative())).negated();
+  const charge = sumDecimals(amounts.filter((amount) => !amount.isNegative()));
   const instant = Math.min(Math.max(at, current.start), current.end);
   return {
     credit_amount: Decimal.max(0, credit).toFixed(),

@@ -6,9 +6,9 @@
 import type { PricedItem } from '../billing/line-amount.ts';
 import { yearlyCharge } from '../billing/yearly-charge.ts';
 import { compareDuration } from '../commitment/term.ts';
-import { type Decimal, sumOf, ZERO } from '../decimal.ts';
+import { type Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import { calendarAnchor, nextPeriodEnd } from '../time/period.ts';
 import type { Subscription } from './record.ts';
 
@@ -76,7 +76,7 @@ export function periodsFromChange(
       `is longer than the ${commitment_duration} for which the subscription is committed`,
     );
   const anchor = billing_cycle === 'calendar' ? calendarAnchor(at, billing_period, timezone) : at;
-  const subscription_end = subscription.end_date ? instantOf(subscription.end_date) : null;
+  const subscription_end = subscription.end_date ? toInstant(subscription.end_date) : null;
   const rule = { billing_period, billing_period_count, timezone, billing_anchor: anchor, subscription_end };
   return {
     billing_period,
@@ -100,5 +100,5 @@ export function changeTypeOf(closing: readonly PricedItem[], opening: readonly P
 }
 
 function yearly(items: readonly PricedItem[]): Decimal {
-  return sumOf(items.map((item) => (item.price_type === 'FIXED' ? yearlyCharge(item) : ZERO)));
+  return sumDecimals(items.map((item) => (item.price_type === 'FIXED' ? yearlyCharge(item) : ZERO)));
 }

@@ -10,10 +10,10 @@ import {
   periodRule,
   runningPeriod,
 } from '../billing/charges.ts';
-import type { KeptCommitment } from '../commitment/stated.ts';
+import type { StoredCommitment } from '../commitment/line-item-commitment.ts';
 import { Decimal } from '../decimal.ts';
 import type { Price } from '../price/record.ts';
-import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import { type Period, periodContaining } from '../time/period.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
 
@@ -85,12 +85,12 @@ function endedLines(question: SyncQuestion): PlanSync['ended'] {
   return question.lines.flatMap((line) => {
     const price = prices.get(line.price_id);
     if (!price?.end_date || line.status !== 'published') return [];
-    if (line.end_date && instantOf(line.end_date) <= instantOf(price.end_date)) return [];
-    const start = instantOf(line.start_date);
+    if (line.end_date && toInstant(line.end_date) <= toInstant(price.end_date)) return [];
+    const start = toInstant(line.start_date);
     const is_invoiced = question.invoiced.has(line.id);
-    const anchor_ms = line.period_anchor ? instantOf(line.period_anchor) : null;
+    const anchor_ms = line.period_anchor ? toInstant(line.period_anchor) : null;
     const end = endOf({ ...itemOf(price, start), anchor_ms, is_invoiced }, price, question);
-    if (end === null || (line.end_date && instantOf(line.end_date) <= end)) return [];
+    if (end === null || (line.end_date && toInstant(line.end_date) <= end)) return [];
     return [{ line, end_date: formatMs(Math.max(end, start)), is_void: end <= start }];
   });
 }
@@ -101,7 +101,7 @@ type SyncedItem = BilledItem & { readonly is_invoiced?: boolean };
 function endOf(item: SyncedItem, price: Price, question: SyncQuestion): Milliseconds | null {
   const { current, subscription, now } = question;
   const { start_ms: start } = item;
-  const priceEnd = instantOf(price.end_date!);
+  const priceEnd = toInstant(price.end_date!);
   // A draft is not charged: it is as if it were made now.
   const isDraft = subscription.subscription_status === 'draft';
   if (isDraft && priceEnd <= Math.max(start, now)) return start;
@@ -240,7 +240,7 @@ function successor(price: Price, before: Lineage, question: SyncQuestion): Succe
 
 /** Nothing of a line that is added now is paid yet. */
 function addedEnd(price: Price, item: BilledItem, question: SyncQuestion): Milliseconds {
-  const end = instantOf(price.end_date!);
+  const end = toInstant(price.end_date!);
   if (end <= item.start_ms || (price.invoice_cadence === 'ADVANCE' && !standsAcrossPeriods(price, question)))
     return end;
   return endOf(item, price, question) ?? end;
@@ -254,7 +254,7 @@ function lineagesOf(question: SyncQuestion, ended: PlanSync['ended']): Map<strin
   for (const price of plan_prices) {
     const before = lineages.get(rootOf(price)) ?? [];
     const here = lines.filter(({ price_id, status }) => price_id === price.id && status === 'published');
-    const ends = [...before, ...here.map(({ end_date }) => ({ end: end_date ? instantOf(end_date) : null }))];
+    const ends = [...before, ...here.map(({ end_date }) => ({ end: end_date ? toInstant(end_date) : null }))];
     const found = here.map((line) => {
       const now = endsNow.get(line.id);
       return now ? endedNow(now, { price, before: ends }, question) : goneOn(line, price, question);
@@ -270,15 +270,15 @@ function endedNow(
   { price, before }: { price: Price; before: readonly Pick<Lineage, 'end'>[] },
   question: SyncQuestion,
 ): Lineage {
-  const end = instantOf(end_date);
+  const end = toInstant(end_date);
   const isFree = is_void && !before.some((each) => each.end === end);
-  const start = instantOf(line.start_date);
-  const isOfItself = !price.start_date || instantOf(price.start_date) < start;
+  const start = toInstant(line.start_date);
+  const isOfItself = !price.start_date || toInstant(price.start_date) < start;
   return {
     line,
     quantity: line.quantity,
     end: isFree ? null : end,
-    until: line.end_date && !line.ends_with_price ? instantOf(line.end_date) : null,
+    until: line.end_date && !line.ends_with_price ? toInstant(line.end_date) : null,
     not_before: isFree && isOfItself ? start : null,
     is_settled: false,
     is_last: false,
@@ -292,14 +292,14 @@ function isOfLength(price: Price, line: SyncedLine | null): boolean {
 }
 
 function anchorStated({ period_anchor }: SyncedLine): Milliseconds | null {
-  return period_anchor ? instantOf(period_anchor) : null;
+  return period_anchor ? toInstant(period_anchor) : null;
 }
 
 /** A draft is not charged yet: its lines begin where it will. */
 function anchorOf(line: SyncedLine, price: Price, { billed, subscription }: SyncQuestion): Milliseconds | null {
   if (line.period_anchor || subscription.subscription_status === 'draft') return anchorStated(line);
   const start = Math.max(
-    instantOf(line.charged_from ?? line.start_date),
+    toInstant(line.charged_from ?? line.start_date),
     billed.trial_end_ms ?? Number.NEGATIVE_INFINITY,
   );
   return hasOwnPeriods(itemOf(price, start), billed) ? start : null;
@@ -308,8 +308,8 @@ function anchorOf(line: SyncedLine, price: Price, { billed, subscription }: Sync
 function goneOn(line: SyncedLine, price: Price, question: SyncQuestion): Lineage {
   const { current } = question;
   const { quantity, end_date, billing_period } = line;
-  const end = end_date ? instantOf(end_date) : null;
-  const priceEnd = price.end_date ? instantOf(price.end_date) : Number.POSITIVE_INFINITY;
+  const end = end_date ? toInstant(end_date) : null;
+  const priceEnd = price.end_date ? toInstant(price.end_date) : Number.POSITIVE_INFINITY;
   const isOfItself = line.ends_with_price === false || (end !== priceEnd && !line.ends_with_price);
   const hasLeft = end !== null && (end < priceEnd || isOfItself);
   const is_settled = end !== null && end < current.start;
@@ -319,7 +319,7 @@ function goneOn(line: SyncedLine, price: Price, question: SyncQuestion): Lineage
 }
 
 /** What the line that comes in the place of another is committed to: the same, at the times of day of its own price. */
-export function commitmentAfter(follows: SyncedLine | null, price: Price): KeptCommitment | undefined {
+export function commitmentAfter(follows: SyncedLine | null, price: Price): StoredCommitment | undefined {
   if (!follows?.commitment_type) return undefined;
   return {
     commitment_amount: follows.commitment_amount,
@@ -352,7 +352,7 @@ function startOf(price: Price, question: SyncQuestion): Milliseconds {
 }
 
 function priceStart({ start_date }: Price, { now }: SyncQuestion): Milliseconds {
-  return start_date ? instantOf(start_date) : now;
+  return start_date ? toInstant(start_date) : now;
 }
 
 function firstOf(a: Milliseconds | null, b: Milliseconds | null): Milliseconds | null {

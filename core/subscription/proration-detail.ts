@@ -1,6 +1,6 @@
 /** What a cancellation credits of each line, as it is answered. */
 import type { PlannedLine, PricedItem } from '../billing/line-amount.ts';
-import { Decimal, sumOf } from '../decimal.ts';
+import { Decimal, sumDecimals } from '../decimal.ts';
 import { calendarDays } from '../time/period.ts';
 
 export type ProrationDetail = {
@@ -25,7 +25,7 @@ export function prorationDetail<Item extends Named>(
     line_item_id: item.id,
     price_id: item.record.price_id,
     plan_name: item.record.plan_display_name ?? null,
-    original_amount: sumOf(parts.map((part) => new Decimal(String(part.amount)))).toFixed(),
+    original_amount: sumDecimals(parts.map((part) => new Decimal(String(part.amount)))).toFixed(),
     credit_amount: Decimal.max(0, amount.negated()).toFixed(),
     charge_amount: Decimal.max(0, amount).toFixed(),
     proration_days: calendarDays(service.start, service.end, timezone),

@@ -4,7 +4,7 @@
  */
 import { Decimal } from '../decimal.ts';
 import { invalid, notFound } from '../error.ts';
-import { instantOf, type Milliseconds } from '../time/instant.ts';
+import { type Milliseconds, toInstant } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import type { QuantityChangeParams } from './modification.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
@@ -22,7 +22,7 @@ export function quantityChangesOf<Item extends Changeable>(
     if (line_items.findIndex(({ id }) => id === stated.id) < index) throw invalid(`${field}.id`, 'is named twice');
     const item = items.find(({ record }) => record.id === stated.id);
     if (item === undefined) throw notFound('subscription line item', stated.id);
-    const at = stated.effective_date ? instantOf(stated.effective_date) : now;
+    const at = stated.effective_date ? toInstant(stated.effective_date) : now;
     checkInstant(at, { item, current, field });
     checkQuantity(stated.quantity, { item, field });
     return new Decimal(stated.quantity).eq(item.record.quantity) ? [] : [{ item, quantity: stated.quantity, at }];
@@ -35,7 +35,7 @@ function checkInstant(
 ): void {
   if (at < current.start || at >= current.end)
     throw invalid(`${field}.effective_date`, 'must lie inside the running period of the subscription');
-  if (at < instantOf(record.start_date) || (record.end_date && at >= instantOf(record.end_date)))
+  if (at < toInstant(record.start_date) || (record.end_date && at >= toInstant(record.end_date)))
     throw invalid(`${field}.effective_date`, 'must lie between the start and the end of the line item');
 }
 

@@ -11,7 +11,7 @@ import {
   committedSubscriptionFields,
   subscriptionCommitmentFields,
 } from '../commitment/fields.ts';
-import { lineItemCommitmentShape } from '../commitment/stated.ts';
+import { lineItemCommitmentShape } from '../commitment/line-item-commitment.ts';
 import { statedCouponFields } from '../coupon/stated.ts';
 import { ownCreditGrantFields } from '../credit-grant/record.ts';
 import { overrideEntitlementShape } from '../entitlement/override.ts';
@@ -21,7 +21,6 @@ import {
   baseFields,
   decimalText,
   freeMap,
-  givenKey,
   int32,
   keyText,
   metadata,
@@ -29,6 +28,7 @@ import {
   optionalKey,
   orDefault,
   orNull,
+  requiredKey,
   timestampText,
   wholeNumber,
 } from '../record.ts';
@@ -232,7 +232,7 @@ const termsShape = z.object({
   }),
   external_customer_id: orNull(z.string()).meta({ description: 'The customer by the id that its events name.' }),
   plan_id: z.string().min(1).meta({ description: 'The plan whose prices in the currency are taken over.' }),
-  lookup_key: orNull(givenKey).meta({ description: 'A name of your own.' }),
+  lookup_key: orNull(requiredKey).meta({ description: 'A name of your own.' }),
   currency: z
     .string()
     .length(3)

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { notAllowed } from '../error.ts';
 import { metadata, timestampText } from '../record.ts';
-import { instantOf, type Milliseconds } from '../time/instant.ts';
+import { type Milliseconds, toInstant } from '../time/instant.ts';
 
 export const SCHEDULE_TYPES = ['plan_change', 'cancellation'] as const;
 export const SCHEDULE_STATUSES = ['pending', 'executing', 'executed', 'cancelled', 'failed'] as const;
@@ -67,5 +67,5 @@ const DAY_MS = 86_400_000;
 /** Whole days that are left, and none once it has happened. */
 export function daysUntil({ status, scheduled_at }: SubscriptionSchedule, now: Milliseconds): number {
   if (status !== 'pending') return 0;
-  return Math.max(0, Math.ceil((instantOf(scheduled_at) - now) / DAY_MS));
+  return Math.max(0, Math.ceil((toInstant(scheduled_at) - now) / DAY_MS));
 }

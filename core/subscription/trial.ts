@@ -7,7 +7,7 @@
 
 import { invalid } from '../error.ts';
 import type { Price } from '../price/record.ts';
-import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import { calendarDays, nextPeriodEnd, type Period } from '../time/period.ts';
 import { anchorOf, type Calendar, type CalendarTerms } from './calendar.ts';
 import type { TrialEndParams } from './modification.ts';
@@ -22,7 +22,7 @@ export function checkTrialTerms({ trial_period_days, trial_start, trial_end }: T
   }
   if (Boolean(trial_start) !== Boolean(trial_end)) throw invalid('trial_start', 'comes together with trial_end');
   if (!trial_start || !trial_end) return;
-  if (instantOf(trial_end) <= instantOf(trial_start)) throw invalid('trial_end', 'must be after trial_start');
+  if (toInstant(trial_end) <= toInstant(trial_start)) throw invalid('trial_end', 'must be after trial_start');
 }
 
 /** The trial of a subscription that starts then; null without one. */
@@ -36,7 +36,7 @@ export function trialOf(
 }
 
 function statedTrial(trial_start: string, trial_end: string, start: Milliseconds): Period {
-  const trial = { start: instantOf(trial_start), end: instantOf(trial_end) };
+  const trial = { start: toInstant(trial_start), end: toInstant(trial_end) };
   if (trial.start > start) throw invalid('trial_start', 'must not be after start_date');
   if (trial.end < start) throw invalid('trial_end', 'must not be before start_date');
   return trial;
@@ -77,7 +77,7 @@ export function withTrial(
 
 /** What goes with the end of a trial: the period that it is, and the anchor of the paid ones. */
 function datesOf(trial: Period, terms: CalendarTerms): TrialDates {
-  const last = terms.end_date ? instantOf(terms.end_date) : Number.POSITIVE_INFINITY;
+  const last = terms.end_date ? toInstant(terms.end_date) : Number.POSITIVE_INFINITY;
   return {
     billing_anchor: formatMs(anchorOf(trial.end, terms)),
     current_period_end: formatMs(Math.min(trial.end, last)),
@@ -88,7 +88,7 @@ type TrialDates = Pick<Subscription, 'billing_anchor' | 'current_period_end' | '
 
 /** What changes when the trial of a subscription ends at another instant. */
 export function trialEndingAt(subscription: Subscription, at: Milliseconds): TrialDates {
-  const start = instantOf(subscription.trial_start ?? subscription.start_date);
+  const start = toInstant(subscription.trial_start ?? subscription.start_date);
   return datesOf({ start, end: at }, { ...subscription, billing_anchor: statedAnchor(subscription) });
 }
 
@@ -104,12 +104,12 @@ export function trialEndAsked(
     throw invalid('subscription_status', `a subscription that is ${status} has no trial to end`);
   if (subscription.cancel_at_period_end)
     throw invalid('cancel_at_period_end', 'a cancellation at the end of the trial is scheduled: undo it first');
-  if (instantOf(trial_end) <= now) throw invalid('trial_end', 'the trial is over', { trial_end });
+  if (toInstant(trial_end) <= now) throw invalid('trial_end', 'the trial is over', { trial_end });
   if (action === 'immediate' && new_trial_end) throw invalid(field, 'belongs to scheduled_date');
   if (action === 'scheduled_date' && !new_trial_end) throw invalid(field, 'is required for scheduled_date');
-  const at = new_trial_end ? instantOf(new_trial_end) : now;
+  const at = new_trial_end ? toInstant(new_trial_end) : now;
   if (new_trial_end && at <= now) throw invalid(field, 'must lie in the future for scheduled_date');
-  const begins = Math.max(instantOf(trial_start), instantOf(start_date));
+  const begins = Math.max(toInstant(trial_start), toInstant(start_date));
   if (at < begins) throw invalid(field, 'must not lie before the start of the subscription and of its trial');
   return at;
 }
@@ -120,15 +120,15 @@ export function trialEndAsked(
  */
 export function statedAnchor({ billing_cycle, billing_anchor, start_date, trial_end }: Subscription): string | null {
   if (billing_cycle === 'calendar') return null;
-  const followed = [start_date, trial_end].some((date) => date && instantOf(date) === instantOf(billing_anchor));
+  const followed = [start_date, trial_end].some((date) => date && toInstant(date) === toInstant(billing_anchor));
   return followed ? null : billing_anchor;
 }
 
 /** The trial of a draft when the subscription starts at another instant: as many days, or, where they are not whole, as long. */
 export function movedTrial(draft: Subscription, start: Milliseconds): Period | null {
   if (!draft.trial_start || !draft.trial_end) return null;
-  const trial = { start: instantOf(draft.trial_start), end: instantOf(draft.trial_end) };
-  const began = start - (instantOf(draft.start_date) - trial.start);
+  const trial = { start: toInstant(draft.trial_start), end: toInstant(draft.trial_end) };
+  const began = start - (toInstant(draft.start_date) - trial.start);
   const { timezone } = draft;
   const days = calendarDays(trial.start, trial.end, timezone);
   const isWhole = days > 0 && daysAfter(trial.start, days, timezone) === trial.end;

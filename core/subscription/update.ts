@@ -3,7 +3,7 @@
  * send what was read changes nothing: only what differs asks for something, and one thing at a time.
  */
 import { invalid, notAllowed } from '../error.ts';
-import { instantOf } from '../time/instant.ts';
+import { toInstant } from '../time/instant.ts';
 import type { Subscription, UpdateSubscription } from './record.ts';
 
 export type AskedVerb =
@@ -69,7 +69,7 @@ function cancellationAsked(request: UpdateSubscription, before: Before): AskedVe
 }
 
 function isSame(stated: string, kept: string | null | undefined): boolean {
-  return Boolean(kept) && instantOf(stated) === instantOf(kept!);
+  return Boolean(kept) && toInstant(stated) === toInstant(kept!);
 }
 
 function parentAsked({ parent_subscription_id: parent }: UpdateSubscription, before: Before): AskedVerb | null {

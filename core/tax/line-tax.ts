@@ -1,6 +1,6 @@
 /** The share that one line of an invoice has of what one rate came to. */
 import { z } from 'zod';
-import { type Decimal, sumOf } from '../decimal.ts';
+import { type Decimal, sumDecimals } from '../decimal.ts';
 import { decimalText } from '../record.ts';
 import { TAX_BEHAVIORS } from './record.ts';
 
@@ -15,7 +15,9 @@ export type LineTax = z.output<typeof LineTax>;
 export type TaxShare = Omit<LineTax, 'tax_amount'> & { readonly tax_amount: Decimal };
 
 export function taxOf(shares: readonly TaxShare[], behavior: TaxShare['tax_behavior']): Decimal {
-  return sumOf(shares.filter(({ tax_behavior }) => tax_behavior === behavior).map(({ tax_amount }) => tax_amount));
+  return sumDecimals(
+    shares.filter(({ tax_behavior }) => tax_behavior === behavior).map(({ tax_amount }) => tax_amount),
+  );
 }
 
 export function lineTaxes(shares: readonly TaxShare[]): LineTax[] | null {

@@ -8,15 +8,15 @@ import {
   baseFields,
   decimalText,
   description,
-  givenKey,
-  givenName,
   int32,
   metadata,
   orDefault,
   orNull,
+  requiredKey,
+  requiredName,
   timestampText,
 } from '../record.ts';
-import { instantOf } from '../time/instant.ts';
+import { toInstant } from '../time/instant.ts';
 
 export const TAX_RATE_TYPES = ['percentage', 'fixed'] as const;
 const TAX_RATE_STATUSES = ['ACTIVE', 'INACTIVE'] as const;
@@ -30,8 +30,8 @@ const MAX_PERCENTAGE = 100;
 
 /** What a client states of a new tax rate. */
 export const taxRateFields = z.object({
-  name: givenName.meta({ description: 'What people call it; an invoice shows it.' }),
-  code: givenKey.meta({ description: 'How associations name it; of one published rate.' }),
+  name: requiredName.meta({ description: 'What people call it; an invoice shows it.' }),
+  code: requiredKey.meta({ description: 'How associations name it; of one published rate.' }),
   description,
   tax_rate_type: orNull(anyCase(TAX_RATE_TYPES)).meta({
     description: 'percentage of what is taxed, or a fixed amount; told by the value that is stated when absent.',
@@ -106,7 +106,7 @@ type Window = Pick<TaxAssociation, 'priority' | 'start_date' | 'end_date' | 'cur
 export function checkAssociation<Stated extends Window>(association: Stated): Stated {
   const { priority, start_date, end_date, currency } = association;
   if (priority < 0) throw invalid('priority', 'must not be negative');
-  if (end_date !== null && instantOf(end_date) <= instantOf(start_date))
+  if (end_date !== null && toInstant(end_date) <= toInstant(start_date))
     throw invalid('end_date', 'must be after start_date');
   return { ...association, currency: currency === null ? null : checkCurrency(currency) };
 }

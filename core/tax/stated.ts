@@ -1,11 +1,11 @@
 /** Tax rates that are stated with a customer, a subscription or an invoice in the place of what stands (docs/rules/taxes.md). */
 import { z } from 'zod';
 import { invalid } from '../error.ts';
-import { givenKey, int32, metadata, orDefault, orNull } from '../record.ts';
+import { int32, metadata, orDefault, orNull, requiredKey } from '../record.ts';
 import { DEFAULT_TAX_PRIORITY } from './record.ts';
 
 const override = z.object({
-  tax_rate_code: givenKey.meta({ description: 'The code of a published rate that is ACTIVE.' }),
+  tax_rate_code: requiredKey.meta({ description: 'The code of a published rate that is ACTIVE.' }),
   currency: z.string().length(3).meta({ description: 'Only what is charged in this currency.' }),
   priority: orDefault(int32, DEFAULT_TAX_PRIORITY).meta({ description: 'Rates with a smaller one stand first.' }),
   auto_apply: orDefault(z.boolean(), true).meta({

@@ -4,7 +4,7 @@
  * without that.
  */
 
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
 import { spread } from '../spread.ts';
 import type { TaxShare } from './line-tax.ts';
@@ -25,10 +25,10 @@ export type Taxes = { readonly applied: readonly AppliedTax[]; readonly lines: r
 
 /** `amounts`: what is taxed of each line, in the order of the lines; one that is negative lowers what the others are taxed for. */
 export function taxesOf(amounts: readonly Decimal[], rates: readonly RateInForce[], currency: string): Taxes {
-  const base = Decimal.max(ZERO, sumOf(amounts));
+  const base = Decimal.max(ZERO, sumDecimals(amounts));
   const isInclusive = ({ rate }: RateInForce) => rate.tax_behavior === 'inclusive';
   const contained = containedIn(base, rates.filter(isInclusive), currency);
-  const net = base.minus(sumOf(contained.map(({ tax_amount }) => tax_amount)));
+  const net = base.minus(sumDecimals(contained.map(({ tax_amount }) => tax_amount)));
   const added = rates
     .filter((by) => !isInclusive(by))
     .map((by) => ({ by, taxable_amount: net, tax_amount: taxOn(net, by, currency) }));
@@ -55,7 +55,7 @@ function sharesWithin(
   weights: readonly Decimal[],
   currency: string,
 ): Map<AppliedTax, Decimal[]> {
-  let left = spread(sumOf(contained.map(({ tax_amount }) => tax_amount)), weights, currency);
+  let left = spread(sumDecimals(contained.map(({ tax_amount }) => tax_amount)), weights, currency);
   return new Map(
     contained.map((tax) => {
       const shares = spread(tax.tax_amount, left, currency);
@@ -79,8 +79,8 @@ function exactTax(base: Decimal, { tax_rate_type, fixed_value, percentage_value 
 /** base = net + fixed taxes + net × all percentages: each rate is of the net. */
 function containedIn(base: Decimal, rates: readonly RateInForce[], currency: string): AppliedTax[] {
   const ofType = (type: 'fixed' | 'percentage') => rates.filter(({ rate }) => rate.tax_rate_type === type);
-  const fixed = sumOf(ofType('fixed').map(({ rate }) => new Decimal(rate.fixed_value ?? 0)));
-  const percent = sumOf(ofType('percentage').map(({ rate }) => new Decimal(rate.percentage_value ?? 0)));
+  const fixed = sumDecimals(ofType('fixed').map(({ rate }) => new Decimal(rate.fixed_value ?? 0)));
+  const percent = sumDecimals(ofType('percentage').map(({ rate }) => new Decimal(rate.percentage_value ?? 0)));
   const net = Decimal.max(ZERO, base.minus(fixed)).times(100).dividedBy(percent.plus(100));
   let left = base;
   return rates
@@ -95,6 +95,6 @@ function containedIn(base: Decimal, rates: readonly RateInForce[], currency: str
     })
     .map((one, _, all) => ({
       ...one,
-      taxable_amount: base.minus(sumOf(all.map(({ tax_amount }) => tax_amount))),
+      taxable_amount: base.minus(sumDecimals(all.map(({ tax_amount }) => tax_amount))),
     }));
 }

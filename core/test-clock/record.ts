@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { FarthingError, invalid, notAllowed } from '../error.ts';
 import { baseFields, keyText, metadata, orNull, timestampText } from '../record.ts';
-import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import { WorkflowError } from '../workflow/record.ts';
 
 export const TEST_CLOCK_STATUSES = ['ready', 'advancing', 'failed'] as const;
@@ -67,8 +67,8 @@ export function checkAdvance(
   const { id, test_clock_status, frozen_time } = clock;
   if (test_clock_status === 'advancing')
     throw notAllowed('the clock is advancing: wait until it is ready, or stop it', { id });
-  if (target < instantOf(frozen_time))
-    throw invalid('frozen_time', `a clock does not go back: it is ${formatMs(instantOf(frozen_time))} already`);
+  if (target < toInstant(frozen_time))
+    throw invalid('frozen_time', `a clock does not go back: it is ${formatMs(toInstant(frozen_time))} already`);
 }
 
 /** Whoever writes during an advance would do so at an instant that is gone when it is answered. */

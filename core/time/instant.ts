@@ -18,17 +18,17 @@ export const US_PER_MINUTE = 60 * US_PER_SECOND;
 export const US_PER_HOUR = 60 * US_PER_MINUTE;
 export const US_PER_DAY = 24 * US_PER_HOUR;
 
-export function usOf(ms: Milliseconds): Microseconds {
+export function toUs(ms: Milliseconds): Microseconds {
   return ms * US_PER_MS;
 }
 
 /** The millisecond that the instant lies in. */
-export function msOf(us: Microseconds): Milliseconds {
+export function toMs(us: Microseconds): Milliseconds {
   return Math.floor(us / US_PER_MS);
 }
 
 /** The first whole millisecond that is not before the instant: the end of a half-open range in coarser units. */
-export function msNotBefore(us: Microseconds): Milliseconds {
+export function ceilToMs(us: Microseconds): Milliseconds {
   return Math.ceil(us / US_PER_MS);
 }
 
@@ -39,21 +39,21 @@ export const LAST_INSTANT: Milliseconds = END_SECOND * 1000 - 1;
 
 /** The instant of a record, or undefined where the text is not a real RFC 3339 date and time with an offset. */
 export function parseInstant(text: string): Milliseconds | undefined {
-  const zone = endOfFraction(text);
-  const seconds = zone === undefined ? undefined : secondsOf(text, zone);
+  const zone = findFractionEnd(text);
+  const seconds = zone === undefined ? undefined : toSeconds(text, zone);
   if (seconds === undefined || seconds < FIRST_SECOND || seconds >= END_SECOND) return undefined;
-  return seconds * 1000 + fractionOf(text, zone!, 3);
+  return seconds * 1000 + parseFraction(text, zone!, 3);
 }
 
 /** The instant that a field of a request names. */
-export function givenInstant(field: string, text: string): Milliseconds {
+export function requireInstant(field: string, text: string): Milliseconds {
   const instant = parseInstant(text);
   if (instant === undefined) throw invalid(field, 'must be an RFC 3339 timestamp');
   return instant;
 }
 
 /** The instant in a record that was checked when it was written. */
-export function instantOf(text: string): Milliseconds {
+export function toInstant(text: string): Milliseconds {
   const instant = parseInstant(text);
   if (instant === undefined) throw new FarthingError('system_error', `${JSON.stringify(text)} is not a timestamp`);
   return instant;
@@ -70,12 +70,12 @@ const EVENT_FRACTION_DIGITS_MAX = 9;
 
 /** The time of an event. The zero time 0001-01-01T00:00:00Z, which some producers send for "not set", counts as absent. */
 export function parseEventTime(text: string): Microseconds | NotATimestamp {
-  const zone = endOfFraction(text);
+  const zone = findFractionEnd(text);
   if (zone === undefined || zone > 20 + EVENT_FRACTION_DIGITS_MAX) return 'malformed';
-  const seconds = secondsOf(text, zone);
+  const seconds = toSeconds(text, zone);
   if (seconds === undefined) return 'malformed';
   if (seconds === FIRST_SECOND) return 'absent';
-  const us = seconds * US_PER_SECOND + fractionOf(text, zone, 6);
+  const us = seconds * US_PER_SECOND + parseFraction(text, zone, 6);
   return us >= EARLIEST_US && us < END_US ? us : 'out of range';
 }
 
@@ -94,15 +94,15 @@ export function formatUs(us: Microseconds): string {
   rest -= minute * US_PER_MINUTE;
   const second = Math.floor(rest / US_PER_SECOND);
   const fraction = rest - second * US_PER_SECOND;
-  const time = `${padded(hour, 2)}:${padded(minute, 2)}:${padded(second, 2)}`;
-  return `${dateText(days)}T${time}${fraction === 0 ? '' : `.${padded(fraction, 6).replace(/0+$/, '')}`}Z`;
+  const time = `${padZeros(hour, 2)}:${padZeros(minute, 2)}:${padZeros(second, 2)}`;
+  return `${dateText(days)}T${time}${fraction === 0 ? '' : `.${padZeros(fraction, 6).replace(/0+$/, '')}`}Z`;
 }
 
 /**
  * The whole seconds that the text says, in UTC. Strict: no missing seconds, no zone-less times, no 24:00, no leap second, no
  * day that the calendar lacks. `zone` is where the offset begins.
  */
-function secondsOf(text: string, zone: number): number | undefined {
+function toSeconds(text: string, zone: number): number | undefined {
   const year = digitsAt(text, 0, 2) * 100 + digitsAt(text, 2, 2);
   const month = digitsAt(text, 5, 2);
   const day = digitsAt(text, 8, 2);
@@ -140,7 +140,7 @@ function hasSeparators(text: string): boolean {
 }
 
 /** Where the zone begins; undefined when the fraction has no digit. */
-function endOfFraction(text: string): number | undefined {
+function findFractionEnd(text: string): number | undefined {
   if (text.charCodeAt(19) !== 46) return 19;
   let at = 20;
   while (text.charCodeAt(at) >= 48 && text.charCodeAt(at) <= 57) at++;
@@ -148,7 +148,7 @@ function endOfFraction(text: string): number | undefined {
 }
 
 /** The first digits of the fraction, as a number of so many digits. */
-function fractionOf(text: string, end: number, digits: 3 | 6): number {
+function parseFraction(text: string, end: number, digits: 3 | 6): number {
   let value = 0;
   for (let at = 20; at < 20 + digits; at++) value = value * 10 + (at < end ? text.charCodeAt(at) - 48 : 0);
   return value;
@@ -189,9 +189,9 @@ export function daysSince1970(year: number, month: number, day: number): number 
 
 function dateText(days: number): string {
   const date = new Date(days * 86_400_000);
-  return `${padded(date.getUTCFullYear(), 4)}-${padded(date.getUTCMonth() + 1, 2)}-${padded(date.getUTCDate(), 2)}`;
+  return `${padZeros(date.getUTCFullYear(), 4)}-${padZeros(date.getUTCMonth() + 1, 2)}-${padZeros(date.getUTCDate(), 2)}`;
 }
 
-function padded(value: number, width: number): string {
+function padZeros(value: number, width: number): string {
   return String(value).padStart(width, '0');
 }

@@ -6,7 +6,7 @@
 import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../error.ts';
 import { daysSince1970, LAST_INSTANT, type Milliseconds } from './instant.ts';
-import { checkTimezone, firstInstantAt, instantAt, wallTime } from './zone.ts';
+import { checkTimezone, firstInstantAt, instantAt, toLocalMs } from './zone.ts';
 
 export const RECURRING_PERIODS = ['MONTHLY', 'ANNUAL', 'WEEKLY', 'DAILY', 'QUARTERLY', 'HALF_YEARLY'] as const;
 export type RecurringPeriod = (typeof RECURRING_PERIODS)[number];
@@ -53,14 +53,14 @@ export function wholePeriod(rule: PeriodRule & { readonly period_start: Millisec
 const PAST_THE_CALENDAR = 'a period would end after the year 9999';
 
 /** Days or months. */
-type Unit = {
+type PeriodUnit = {
   readonly days?: number;
   readonly months?: number;
   /** Counts that leave the calendar are told before dates are made of them. */
   readonly days_at_least: number;
 };
 
-const UNITS: Record<RecurringPeriod, Unit> = {
+const UNITS: Record<RecurringPeriod, PeriodUnit> = {
   DAILY: { days: 1, days_at_least: 1 },
   WEEKLY: { days: 7, days_at_least: 7 },
   MONTHLY: { months: 1, days_at_least: 28 },
@@ -77,66 +77,66 @@ export function leastDays(billing_period: RecurringPeriod): number {
 /** The instants k units away from the anchor, for every whole k. */
 class Grid {
   readonly #anchor: Milliseconds;
-  readonly #unit: Unit;
+  readonly #unit: PeriodUnit;
   readonly #timezone: string;
   /** Of the anchor. */
-  readonly #wall: number;
+  readonly #local_ms: number;
 
-  constructor(anchor: Milliseconds, unit: Unit, timezone: string) {
+  constructor(anchor: Milliseconds, unit: PeriodUnit, timezone: string) {
     this.#anchor = anchor;
     this.#unit = unit;
     this.#timezone = timezone;
-    this.#wall = wallTime(timezone, anchor);
+    this.#local_ms = toLocalMs(timezone, anchor);
   }
 
   /** A clock time that a clock change skips moves on with the clock; of a repeated one the first is meant. */
   at(k: number): number {
     if (k === 0) return this.#anchor;
     const { days = 0, months = 0 } = this.#unit;
-    return instantAt(this.#timezone, monthsLater(this.#wall, months * k) + days * k * DAY_MS);
+    return instantAt(this.#timezone, monthsLater(this.#local_ms, months * k) + days * k * DAY_MS);
   }
 
   /** The k of the last instant that is not after this one. */
   lastUpTo(instant: Milliseconds): number {
-    let k = this.#near(wallTime(this.#timezone, instant));
+    let k = this.#near(toLocalMs(this.#timezone, instant));
     while (this.at(k) > instant) k--;
     while (this.at(k + 1) <= instant) k++;
     return k;
   }
 
   /** By the calendar alone; the clock, the day of the month and a clock change may make it one less. */
-  #near(wall: number): number {
-    if (this.#unit.days) return Math.floor((dayOf(wall) - dayOf(this.#wall)) / this.#unit.days);
-    return Math.floor((monthOf(wall) - monthOf(this.#wall)) / this.#unit.months!);
+  #near(localMs: number): number {
+    if (this.#unit.days) return Math.floor((toDay(localMs) - toDay(this.#local_ms)) / this.#unit.days);
+    return Math.floor((toMonth(localMs) - toMonth(this.#local_ms)) / this.#unit.months!);
   }
 }
 
 /** A day that the month does not have is its last one. */
-function monthsLater(wall: number, months: number): number {
-  if (months === 0) return wall;
-  const month = monthOf(wall) + months;
-  const day = Math.min(new Date(wall).getUTCDate(), firstOf(month + 1) - firstOf(month));
-  return (firstOf(month) + day - 1) * DAY_MS + (wall - dayOf(wall) * DAY_MS);
+function monthsLater(localMs: number, months: number): number {
+  if (months === 0) return localMs;
+  const month = toMonth(localMs) + months;
+  const day = Math.min(new Date(localMs).getUTCDate(), monthStart(month + 1) - monthStart(month));
+  return (monthStart(month) + day - 1) * DAY_MS + (localMs - toDay(localMs) * DAY_MS);
 }
 
 /** Months since the year 0. */
-function monthOf(wall: number): number {
-  const date = new Date(wall);
+function toMonth(localMs: number): number {
+  const date = new Date(localMs);
   return date.getUTCFullYear() * 12 + date.getUTCMonth();
 }
 
-function firstOf(month: number): number {
+function monthStart(month: number): number {
   const year = Math.floor(month / 12);
   return daysSince1970(year, month - year * 12 + 1, 1);
 }
 
 /** The date that the clock shows, in days since 1970. */
 export function localDay(instant: Milliseconds, timezone: string): number {
-  return dayOf(wallTime(timezone, instant));
+  return toDay(toLocalMs(timezone, instant));
 }
 
-function dayOf(wall: number): number {
-  return Math.floor(wall / DAY_MS);
+function toDay(localMs: number): number {
+  return Math.floor(localMs / DAY_MS);
 }
 
 const DAY_MS = 86_400_000;
@@ -149,7 +149,7 @@ export function calendarAnchor(start: Milliseconds, billing_period: RecurringPer
   checkTimezone(timezone);
   const nextDate = CALENDAR_DATE[billing_period];
   if (nextDate === undefined) throw invalid('billing_period', `${billing_period} does not recur`);
-  return startOfDay(nextDate(localTime(start, timezone).toPlainDate()), timezone);
+  return dayStart(nextDate(toZonedDateTime(start, timezone).toPlainDate()), timezone);
 }
 
 /** The periods from `start` on, until the subscription's end or for ever; there is no cap on their number. */
@@ -182,14 +182,14 @@ type CalendarDate = (date: Temporal.PlainDate) => Temporal.PlainDate;
 const CALENDAR_DATE: Record<RecurringPeriod, CalendarDate> = {
   DAILY: (date) => date.add({ days: 1 }),
   WEEKLY: (date) => date.add({ days: 8 - date.dayOfWeek }),
-  MONTHLY: (date) => firstOfNext(date, 1),
-  QUARTERLY: (date) => firstOfNext(date, 3),
-  HALF_YEARLY: (date) => firstOfNext(date, 6),
-  ANNUAL: (date) => firstOfNext(date, 12),
+  MONTHLY: (date) => nextBlockStart(date, 1),
+  QUARTERLY: (date) => nextBlockStart(date, 3),
+  HALF_YEARLY: (date) => nextBlockStart(date, 6),
+  ANNUAL: (date) => nextBlockStart(date, 12),
 };
 
 /** The first day of the next block of so many months; blocks are counted from January. */
-function firstOfNext(date: Temporal.PlainDate, months: number): Temporal.PlainDate {
+function nextBlockStart(date: Temporal.PlainDate, months: number): Temporal.PlainDate {
   const monthsIntoBlock = (date.month - 1) % months;
   return date.with({ day: 1 }).add({ months: months - monthsIntoBlock });
 }
@@ -204,10 +204,10 @@ function cutAt(
   return Math.min(end, subscription_end);
 }
 
-function startOfDay(date: Temporal.PlainDate, timezone: string): number {
+function dayStart(date: Temporal.PlainDate, timezone: string): number {
   return firstInstantAt(timezone, Date.UTC(date.year, date.month - 1, date.day));
 }
 
-function localTime(instant: Milliseconds, timezone: string): Temporal.ZonedDateTime {
+function toZonedDateTime(instant: Milliseconds, timezone: string): Temporal.ZonedDateTime {
   return Temporal.Instant.fromEpochMilliseconds(instant).toZonedDateTimeISO(timezone);
 }

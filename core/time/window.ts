@@ -9,7 +9,7 @@
  */
 import { invalid } from '../error.ts';
 import { type Microseconds, type Milliseconds, US_PER_MINUTE } from './instant.ts';
-import { firstInstantAt, stretchAt } from './zone.ts';
+import { findOffsetInterval, firstInstantAt } from './zone.ts';
 
 export const WINDOW_SIZES = [
   'MINUTE',
@@ -49,10 +49,10 @@ export function windowCount(
 
 /** `billing_anchor` matters to MONTH only: windows start on its day of the month at local 00:00. */
 export type WindowGrid = { readonly timezone: string; readonly billing_anchor?: Milliseconds | null };
-export type Window = { readonly start: Milliseconds; readonly end: Milliseconds };
+export type UsageWindow = { readonly start: Milliseconds; readonly end: Milliseconds };
 
 /** The window that holds the instant. */
-export function windowAt(instant: Milliseconds, size: WindowSize, grid: WindowGrid): Window {
+export function windowAt(instant: Milliseconds, size: WindowSize, grid: WindowGrid): UsageWindow {
   const short = SHORT_SIZES[size];
   return short === undefined ? longWindowAt(instant, size, grid) : shortWindowAt(instant, short, grid.timezone);
 }
@@ -62,16 +62,16 @@ export function windowStart(instant: Milliseconds, size: WindowSize, grid: Windo
 }
 
 /** All windows that share an instant with [rangeStart, rangeEnd); the first may begin before it and the last end after. */
-export function windowsOf(
+export function listWindows(
   rangeStart: Milliseconds,
   rangeEnd: Milliseconds,
   size: WindowSize,
   grid: WindowGrid,
-): Window[] {
+): UsageWindow[] {
   if (!(rangeStart <= rangeEnd)) throw invalid('range_end', 'lies before range_start');
   const short = SHORT_SIZES[size];
-  if (short !== undefined) return shortWindowsOf(rangeStart, rangeEnd, short, grid.timezone);
-  const windows: Window[] = [];
+  if (short !== undefined) return listShortWindows(rangeStart, rangeEnd, short, grid.timezone);
+  const windows: UsageWindow[] = [];
   for (let at = rangeStart; at < rangeEnd; ) {
     const window = windowAt(at, size, grid);
     windows.push(window);
@@ -86,7 +86,7 @@ export function windowStarts(
   size: WindowSize,
   grid: WindowGrid,
 ): number[] {
-  return windowsOf(rangeStart, rangeEnd, size, grid).map((window) => window.start);
+  return listWindows(rangeStart, rangeEnd, size, grid).map((window) => window.start);
 }
 
 const MINUTE = 60_000;
@@ -100,17 +100,22 @@ const SHORT_SIZES: Partial<Record<WindowSize, number>> = {
   HOUR,
 };
 
-function shortWindowAt(instant: Milliseconds, length: number, timezone: string): Window {
-  const { from, to, offset } = stretchAt(timezone, instant);
+function shortWindowAt(instant: Milliseconds, length: number, timezone: string): UsageWindow {
+  const { from, to, offset } = findOffsetInterval(timezone, instant);
   const start = floorTo(instant + offset, length) - offset;
   return { start: Math.max(start, from), end: Math.min(start + length, to) };
 }
 
 /** There may be tens of thousands of them: the clock is asked once for each stretch of it. */
-function shortWindowsOf(rangeStart: Milliseconds, rangeEnd: Milliseconds, length: number, timezone: string): Window[] {
-  const windows: Window[] = [];
+function listShortWindows(
+  rangeStart: Milliseconds,
+  rangeEnd: Milliseconds,
+  length: number,
+  timezone: string,
+): UsageWindow[] {
+  const windows: UsageWindow[] = [];
   for (let at = rangeStart; at < rangeEnd; ) {
-    const { from, to, offset } = stretchAt(timezone, at);
+    const { from, to, offset } = findOffsetInterval(timezone, at);
     for (let start = floorTo(at + offset, length) - offset; start < to && at < rangeEnd; start = at) {
       at = Math.min(start + length, to);
       windows.push({ start: Math.max(start, from), end: at });
@@ -120,14 +125,14 @@ function shortWindowsOf(rangeStart: Milliseconds, rangeEnd: Milliseconds, length
 }
 
 /** How a long size divides the wall clock: the boundary at or before a wall time, and the one after a boundary. */
-type WallGrid = { at: (wall: Milliseconds) => number; after: (boundary: number) => number };
+type LocalGrid = { at: (localMs: Milliseconds) => number; after: (boundary: number) => number };
 
-function longWindowAt(instant: Milliseconds, size: WindowSize, grid: WindowGrid): Window {
-  const wallGrid = wallGridOf(size, grid);
-  let boundary = wallGrid.at(instant + stretchAt(grid.timezone, instant).offset);
+function longWindowAt(instant: Milliseconds, size: WindowSize, grid: WindowGrid): UsageWindow {
+  const localGrid = buildLocalGrid(size, grid);
+  let boundary = localGrid.at(instant + findOffsetInterval(grid.timezone, instant).offset);
   let start = firstInstantAt(grid.timezone, boundary);
   for (;;) {
-    boundary = wallGrid.after(boundary);
+    boundary = localGrid.after(boundary);
     const end = firstInstantAt(grid.timezone, boundary);
     if (end > instant) return { start, end };
     // The clock was set back over a boundary, or skipped a whole window: the later boundary has already passed.
@@ -135,7 +140,7 @@ function longWindowAt(instant: Milliseconds, size: WindowSize, grid: WindowGrid)
   }
 }
 
-function wallGridOf(size: WindowSize, grid: WindowGrid): WallGrid {
+function buildLocalGrid(size: WindowSize, grid: WindowGrid): LocalGrid {
   switch (size) {
     case '3HOUR':
       return evenGrid(3 * HOUR);
@@ -158,16 +163,16 @@ function wallGridOf(size: WindowSize, grid: WindowGrid): WallGrid {
 const MONDAY = 4 * DAY;
 
 /** Lengths that divide a day, or whole days, counted from midnight of an origin. */
-function evenGrid(length: number, origin = 0): WallGrid {
-  return { at: (wall) => floorTo(wall - origin, length) + origin, after: (boundary) => boundary + length };
+function evenGrid(length: number, origin = 0): LocalGrid {
+  return { at: (localMs) => floorTo(localMs - origin, length) + origin, after: (boundary) => boundary + length };
 }
 
-function monthGrid(day: number): WallGrid {
+function monthGrid(day: number): LocalGrid {
   const boundary = (month: number) => dayOfMonth(month, day);
   return {
-    at: (wall) => {
-      const month = monthNumber(wall);
-      return boundary(month) <= wall ? boundary(month) : boundary(month - 1);
+    at: (localMs) => {
+      const month = monthNumber(localMs);
+      return boundary(month) <= localMs ? boundary(month) : boundary(month - 1);
     },
     after: (start) => boundary(monthNumber(start) + 1),
   };
@@ -175,12 +180,12 @@ function monthGrid(day: number): WallGrid {
 
 function anchorDay({ billing_anchor, timezone }: WindowGrid): number {
   if (billing_anchor === undefined || billing_anchor === null) return 1;
-  return new Date(billing_anchor + stretchAt(timezone, billing_anchor).offset).getUTCDate();
+  return new Date(billing_anchor + findOffsetInterval(timezone, billing_anchor).offset).getUTCDate();
 }
 
 /** Months since year 0, so that months can be counted through year ends. */
-function monthNumber(wall: Milliseconds): number {
-  const date = new Date(wall);
+function monthNumber(localMs: Milliseconds): number {
+  const date = new Date(localMs);
   return date.getUTCFullYear() * 12 + date.getUTCMonth();
 }
 

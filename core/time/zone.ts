@@ -8,27 +8,27 @@ import { invalid } from '../error.ts';
 import type { Milliseconds } from './instant.ts';
 
 /** Half-open [from, to): in it, wall time = instant + offset. */
-export type Stretch = { readonly from: Milliseconds; readonly to: Milliseconds; readonly offset: number };
+export type OffsetInterval = { readonly from: Milliseconds; readonly to: Milliseconds; readonly offset: number };
 
 /** The stretch that holds the instant. */
-export function stretchAt(timezone: string, instant: Milliseconds): Stretch {
-  const stretches = stretchesOf(timezone);
+export function findOffsetInterval(timezone: string, instant: Milliseconds): OffsetInterval {
+  const intervals = ensureIntervals(timezone);
   let low = 0;
-  let high = stretches.length;
+  let high = intervals.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (stretches[middle]!.to > instant) high = middle;
+    if (intervals[middle]!.to > instant) high = middle;
     else low = middle + 1;
   }
-  const found = stretches[low];
+  const found = intervals[low];
   if (found !== undefined && found.from <= instant) return found;
-  const fresh = findStretch(timezone, instant);
-  stretches.splice(low, 0, fresh);
+  const fresh = computeOffsetInterval(timezone, instant);
+  intervals.splice(low, 0, fresh);
   return fresh;
 }
 
-export function wallTime(timezone: string, instant: Milliseconds): number {
-  return instant + stretchAt(timezone, instant).offset;
+export function toLocalMs(timezone: string, instant: Milliseconds): number {
+  return instant + findOffsetInterval(timezone, instant).offset;
 }
 
 /** No zone is, or was, further than this from UTC. */
@@ -38,20 +38,20 @@ const LARGEST_OFFSET = 16 * 3_600_000;
  * The first instant at which the clock shows this wall time or a later one: the earlier of two when the clock is set
  * back over it, the moment of the change when the clock is set forward over it. So a local day starts exactly once.
  */
-export function firstInstantAt(timezone: string, wall: Milliseconds): number {
-  let stretch = stretchAt(timezone, wall - LARGEST_OFFSET);
+export function firstInstantAt(timezone: string, localMs: Milliseconds): number {
+  let interval = findOffsetInterval(timezone, localMs - LARGEST_OFFSET);
   for (;;) {
-    const candidate = wall - stretch.offset;
-    if (candidate < stretch.from) return stretch.from;
-    if (candidate < stretch.to) return candidate;
-    stretch = stretchAt(timezone, stretch.to);
+    const candidate = localMs - interval.offset;
+    if (candidate < interval.from) return interval.from;
+    if (candidate < interval.to) return candidate;
+    interval = findOffsetInterval(timezone, interval.to);
   }
 }
 
 /** The instant at which the clock shows this wall time: the earlier of two, and of a time that a change skips as much later as it skips. */
-export function instantAt(timezone: string, wall: Milliseconds): number {
-  const first = firstInstantAt(timezone, wall);
-  return wallTime(timezone, first) === wall ? first : wall - stretchAt(timezone, first - 1).offset;
+export function instantAt(timezone: string, localMs: Milliseconds): number {
+  const first = firstInstantAt(timezone, localMs);
+  return toLocalMs(timezone, first) === localMs ? first : localMs - findOffsetInterval(timezone, first - 1).offset;
 }
 
 /** IANA names only: a fixed offset such as "+05:30" has no clock changes to honour and is refused. */
@@ -67,24 +67,24 @@ export function isTimezone(name: string): boolean {
 }
 
 export function checkTimezone(name: string, field = 'timezone'): string {
-  if (!stretchesByZone.has(name) && !isTimezone(name))
+  if (!intervalsByZone.has(name) && !isTimezone(name))
     throw invalid(field, `${JSON.stringify(name)} is not an IANA timezone`);
   return name;
 }
 
-const stretchesByZone = new Map<string, Stretch[]>();
+const intervalsByZone = new Map<string, OffsetInterval[]>();
 
 /** Only a zone that exists gets a list: what a caller makes up must not fill the memory. */
-function stretchesOf(timezone: string): Stretch[] {
-  let stretches = stretchesByZone.get(timezone);
-  if (stretches === undefined) {
-    stretches = [];
-    stretchesByZone.set(checkTimezone(timezone), stretches);
+function ensureIntervals(timezone: string): OffsetInterval[] {
+  let intervals = intervalsByZone.get(timezone);
+  if (intervals === undefined) {
+    intervals = [];
+    intervalsByZone.set(checkTimezone(timezone), intervals);
   }
-  return stretches;
+  return intervals;
 }
 
-function findStretch(timezone: string, instant: Milliseconds): Stretch {
+function computeOffsetInterval(timezone: string, instant: Milliseconds): OffsetInterval {
   const at = Temporal.Instant.fromEpochMilliseconds(instant).toZonedDateTimeISO(timezone);
   // `previous` looks strictly before its instant, and a change at this very instant has already happened.
   const previous = at.add({ milliseconds: 1 }).getTimeZoneTransition('previous');

@@ -2,7 +2,7 @@
  * What a movement of credits makes of a wallet (docs/rules/wallets.md, "The ledger"): the record of it, its postings, which add up
  * to 0, and what the wallet holds afterwards, on which the next movement is decided. Nothing else computes a balance.
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { notAllowed } from '../error.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { ACCOUNT_OF, type Account, type CounterAccount } from './accounts.ts';
@@ -141,7 +141,7 @@ type Change = {
 };
 
 function changed(holding: Holding, told: Told, { parts, overdraft = ZERO, counter }: Change): Decided {
-  const total = sumOf(parts.map(({ credits }) => credits)).plus(overdraft);
+  const total = sumDecimals(parts.map(({ credits }) => credits)).plus(overdraft);
   const postings: Posting[] = [
     ...parts.map((part): Posting => ({ account: 'lot', ...part })),
     { account: 'overdraft' as const, lot_id: null, credits: overdraft },

@@ -2,7 +2,7 @@
  * Whether a wallet can keep what is held of it (docs/rules/reservations.md, "Credits"): credits are used in their order, so that whoever comes first may take those
  * that last, and leave those that are gone before a longer hold ends.
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { type Lot, type LotKind, lotsAfter, lotsOfKind, takeFrom, usableCredits } from './lots.ts';
 import { CREDIT_DECIMALS } from './rates.ts';
@@ -16,7 +16,7 @@ const LEAST_CREDIT = new Decimal(10).pow(-CREDIT_DECIMALS);
 export function keepsPromises(lots: readonly Lot[], promised: readonly Promised[]): boolean {
   let left = lots;
   const together = togetherOf(lots, promised);
-  let all = sumOf(together.map(({ credits }) => credits));
+  let all = sumDecimals(together.map(({ credits }) => credits));
   for (const { until, credits } of together) {
     if (usableCredits(left, until).lt(all)) return false;
     left = lotsAfter(left, takeFrom(left, credits, until).parts);
@@ -27,7 +27,7 @@ export function keepsPromises(lots: readonly Lot[], promised: readonly Promised[
 
 /** How many credits there are beside what is held. */
 export function creditsBeside(lots: readonly Lot[], at_ms: Milliseconds, promised: readonly Promised[]): Decimal {
-  return Decimal.max(ZERO, usableCredits(lots, at_ms).minus(sumOf(promised.map(({ credits }) => credits))));
+  return Decimal.max(ZERO, usableCredits(lots, at_ms).minus(sumDecimals(promised.map(({ credits }) => credits))));
 }
 
 /**

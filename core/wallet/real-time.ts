@@ -1,7 +1,7 @@
 /**
  * What is left of a wallet when what was used and is not paid yet is taken off (docs/rules/wallets.md, "The balance in real time").
  */
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { CREDIT_DECIMALS } from './rates.ts';
 import type { Wallet, WalletConfig } from './record.ts';
 
@@ -52,16 +52,16 @@ export function realTimeBalance(
 }
 
 function allThatRemains(unpaid: readonly UnpaidInvoice[]): Decimal {
-  return sumOf(unpaid.map(({ amount_remaining }) => amount_remaining));
+  return sumDecimals(unpaid.map(({ amount_remaining }) => amount_remaining));
 }
 
 /** Of each what was charged for usage, less what was paid of it; never less than nothing, since what was paid beyond has paid for what this wallet does not pay for. */
 function usageThatRemains(unpaid: readonly UnpaidInvoice[]): Decimal {
-  return sumOf(
+  return sumDecimals(
     unpaid.map(({ amount_paid, lines }) => {
       const usage = lines.filter(({ price_type }) => price_type === 'USAGE');
       const nets = usage.map(({ amount, credits_applied, discount }) => amount.minus(credits_applied).minus(discount));
-      return Decimal.max(ZERO, sumOf(nets).minus(amount_paid));
+      return Decimal.max(ZERO, sumDecimals(nets).minus(amount_paid));
     }),
   );
 }

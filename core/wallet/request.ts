@@ -16,7 +16,7 @@ import {
   orNull,
   timestampText,
 } from '../record.ts';
-import { formatMs, formatUs, instantOf, parseInstant, usOf } from '../time/instant.ts';
+import { formatMs, formatUs, parseInstant, toInstant, toUs } from '../time/instant.ts';
 import { callersKey } from './movement-key.ts';
 import { checkCredits } from './rates.ts';
 import {
@@ -158,8 +158,8 @@ export function expiryOf(
     throw invalid(fields.day, `does not go with ${fields.instant}: give one of them`);
   const field = said.instant === null ? fields.day : fields.instant;
   const expiry = said.day === null ? said.instant : startOfDay(said.day, field);
-  if (expiry !== null && instantOf(expiry) <= now.getTime())
-    throw invalid(field, 'must be in the future', { now: formatUs(usOf(now.getTime())) });
+  if (expiry !== null && toInstant(expiry) <= now.getTime())
+    throw invalid(field, 'must be in the future', { now: formatUs(toUs(now.getTime())) });
   return expiry;
 }
 

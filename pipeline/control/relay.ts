@@ -1,6 +1,6 @@
 /** Carries control messages from the outbox into every partition of the log, or into that of their shard. At least once: the pipeline takes the first. */
-import { partitionOfShard } from '../../core/event/identity.ts';
-import { type Milliseconds, usOf } from '../../core/time/instant.ts';
+import { toPartition } from '../../core/event/identity.ts';
+import { type Milliseconds, toUs } from '../../core/time/instant.ts';
 import type { LogEntry } from '../../storage/log/log.ts';
 import { removeMessages, takeMessages } from '../../storage/progress/outbox.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -20,7 +20,7 @@ export async function relayControlMessages({ postgres, log }: Stores, nowMs: Mil
           kind: 'control',
           tenant_id,
           environment_id,
-          received_at_us: usOf(nowMs),
+          received_at_us: toUs(nowMs),
           made_ids: null,
           event_count: 0,
           body: Buffer.from(JSON.stringify(body)),
@@ -34,6 +34,6 @@ export async function relayControlMessages({ postgres, log }: Stores, nowMs: Mil
 }
 
 function partitionsFor(shard: number | null, partitionCount: number): number[] {
-  if (shard !== null) return [partitionOfShard(shard, partitionCount)];
+  if (shard !== null) return [toPartition(shard, partitionCount)];
   return Array.from({ length: partitionCount }, (_, partition) => partition);
 }

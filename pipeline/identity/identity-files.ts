@@ -8,7 +8,7 @@
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { SumOfHashes, shardsOfPartition } from '../../core/event/identity.ts';
+import { HashSum, toShardRange } from '../../core/event/identity.ts';
 import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
 import { type HashSums, hashRangeOf, storedHashesOfPart, storedSumsByPart } from '../../storage/events/identities.ts';
 import { distinct, IdentityFile, joined } from './identity-file.ts';
@@ -51,7 +51,7 @@ export async function compareIdentityFiles(
   files: PartitionFiles,
 ): Promise<Compared> {
   const range = {
-    ...hashRangeOf(shardsOfPartition(files.partition, files.partition_count)),
+    ...hashRangeOf(toShardRange(files.partition, files.partition_count)),
     partition: files.partition,
     from: 0n,
     before: files.until,
@@ -88,11 +88,11 @@ function folderOf(dir: string, partition: number): string {
 async function sumsOfFiles(dir: string): Promise<PartitionFiles> {
   return withFiles(dir, async ({ files: _, until, ...place }, files) => {
     const parts: HashSums[] = [];
-    const all = new SumOfHashes();
+    const all = new HashSum();
     for (let part = 0; part < (files[0]?.parts.length ?? 0); part++) {
       for (const file of files) await file.filterOf(part);
       const pairs = await pairsIn(files, part);
-      const sums = new SumOfHashes();
+      const sums = new HashSum();
       for (let at = 0; at < pairs.length; at += 2) {
         sums.add(pairs[at]!, pairs[at + 1]!);
         all.add(pairs[at]!, pairs[at + 1]!);

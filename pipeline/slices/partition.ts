@@ -10,7 +10,7 @@
  * writes what is missing (docs/decisions/0002). A worker that lost the partition is fenced by its epoch (storage/progress/slices.ts).
  */
 import { correctEvents } from '../../actions/events/correct-events.ts';
-import { shardsOfPartition } from '../../core/event/identity.ts';
+import { toShardRange } from '../../core/event/identity.ts';
 import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import { eachIdentityHash, hashRangeOf } from '../../storage/events/identities.ts';
 import { missingRows } from '../../storage/events/present.ts';
@@ -339,7 +339,7 @@ async function identitiesOf(
   options: IdentityOptions,
 ): Promise<IdentityMemory> {
   const { partition_count } = stores.log;
-  const shards = shardsOfPartition(partition, partition_count);
+  const shards = toShardRange(partition, partition_count);
   const read: ReadIdentities = (place, visit) =>
     eachIdentityHash(stores.clickhouse, { ...hashRangeOf(shards), partition, ...place }, visit);
   const installation = await installationId(stores.postgres);

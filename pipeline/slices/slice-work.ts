@@ -3,7 +3,7 @@
  * that neither its partition nor its lease waits for what one tenant has sent.
  */
 import type { MeterIndex } from '../../core/metering/match.ts';
-import { type WorstCost, worstCostOfIndex, worstWork } from '../../core/metering/meter-cost.ts';
+import { computeWorstIndexCost, type WorstCost, worstWork } from '../../core/metering/meter-cost.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 import type { MeterCatalogue } from '../control/meter-catalogue.ts';
 
@@ -21,6 +21,6 @@ const known = new WeakMap<MeterIndex, WorstCost>();
 
 function worstOf(index: MeterIndex): WorstCost {
   let worst = known.get(index);
-  if (worst === undefined) known.set(index, (worst = worstCostOfIndex(index)));
+  if (worst === undefined) known.set(index, (worst = computeWorstIndexCost(index)));
   return worst;
 }

@@ -7,7 +7,7 @@ import { isAscii } from 'node:buffer';
 import { FarthingError, invalid } from '../../core/error.ts';
 import { ContentHash, hashContent } from '../../core/event/content-hash.ts';
 import { IdentityHasher } from '../../core/event/identity.ts';
-import { isStated, timestampOf } from '../../core/event/timed.ts';
+import { isTimestampSent, parseEventTimestamp } from '../../core/event/timed.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import {
   ABSENT,
@@ -22,10 +22,10 @@ import {
   PROPERTIES_START,
 } from '../../core/metering/event-marks.ts';
 import {
-  eachElement,
+  type EventProperties,
+  forEachElement,
   NO_PROPERTIES,
-  type Properties,
-  propertiesOfEvent,
+  toEventProperties,
   valueEnd,
 } from '../../core/metering/event-text.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
@@ -90,9 +90,9 @@ export class ReadEvent implements StoredEvent {
     return this.batch.positions[this.index]!;
   }
 
-  get properties(): Properties {
+  get properties(): EventProperties {
     const { text, marks } = this.batch;
-    return propertiesOfEvent(text, marks.words, this.mark) ?? NO_PROPERTIES;
+    return toEventProperties(text, marks.words, this.mark) ?? NO_PROPERTIES;
   }
   /** The JSON text of the object. */
   get properties_json(): string {
@@ -222,7 +222,7 @@ export class EventReader {
     const before = { events: result.events.length, dead: result.dead.length };
     try {
       let position = 0;
-      eachElement(batch.text, { start: 0, end: batch.text.length }, (start) =>
+      forEachElement(batch.text, { start: 0, end: batch.text.length }, (start) =>
         this.#readOne(batch, { hasher, start, position: position++ }, result),
       );
     } catch (error) {
@@ -262,11 +262,16 @@ export class EventReader {
     if (words[first + CUSTOMER]! === ABSENT) throw invalid('external_customer_id', 'is required');
     checkTexts(text, words, first);
     const timestamp = markedString(text, words, first + TIMESTAMP) ?? '';
-    const given = timestampOf(timestamp);
+    const given = parseEventTimestamp(timestamp);
     const name = this.#texts.known(markedString(text, words, first + EVENT_NAME)!.trim());
     const customer = this.#texts.known(markedString(text, words, first + CUSTOMER)!);
     const source = this.#texts.known(markedString(text, words, first + SOURCE) ?? '');
-    const content = { name, customer, source, time: given !== undefined && isStated(timestamp) ? String(given) : '' };
+    const content = {
+      name,
+      customer,
+      source,
+      time: given !== undefined && isTimestampSent(timestamp) ? String(given) : '',
+    };
     const { crc, hash } = this.#contentOf(batch, first, content);
     hashIdentity(hasher, { text, words, mark: first + EVENT_ID, made });
     batch.add({ first, position, made, given, name, customer, source, high: hasher.high, low: hasher.low, crc, hash });

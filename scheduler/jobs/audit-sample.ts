@@ -6,7 +6,7 @@ import { type CheckName, checkOf, type Finding } from '../../actions/audit/findi
 import { sampleRunning, tellOfOthers } from '../../actions/audit/running.ts';
 import { sampleRecords } from '../../actions/audit/sample-records.ts';
 import { auditSample, type Difference } from '../../actions/audit/usage.ts';
-import { formatMs, msOf } from '../../core/time/instant.ts';
+import { formatMs, toMs } from '../../core/time/instant.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Job } from '../job.ts';
 import { auditMetrics } from '../metrics.ts';
@@ -64,6 +64,6 @@ function saidOf({ kind, count, what, partition, from_offset, to_offset }: Findin
 }
 
 function textOf({ size, bucket_start_us, field, stored, expected }: Difference): string {
-  const start = formatMs(msOf(bucket_start_us));
+  const start = formatMs(toMs(bucket_start_us));
   return `the usage row ${size} ${start} differs in ${field}: ${stored} is stored, the raw events say ${expected}; run npm run audit -- --repair`;
 }

@@ -1,6 +1,6 @@
 /** Subscriptions whose usage should stand on invoices, and for which time lines of invoices stand. */
 import type { Scope } from '../../core/scope.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { Database } from '../stores.ts';
 
@@ -59,7 +59,7 @@ export async function invoicedTimes(
   );
   const times = new Map<string, Period[]>();
   for (const { id, start_date, end_date } of rows as { id: string; start_date: string; end_date: string }[])
-    times.set(id, [...(times.get(id) ?? []), { start: instantOf(start_date), end: instantOf(end_date) }]);
+    times.set(id, [...(times.get(id) ?? []), { start: toInstant(start_date), end: toInstant(end_date) }]);
   return times;
 }
 
@@ -76,6 +76,6 @@ export async function lastInvoices(
   );
   const ends = new Map<string, Set<Milliseconds>>();
   for (const { subscription_id, period_end } of rows as { subscription_id: string; period_end: string }[])
-    ends.set(subscription_id, (ends.get(subscription_id) ?? new Set()).add(instantOf(period_end)));
+    ends.set(subscription_id, (ends.get(subscription_id) ?? new Set()).add(toInstant(period_end)));
   return ends;
 }

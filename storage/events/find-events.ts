@@ -2,7 +2,7 @@
 
 import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
 import { invalid } from '../../core/error.ts';
-import { identityHashOf } from '../../core/event/identity.ts';
+import { hashIdentity } from '../../core/event/identity.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
@@ -145,7 +145,7 @@ export async function findEvent(
   scope: Scope,
   event_id: string,
 ): Promise<FoundEvent | undefined> {
-  const params = { ...scope, event_id, hash: identityHashOf({ ...scope, event_id }) };
+  const params = { ...scope, event_id, hash: hashIdentity({ ...scope, event_id }) };
   const rows = await askRows<EventRow>(clickhouse, 'events', {
     query: `
       select ${COLUMNS} from events

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import { unavailable } from '../../core/error.ts';
-import { hashToBigInt, SumOfHashes } from '../../core/event/identity.ts';
+import { HashSum, hashToBigInt } from '../../core/event/identity.ts';
 import { type ClickHouseClient, clickhouseFailure, question } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
 
@@ -169,7 +169,7 @@ async function visitHashes(
   stream: Readable,
   visit: (high: number, low: number) => Promise<void> | void,
 ): Promise<HashSums> {
-  const sums = new SumOfHashes();
+  const sums = new HashSum();
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);

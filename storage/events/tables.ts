@@ -2,7 +2,7 @@
 
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
-import { type Microseconds, msOf, US_PER_DAY, US_PER_SECOND, usOf } from '../../core/time/instant.ts';
+import { type Microseconds, toMs, toUs, US_PER_DAY, US_PER_SECOND } from '../../core/time/instant.ts';
 import {
   bits64,
   type Column,
@@ -31,13 +31,13 @@ export type RowTarget<Row> = {
 
 /** In microseconds, as the table's partitions are cut. */
 export function monthStart(instant_us: Microseconds): number {
-  const date = new Date(msOf(instant_us));
-  return usOf(Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1));
+  const date = new Date(toMs(instant_us));
+  return toUs(Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1));
 }
 
 /** The month of a UTC day as ClickHouse's toYYYYMM says it: the partition of the tables that are partitioned by month. */
 export function monthOfDay(day: number): number {
-  const date = new Date(msOf(day * US_PER_DAY));
+  const date = new Date(toMs(day * US_PER_DAY));
   return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
 }
 

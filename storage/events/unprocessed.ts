@@ -2,7 +2,7 @@
  * Looks for an event in the log, behind what the stores hold: it was accepted and has not taken effect yet. Only the
  * embedded log can be searched; in any other an event is found once it is in the stores.
  */
-import { IdentityHasher, partitionOfShard, shardOf } from '../../core/event/identity.ts';
+import { IdentityHasher, toPartition, toShard } from '../../core/event/identity.ts';
 import { elementSpans, NO_PROPERTIES, readEvent } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
 import { parseEventTime } from '../../core/time/instant.ts';
@@ -21,7 +21,7 @@ export async function findUnprocessed(
   if (!(log instanceof EmbeddedLog)) return undefined;
   const hasher = new IdentityHasher(scope);
   hasher.hash(event_id);
-  const partition = partitionOfShard(shardOf(hasher.high), log.partition_count);
+  const partition = toPartition(toShard(hasher.high), log.partition_count);
   const { rows } = await postgres.raw(`select next_offset from slices where partition = ?`, [partition]);
   const inJson = Buffer.from(JSON.stringify(event_id).slice(1, -1));
   for (let from = BigInt(rows[0]?.next_offset ?? 0); ; ) {

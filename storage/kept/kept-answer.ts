@@ -2,7 +2,7 @@
  * One answer that is kept (kept-answers.ts): what it has read while it was made, and whether it still holds.
  */
 import type { Scope } from '../../core/scope.ts';
-import { instantOf, type Microseconds, type Milliseconds, usOf } from '../../core/time/instant.ts';
+import { type Microseconds, type Milliseconds, toInstant, toUs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { RunningLine, Subject, UsageRead, Watcher } from '../usage/running-usage.ts';
 import type { UsageAnswer } from '../usage/usage.ts';
@@ -99,14 +99,14 @@ export class KeptAnswer implements Notes, Watcher {
   }
 
   #comes(text: string): void {
-    const at_ms = instantOf(text);
+    const at_ms = toInstant(text);
     if (at_ms > this.#since_ms && at_ms < this.#until_ms) this.#until_ms = at_ms;
   }
 
   asking(_tenant_id: string, _environment_id: string, { meter, external_customer_ids, end_us }: UsageAsked): void {
     (this.#records as Set<string>).add(meter.id);
     // A range that ends now ends somewhere else a moment later.
-    if (external_customer_ids === null || end_us === usOf(this.#since_ms)) this.#isLost = true;
+    if (external_customer_ids === null || end_us === toUs(this.#since_ms)) this.#isLost = true;
     this.#watch(meter.id, external_customer_ids ?? []);
   }
 
@@ -146,7 +146,7 @@ export class KeptAnswer implements Notes, Watcher {
 
   /** Whether it may be kept. */
   complete(made: Made<unknown>): boolean {
-    this.#late_before_us = made.late_before_ms === undefined ? Number.NEGATIVE_INFINITY : usOf(made.late_before_ms);
+    this.#late_before_us = made.late_before_ms === undefined ? Number.NEGATIVE_INFINITY : toUs(made.late_before_ms);
     this.#until_ms = Math.min(this.#until_ms, made.until_ms ?? Number.POSITIVE_INFINITY);
     this.#made = made;
     this.#answer = made.answer;
@@ -206,7 +206,7 @@ export class KeptAnswer implements Notes, Watcher {
 
   /** Whose it is is not said: where several customers have used the same meter in the same time, nobody is taken for another. */
   #readKept(meter_id: string, { start, end }: Period): UsageAnswer {
-    const [start_us, end_us] = [usOf(start), usOf(end)];
+    const [start_us, end_us] = [toUs(start), toUs(end)];
     const fits = this.#reads.filter(
       (read) => read.meter_id === meter_id && read.start_us === start_us && read.end_us === end_us,
     );

@@ -3,7 +3,7 @@
  * beside them. It says less than is true, and never more.
  */
 import type { Scope } from '../../core/scope.ts';
-import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { clockOf } from '../environment-clock.ts';
 import type { Stores } from '../stores.ts';
 import { freshness } from '../usage/usage.ts';
@@ -42,7 +42,7 @@ export class KnownFreshness {
     try {
       const read_ms = performance.now();
       const as_of = await freshness(stores, scope, now_ms);
-      this.#known = { as_of, as_of_ms: instantOf(as_of), read_ms };
+      this.#known = { as_of, as_of_ms: toInstant(as_of), read_ms };
       return this.#known;
     } finally {
       this.#reading = null;

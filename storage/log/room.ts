@@ -1,6 +1,6 @@
 /** Work that may wait lets whoever sends events now go first (docs/rules/imports.md, "Events"). */
 import { setTimeout as pause } from 'node:timers/promises';
-import { msOf } from '../../core/time/instant.ts';
+import { toMs } from '../../core/time/instant.ts';
 import type { EventLog } from './log.ts';
 
 /** Whoever sends events now waits for what was put before them: no longer than this. */
@@ -14,7 +14,7 @@ export async function untilOthersHaveRoom(log: Pick<EventLog, 'lag'>, signal: Ab
   for (let waited = 0; waited < PATIENCE_MS; waited += LOOK_EVERY_MS) {
     const partitions = await log.lag();
     const oldest = Math.min(...partitions.map(({ oldest_unprocessed_at_us: at }) => at ?? Infinity));
-    if (oldest === Infinity || Date.now() - msOf(oldest) < WAITING_MAX_MS) return;
+    if (oldest === Infinity || Date.now() - toMs(oldest) < WAITING_MAX_MS) return;
     await pause(LOOK_EVERY_MS, undefined, { signal });
   }
 }

@@ -1,6 +1,6 @@
 /** How the models change records (model.ts), each to values of its own: as statements that name their owner, told to the audit log (statements.ts). */
 import type { Model } from 'objection';
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import { FarthingError } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { givenRows } from './given-rows.ts';
@@ -86,7 +86,7 @@ async function patchTogether<M extends Model & { id: string }>(
   if (stated.length === 0) return [];
   const key = keyOf('change', model, owner, stated, record.version === undefined, changedBy(options.by));
   const changed = await together(options.database, { key, asked: { record, changes } }, async (asked) => {
-    const found = byId(await patchAlike(model, { owner, stated, asked }, options));
+    const found = indexById(await patchAlike(model, { owner, stated, asked }, options));
     return asked.map((one) => found.get(one.record.id));
   });
   return changed ? [changed] : [];
@@ -105,7 +105,7 @@ async function patchAlike<M extends Model & { id: string }>(
   { owner, stated, asked }: Alike<M>,
   { by, conflict, database }: ChangeOptions,
 ): Promise<M[]> {
-  const before = byId(asked.map(({ record }) => record));
+  const before = indexById(asked.map(({ record }) => record));
   const stamps = changedBy(by);
   const isCounted = asked[0]!.record.version !== undefined;
   const columns = ['id', ...stated, ...Object.keys(stamps), ...(isCounted ? ['version'] : [])];

@@ -1,5 +1,5 @@
 /** Lines of invoices that are not void, with as much of their invoices as says when they were earned, and how final they are. */
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import type { EarnedLine } from '../../core/revenue/line.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -80,7 +80,7 @@ async function withInvoices(scope: Scope, found: readonly unknown[], database: D
     .select([...INVOICE])
     .whereIn('id', ids)
     .where('status', 'published');
-  const known = byId(invoices);
+  const known = indexById(invoices);
   return lines.flatMap((line) => {
     const invoice = known.get(line.invoice_id);
     return invoice ? [{ line, invoice }] : [];

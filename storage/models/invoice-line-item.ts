@@ -1,6 +1,6 @@
 /** Table `invoice_line_items`. */
 import type { Knex } from 'knex';
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import type { LineDiscount } from '../../core/coupon/discounts.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type ComputedFrom } from '../../core/invoice/computed-from.ts';
@@ -91,7 +91,7 @@ export function linesOnInvoices(scope: Scope, of: LinesAsked, database: Database
       .where({ tenant_id, environment_id, status: 'published' })
       .whereRaw('id = any(?)', [[...new Set(lines.map(({ invoice_id }) => invoice_id))]])
       .select('id', 'invoice_status', 'billing_reason', 'customer_id', 'subscription_id', 'period_end');
-    const invoices = byId(found.filter(({ invoice_status }) => invoice_status !== 'VOIDED'));
+    const invoices = indexById(found.filter(({ invoice_status }) => invoice_status !== 'VOIDED'));
     const subscriptionOf = new Map(items.map((item) => [item.id, item.subscription_id]));
     const bySubscription = groupBy(lines, (line) => subscriptionOf.get(line.subscription_line_item_id!));
     const onInvoice = (line: Line): LineOnInvoice[] => {

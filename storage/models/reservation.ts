@@ -5,7 +5,7 @@
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import { type Reservation, reservationShape } from '../../core/reservation/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Promised } from '../../core/wallet/promises.ts';
 import type { Database, Transaction } from '../stores.ts';
 import { ScopedModel } from './model.ts';
@@ -289,7 +289,7 @@ export async function noteSent(transaction: Transaction, scope: Scope, placed: r
     partition,
     log_offset: String(offset),
     units: units.toFixed(),
-    event_at: formatMs(instantOf(reservation.event_at!)),
+    event_at: formatMs(toInstant(reservation.event_at!)),
   }));
   await transaction.raw(
     `insert into reservation_events as known (tenant_id, environment_id, reservation_id, customer_id, subject_id, partition,

@@ -3,7 +3,7 @@
  * told to the audit log in the same transaction (tell-changes.ts). Models alone come through here (model.ts).
  */
 import type { Model, QueryBuilderType } from 'objection';
-import { byId } from '../../core/by-id.ts';
+import { indexById } from '../../core/by-id.ts';
 import { alreadyExists, FarthingError, notFound } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type Author, updatedBy } from '../../core/stamp.ts';
@@ -267,7 +267,7 @@ export async function fetchById<M extends Model & { id: string }>(
         found.set(one.id, one);
     }
     if (asked.length === 1) return [found];
-    return asked.map((ids) => byId(ids.flatMap((id) => found.get(id) ?? [])));
+    return asked.map((ids) => indexById(ids.flatMap((id) => found.get(id) ?? [])));
   });
 }
 
@@ -279,7 +279,7 @@ export async function patch<M extends Model & { id: string }>(
   { owner, records, changes, version }: Changes<M>,
   { by, conflict, database }: ChangeOptions,
 ): Promise<M[]> {
-  const before = byId(records);
+  const before = indexById(records);
   const stated = Object.entries(changes).filter(([, value]) => value !== undefined);
   if (stated.length === 0) return [];
   const versions = version === undefined ? {} : { version: version + 1 };

@@ -1,6 +1,6 @@
 /** Table `wallet_transactions`. */
 import { Decimal } from '../../core/decimal.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import type { Lot } from '../../core/wallet/lots.ts';
 import { WalletTransaction } from '../../core/wallet/record.ts';
 import type { Database } from '../stores.ts';
@@ -31,8 +31,8 @@ export function lotOf(transaction: WalletTransactionModel): Lot {
     credit_amount: new Decimal(transaction.credit_amount),
     available: new Decimal(transaction.credits_available),
     priority,
-    expiry_ms: expiry_date ? instantOf(expiry_date) : null,
-    created_ms: instantOf(transaction.created_at),
+    expiry_ms: expiry_date ? toInstant(expiry_date) : null,
+    created_ms: toInstant(transaction.created_at),
     pays_after_tax: transaction.pays_after_tax,
   };
 }

@@ -1,6 +1,6 @@
 /** The book of the sandbox, a table: what a provider of flesh and blood would keep in its own house. */
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { newId } from '../new-id.ts';
 import type { Database } from '../stores.ts';
 
@@ -78,5 +78,5 @@ function only({ tenant_id, environment_id }: Scope): Scope {
 
 /** Instants come from the driver as text. */
 function asCharge({ ends_at, ...row }: Row): Row {
-  return { ...row, ends_at: ends_at && new Date(instantOf(ends_at as unknown as string)) };
+  return { ...row, ends_at: ends_at && new Date(toInstant(ends_at as unknown as string)) };
 }

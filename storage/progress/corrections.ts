@@ -2,7 +2,7 @@
  * Table `event_corrections` in Postgres: who voided or replaced an accepted event, when and why. The request and its message
  * to the partition of the id are one transaction; the number of the request is the order in which corrections count.
  */
-import { IdentityHasher, shardOf } from '../../core/event/identity.ts';
+import { IdentityHasher, toShard } from '../../core/event/identity.ts';
 import type { Scope } from '../../core/scope.ts';
 import { together } from '../models/side-by-side.ts';
 import type { Database } from '../stores.ts';
@@ -35,7 +35,7 @@ export type CorrectionMessage = { readonly type: 'correction'; readonly correcti
 export function shardOfEvent(scope: Scope, eventId: string): number {
   const hasher = new IdentityHasher(scope);
   hasher.hash(eventId);
-  return shardOf(hasher.high);
+  return toShard(hasher.high);
 }
 
 export async function correctionsOf(database: Database, scope: Scope, eventId: string): Promise<Correction[]> {

@@ -1,9 +1,9 @@
 /** Tables `revenue` and `recurring_revenue` of ClickHouse: rows that replace those with the same key and a smaller version. */
 
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import type { RecurringRow, RevenueRow } from '../../core/revenue/rows.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import { askRows, type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
 
 export async function writeRevenue(
@@ -17,8 +17,8 @@ export async function writeRevenue(
     earned_at: cells.map(({ earned_at }) => timeText(earned_at)),
     usage: cells.map(({ usage }) => usage.toFixed()),
     fixed: cells.map(({ fixed }) => fixed.toFixed()),
-    usage_of_year: sumOf(cells.map(({ usage }) => usage)).toFixed(),
-    fixed_of_year: sumOf(cells.map(({ fixed }) => fixed)).toFixed(),
+    usage_of_year: sumDecimals(cells.map(({ usage }) => usage)).toFixed(),
+    fixed_of_year: sumDecimals(cells.map(({ fixed }) => fixed)).toFixed(),
     version,
   }));
   await insert(clickhouse, 'revenue', values);
@@ -150,5 +150,5 @@ export function timeText(ms: number): string {
 }
 
 export function msOfText(text: string): number {
-  return instantOf(`${text.replace(' ', 'T')}Z`);
+  return toInstant(`${text.replace(' ', 'T')}Z`);
 }

@@ -4,7 +4,7 @@
  */
 import { FarthingError, invalid } from '../../core/error.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
-import { costOfMeter } from '../../core/metering/meter-cost.ts';
+import { computeMeterCost } from '../../core/metering/meter-cost.ts';
 import { Places } from '../places.ts';
 import type { Asker } from '../turns.ts';
 
@@ -44,7 +44,7 @@ export class QuestionWork {
   constructor(limit: number, meter: CompiledMeter, spent: { work: number } = { work: 0 }) {
     this.#limit = limit;
     this.#spent = spent;
-    this.#per_event = EVENT_WORK + costOfMeter(meter);
+    this.#per_event = EVENT_WORK + computeMeterCost(meter);
   }
 
   /** One more event was read. Whether the reading may go on. */

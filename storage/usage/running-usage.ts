@@ -7,7 +7,7 @@ import type { Decimal } from '../../core/decimal.ts';
 import { UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
-import { type PlacedCell, valueOfBucket } from '../../core/metering/usage.ts';
+import { computeBucketValue, type PlacedCell } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import type { SliceState } from '../progress/slice-state.ts';
@@ -80,7 +80,7 @@ export class RunningLine {
 
   get answer(): Counted {
     this.#answer ??= {
-      quantity: valueOfBucket(this.meter, this.#bucket, this),
+      quantity: computeBucketValue(this.meter, this.#bucket, this),
       event_count: this.#bucket.count,
       integral: this.meter.aggregation.integrate?.(this.#bucket, this),
     };

@@ -6,7 +6,7 @@ import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Microseconds, US_PER_DAY, US_PER_SECOND, usOf } from '../../core/time/instant.ts';
+import { type Microseconds, toUs, US_PER_DAY, US_PER_SECOND } from '../../core/time/instant.ts';
 import {
   type LogPlace,
   type PlacedEvent,
@@ -185,7 +185,7 @@ function isBefore({ snapshot, stop }: Reading): (event: PlacedEvent) => boolean 
 }
 
 function timeUntilNow(ranges: readonly Range[], { now_ms }: UsageAsked): Microseconds {
-  const now_us = usOf(now_ms ?? Date.now());
+  const now_us = toUs(now_ms ?? Date.now());
   return ranges.reduce((sum, [start, end]) => sum + Math.max(0, Math.min(end, now_us) - start), 0);
 }
 
@@ -204,7 +204,7 @@ async function storedWithEdges(reading: Reading): Promise<Remembered & { readonl
 /** Whether memory may make the answer of a later end of it: of a range that ended long ago nobody will ask for one. */
 function mayBeExtended({ progress, asked: { now_ms } }: Reading, question: BucketQuestion): boolean {
   if (progress === undefined || !isOfLines(question) || openKeyOf(question) === null) return false;
-  return endOf(question.plan) >= usOf(now_ms ?? Date.now()) - US_PER_DAY;
+  return endOf(question.plan) >= toUs(now_ms ?? Date.now()) - US_PER_DAY;
 }
 
 /**

@@ -5,7 +5,7 @@
 import { Decimal } from '../../core/decimal.ts';
 import { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import { msOf } from '../../core/time/instant.ts';
+import { toMs } from '../../core/time/instant.ts';
 import type { Stores } from '../stores.ts';
 import { askedBy, askUsage, type UsageAnswer, type UsageQuestion } from './usage.ts';
 
@@ -18,7 +18,7 @@ export type UsageInOrder = Pick<UsageAnswer, 'as_of' | 'high_water' | 'meter_ver
 export async function readUsageInOrder(stores: Stores, scope: Scope, question: UsageQuestion): Promise<UsageInOrder> {
   const { usage, as_of, high_water, meter_version } = await askUsage(stores, scope, {
     ...askedBy(question),
-    key_of: ({ timestamp_us }) => String(msOf(timestamp_us)),
+    key_of: ({ timestamp_us }) => String(toMs(timestamp_us)),
   });
   const instants = usage
     .map(({ key, total }) => ({ at: Number(key), used: new Decimal(total.value), event_count: total.event_count }))

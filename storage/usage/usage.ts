@@ -19,7 +19,7 @@ import {
   type WindowAnswer,
 } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatUs, type Microseconds, type Milliseconds, msOf, usOf } from '../../core/time/instant.ts';
+import { formatUs, type Microseconds, type Milliseconds, toMs, toUs } from '../../core/time/instant.ts';
 import { clockOf } from '../environment-clock.ts';
 import { countRawEvents, type LogPlace } from '../events/raw-events.ts';
 import { monthStart } from '../events/tables.ts';
@@ -276,7 +276,7 @@ export type UsageAnswer = {
 /** The question to the microsecond. */
 export function askedBy({ start_ms, end_ms, now_ms, ...question }: UsageQuestion) {
   const now = now_ms === undefined ? {} : { now_ms };
-  return { ...question, start_us: usOf(start_ms), end_us: usOf(end_ms), ...now };
+  return { ...question, start_us: toUs(start_ms), end_us: toUs(end_ms), ...now };
 }
 
 export async function readUsage(stores: Stores, scope: Scope, question: UsageQuestion): Promise<UsageAnswer> {
@@ -287,7 +287,7 @@ export async function readUsage(stores: Stores, scope: Scope, question: UsageQue
     quantity: total.value,
     event_count: total.event_count,
     buckets: total.buckets,
-    bucket_starts: total.bucket_starts_us?.map(msOf) ?? null,
+    bucket_starts: total.bucket_starts_us?.map(toMs) ?? null,
     integral: total.integral,
     as_of,
     high_water,
@@ -314,7 +314,7 @@ export async function isCountedUntil({ log }: Pick<Stores, 'log'>, at_us: Micros
 export async function freshness(stores: Stores, scope: Scope, nowMs: Milliseconds): Promise<string> {
   const [lag, clock] = await Promise.all([LAG.ask(stores.log), clockOf(stores.postgres, scope)]);
   const unprocessed = lag.map(({ oldest_unprocessed_at_us: at }) => at ?? Number.POSITIVE_INFINITY);
-  if (!clock) return formatUs(Math.min(usOf(nowMs), ...unprocessed));
-  const isThere = Math.min(...unprocessed) > usOf(clock.advanced_at_ms);
-  return formatUs(usOf(isThere ? nowMs : Math.min(nowMs, clock.advanced_from_ms)));
+  if (!clock) return formatUs(Math.min(toUs(nowMs), ...unprocessed));
+  const isThere = Math.min(...unprocessed) > toUs(clock.advanced_at_ms);
+  return formatUs(toUs(isThere ? nowMs : Math.min(nowMs, clock.advanced_from_ms)));
 }

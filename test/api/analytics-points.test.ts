@@ -3,7 +3,7 @@
  * aggregation, with free units and commitments, by any window, grouped and filtered.
  */
 import { expect } from 'chai';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -51,7 +51,7 @@ describe('events: points of analytics', () => {
   const costs = (one: Answer): string[] => one.points.map(({ cost }: Answer) => cost);
 
   function expectSum(one: Answer, name: string): void {
-    const sum = sumOf(costs(one).map((cost) => new Decimal(cost)));
+    const sum = sumDecimals(costs(one).map((cost) => new Decimal(cost)));
     expect(sum.toFixed(), `${name}: ${costs(one).join(' + ')}`).to.equal(new Decimal(one.total_cost).toFixed());
   }
 

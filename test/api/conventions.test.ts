@@ -9,7 +9,7 @@ import { buildApp } from '../../api/app.ts';
 import { answered, idParams, type Route, route } from '../../api/http/route.ts';
 import { routes as ownRoutes } from '../../api/resources.ts';
 import { invalid, unavailable } from '../../core/error.ts';
-import { whyInvalid } from '../../core/why-invalid.ts';
+import { explainInvalid } from '../../core/why-invalid.ts';
 import { VERSION } from '../../process/version.ts';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
@@ -91,7 +91,7 @@ const probes: Route[] = [
     params: idParams,
     handle: async ({ params }, { services: { postgres }, scope }) => {
       if (params.id === 'bug') throw new Error('the secret is swordfish');
-      if (params.id === 'zod') z.object({ a: z.string() }).parse({}, { error: whyInvalid });
+      if (params.id === 'zod') z.object({ a: z.string() }).parse({}, { error: explainInvalid });
       if (params.id === 'away') throw unavailable('the log');
       if (params.id === 'refused') throw Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
       if (params.id === 'sql') await postgres.raw('select swordfish from pg_catalog.nowhere');

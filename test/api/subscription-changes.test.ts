@@ -1,7 +1,7 @@
 /** Changes of a subscription over HTTP: who may ask for them, that a preview says what is done, and who comes first of many at once. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { fixed, saidBy, startWorld, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -194,10 +194,10 @@ describe('changes of subscriptions', () => {
       // Whatever came first: what was billed for the time behind the cancellation has been given back.
       const lines = (await world.invoices('mixed')).flatMap((invoice) => invoice.line_items);
       const later = lines.filter((line: Answer) => Date.parse(line.period_start) >= Date.parse('2026-01-16'));
-      const opening = sumOf(
+      const opening = sumDecimals(
         lines.filter((line: Answer) => line.amount === '50' || line.amount === '24.7').map(amountOf),
       );
-      const kept = opening.plus(sumOf(later.map(amountOf)));
+      const kept = opening.plus(sumDecimals(later.map(amountOf)));
       expect(kept.toFixed()).to.equal('36.14'); // 15 of 31 days of 74.70: 24.19 and 11.95
     });
 
@@ -214,7 +214,7 @@ describe('changes of subscriptions', () => {
       const february = lines.filter(
         (line: Answer) => line.display_name.startsWith('seat') && line.period_start === '2026-02-01T00:00:00Z',
       );
-      expect(sumOf(february.map(amountOf)).toFixed()).to.equal('150');
+      expect(sumDecimals(february.map(amountOf)).toFixed()).to.equal('150');
     });
   });
 });

@@ -10,7 +10,7 @@ import { auditReservations } from '../../actions/audit/reservations.ts';
 import { type Checked, check } from '../../actions/reservations/check.ts';
 import { endDueReservations } from '../../actions/reservations/end-due.ts';
 import { commitReservation, releaseReservation } from '../../actions/reservations/end-reservation.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
 import { checkShape } from '../../core/reservation/request.ts';
 import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
@@ -135,15 +135,15 @@ describe('chaos: reservations', function () {
     const now = { user_id: 'user_1', now: world.now };
     const question = asked({ feature_id: feature.id, quantity: '0' });
     const left = await check(world.api.services, scope, { request: question, author: now });
-    expect(left).to.deep.include({ used: sumOf(committed.feature).toFixed(), held: '0' });
+    expect(left).to.deep.include({ used: sumDecimals(committed.feature).toFixed(), held: '0' });
     const { features } = await world.get('/customers/usage?customer_lookup_key=acme');
-    expect(features[0].current_usage).to.equal(sumOf(committed.feature).toFixed());
+    expect(features[0].current_usage).to.equal(sumDecimals(committed.feature).toFixed());
     const { credit_balance, credits_owed } = await world.get(`/wallets/${wallet.id}`);
     expect([credit_balance, credits_owed]).to.deep.equal([
-      new Decimal(300).minus(sumOf(committed.credits)).toFixed(),
+      new Decimal(300).minus(sumDecimals(committed.credits)).toFixed(),
       '0',
     ]);
-    expect(sumOf(committed.feature).lte(LIMIT)).to.equal(true);
+    expect(sumDecimals(committed.feature).lte(LIMIT)).to.equal(true);
     expect(await findings()).to.deep.equal([]);
     console.log(`      ${OPERATIONS} callers: ${JSON.stringify(counts)}, ${cuts} tries were cut`);
     expect(counts.refused, 'some were refused').to.be.greaterThan(0);

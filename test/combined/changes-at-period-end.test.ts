@@ -3,7 +3,7 @@
  * docs/rules/proration.md, "One netted invoice"): what is given back is netted with what begins.
  */
 import { expect } from 'chai';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { fixed, startWorld, statement, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -58,7 +58,9 @@ describe('scenario: plan changes at the end of a period that is not the end of w
   /** What everything has come to by then. */
   const charged = async (customer: string): Promise<string> => {
     const invoices = (await world.invoices(customer)).filter((one) => one.invoice_status !== 'VOIDED');
-    return sumOf(invoices.flatMap((one) => one.line_items.map((line: Answer) => new Decimal(line.amount)))).toFixed();
+    return sumDecimals(
+      invoices.flatMap((one) => one.line_items.map((line: Answer) => new Decimal(line.amount))),
+    ).toFixed();
   };
 
   const CASES = {
@@ -107,7 +109,7 @@ describe('scenario: plan changes at the end of a period that is not the end of w
       );
       const updates = (await world.invoices(late)).filter((one) => one.billing_reason === 'SUBSCRIPTION_UPDATE');
       const sums = updates.map(({ line_items }) =>
-        sumOf(line_items.map((line: Answer) => new Decimal(line.amount))).toFixed(),
+        sumDecimals(line_items.map((line: Answer) => new Decimal(line.amount))).toFixed(),
       );
       expect(sums).to.deep.equal([netted]);
       const [invoice] = said.next_invoice_preview ? [said.next_invoice_preview] : invoicesOf(said);

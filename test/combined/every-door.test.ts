@@ -4,7 +4,7 @@
  * (docs/rules/usage.md, "One number"), of a meter that begins anew with each period and of one that never resets.
  */
 import { expect } from 'chai';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
@@ -216,7 +216,7 @@ describe('scenario: every door says one number', () => {
     expect(answer.status, answer.text).to.equal(200);
     const rows = csvRecords(answer.text).filter((row) => row.external_customer_id === customer);
     const sum = (meter: string, column: string) =>
-      sumOf(rows.filter((row) => row.meter_name === meter).map((row) => new Decimal(row[column]!))).toFixed();
+      sumDecimals(rows.filter((row) => row.meter_name === meter).map((row) => new Decimal(row[column]!))).toFixed();
     const meters = [...new Set(rows.map((row) => row.meter_name!))];
     return Object.fromEntries(meters.map((meter) => [meter, [sum(meter, 'usage'), sum(meter, 'amount')]]));
   }

@@ -5,7 +5,7 @@
 import { expect } from 'chai';
 import { billLateUsage } from '../../actions/billing/bill-late-usage.ts';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { takeLateUsage } from '../../storage/progress/late-usage.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { check, provenBy } from '../support/verifier.ts';
@@ -118,7 +118,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
     const january = 'amounts=true&start_time=2026-01-01&end_time=2026-02-01';
     const { text } = await world.api.request('GET', `/events/usage/export?${january}`);
     const exported = csvRecords(text).filter(({ external_customer_id }) => external_customer_id === 'leaver');
-    expect(sumOf(exported.map(({ amount }) => new Decimal(amount!))).toFixed()).to.equal('2010');
+    expect(sumDecimals(exported.map(({ amount }) => new Decimal(amount!))).toFixed()).to.equal('2010');
     const last = (await world.invoices('leaver')).at(-1);
     const again = await world.post(`/invoices/${last.id}/recalculate`, {});
     expect([again.invoice_status, again.total, again.line_items.length]).to.deep.equal(['DRAFT', '3', 1]);

@@ -5,7 +5,7 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { roundMoney } from '../../core/money.ts';
 import { samples } from '../support/samples.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
@@ -42,7 +42,7 @@ describe('law: what is owed, paid and in the wallet adds up', () => {
   after(() => world.stop());
 
   const path = (customer: string, verb: string) => `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
-  const sum = (values: readonly string[]) => sumOf(values.map((value) => new Decimal(value)));
+  const sum = (values: readonly string[]) => sumDecimals(values.map((value) => new Decimal(value)));
 
   /** Debt and payments less the wallet come to the lines of all invoices, with their tax. Answers the sum of these lines. */
   async function checkLaw(customer: string, paid: Decimal): Promise<Decimal> {

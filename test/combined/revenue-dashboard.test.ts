@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { auditRecords } from '../../actions/audit/records.ts';
 import { rebuildRevenue } from '../../actions/audit/revenue.ts';
 import { streamRevenue } from '../../actions/revenue/stream-revenue.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { startWorker } from '../../scheduler/worker.ts';
 import { addTick } from '../../storage/jobs.ts';
 import { samples } from '../support/samples.ts';
@@ -19,7 +19,7 @@ type Answer = any;
 
 const YEAR = { period_start: '2026-01-01T00:00:00Z', period_end: '2027-01-01T00:00:00Z' };
 const SETTLED = ['FINALIZED', 'SKIPPED'];
-const total = (texts: readonly string[]) => sumOf(texts.map((text) => new Decimal(text))).toFixed();
+const total = (texts: readonly string[]) => sumDecimals(texts.map((text) => new Decimal(text))).toFixed();
 
 describe('the revenue dashboard', () => {
   let world: World;

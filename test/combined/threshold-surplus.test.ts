@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { expectExport } from '../support/exported.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
 
@@ -48,7 +48,7 @@ describe('scenario: more was invoiced before the period was over than it costs',
   after(() => world.stop());
 
   const invoicedInAll = async (name: string) =>
-    sumOf((await world.invoices(name)).map(({ total }: Answer) => new Decimal(total))).toFixed();
+    sumDecimals((await world.invoices(name)).map(({ total }: Answer) => new Decimal(total))).toFixed();
 
   it('is taken off what is reached next', async () => {
     await world.send([world.event('again', 'calls', { n: 100 }), world.event('again', 'storage', { n: 110 })]);

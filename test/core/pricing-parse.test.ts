@@ -286,7 +286,7 @@ describe('pricing in words', () => {
       fc.property(soup, (text) => {
         const parsed = parse(text);
         for (const { body } of parsed.prices) definePrice(createPriceShape.parse(body));
-        expect(checkConfiguration(parsed).refused, text).to.deep.equal([]);
+        expect(checkConfiguration(parsed).rejected, text).to.deep.equal([]);
         expect(parsed.confidence).to.be.within(0, 1);
       }),
       { numRuns: samples(1000) },

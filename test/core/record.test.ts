@@ -3,11 +3,11 @@ import { z } from 'zod';
 import {
   anyCase,
   decimalText,
-  givenKey,
   metadata,
   optionalKey,
   orDefault,
   orNull,
+  requiredKey,
   status,
   timestampText,
   wholeNumber,
@@ -80,7 +80,7 @@ describe('keys', () => {
   const unseen = ['   ', '\t', '\u200b', '\u200d\ufeff', '\u00a0', '\u3164', '\u2060 \u00ad', '\u202e'];
   for (const text of unseen)
     it(`in which nothing is seen are refused: ${JSON.stringify(text)}`, () => {
-      for (const shape of [givenKey, optionalKey]) {
+      for (const shape of [requiredKey, optionalKey]) {
         const { success, error } = shape.safeParse(text);
         expect(success).to.equal(false);
         expect(error!.issues[0]!.message).to.match(/^must not be blank/);
@@ -90,12 +90,12 @@ describe('keys', () => {
   it('"" is none where one may be left out, and refused where not', () => {
     expect(optionalKey.parse('')).to.equal(null);
     expect(optionalKey.parse(null)).to.equal(null);
-    expect(givenKey.safeParse('').success).to.equal(false);
+    expect(requiredKey.safeParse('').success).to.equal(false);
   });
 
   for (const text of [' a', 'a\u200bb', '👩\u200d💻', '-', 'ключ'])
     it(`are kept as they are sent: ${JSON.stringify(text)}`, () => {
-      expect(givenKey.parse(text)).to.equal(text);
+      expect(requiredKey.parse(text)).to.equal(text);
       expect(optionalKey.parse(text)).to.equal(text);
     });
 });

@@ -2,26 +2,26 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { type BilledItem, type BilledSubscription, chargesDue } from '../../core/billing/charges.ts';
+import { type BilledItem, type BilledSubscription, planDueCharges } from '../../core/billing/charges.ts';
 import { dueDate } from '../../core/billing/due.ts';
-import { correctionsOf } from '../../core/billing/late-events.ts';
+import { planCorrections } from '../../core/billing/late-events.ts';
 import { type MeasuredUsage, type PricedItem, usageCharge } from '../../core/billing/line-amount.ts';
-import { prorate, regularPeriod, shareOf } from '../../core/billing/proration.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { computeShare, prorate, regularPeriod } from '../../core/billing/proration.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { lookupKeyFrom } from '../../core/feature/record.ts';
 import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, numberToken } from '../../core/invoice/number.ts';
-import { keysOfName } from '../../core/lookup-key.ts';
+import { toLookupKeys } from '../../core/lookup-key.ts';
 import { type CompiledMeter, compileMeter, measure } from '../../core/metering/compiled-meter.ts';
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { properties } from '../../core/metering/event-text.ts';
 import { matches } from '../../core/metering/match.ts';
-import type { MeterAggregation, MeterFilter } from '../../core/metering/meter-definition.ts';
+import type { MeterAggregation, MeterFilterDefinition } from '../../core/metering/meter-definition.ts';
 import { roundMoney } from '../../core/money.ts';
 import { chargeParts, type PriceTerms } from '../../core/pricing/charge.ts';
 import { priceUnitToFiat } from '../../core/pricing/price-unit.ts';
 import * as eventTime from '../../core/time/instant.ts';
 import { calendarAnchor, type Period, periodsFrom, type RecurringPeriod } from '../../core/time/period.ts';
-import { windowAt, windowsOf } from '../../core/time/window.ts';
+import { listWindows, windowAt } from '../../core/time/window.ts';
 import { usageOfEvents } from '../support/usage-of-events.ts';
 
 describe('the worked examples of docs/rules', () => {
@@ -80,7 +80,7 @@ describe('the worked examples of docs/rules', () => {
 
     it('Each line first, then the sum', () => {
       says('numbers', 'three lines of $0.005 are $0.03');
-      expect(sumOf(Array.from({ length: 3 }, () => roundMoney('0.005', 'usd'))).toFixed()).to.equal('0.03');
+      expect(sumDecimals(Array.from({ length: 3 }, () => roundMoney('0.005', 'usd'))).toFixed()).to.equal('0.03');
     });
   });
 
@@ -114,7 +114,7 @@ describe('the worked examples of docs/rules', () => {
       says('periods', 'puts three lines on the invoice of 1 July: April, May and June');
       const subscription: BilledSubscription = { ...SUBSCRIPTION, billing_period: 'QUARTERLY' };
       const period = { start: at('2026-04-01'), end: at('2026-07-01') };
-      const due = chargesDue({ subscription, items: [ITEM], period, reference: 'period_end' });
+      const due = planDueCharges({ subscription, items: [ITEM], period, reference: 'period_end' });
       expect(due.map(({ service }) => service.start)).to.deep.equal(['2026-04-01', '2026-05-01', '2026-06-01'].map(at));
     });
   });
@@ -133,7 +133,7 @@ describe('the worked examples of docs/rules', () => {
         const [, start, end, days] = /^(\S+) to (\S+), (\d+) days$/.exec(whole!)!;
         expect(regular).to.deep.equal({ start: at(start!), end: at(end!) });
         expect((regular.end - regular.start) / 86_400_000).to.equal(Number(days));
-        const share = prorate(new Decimal(plain(charge!)), shareOf(served, regular));
+        const share = prorate(new Decimal(plain(charge!)), computeShare(served, regular));
         expect(roundMoney(share, 'usd').toFixed(2)).to.equal(/\$([\d.]+)$/.exec(amount!)![1]);
       });
     }
@@ -156,13 +156,13 @@ describe('the worked examples of docs/rules', () => {
       const day = windowAt(at('2026-03-08 12:00'), 'DAY', NEW_YORK);
       expect(day).to.deep.equal({ start: at('2026-03-08 05:00'), end: at('2026-03-09 04:00') });
       expect(windowAt(day.start, '6HOUR', NEW_YORK).end - day.start).to.equal(5 * 3_600_000);
-      expect(windowsOf(day.start, day.end, 'HOUR', NEW_YORK)).to.have.length(23);
+      expect(listWindows(day.start, day.end, 'HOUR', NEW_YORK)).to.have.length(23);
     });
 
     it('Months from the billing anchor', () => {
       says('windows', '31 January to 28 February, 28 February to 31 March, 31 March to 30 April');
       const grid = { timezone: 'UTC', billing_anchor: at('2026-01-31') };
-      const months = windowsOf(at('2026-01-31'), at('2026-04-30'), 'MONTH', grid);
+      const months = listWindows(at('2026-01-31'), at('2026-04-30'), 'MONTH', grid);
       expect(months.map(({ end }) => end)).to.deep.equal(['2026-02-28', '2026-03-31', '2026-04-30'].map(at));
     });
   });
@@ -216,7 +216,7 @@ describe('the worked examples of docs/rules', () => {
       const seats: BilledItem = { ...ITEM, price_type: 'USAGE', reset_usage: 'NEVER', start_ms: at('2026-01-01') };
       const subscription = { ...SUBSCRIPTION, start_ms: at('2026-01-01') };
       const period = { start: at('2026-02-01'), end: at('2026-03-01') };
-      const [february] = chargesDue({ subscription, items: [seats], period, reference: 'period_end' });
+      const [february] = planDueCharges({ subscription, items: [seats], period, reference: 'period_end' });
       expect(february!.usage_window).to.deep.equal({ start: at('2026-01-01'), end: at('2026-03-01') });
       const sent: Sent = [
         ['2026-01-10', '{"seats":3}'],
@@ -255,7 +255,7 @@ describe('the worked examples of docs/rules', () => {
         invoice_line_item_id: 'inv_line_1',
         measured: { ...MEASURED, quantity: new Decimal(1050), event_count: 1050 },
       };
-      const [line] = correctionsOf([charge], { currency: 'usd', available: new Decimal(100) });
+      const [line] = planCorrections([charge], { currency: 'usd', available: new Decimal(100) });
       expect([line!.quantity.toFixed(), line!.amount.toFixed(2)]).to.deep.equal(['50', '0.50']);
       expect(line!.display_name).to.match(/\(late events\)$/);
     });
@@ -264,7 +264,7 @@ describe('the worked examples of docs/rules', () => {
   it('records: Lookup keys', () => {
     says('records', '`API calls (v2)` becomes `api-calls-v2`');
     expect(lookupKeyFrom('API calls (v2)')).to.equal('api-calls-v2');
-    expect(keysOfName('API calls (v2)').slice(1, 3)).to.deep.equal(['api-calls-v2-2', 'api-calls-v2-3']);
+    expect(toLookupKeys('API calls (v2)').slice(1, 3)).to.deep.equal(['api-calls-v2-2', 'api-calls-v2-3']);
   });
 });
 
@@ -314,7 +314,7 @@ function charged(price: PriceTerms, measured: Partial<MeasuredUsage>): string {
 }
 
 function cost(price: PriceTerms, quantity: string): string {
-  return sumOf(chargeParts(price, quantity).map(({ amount }) => amount)).toFixed();
+  return sumDecimals(chargeParts(price, quantity).map(({ amount }) => amount)).toFixed();
 }
 
 type Sent = readonly (readonly [time: string, properties: string])[];
@@ -325,7 +325,7 @@ function used(aggregation: MeterAggregation, sent: Sent, [start, end]: [string, 
   return usageOfEvents(meter(aggregation), events, range).value.toFixed();
 }
 
-function meter(aggregation: MeterAggregation, filters: MeterFilter[] = []): CompiledMeter {
+function meter(aggregation: MeterAggregation, filters: MeterFilterDefinition[] = []): CompiledMeter {
   return compileMeter({ id: 'meter', event_name: 'call', filters, aggregation, reset_usage: 'BILLING_PERIOD' });
 }
 

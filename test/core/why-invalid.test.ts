@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { whyInvalid } from '../../core/why-invalid.ts';
+import { explainInvalid } from '../../core/why-invalid.ts';
 
 const TABLE: [what: string, shape: z.ZodType, value: unknown, why: string][] = [
   ['nothing', z.object({ a: z.string() }), {}, 'is required'],
@@ -59,7 +59,7 @@ const TABLE: [what: string, shape: z.ZodType, value: unknown, why: string][] = [
 describe('why a value does not have the shape that is wanted', () => {
   for (const [what, shape, value, why] of TABLE) {
     it(`${what}: ${why}`, () => {
-      const { error } = shape.safeParse(value, { error: whyInvalid });
+      const { error } = shape.safeParse(value, { error: explainInvalid });
       expect(error?.issues.map(({ message }) => message)).to.deep.equal([why]);
     });
   }

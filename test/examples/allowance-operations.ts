@@ -1,7 +1,7 @@
 /** The operation of the area billing.entitlement: usage lines are priced as production prices them. */
 import { z } from 'zod';
 import { type MeasuredUsage, usageCharge } from '../../core/billing/line-amount.ts';
-import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import { combine } from '../../core/entitlement/combine.ts';
 import { USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
 import { limitWindowsWithin } from '../../core/entitlement/reset.ts';
@@ -62,7 +62,7 @@ type Question = { used: readonly Used[]; granted: z.output<typeof entitlement> |
 
 function lineOf(price: PriceTerms, service: Period, { used, granted }: Question) {
   const between = (start: number, end: number) =>
-    sumOf(used.filter(({ at }) => start <= at && at < end).map(({ units }) => units));
+    sumDecimals(used.filter(({ at }) => start <= at && at < end).map(({ units }) => units));
   const limits = granted
     ? [{ ...granted, usage_limit: granted.usage_limit ?? null, quantity: 1, static_value: null, config_value: null }]
     : [];

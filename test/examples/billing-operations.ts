@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import {
   type BilledSubscription,
-  type ChargeQuestion,
-  chargesDue,
+  type ChargeInput,
   nextPeriod,
+  planDueCharges,
   REFERENCE_POINTS,
   type ReferencePoint,
 } from '../../core/billing/charges.ts';
@@ -13,11 +13,11 @@ import { chargeKey, openCharges, planInvoice } from '../../core/billing/plan-inv
 import { Decimal } from '../../core/decimal.ts';
 import type { PriceTerms } from '../../core/pricing/charge.ts';
 import { SUBSCRIPTION_PERIODS } from '../../core/subscription/record.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { JANUARY, usageItem } from './january.ts';
 
-const instant = z.string().transform((text) => instantOf(text.length === 10 ? `${text}T00:00:00Z` : text));
+const instant = z.string().transform((text) => toInstant(text.length === 10 ? `${text}T00:00:00Z` : text));
 const cadence = z.enum(['ADVANCE', 'ARREAR']);
 const price = z.custom<PriceTerms>((input) => input !== null && typeof input === 'object');
 const CURRENCY = 'usd';
@@ -67,7 +67,7 @@ export function classifyOnetime(given: unknown) {
   const items = [item('once', fiat('1'), { billing_period: 'ONETIME', invoice_cadence, start_ms: charge_date })];
   const subscription = subscriptionFrom(current_period.start, 'MONTHLY');
   const isDue = (reference: ReferencePoint) =>
-    chargesDue({ subscription, items, period: current_period, reference }).length > 0;
+    planDueCharges({ subscription, items, period: current_period, reference }).length > 0;
   if (isDue('period_start')) return { bucket: 'current_advance' };
   if (!isDue('period_end')) return { bucket: 'none' };
   return { bucket: invoice_cadence === 'ARREAR' ? 'current_arrear' : 'next_advance' };
@@ -125,7 +125,7 @@ export function composeInvoice(given: unknown) {
 }
 
 function plan(
-  question: ChargeQuestion<PricedItem>,
+  question: ChargeInput<PricedItem>,
   { invoiced = [], quantity = '0' }: { invoiced?: readonly string[]; quantity?: string } = {},
 ) {
   const open = { ...question, invoiced: new Set(invoiced) };

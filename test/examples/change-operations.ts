@@ -1,9 +1,9 @@
 /** The operations of the areas proration.*, plan_change.* and subscription.cancel: on core, and through the real interface. */
 import { z } from 'zod';
-import { cappedCredit, linesOfChange } from '../../core/billing/change.ts';
+import { cappedCredit, planChangeLines } from '../../core/billing/change.ts';
 import { type BilledSubscription } from '../../core/billing/charges.ts';
 import type { PricedItem } from '../../core/billing/line-amount.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { changeTypeOf } from '../../core/subscription/plan-change.ts';
 import { quantityChangesOf } from '../../core/subscription/quantity.ts';
 import type { SubscriptionLineItem } from '../../core/subscription/record.ts';
@@ -41,8 +41,8 @@ export function calculateProration(given: Result): Result {
   const asked = calculationShape.parse(given);
   if (asked.action === 'quantity_change' && changesNothing(asked)) return { net: '0', changed_line_items: 0 };
   const lines = linesOf(asked);
-  const credit = sumOf(lines.filter(({ amount }) => amount.isNegative()).map(({ amount }) => amount));
-  const charge = sumOf(lines.filter(({ amount }) => !amount.isNegative()).map(({ amount }) => amount));
+  const credit = sumDecimals(lines.filter(({ amount }) => amount.isNegative()).map(({ amount }) => amount));
+  const charge = sumDecimals(lines.filter(({ amount }) => !amount.isNegative()).map(({ amount }) => amount));
   const net = credit.plus(charge);
   return {
     credit: (asked.action === 'remove_item' ? credit.negated() : credit).toFixed(),
@@ -61,7 +61,7 @@ function linesOf(asked: Calculation) {
   const amount = asked.billed_amount ?? before.unit_amount.times(before.quantity);
   const billed = { amount, credited: asked.previous_credits, until_ms: null, invoice_line_item_id: 'inv_line_before' };
   const item = itemOf('before', { ...asked, ...before, start: period_start });
-  return linesOfChange({
+  return planChangeLines({
     subscription: subscriptionFrom(period_start),
     current: { start: period_start, end: period_end },
     currency,
@@ -119,9 +119,9 @@ export function applyTwoAdds(given: Result): Result {
   const { new_unit_amounts } = z.object({ new_unit_amounts: z.array(z.string()) }).parse(given);
   const totals = new_unit_amounts.map((new_unit_amount) => {
     const asked = calculationShape.parse({ ...given, action: 'add_item', new_unit_amount, new_quantity: '1' });
-    return sumOf(linesOf(asked).map(({ amount }) => amount));
+    return sumDecimals(linesOf(asked).map(({ amount }) => amount));
   });
-  return { total_charged: sumOf(totals).toFixed(), invoice_count: totals.filter((total) => total.gt(0)).length };
+  return { total_charged: sumDecimals(totals).toFixed(), invoice_count: totals.filter((total) => total.gt(0)).length };
 }
 
 const modificationShape = z.object({

@@ -2,10 +2,10 @@
 import { z } from 'zod';
 import type { BilledSubscription } from '../../core/billing/charges.ts';
 import { type MeasuredUsage, type PricedItem, usageCharge } from '../../core/billing/line-amount.ts';
-import { chargeKey, type InvoiceQuestion, planInvoice } from '../../core/billing/plan-invoice.ts';
+import { chargeKey, type InvoicePlanInput, planInvoice } from '../../core/billing/plan-invoice.ts';
 import type { LineCommitment } from '../../core/commitment/line.ts';
 import type { RecordedUsage } from '../../core/commitment/part.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { windowSize } from '../../core/meter/record.ts';
 import type { TimeBucket } from '../../core/price/time-buckets.ts';
 import type { PriceTerms } from '../../core/pricing/charge.ts';
@@ -113,7 +113,7 @@ export function applyToWindows(given: unknown) {
     windows: { size: window_size, timezone: 'UTC' },
     time_buckets: time_buckets.map(timeBucket),
   });
-  const answer = measured(sumOf(used.map(({ qty }) => qty)), {
+  const answer = measured(sumDecimals(used.map(({ qty }) => qty)), {
     buckets: used.map(({ qty }) => [qty]),
     bucket_starts: used.map(({ at }) => at),
     as_of: formatMs(fill_empty ? range.end : range.start),
@@ -168,7 +168,7 @@ const SUBSCRIPTION: BilledSubscription = {
   timezone: 'UTC',
 };
 
-type Charges = Pick<InvoiceQuestion<PricedItem>, 'commitment'> & {
+type Charges = Pick<InvoicePlanInput<PricedItem>, 'commitment'> & {
   charges: readonly Decimal[];
   prior?: readonly Decimal[];
   currency?: string;
@@ -197,7 +197,7 @@ function invoiceOf({ commitment, charges, prior = [], currency = 'usd' }: Charge
     commitment: commitment!,
     recorded,
   });
-  const sum = (of: typeof lines) => sumOf(of.map((line) => line.amount)).toFixed();
+  const sum = (of: typeof lines) => sumDecimals(of.map((line) => line.amount)).toFixed();
   const within = lines.filter((line) => !line.is_overage && !line.is_true_up);
   return {
     total: subtotal.toFixed(),

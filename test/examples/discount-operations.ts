@@ -1,9 +1,9 @@
 /** The operations of coupons and taxes on core/: what is taken off, spread, taxed, and what an invoice comes to with it. */
 import { z } from 'zod';
-import { settleLines } from '../../core/billing/settle-lines.ts';
+import { applyLineAdjustments } from '../../core/billing/line-adjustments.ts';
 import { type CouponInForce, discountOf, worksAgain } from '../../core/coupon/discounts.ts';
 import type { Coupon } from '../../core/coupon/record.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { BILLING_REASONS, INVOICE_TYPES } from '../../core/invoice/record.ts';
 import { statusOf } from '../../core/invoice/skipped.ts';
 import { spread } from '../../core/spread.ts';
@@ -44,7 +44,7 @@ const distribution = z.object({ currency: z.string(), line_amounts: z.array(mone
 export function distributeDiscount(given: unknown) {
   const { currency, line_amounts, invoice_discount } = distribution.parse(given);
   const parts = spread(invoice_discount, line_amounts, currency);
-  return { line_discounts: parts.map((part) => part.toFixed()), sum: sumOf(parts).toFixed() };
+  return { line_discounts: parts.map((part) => part.toFixed()), sum: sumDecimals(parts).toFixed() };
 }
 
 const taxed = z.object({ taxable_amount: money, currency: z.string(), percentage_rates: z.array(z.coerce.string()) });
@@ -53,7 +53,7 @@ export function calculateTax(given: unknown) {
   const { taxable_amount, currency, percentage_rates } = taxed.parse(given);
   const { applied } = taxesOf([taxable_amount], percentage_rates.map(rate), currency);
   const tax_lines = applied.map(({ tax_amount }) => tax_amount.toFixed());
-  return { tax_lines, total_tax: sumOf(applied.map(({ tax_amount }) => tax_amount)).toFixed() };
+  return { tax_lines, total_tax: sumDecimals(applied.map(({ tax_amount }) => tax_amount)).toFixed() };
 }
 
 const priced = z.object({ amount: money, price_type: z.string() });
@@ -75,7 +75,7 @@ export function computeInvoice(given: unknown) {
   const lines = stated.lines ?? [priced.parse({ amount: stated.subtotal?.toFixed(), price_type: 'FIXED' })];
   const charged = lines.map((line, index) => ({ ...line, key: String(index), charged_ms: null }));
   const ofLines = Object.entries(line_coupons ?? {}).map(([line, terms]) => attached(terms, line));
-  const settled = settleLines(charged, {
+  const settled = applyLineAdjustments(charged, {
     currency,
     coupons: [...ofLines, ...(stated.invoice_coupons ?? []).map((terms) => attached(terms, null))],
     prepaid: (stated.prepaid_wallets ?? []).map((balance) => ({ balance, pays: (type) => type === 'USAGE' })),

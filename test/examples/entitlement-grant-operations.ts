@@ -4,8 +4,8 @@
  */
 import { z } from 'zod';
 import { usageCharge } from '../../core/billing/line-amount.ts';
-import { valuedUsage } from '../../core/billing/valued-usage.ts';
-import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import { valueUsage } from '../../core/billing/valued-usage.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import { type MeasuredAllowance, measuredGrants } from '../../core/entitlement/allowance.ts';
 import { GRANT_MEASURES } from '../../core/entitlement/grant-record.ts';
 import { type GrantDuration, grantWindow } from '../../core/entitlement/grant-window.ts';
@@ -132,10 +132,10 @@ function chargeOf(free: FreeWindows, { measure, usage, unit_amount }: Question) 
   const price: PriceTerms = { billing_model: 'FLAT_FEE', currency: 'usd', amount: unit_amount.toFixed() };
   const granting = { measure, groups: [], cycles: [JANUARY], timezone: 'UTC' };
   const units = new OrderedUsage(usage);
-  const used = measure === 'amount' ? resultOf(valuedUsage(units, [{ from: JANUARY.start, price }])) : units;
+  const used = measure === 'amount' ? resultOf(valueUsage(units, [{ from: JANUARY.start, price }])) : units;
   const allowances: MeasuredAllowance[] = [measuredGrants(free, { usage: used, charge: JANUARY, granting })];
   const measured = {
-    quantity: sumOf(usage.map(({ used }) => used)),
+    quantity: sumDecimals(usage.map(({ used }) => used)),
     event_count: usage.length,
     buckets: null,
     as_of: '',

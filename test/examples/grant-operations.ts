@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { actionFor, deferMinutes } from '../../core/credit-grant/application.ts';
 import { expiryOf, shareOfPeriod } from '../../core/credit-grant/periods.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { SUBSCRIPTION_STATUSES } from '../../core/subscription/record.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import { CreditGrantApplicationModel } from '../../storage/models/credit-grant-application.ts';
@@ -114,7 +114,7 @@ async function creditsOf(world: World, customer: string): Promise<Decimal> {
   const wallets: { credit_balance: string }[] = await world.get(
     `/customers/${world.id(`customer ${customer}`)}/wallets`,
   );
-  return sumOf(wallets.map(({ credit_balance }) => new Decimal(credit_balance)));
+  return sumDecimals(wallets.map(({ credit_balance }) => new Decimal(credit_balance)));
 }
 
 /** `now`, `30 days ago`, `2 months 15 days before now`, `3 days after now`, or an instant. */

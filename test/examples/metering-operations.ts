@@ -7,8 +7,8 @@ import { properties } from '../../core/metering/event-text.ts';
 import { compileExpression } from '../../core/metering/expression.ts';
 import { matches } from '../../core/metering/match.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import { decimalOf } from '../../core/metering/quantity.ts';
 import { parseEventTime } from '../../core/time/instant.ts';
+import { toDecimal } from '../support/exact-decimal.ts';
 import { usageOfEvents } from '../support/usage-of-events.ts';
 import type { Result } from './compare.ts';
 
@@ -38,7 +38,7 @@ export function evaluateExpression(given: Result): Result {
   const { expression, properties: values } = given as { expression: string; properties: object };
   try {
     const result = compileExpression(expression).evaluate(properties(JSON.stringify(values)));
-    return result.unusable === undefined ? { value: decimalOf(result.value).toString() } : { error: true };
+    return result.unusable === undefined ? { value: toDecimal(result.value).toString() } : { error: true };
   } catch (error) {
     if (error instanceof FarthingError) return { error: true };
     throw error;

@@ -11,7 +11,7 @@ import { mayBecome } from '../../core/invoice/payment-status.ts';
 import { BILLING_REASONS, INVOICE_STATUSES, type Invoice, PAYMENT_STATUSES } from '../../core/invoice/record.ts';
 import { checkVoidable, voidedPayment } from '../../core/invoice/void.ts';
 import { wholeSetting } from '../../core/setting/record.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { toInstant } from '../../core/time/instant.ts';
 
 const amount = z.coerce.string();
 const NOW = new Date('2026-01-01T00:00:00Z');
@@ -181,7 +181,7 @@ export function numberInvoice(given: unknown) {
     })
     .parse(given);
   const whole = { ...DEFAULT_NUMBER_CONFIG, ...config };
-  return { invoice_number: formatInvoiceNumber(whole, numberToken(whole, instantOf(finalized_at)), nth_in_bucket) };
+  return { invoice_number: formatInvoiceNumber(whole, numberToken(whole, toInstant(finalized_at)), nth_in_bucket) };
 }
 
 export function changePayment(given: unknown) {
@@ -194,7 +194,7 @@ export function dueDateOf(given: unknown) {
     .object({ period_end: z.string(), payment_terms: z.string().nullish(), due_date_days: z.coerce.number().nullish() })
     .parse(given);
   const due = dueDate(
-    instantOf(period_end),
+    toInstant(period_end),
     payment_terms,
     due_date_days ?? wholeSetting('invoice_config', {}).due_date_days,
   );
@@ -210,10 +210,10 @@ export function draftTwice(given: unknown) {
       billing_reasons: z.array(z.enum(BILLING_REASONS)).default(['SUBSCRIPTION_CYCLE', 'SUBSCRIPTION_CYCLE']),
     })
     .parse(given);
-  const start = instantOf('2026-01-01T00:00:10Z');
+  const start = toInstant('2026-01-01T00:00:10Z');
   const skew = same_minute ? clock_skew_seconds * 1000 : 60_000;
   const keys = billing_reasons.map((reason, index) => {
-    const period = { start: start + index * skew, end: instantOf('2026-02-01T00:00:00Z') };
+    const period = { start: start + index * skew, end: toInstant('2026-02-01T00:00:00Z') };
     return draftKey({ subscription_id: 'subs', period, reason });
   });
   return { invoices: new Set(keys).size };

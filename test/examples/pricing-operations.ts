@@ -1,13 +1,13 @@
 /** The operations of the areas pricing.*, rounding*, price_unit and price.validation on core/. */
 import { z } from 'zod';
 import { fixedCharge, type LineAmount, usageCharge } from '../../core/billing/line-amount.ts';
-import { totalsOf } from '../../core/billing/totals.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { computeTotals } from '../../core/billing/totals.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
 import { windowSize } from '../../core/meter/record.ts';
 import { minorUnits, roundMoney } from '../../core/money.ts';
 import { createPriceShape, definePrice } from '../../core/price/record.ts';
-import { checkedTimeBuckets, timeBucketsShape } from '../../core/price/time-buckets.ts';
+import { checkTimeBuckets, timeBucketsShape } from '../../core/price/time-buckets.ts';
 import type { PriceTerms } from '../../core/pricing/charge.ts';
 import { checkPriceUnit, priceUnitFromFiat, priceUnitToFiat } from '../../core/pricing/price-unit.ts';
 import { JANUARY, usageItem } from './january.ts';
@@ -51,7 +51,7 @@ export function calculateGroupedBuckets(given: unknown) {
 function bucketedLine(stated: Stated, values: readonly (readonly string[])[]) {
   const buckets = values.map((groups) => groups.map((value) => new Decimal(value)));
   const terms = inFiat(stated);
-  return amounts(usageLine(terms, sumOf(buckets.flat()), buckets), terms.currency);
+  return amounts(usageLine(terms, sumDecimals(buckets.flat()), buckets), terms.currency);
 }
 
 const WHOLE = { part_ms: 1, whole_ms: 1 };
@@ -67,7 +67,7 @@ function usageLine(terms: PriceTerms, quantity: Decimal, buckets: readonly (read
 
 /** A line is rounded; before that it is the sum of what its breakdown says. */
 function exactAmount({ computed_from }: LineAmount): Decimal {
-  return sumOf((computed_from.breakdown ?? []).map(({ amount }) => new Decimal(String(amount))));
+  return sumDecimals((computed_from.breakdown ?? []).map(({ amount }) => new Decimal(String(amount))));
 }
 
 /** With the digits of the currency, and never fewer than it has: to round here would hide a line that was not rounded. */
@@ -90,7 +90,7 @@ export function subtotal(given: unknown) {
     fixedLine({ billing_model: 'FLAT_FEE', currency, amount }, new Decimal(1)),
   );
   return {
-    subtotal: totalsOf(
+    subtotal: computeTotals(
       lines.map(({ amount }) => amount),
       currency,
     ).subtotal.toFixed(),
@@ -140,7 +140,7 @@ export function validateTimeBuckets(given: unknown) {
   );
   if (!requested.success) return { valid: false };
   try {
-    const kept = checkedTimeBuckets(requested.data, {
+    const kept = checkTimeBuckets(requested.data, {
       bucket_size: meter_bucket_size,
       currency: 'usd',
       field: 'buckets',

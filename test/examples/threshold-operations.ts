@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import type { PricedItem } from '../../core/billing/line-amount.ts';
 import type { PartialCharge } from '../../core/billing/partial-charges.ts';
-import { chargeKey, type InvoiceQuestion, planInvoice, planThreshold } from '../../core/billing/plan-invoice.ts';
-import { reaches } from '../../core/billing/threshold.ts';
+import { chargeKey, type InvoicePlanInput, planInvoice, planThreshold } from '../../core/billing/plan-invoice.ts';
+import { hasReachedThreshold } from '../../core/billing/threshold.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { PriceTerms } from '../../core/pricing/charge.ts';
 import { JANUARY, usageItem } from './january.ts';
@@ -15,7 +15,7 @@ const price = z.custom<PriceTerms>((input) => input !== null && typeof input ===
 const NOW = Date.UTC(2026, 0, 20);
 const SO_FAR = { start: JANUARY.start, end: NOW };
 
-function questionOf(terms: PriceTerms, used: Decimal, partial: readonly PartialCharge[]): InvoiceQuestion<PricedItem> {
+function questionOf(terms: PriceTerms, used: Decimal, partial: readonly PartialCharge[]): InvoicePlanInput<PricedItem> {
   const measured = { quantity: used, event_count: 1, buckets: null, as_of: '', high_water: {}, meter_version: 1 };
   return {
     subscription: {
@@ -64,7 +64,7 @@ export function scanThreshold(given: unknown) {
         : earlier;
   const partial = before.isZero() ? [] : partialOf(terms, before);
   const { subtotal } = planThreshold(questionOf(terms, before.plus(stated.usage_quantity), partial));
-  const invoiced = reaches(threshold, subtotal);
+  const invoiced = hasReachedThreshold(threshold, subtotal);
   return { invoiced, subtotal: (invoiced ? subtotal : ZERO).toFixed() };
 }
 

@@ -3,7 +3,7 @@
  * of. Who does not know whether an insert before that arrived does not write it a second time.
  */
 import { expect } from 'chai';
-import { partitionOfShard } from '../../core/event/identity.ts';
+import { toPartition } from '../../core/event/identity.ts';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { shardOfEvent } from '../../storage/progress/corrections.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
@@ -54,7 +54,7 @@ describe('an import of five years, while the answer of an insert is awaited', fu
     const events: ModelEvent[] = [];
     while (events.length < MONTHS) {
       const event_id = `call-${made++}`;
-      if (partitionOfShard(shardOfEvent(SCOPE, event_id), PARTITIONS) !== partition) continue;
+      if (toPartition(shardOfEvent(SCOPE, event_id), PARTITIONS) !== partition) continue;
       const timestamp = new Date(Date.UTC(2020, 6 + events.length, 3, 4)).toISOString();
       events.push({ event_id, event_name: 'call', external_customer_id: 'acme', timestamp, properties: { n: '1.5' } });
     }

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { expect } from 'chai';
 import { exportUsage } from '../../actions/usage/export-usage.ts';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
 
@@ -69,7 +69,7 @@ describe('events: the usage export with amounts', () => {
         const same = lines.filter((line) => `${number(line)} ${name(line)}` === key);
         return [
           key,
-          ['quantity', 'amount'].map((column) => sumOf(same.map((line) => new Decimal(line[column]))).toFixed()),
+          ['quantity', 'amount'].map((column) => sumDecimals(same.map((line) => new Decimal(line[column]))).toFixed()),
         ];
       }),
     );

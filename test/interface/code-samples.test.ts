@@ -10,7 +10,7 @@ import { type Example, readExamples } from '../../api/http/examples.ts';
 import { exampleOf, openApiDocument } from '../../api/http/openapi.ts';
 import type { Route } from '../../api/http/route.ts';
 import { routes } from '../../api/resources.ts';
-import { ignoredKeys } from '../../core/ignored-keys.ts';
+import { findIgnoredKeys } from '../../core/ignored-keys.ts';
 import { askedByClient, hasMethod, sentByClient } from '../support/client-call.ts';
 
 // The document is walked as plain JSON.
@@ -80,7 +80,7 @@ describe('the code samples of the documentation', () => {
       expect(withoutItsDefaults(sent.body, own)).to.deep.equal(own);
       if (route.body) {
         expect(z.safeParse(route.body, sent.body).error).to.equal(undefined);
-        expect(ignoredKeys(route.body, sent.body)).to.deep.equal([]);
+        expect(findIgnoredKeys(route.body, sent.body)).to.deep.equal([]);
       }
     });
   }

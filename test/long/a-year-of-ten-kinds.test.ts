@@ -38,9 +38,13 @@ describe('a year of ten kinds of customers', () => {
   for (const name of NAMES)
     it(name, async () => {
       const story = all.find((one) => one.name === name)!;
-      const { text, invoiced, given_back } = await accountOf(world, [name, ...(story.others ?? [])], told(story));
+      const { text, invoiced, credit_adjustments } = await accountOf(
+        world,
+        [name, ...(story.others ?? [])],
+        told(story),
+      );
       expectGolden(`years/${name}.md`, `# ${story.title}\n\n\`\`\`\n${text}\n\`\`\`\n`);
-      expect([invoiced, given_back]).to.deep.equal([story.invoiced, story.given_back ?? '0']);
+      expect([invoiced, credit_adjustments]).to.deep.equal([story.invoiced, story.credit_adjustments ?? '0']);
     });
 
   it('whoever gets one of their invoices can check it', async function () {

@@ -6,7 +6,7 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { samples } from '../support/samples.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { fixed, saidBy, startWorld, tiers, type World } from '../support/world.ts';
@@ -166,7 +166,7 @@ class Book {
         return until(to).minus(until(from));
       }),
     );
-    return sumOf(parts);
+    return sumDecimals(parts);
   }
 }
 
@@ -374,12 +374,12 @@ describe('laws of changes', () => {
   async function paidBy(customer: string): Promise<string> {
     const invoices: Answer[] = await world.invoices(customer);
     const wallets: Answer[] = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
-    const paid = sumOf(
+    const paid = sumDecimals(
       invoices.map(({ amount_due, total_credits_applied_after_tax: credits }) =>
         new Decimal(amount_due).minus(credits ?? 0),
       ),
     );
-    return paid.minus(sumOf(wallets.map(({ balance }) => new Decimal(balance)))).toFixed();
+    return paid.minus(sumDecimals(wallets.map(({ balance }) => new Decimal(balance)))).toFixed();
   }
 });
 

@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { chargeByModel, type ModelTerms } from '../support/invoice-model.ts';
 import { type ModelEvent, type ModelMeter, usageByModel } from '../support/reference-model.ts';
 import { samples } from '../support/samples.ts';
@@ -56,7 +56,7 @@ const range = fc
 
 const iso = (ms: number) => new Date(ms).toISOString();
 const dec = (text: string) => new Decimal(text);
-const total = (texts: readonly string[]) => sumOf(texts.map(dec)).toFixed();
+const total = (texts: readonly string[]) => sumDecimals(texts.map(dec)).toFixed();
 
 function priceBody(model: ModelTerms): object {
   if (model.model === 'FLAT_FEE') return { billing_model: 'FLAT_FEE', amount: model.amount };

@@ -5,7 +5,7 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { samples } from '../support/samples.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
@@ -141,7 +141,7 @@ describe('laws of invoices with coupons and taxes', function () {
   }
 
   function addsUp(invoice: Answer, places: number): void {
-    const over = (field: string) => sumOf(invoice.line_items.map((line: Answer) => new Decimal(line[field])));
+    const over = (field: string) => sumDecimals(invoice.line_items.map((line: Answer) => new Decimal(line[field])));
     const own = (field: string) => new Decimal(invoice[field]);
     const text = (...amounts: Decimal[]) => amounts.map((amount) => amount.toFixed());
     expect(text(over('amount'), over('line_item_discount').plus(over('invoice_level_discount')))).to.deep.equal(
@@ -157,10 +157,12 @@ describe('laws of invoices with coupons and taxes', function () {
       for (const field of [...LINE.slice(2), 'tax_amount', 'included_tax_amount'])
         expect(new Decimal(line[field]).decimalPlaces(), `${field} of ${line[field]}`).to.be.at.most(places);
       const byRate = (line.taxes ?? []).map(({ tax_amount }: Answer) => new Decimal(tax_amount));
-      expect(text(sumOf(byRate))).to.deep.equal(text(new Decimal(line.tax_amount).plus(line.included_tax_amount)));
+      expect(text(sumDecimals(byRate))).to.deep.equal(
+        text(new Decimal(line.tax_amount).plus(line.included_tax_amount)),
+      );
     }
     const taken = invoice.coupon_applications.map((one: Answer) => new Decimal(one.discounted_amount));
-    expect(text(sumOf(taken))).to.deep.equal(text(own('total_discount')));
+    expect(text(sumDecimals(taken))).to.deep.equal(text(own('total_discount')));
   }
 
   it('a preview, the draft and the final invoice say the same, and add up', async () => {

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import { auditCredits } from '../../actions/audit/credits.ts';
 import { auditInvoices } from '../../actions/audit/invoices.ts';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
-import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import { minorUnits, roundMoney } from '../../core/money.ts';
 import { samples } from '../support/samples.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
@@ -72,7 +72,7 @@ describe('law: what is given back is what was charged', () => {
   });
   after(() => world.stop());
 
-  const sum = (values: readonly string[]) => sumOf(values.map((value) => new Decimal(value)));
+  const sum = (values: readonly string[]) => sumDecimals(values.map((value) => new Decimal(value)));
   /** The steps of the history so far, for the message of a failure. */
   const log: string[] = [];
 
@@ -134,7 +134,7 @@ describe('law: what is given back is what was charged', () => {
       sum(payments.map(({ refunded_amount }) => refunded_amount)),
     );
     const lines: Answer[] = live.flatMap(({ line_items }) => line_items);
-    const charged = sumOf(
+    const charged = sumDecimals(
       lines.map((line) =>
         new Decimal(line.amount)
           .minus(line.line_item_discount)
@@ -143,8 +143,10 @@ describe('law: what is given back is what was charged', () => {
           .plus(line.tax_amount),
       ),
     );
-    const noted = sumOf(own.map((note) => new Decimal(note.total_amount).minus(note.total_prepaid_credits_returned)));
-    const byNotes = sumOf(
+    const noted = sumDecimals(
+      own.map((note) => new Decimal(note.total_amount).minus(note.total_prepaid_credits_returned)),
+    );
+    const byNotes = sumDecimals(
       notes.map((note) =>
         note.credit_note_type === 'REFUND'
           ? new Decimal(note.total_amount)

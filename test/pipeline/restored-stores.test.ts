@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { auditUsage, type Difference } from '../../actions/audit/usage.ts';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
-import { partitionOfShard } from '../../core/event/identity.ts';
+import { toPartition } from '../../core/event/identity.ts';
 import { Partition } from '../../pipeline/slices/partition.ts';
 import { requestCorrectionsAgain, shardOfEvent } from '../../storage/progress/corrections.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
@@ -94,7 +94,7 @@ describe('a store that was restored to an earlier moment', () => {
     const first = async () => (await postgres.raw(`select next_offset from slices where partition = 0`)).rows;
     const before = await first();
     const ids = Array.from({ length: 40 }, (_, n) => `f${n}`);
-    const elsewhere = ids.find((id) => partitionOfShard(shardOfEvent(SCOPE, id), 4) !== 0)!;
+    const elsewhere = ids.find((id) => toPartition(shardOfEvent(SCOPE, id), 4) !== 0)!;
     await metering.send([event(elsewhere, 1)]);
     await metering.settled();
     expect(await first()).to.deep.equal(before);

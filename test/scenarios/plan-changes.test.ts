@@ -1,6 +1,6 @@
 /** Another plan for a running subscription: in place, at the end of a period, and with other periods. */
 import { expect } from 'chai';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -60,7 +60,7 @@ describe('scenario: plan changes', () => {
       const used = await world.post('/subscriptions/usage', { subscription_id: id });
       const preview = await world.post('/invoices/preview', { subscription_id: id });
       const usage_lines = preview.line_items.filter(({ display_name }: Answer) => display_name !== 'pro');
-      const sum = sumOf(usage_lines.map(({ amount }: Answer) => new Decimal(amount)));
+      const sum = sumDecimals(usage_lines.map(({ amount }: Answer) => new Decimal(amount)));
       expect(`${used.amount}`, name).to.equal(sum.toFixed());
     }
   });

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
 import { trySync } from '../../actions/catalogue/sync-plan.ts';
-import { sumOf } from '../../core/decimal.ts';
+import { sumDecimals } from '../../core/decimal.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { type PriceTerms, startWorld, tiers, usage, type World } from '../support/world.ts';
 
@@ -202,7 +202,7 @@ describe('scenario: usage over a change', () => {
       expect(partial.total).to.equal('53.55');
       await world.on('2026-02-02');
       const lines = (await cycle('phased')).line_items.map(({ amount }: Answer) => amount);
-      expect(sumOf(lines).toFixed()).to.equal('0');
+      expect(sumDecimals(lines).toFixed()).to.equal('0');
     });
 
     it('10 a day, $1 → $2 at noon of the 16th, is 465; to an equal price 310', async () => {

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { fixed, startWorld, tiers, type World } from '../support/world.ts';
 
 const MARCH = 'start_time=2026-03-01T00:00:00Z&end_time=2026-04-01T00:00:00Z';
@@ -61,7 +61,7 @@ describe('a spreadsheet', function () {
   }
 
   const total = (rows: Record<string, Cell>[], column: string) =>
-    sumOf(
+    sumDecimals(
       rows.map((row) => {
         expect(row[column]!.isNumber, `${column}: ${row[column]!.value}`).to.equal(true);
         return new Decimal(row[column]!.value);
@@ -74,7 +74,7 @@ describe('a spreadsheet', function () {
     expect(rows).to.have.length(items.length);
     for (const column of ['subtotal', 'total', 'amount_remaining'])
       expect(total(rows, column), column).to.equal(
-        sumOf(items.map((one: Record<string, string>) => new Decimal(one[column]!))).toFixed(),
+        sumDecimals(items.map((one: Record<string, string>) => new Decimal(one[column]!))).toFixed(),
       );
   });
 
@@ -86,8 +86,8 @@ describe('a spreadsheet', function () {
     const lines = items.flatMap(({ line_items }: { line_items: Record<string, string>[] }) => line_items);
     const usage = lines.filter(({ price_type }: Record<string, string>) => price_type === 'USAGE');
     const rounded = rows.map((row) => new Decimal(row.total_cost!.value).toDecimalPlaces(2));
-    expect(sumOf(rounded).toFixed()).to.equal(
-      sumOf(usage.map(({ amount }: Record<string, string>) => new Decimal(amount!))).toFixed(),
+    expect(sumDecimals(rounded).toFixed()).to.equal(
+      sumDecimals(usage.map(({ amount }: Record<string, string>) => new Decimal(amount!))).toFixed(),
     );
   });
 

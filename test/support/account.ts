@@ -1,5 +1,5 @@
 /** The account of a customer as it can be read: what was done and used, what came of it, and each invoice with its lines, by date. */
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import type { World } from './world.ts';
 
 // Answers of every shape.
@@ -10,7 +10,7 @@ type Entry = { readonly at: string; readonly order: number; readonly lines: read
 
 export type Told = { readonly at: string; readonly said: string };
 
-export type Account = { readonly text: string; readonly invoiced: string; readonly given_back: string };
+export type Account = { readonly text: string; readonly invoiced: string; readonly credit_adjustments: string };
 
 /** `customers` are those whose subscriptions and wallets are shown, by their names in the world. */
 export async function accountOf(world: World, customers: readonly string[], told: readonly Told[]): Promise<Account> {
@@ -32,8 +32,10 @@ export async function accountOf(world: World, customers: readonly string[], told
     text: sorted
       .map(({ at, lines: [head, ...rows] }) => [`${shown(at)}  ${head}`, ...rows.map(indented)].join('\n'))
       .join('\n'),
-    invoiced: sumOf(invoices.map(({ total }) => new Decimal(total))).toFixed(),
-    given_back: sumOf(given.filter(({ type }) => type === 'credit').map(({ amount }) => new Decimal(amount))).toFixed(),
+    invoiced: sumDecimals(invoices.map(({ total }) => new Decimal(total))).toFixed(),
+    credit_adjustments: sumDecimals(
+      given.filter(({ type }) => type === 'credit').map(({ amount }) => new Decimal(amount)),
+    ).toFixed(),
   };
 }
 

@@ -1,6 +1,6 @@
 /** That the usage export with amounts says what the invoices and the preview of a customer say (docs/rules/usage.md, "Amounts in the export"). */
 import { expect } from 'chai';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { csvRecords } from './csv-records.ts';
 import type { World } from './world.ts';
 
@@ -32,7 +32,7 @@ async function chargedOf(world: World, customer: string): Promise<Record<string,
 function byInvoice(amounts: readonly (readonly [string, string])[]): Record<string, string> {
   const ids = [...new Set(amounts.map(([id]) => id))].sort();
   const sums = ids.map((id) => {
-    const sum = sumOf(amounts.filter(([one]) => one === id).map(([, amount]) => new Decimal(amount)));
+    const sum = sumDecimals(amounts.filter(([one]) => one === id).map(([, amount]) => new Decimal(amount)));
     return [id, sum.toFixed()] as const;
   });
   return Object.fromEntries(sums.filter(([, sum]) => sum !== '0'));

@@ -1,6 +1,6 @@
 /** Each door says the cost of a customer's usage in January 2026: a text for each line, and the total. */
 import { expect } from 'chai';
-import { Decimal, sumOf } from '../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { csvRecords } from './csv-records.ts';
 import { check, provenBy } from './verifier.ts';
 import type { World } from './world.ts';
@@ -23,7 +23,7 @@ export function statedLines(all: readonly Answer[]): string[] {
 
 /** Doors that have parts say the total alone. */
 export function total(amounts: readonly string[]): string {
-  return `= ${sumOf(amounts.map((amount) => new Decimal(amount)))
+  return `= ${sumDecimals(amounts.map((amount) => new Decimal(amount)))
     .toDecimalPlaces(2)
     .toFixed()}`;
 }

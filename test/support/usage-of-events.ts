@@ -3,7 +3,7 @@ import { planSegments, type SegmentPlan } from '../../core/analytics/segments.ts
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
-import { type PlacedCell, type UsageQuestion, usageByKey, type WindowAnswer } from '../../core/metering/usage.ts';
+import { type PlacedCell, type UsageByKeyQuery, usageByKey, type WindowAnswer } from '../../core/metering/usage.ts';
 
 type Range = { readonly start_us: number; readonly end_us: number; readonly timezone?: string };
 
@@ -28,7 +28,7 @@ export function usageOfCells(
   range: Range & { readonly plan?: SegmentPlan },
 ): WindowAnswer {
   const { start_us, end_us, plan = planOf(meter, range) } = range;
-  const question: UsageQuestion = { meter, start_us, end_us, plan, cells, keys: [''], wants: WANTS };
+  const question: UsageByKeyQuery = { meter, start_us, end_us, plan, cells, keys: [''], wants: WANTS };
   return atOnce(usageByKey(question)).totals.get('')!;
 }
 

@@ -4,12 +4,12 @@
  */
 import { type CouponAssociation, checkRedeemedOnce, checkTakesOff } from '../../../core/coupon/association.ts';
 import { refusalOf } from '../../../core/coupon/record.ts';
-import { invalid, notAllowed, within } from '../../../core/error.ts';
+import { invalid, notAllowed, prefixField } from '../../../core/error.ts';
 import type { Scope } from '../../../core/scope.ts';
 import { createdBy } from '../../../core/stamp.ts';
 import { addedLife, checkLinesChange } from '../../../core/subscription/line-changes.ts';
 import { checkParams } from '../../../core/subscription/modification.ts';
-import { formatMs, instantOf } from '../../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../../core/time/instant.ts';
 import { CouponModel } from '../../../storage/models/coupon.ts';
 import { CouponAssociationModel } from '../../../storage/models/coupon-association.ts';
 import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
@@ -36,7 +36,7 @@ export async function planCouponChange(input: Input): Promise<PlannedModificatio
   try {
     return await (params.action === 'add' ? redemption(input) : removal(input));
   } catch (error) {
-    throw within(error, 'coupon_params');
+    throw prefixField(error, 'coupon_params');
   }
 }
 
@@ -86,7 +86,7 @@ async function checkLine({ database, subscription, params, author }: Input): Pro
   const line = await SubscriptionLineItemModel.fetchPublished(subscription, id, { database });
   if (line.subscription_id !== subscription.id)
     throw invalid('subscription_line_item_id', `is a line of subscription ${line.subscription_id}`);
-  if (line.end_date && instantOf(line.end_date) <= author.now.getTime())
+  if (line.end_date && toInstant(line.end_date) <= author.now.getTime())
     throw invalid('subscription_line_item_id', `line ${id} has ended`);
 }
 
@@ -96,11 +96,11 @@ async function removal({ database, subscription, params, author }: Input): Promi
   if (association.subscription_id !== subscription.id)
     throw invalid('coupon_association_id', `is of subscription ${association.subscription_id}`);
   const now = author.now.getTime();
-  const end = association.end_date === null ? Number.POSITIVE_INFINITY : instantOf(association.end_date);
+  const end = association.end_date === null ? Number.POSITIVE_INFINITY : toInstant(association.end_date);
   if (end <= now) throw notAllowed(`coupon association ${id} has ended already`, { field: 'coupon_association_id' });
-  const asked = params.end_date ? instantOf(params.end_date) : now;
+  const asked = params.end_date ? toInstant(params.end_date) : now;
   if (asked < now || asked > end) throw invalid('end_date', 'must lie between now and the end that it has');
-  const end_date = formatMs(Math.max(asked, instantOf(association.start_date)));
+  const end_date = formatMs(Math.max(asked, toInstant(association.start_date)));
   return modificationOfOther(subscription, async (transaction) => {
     await CouponAssociationModel.change(association, { end_date }, { by: author, database: transaction });
   });

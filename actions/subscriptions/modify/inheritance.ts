@@ -5,7 +5,7 @@
 import { invalid } from '../../../core/error.ts';
 import { type ChangedResources, changedSubscriptions } from '../../../core/subscription/changed-resources.ts';
 import { checkDistinct, checkMayHaveHeirs } from '../../../core/subscription/hierarchy.ts';
-import { formatMs, instantOf } from '../../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../../core/time/instant.ts';
 import { CustomerModel } from '../../../storage/models/customer.ts';
 import { childrenOf, SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Transaction } from '../../../storage/stores.ts';
@@ -72,7 +72,7 @@ function join(
 
 /** Now, or with the parent where that begins later. */
 function joinedAt({ subscription, author }: ModifyInput<'inheritance'>): string {
-  return formatMs(Math.max(author.now.getTime(), instantOf(subscription.start_date)));
+  return formatMs(Math.max(author.now.getTime(), toInstant(subscription.start_date)));
 }
 
 async function joiningOf(input: ModifyInput<'inheritance'>, external_ids: readonly string[]) {
@@ -113,7 +113,7 @@ async function leave(
   const gone: SubscriptionModel[] = [];
   for (const heir of leaving) {
     // One who was to join later has never been there.
-    const end_date = formatMs(Math.max(by.now.getTime(), instantOf(heir.start_date)));
+    const end_date = formatMs(Math.max(by.now.getTime(), toInstant(heir.start_date)));
     const record = await SubscriptionModel.change(heir, { ...left(input), end_date }, { by, database: transaction });
     await emit(transaction, 'subscription.cancelled', { record, by });
     gone.push(record);

@@ -1,10 +1,10 @@
 /** Attaches a tax rate to a subscription, or ends what is attached (docs/rules/taxes.md, "Associations"). */
-import { alreadyExists, invalid, notAllowed, within } from '../../../core/error.ts';
+import { alreadyExists, invalid, notAllowed, prefixField } from '../../../core/error.ts';
 import { createdBy } from '../../../core/stamp.ts';
 import { addedLife, checkLinesChange } from '../../../core/subscription/line-changes.ts';
 import { checkParams } from '../../../core/subscription/modification.ts';
 import { DEFAULT_TAX_PRIORITY } from '../../../core/tax/record.ts';
-import { formatMs, instantOf } from '../../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../../core/time/instant.ts';
 import { TaxAssociationModel } from '../../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../../storage/models/tax-rate.ts';
 import { newId } from '../../../storage/new-id.ts';
@@ -23,7 +23,7 @@ export async function planTaxChange(input: Input): Promise<PlannedModification> 
   try {
     return await (input.params.action === 'add' ? attachment(input) : removal(input));
   } catch (error) {
-    throw within(error, 'tax_params');
+    throw prefixField(error, 'tax_params');
   }
 }
 
@@ -64,11 +64,11 @@ async function removal({ database, subscription, params, author }: Input): Promi
   if (association.entity_type !== 'subscription' || association.entity_id !== subscription.id)
     throw invalid('tax_association_id', `is of ${association.entity_type} ${association.entity_id}`);
   const now = author.now.getTime();
-  const end = association.end_date === null ? Number.POSITIVE_INFINITY : instantOf(association.end_date);
+  const end = association.end_date === null ? Number.POSITIVE_INFINITY : toInstant(association.end_date);
   if (end <= now) throw notAllowed(`tax association ${id} has ended already`, { field: 'tax_association_id' });
-  const at = params.effective_date ? instantOf(params.effective_date) : now;
+  const at = params.effective_date ? toInstant(params.effective_date) : now;
   if (at < now || at > end) throw invalid('effective_date', 'must lie between now and the end that it has');
-  const ended = { end_date: formatMs(Math.max(at, instantOf(association.start_date))) };
+  const ended = { end_date: formatMs(Math.max(at, toInstant(association.start_date))) };
   // What is over is archived, so that the rate can be attached again.
   const changes = at <= now ? { ...ended, status: 'archived' as const } : ended;
   return modificationOfOther(subscription, async (transaction) => {

@@ -3,7 +3,7 @@
 import { checkResets } from '../../../core/addon/attachment.ts';
 import { type AddonPolicy, behaviourOf, checkPolicy, type EntityBehaviour } from '../../../core/addon/policy.ts';
 import type { Author } from '../../../core/stamp.ts';
-import { formatMs, instantOf, type Milliseconds } from '../../../core/time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../../core/time/instant.ts';
 import { AddonAssociationModel } from '../../../storage/models/addon-association.ts';
 import { EntitlementModel } from '../../../storage/models/entitlement.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
@@ -73,7 +73,7 @@ export async function detachDropped(
   const now = author.now.toISOString();
   for (const association of dropped) {
     const changes = {
-      end_date: formatMs(Math.max(at, instantOf(association.start_date))),
+      end_date: formatMs(Math.max(at, toInstant(association.start_date))),
       cancelled_at: now,
       cancellation_reason: 'the plan was changed',
       addon_status: 'cancelled' as const,

@@ -4,7 +4,7 @@ import type { Plan } from '../../../core/plan/record.ts';
 import type { Price } from '../../../core/price/record.ts';
 import { chargedOnce } from '../../../core/subscription/ahead.ts';
 import { pricesToCopy } from '../../../core/subscription/lines.ts';
-import { instantOf, type Milliseconds } from '../../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../../core/time/instant.ts';
 import { MeterModel } from '../../../storage/models/meter.ts';
 import { PlanModel } from '../../../storage/models/plan.ts';
 import { PriceModel } from '../../../storage/models/price.ts';
@@ -34,7 +34,7 @@ export async function gatherTarget(
     prices.map(({ meter_id }) => meter_id),
     database,
   );
-  const end = subscription.end_date ? instantOf(subscription.end_date) : null;
+  const end = subscription.end_date ? toInstant(subscription.end_date) : null;
   const billed = { ...billedSubscription(subscription), start_ms: at };
   const reset_usage = new Map(Array.from(meters.values(), (meter) => [meter.id, priceReset(meter)]));
   const copied = pricesToCopy(prices, subscription.currency, { start: at, end, now: at });

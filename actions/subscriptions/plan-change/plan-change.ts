@@ -5,7 +5,7 @@
  */
 
 import type { AddonPolicy } from '../../../core/addon/policy.ts';
-import { hasOwnPeriods, wholePeriodsUntil } from '../../../core/billing/charges.ts';
+import { hasOwnPeriods, roundUpToPeriodEnd } from '../../../core/billing/charges.ts';
 import { priceReset } from '../../../core/metering/price-reset.ts';
 import type { Plan } from '../../../core/plan/record.ts';
 import type { Author } from '../../../core/stamp.ts';
@@ -19,7 +19,7 @@ import {
 } from '../../../core/subscription/plan-change.ts';
 import { itemOf } from '../../../core/subscription/plan-sync.ts';
 import type { PRORATION_BEHAVIORS } from '../../../core/subscription/record.ts';
-import { formatMs, instantOf, type Milliseconds } from '../../../core/time/instant.ts';
+import { formatMs, type Milliseconds, toInstant } from '../../../core/time/instant.ts';
 import { PlanModel } from '../../../storage/models/plan.ts';
 import type { EarlierPeriods, SubscriptionModel } from '../../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
@@ -89,7 +89,7 @@ export async function planPlanChange(database: Database, question: PlanChangeQue
   const after = anew ? Object.assign(subscription.$clone(), anew) : undefined;
   const ended = after ? items.filter((item) => !ends.some((end) => end.item.id === item.id)) : [];
   const change = { subscription, after, ended, ends, begins, proration_behavior, author };
-  const isAtPeriodEnd = at === instantOf(subscription.current_period_end);
+  const isAtPeriodEnd = at === toInstant(subscription.current_period_end);
   const atPeriodEnd = isScheduled ? 'done' : isAtPeriodEnd ? 'previewed' : undefined;
   const lines = await planLineChange(database, { ...change, atPeriodEnd });
   const { synced_price_sequence } = target;
@@ -136,11 +136,11 @@ function isOfPlan({ record }: BillableItem, { plan_id }: SubscriptionModel): boo
 }
 
 function isLive({ record }: BillableItem, at: Milliseconds): boolean {
-  return record.end_date === null || record.end_date === undefined || instantOf(record.end_date) > at;
+  return record.end_date === null || record.end_date === undefined || toInstant(record.end_date) > at;
 }
 
 function hasBegun({ record }: BillableItem, at: Milliseconds): boolean {
-  return instantOf(record.start_date) <= at;
+  return toInstant(record.start_date) <= at;
 }
 
 /** What is charged once was charged, or will be with the arrears of the period in which it began. */
@@ -153,7 +153,7 @@ function endsOf(changing: Changing): LineEnd[] {
   const { items, at, leaves, restarts } = changing;
   const ending = items.filter((item) => isLive(item, at) && (leaves(item) || (restarts && !wasOnce(item, at))));
   return ending.flatMap((item) => {
-    const last = Math.max(endOf(item, changing), instantOf(item.record.start_date));
+    const last = Math.max(endOf(item, changing), toInstant(item.record.start_date));
     return isLive(item, last) ? [{ item, at: last }] : [];
   });
 }
@@ -162,7 +162,7 @@ function endsOf(changing: Changing): LineEnd[] {
 function endOf(item: BillableItem, { subscription, at, restarts, standing }: Changing): Milliseconds {
   if (restarts || !isOfWholePeriods(item) || !hasBegun(item, at)) return at;
   const since = isOfAPlan(item) ? (standing.get(item.record.meter_id ?? null) ?? at) : at;
-  return wholePeriodsUntil(since, item, billedSubscription(subscription));
+  return roundUpToPeriodEnd(since, item, billedSubscription(subscription));
 }
 
 function isOfWholePeriods({ meter }: BillableItem): boolean {
@@ -181,7 +181,7 @@ function standingUntil({ subscription, items, at, leaves, restarts }: Leaving): 
   const standing = new Map<string | null, Milliseconds>();
   for (const item of restarts ? [] : items) {
     if (!isOfWholePeriods(item) || !isOfAPlan(item) || !hasBegun(item, at) || !isLive(item, at)) continue;
-    const end = wholePeriodsUntil(leaves(item) ? at : (item.end_ms ?? at), item, billed);
+    const end = roundUpToPeriodEnd(leaves(item) ? at : (item.end_ms ?? at), item, billed);
     const meter_id = item.record.meter_id ?? null;
     standing.set(meter_id, Math.max(end, standing.get(meter_id) ?? at));
   }
@@ -213,7 +213,7 @@ function beginsOf(changing: Changing): LineStart[] {
   return prices.map((price) => {
     const meter = price.meter_id ? (meters.get(price.meter_id) ?? null) : null;
     const waits = !restarts && meter !== null && priceReset(meter) === 'NEVER';
-    const from = waits ? (behind.get(meter.id) ?? wholePeriodsUntil(at, itemOf(price, at), billed)) : at;
+    const from = waits ? (behind.get(meter.id) ?? roundUpToPeriodEnd(at, itemOf(price, at), billed)) : at;
     const terms = lineItemOf({
       price,
       subscription: { ...length, start_date: formatMs(from), end_date: subscription.end_date },
@@ -230,7 +230,7 @@ function stays({ subscription, items, at, leaves }: Changing): LineStart[] {
   const billed = billedSubscription(subscription);
   const staying = items.filter((item) => isLive(item, at) && !leaves(item) && !wasOnce(item, at));
   return staying.map((item) => ({
-    terms: { ...item.record, start_date: formatMs(Math.max(at, instantOf(item.record.start_date))) },
+    terms: { ...item.record, start_date: formatMs(Math.max(at, toInstant(item.record.start_date))) },
     price: item.price_record,
     meter: item.meter,
     continues: item,

@@ -4,7 +4,7 @@
  * subscription goes on as it is: nobody is there to be refused. What breaks otherwise undoes all, and whoever bills notes the try.
  */
 import { FarthingError } from '../../../core/error.ts';
-import { instantOf, type Milliseconds } from '../../../core/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../../core/time/instant.ts';
 import { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
 import type { Stores, Transaction } from '../../../storage/stores.ts';
@@ -26,7 +26,7 @@ export async function changePlanIfDue(stores: Stores, transaction: Transaction, 
   const { subscription, at, now } = due;
   const unchanged = { subscription, settled: null };
   const schedule = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, transaction);
-  if (schedule?.schedule_type !== 'plan_change' || instantOf(schedule.scheduled_at) > at) return unchanged;
+  if (schedule?.schedule_type !== 'plan_change' || toInstant(schedule.scheduled_at) > at) return unchanged;
   const plan = await planned(transaction, schedule, due);
   if (plan instanceof FarthingError) {
     await noteFailed(transaction, schedule, { subscription, error: plan, by: { now } });

@@ -2,7 +2,7 @@
  * Costs of a chain until the begin and the end of each of its lines (docs/rules/proration.md, "Usage over a change"), exact and before
  * commitments. A line adds the difference, so that parts add up wherever the chain is cut.
  */
-import { Decimal, sumOf, ZERO } from '../../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../decimal.ts';
 import { afterAllowances, amountAbove } from '../../entitlement/allowance.ts';
 import { addParts } from '../../pricing/add-parts.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../../pricing/charge.ts';
@@ -41,29 +41,29 @@ export type PricedLine = {
   readonly measured: MeasuredLine | null;
 };
 
-type Question = Pick<Chain, 'whole' | 'windows'> & { readonly lines: readonly PricedLine[] };
+type ChainCostInput = Pick<Chain, 'whole' | 'windows'> & { readonly lines: readonly PricedLine[] };
 
 /** In the order of its lines. */
 export function chainCosts<Item extends { readonly price: PriceTerms }>(
   chain: Chain<Item>,
-  measuredOf: (line: Chain<Item>['lines'][number]) => MeasuredLine | null,
+  measure: (line: Chain<Item>['lines'][number]) => MeasuredLine | null,
 ): LineCost[] {
   const lines = chain.lines.map((line) => {
     const { price } = line.item;
-    return { service: line.service, price, terms: termsKey(price), measured: measuredOf(line) };
+    return { service: line.service, price, terms: termsKey(price), measured: measure(line) };
   });
-  return FAMILIES[chain.rule]({ ...chain, lines });
+  return COSTS_BY_RULE[chain.rule]({ ...chain, lines });
 }
 
 const ONE = new Decimal(1);
 const QUANTITY_PLACES = 24;
 
-const FAMILIES = { additive: additiveCosts, shared: sharedCosts, integral: integralCosts } as const;
+const COSTS_BY_RULE = { additive: additiveCosts, shared: sharedCosts, integral: integralCosts } as const;
 
 /** Each event is charged by the line in force; in each bucket tiers go on as long as terms are equal. */
-function additiveCosts({ lines, windows }: Question): LineCost[] {
+function additiveCosts({ lines, windows }: ChainCostInput): LineCost[] {
   const isBucketed = lines.some(({ measured }) => measured?.buckets);
-  const own = lines.map((line) => unitsOf(line, windows));
+  const own = lines.map((line) => toUnitsByBucket(line, windows));
   const buckets = new Map<Milliseconds, BucketCost>();
   let cost = ZERO;
   let until_begin = ZERO;
@@ -72,7 +72,7 @@ function additiveCosts({ lines, windows }: Question): LineCost[] {
     const { added, parts } = addLine(buckets, { lines, index, units: prefix.added });
     cost = cost.plus(added);
     const { allowances, free, quantity } = prefix;
-    const until_end = lessGranted(cost, amountAbove(allowances), free);
+    const until_end = applyMoneyGrants(cost, amountAbove(allowances), free);
     const line: LineCost = {
       until_begin,
       until_end,
@@ -87,12 +87,12 @@ function additiveCosts({ lines, windows }: Question): LineCost[] {
 }
 
 /** Grants of money leave what is above them; beside units that are free the dearer of both is charged. */
-export function lessGranted(cost: Decimal, above: Decimal | null, free: Decimal | null): Decimal {
+export function applyMoneyGrants(cost: Decimal, above: Decimal | null, free: Decimal | null): Decimal {
   if (above === null) return cost;
   return free === null ? Decimal.min(above, cost) : Decimal.max(above, cost);
 }
 
-function unitsOf({ service, measured }: PricedLine, windows: Chain['windows']): UnitsByBucket {
+function toUnitsByBucket({ service, measured }: PricedLine, windows: Chain['windows']): UnitsByBucket {
   if (measured === null) return new Map();
   if (measured.buckets === null) return new Map([[0, measured.quantity]]);
   const starts = measured.bucket_starts ?? [];
@@ -102,7 +102,7 @@ function unitsOf({ service, measured }: PricedLine, windows: Chain['windows']): 
       // The first one may have begun before the line, and is then the last one of the line before.
       const isCut = index === 0 && windows !== null;
       const at = isCut ? windowAt(Math.max(start, service.start), windows.size, windows).start : start;
-      return [at, sumOf(values)] as const;
+      return [at, sumDecimals(values)] as const;
     }),
   );
 }
@@ -128,31 +128,31 @@ function addLine(
 }
 
 /** One number, of which each line charges its price for its share of the time; each bucket by itself. */
-function sharedCosts({ lines, whole, windows }: Question): LineCost[] {
+function sharedCosts({ lines, whole, windows }: ChainCostInput): LineCost[] {
   // All of its lines have measured the same.
   const measured = lines.find((line) => line.measured !== null)?.measured ?? null;
-  if (measured === null) return lines.map(nothing);
+  if (measured === null) return lines.map(emptyLineCost);
   const allowed = afterAllowances(measured);
   const shares =
     allowed.buckets === null
-      ? [{ units: [allowed.quantity], ...weightsOf(lines, whole, measured) }]
+      ? [{ units: [allowed.quantity], ...computeWeights(lines, whole, measured) }]
       : bucketShares({ lines, whole, windows }, allowed.buckets, measured.bucket_starts ?? []);
   const quantity = billedQuantity(allowed.quantity);
-  return costsOfShares(lines, shares).map((cost) => ({ ...cost, quantity, free: allowed.free }));
+  return computeShareCosts(lines, shares).map((cost) => ({ ...cost, quantity, free: allowed.free }));
 }
 
 /** Values of which line `index` pays `weights[index] / total`. */
-type Share = { readonly units: readonly Decimal[]; readonly weights: readonly Decimal[]; readonly total: Decimal };
+type CostShare = { readonly units: readonly Decimal[]; readonly weights: readonly Decimal[]; readonly total: Decimal };
 
 /** By time; where limits of several reset periods leave something, by what each of them leaves. */
-function weightsOf(lines: readonly PricedLine[], whole: Period, measured: MeasuredLine): Omit<Share, 'units'> {
+function computeWeights(lines: readonly PricedLine[], whole: Period, measured: MeasuredLine): Omit<CostShare, 'units'> {
   const resets = resetShares(lines, whole, measured);
   if (resets !== null) return resets;
-  const times = timesOf(lines, whole);
-  return { weights: times, total: sumOf(times) };
+  const times = computeSharedTimes(lines, whole);
+  return { weights: times, total: sumDecimals(times) };
 }
 
-function timesOf(lines: readonly PricedLine[], time: Period): Decimal[] {
+function computeSharedTimes(lines: readonly PricedLine[], time: Period): Decimal[] {
   return sharedTimes(
     lines.map(({ service }) => ({ item: null, service })),
     time,
@@ -164,15 +164,15 @@ function resetShares(
   lines: readonly PricedLine[],
   whole: Period,
   { allowances = [], parts = [] }: MeasuredLine,
-): Omit<Share, 'units'> | null {
+): Omit<CostShare, 'units'> | null {
   const [allowance, ...others] = allowances;
   if (!allowance || allowance.limit === null || others.length > 0 || parts.length > 0) return null;
   if (allowance.windows.length < 2) return null;
   const { limit } = allowance;
   const left = allowance.windows.map(({ start, end, before, after, limit: own = limit }) => {
     const above = Decimal.max(ZERO, after.minus(own)).minus(Decimal.max(ZERO, before.minus(own)));
-    const times = timesOf(lines, { start: Math.max(start, whole.start), end: Math.min(end, whole.end) });
-    return { above: Decimal.max(ZERO, above), times, time: sumOf(times) };
+    const times = computeSharedTimes(lines, { start: Math.max(start, whole.start), end: Math.min(end, whole.end) });
+    return { above: Decimal.max(ZERO, above), times, time: sumDecimals(times) };
   });
   if (left.some(({ above, time }) => above.gt(0) && time.isZero()) || left.every(({ above }) => above.isZero()))
     return null;
@@ -180,20 +180,20 @@ function resetShares(
   const divisors = [...new Set(left.filter(({ time }) => time.gt(0)).map(({ time }) => time.toFixed()))];
   const common = divisors.reduce((product, time) => product.times(time), ONE);
   const weights = lines.map((_, index) =>
-    sumOf(
+    sumDecimals(
       left.flatMap(({ above, times, time }) =>
         time.isZero() ? [] : [above.times(times[index]!).times(common.dividedBy(time))],
       ),
     ),
   );
-  return { weights, total: sumOf(weights) };
+  return { weights, total: sumDecimals(weights) };
 }
 
 function bucketShares(
-  { lines, whole, windows }: Question,
+  { lines, whole, windows }: ChainCostInput,
   buckets: readonly (readonly Decimal[])[],
   starts: readonly Milliseconds[],
-): Share[] {
+): CostShare[] {
   const windowIn = (at: Milliseconds) => (windows === null ? whole : windowAt(at, windows.size, windows));
   const begin = lines[0]!.service.start;
   // Most buckets lie in one line: only those in which one begins are shared.
@@ -202,38 +202,38 @@ function bucketShares(
     const at = Math.max(starts[index]!, begin);
     const window = index === 0 || cut.has(starts[index]!) ? windowIn(at) : null;
     if (window === null || !cut.has(window.start)) {
-      const holds = lines.findLastIndex(({ service }) => service.start <= at);
-      return { units, weights: lines.map((_, place) => (place === holds ? ONE : ZERO)), total: ONE };
+      const activeIndex = lines.findLastIndex(({ service }) => service.start <= at);
+      return { units, weights: lines.map((_, place) => (place === activeIndex ? ONE : ZERO)), total: ONE };
     }
-    const weights = timesOf(lines, {
+    const weights = computeSharedTimes(lines, {
       start: Math.max(window.start, whole.start),
       end: Math.min(window.end, whole.end),
     });
-    return { units, weights, total: sumOf(weights) };
+    return { units, weights, total: sumDecimals(weights) };
   });
 }
 
 /** One integral over time: each line pays its price of the whole for its part of it. A run of equal terms below 0 has no share. */
-function integralCosts({ lines, whole }: Question): LineCost[] {
+function integralCosts({ lines, whole }: ChainCostInput): LineCost[] {
   const whole_us = new Decimal(whole.end - whole.start).times(1000);
   const integrals = lines.map(({ measured }) => measured?.integral ?? ZERO);
-  const quantity = sumOf(integrals).dividedBy(whole_us).toDecimalPlaces(QUANTITY_PLACES);
+  const quantity = sumDecimals(integrals).dividedBy(whole_us).toDecimalPlaces(QUANTITY_PLACES);
   const allowed = afterAllowances({
     quantity,
     buckets: null,
     allowances: joinedAllowances(lines),
     parts: joinedParts(lines),
   });
-  const runs = runsOf(lines);
-  const sums = runs.map((places) => sumOf(places.map((place) => integrals[place]!)));
+  const runs = groupIntoRuns(lines);
+  const sums = runs.map((places) => sumDecimals(places.map((place) => integrals[place]!)));
   const weights = lines.map((_, index) => {
     const run = runs.findIndex((places) => places.includes(index));
     return sums[run]!.gt(0) ? integrals[index]! : ZERO;
   });
-  const total = sumOf(weights);
+  const total = sumDecimals(weights);
   const billed = billedQuantity(allowed.quantity);
   const share = { units: total.gt(0) ? [billed] : [], weights, total: total.gt(0) ? total : ONE };
-  return costsOfShares(lines, [share]).map((cost, index) => ({
+  return computeShareCosts(lines, [share]).map((cost, index) => ({
     ...cost,
     quantity: integrals[index]!.dividedBy(whole_us).toDecimalPlaces(QUANTITY_PLACES),
     free: index === 0 ? allowed.free : allowed.free && ZERO,
@@ -241,7 +241,7 @@ function integralCosts({ lines, whole }: Question): LineCost[] {
 }
 
 /** Places of neighbours with equal terms. */
-function runsOf(lines: readonly PricedLine[]): number[][] {
+function groupIntoRuns(lines: readonly PricedLine[]): number[][] {
   const runs: number[][] = [];
   for (const [index, { terms }] of lines.entries()) {
     if (index > 0 && lines[index - 1]!.terms === terms) runs.at(-1)!.push(index);
@@ -251,9 +251,9 @@ function runsOf(lines: readonly PricedLine[]): number[][] {
 }
 
 /** Multiplied before it is divided, and divided once for each total, so that shares that come to all cost what all costs. */
-function costsOfShares(
+function computeShareCosts(
   lines: readonly PricedLine[],
-  shares: readonly Share[],
+  shares: readonly CostShare[],
 ): Pick<LineCost, 'until_begin' | 'until_end' | 'parts'>[] {
   const numerators = new Map<string, Decimal>();
   let until_begin = ZERO;
@@ -263,19 +263,19 @@ function costsOfShares(
       const weight = weights[index]!;
       if (weight.isZero()) continue;
       const own = units.flatMap((one) => chargeParts(price, billedQuantity(one)));
-      const cost = sumOf(own.map(({ amount }) => amount));
+      const cost = sumDecimals(own.map(({ amount }) => amount));
       const key = total.toFixed();
       numerators.set(key, (numerators.get(key) ?? ZERO).plus(cost.times(weight)));
       parts.push(...(weight.eq(total) ? own : own.map((part) => timesShare(part, weight, total))));
     }
-    const until_end = sumOf([...numerators].map(([total, sum]) => sum.dividedBy(total)));
+    const until_end = sumDecimals([...numerators].map(([total, sum]) => sum.dividedBy(total)));
     const line = { until_begin, until_end, parts: addParts(parts) };
     until_begin = until_end;
     return line;
   });
 }
 
-function nothing(): LineCost {
+function emptyLineCost(): LineCost {
   return { until_begin: ZERO, until_end: ZERO, quantity: ZERO, free: null, parts: [] };
 }
 

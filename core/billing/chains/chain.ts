@@ -54,10 +54,10 @@ export function findChains<Item extends LinkedItem>(
 ): ReadonlyMap<Linkable<Item>, Chain<Item>> {
   const found = new Map<Linkable<Item>, Chain<Item>>();
   const linked = services.filter(({ item }) => item.chain_terms);
-  const keyOf = ({ item, whole }: Linkable<Item>) => `${item.chain_terms!.key}/${whole.start}/${whole.end}`;
-  for (const of of groupBy(linked, keyOf).values()) {
-    for (const members of inTurn(of)) {
-      const chain = chainOf(members);
+  const toKey = ({ item, whole }: Linkable<Item>) => `${item.chain_terms!.key}/${whole.start}/${whole.end}`;
+  for (const of of groupBy(linked, toKey).values()) {
+    for (const members of groupIntoChains(of)) {
+      const chain = buildChain(members);
       if (members.length === 1 && chain.rule !== 'integral') continue;
       for (const member of members) found.set(member, chain);
     }
@@ -65,7 +65,7 @@ export function findChains<Item extends LinkedItem>(
   return found;
 }
 
-function chainOf<Item extends LinkedItem>(members: readonly Linkable<Item>[]): Chain<Item> {
+function buildChain<Item extends LinkedItem>(members: readonly Linkable<Item>[]): Chain<Item> {
   const { item, whole, level_since, begins } = members[0]!;
   const { rule, windows } = item.chain_terms!;
   const lines = members.map(({ item, service }) => ({ item, service }));
@@ -73,7 +73,7 @@ function chainOf<Item extends LinkedItem>(members: readonly Linkable<Item>[]): C
 }
 
 /** Lines that end where another begins, or before; of several that do, the one that it follows, or that ended last. */
-function inTurn<Item extends LinkedItem>(services: readonly Linkable<Item>[]): Linkable<Item>[][] {
+function groupIntoChains<Item extends LinkedItem>(services: readonly Linkable<Item>[]): Linkable<Item>[][] {
   const chains: Linkable<Item>[][] = [];
   for (const one of [...services].sort((a, b) => a.service.start - b.service.start)) {
     const open = chains.filter((chain) => chain.at(-1)!.service.end <= one.service.start);
@@ -92,7 +92,7 @@ export function chainWindow({ lines, measured_until = Number.POSITIVE_INFINITY }
 }
 
 /** Times between its lines, in which none of them is active: what happens then is charged by nobody. */
-export function gapsOf({ lines }: Chain): Period[] {
+export function computeGaps({ lines }: Chain): Period[] {
   return lines.slice(1).flatMap(({ service }, index) => {
     const gap = { start: lines[index]!.service.end, end: service.start };
     return gap.start < gap.end ? [gap] : [];

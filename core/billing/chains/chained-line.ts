@@ -2,7 +2,7 @@
 import type { Decimal } from '../../decimal.ts';
 import type { ComputedFrom } from '../../invoice/computed-from.ts';
 import { roundMoney } from '../../money.ts';
-import { formatMs, instantOf } from '../../time/instant.ts';
+import { formatMs, toInstant } from '../../time/instant.ts';
 import type { Chain } from './chain.ts';
 import type { LineCost } from './chain-costs.ts';
 
@@ -42,27 +42,27 @@ export function chainText({ chain, cost }: ChainedLine): NonNullable<ComputedFro
   };
 }
 
-type Recorded<Item> = {
-  readonly item: (line_item_id: string) => Item | undefined;
+type RecordedChainLookup<Item> = {
+  readonly findItem: (line_item_id: string) => Item | undefined;
   readonly windows: Chain['windows'];
 };
 
 /** The chain that a line has recorded: late events are charged by the lines and the rule of then. Null where a line is not there any more. */
 export function recordedChain<Item>(
   text: NonNullable<ComputedFrom['chain']>,
-  { item: itemOf, windows }: Recorded<Item>,
+  { findItem, windows }: RecordedChainLookup<Item>,
 ): Chain<Item> | null {
   const lines = text.lines.flatMap(({ line_item_id, start, end }) => {
-    const item = itemOf(line_item_id);
-    return item ? [{ item, service: { start: instantOf(start), end: instantOf(end) } }] : [];
+    const item = findItem(line_item_id);
+    return item ? [{ item, service: { start: toInstant(start), end: toInstant(end) } }] : [];
   });
   if (lines.length < text.lines.length) return null;
   return {
     rule: text.rule,
     lines,
-    whole: { start: instantOf(text.whole_start), end: instantOf(text.whole_end) },
-    begins: instantOf(text.begins),
-    level_since: instantOf(text.level_since ?? text.begins),
+    whole: { start: toInstant(text.whole_start), end: toInstant(text.whole_end) },
+    begins: toInstant(text.begins),
+    level_since: toInstant(text.level_since ?? text.begins),
     windows,
   };
 }

@@ -14,13 +14,13 @@ export type ServedLine<Item> = ChainLine<Item> & {
 };
 
 /** `periodOf`: of an item the time that is asked about; undefined where there is none of it. */
-export function servedIn<Item extends BilledItem>(
-  periodOf: (item: Item) => Period | undefined,
+export function planServedLines<Item extends BilledItem>(
+  toPeriod: (item: Item) => Period | undefined,
   items: readonly Item[],
   subscription: BilledSubscription,
 ): ServedLine<Item>[] {
   const served = items.flatMap((item) => {
-    const period = periodOf(item);
+    const period = toPeriod(item);
     const window = period ? usageWindowIn(period, item, subscription) : null;
     if (!period || window === null) return [];
     const service = { start: Math.max(period.start, item.start_ms), end: window.end };
@@ -39,13 +39,13 @@ function servedLine<Item extends BilledItem>(
     : { item, service, usage_window };
 }
 
-type Shared = Pick<Linkable<BilledItem>, 'whole' | 'begins' | 'level_since'>;
+type SharedPeriod = Pick<Linkable<BilledItem>, 'whole' | 'begins' | 'level_since'>;
 
 /** The regular period of the time; of a range over several of them those from the first to the last, of a level the first, in which it is measured. */
-function sharedPeriod(asked: Period, item: BilledItem, subscription: BilledSubscription): Shared {
-  const periods = periodsWithin(asked, item, subscription).map((period) => levelPeriod(period, item, subscription));
+function sharedPeriod(interval: Period, item: BilledItem, subscription: BilledSubscription): SharedPeriod {
+  const periods = periodsWithin(interval, item, subscription).map((period) => levelPeriod(period, item, subscription));
   const [first] = periods;
-  if (!first) return { whole: asked, begins: asked.start, level_since: asked.start };
+  if (!first) return { whole: interval, begins: interval.start, level_since: interval.start };
   if (item.chain_terms?.rule === 'integral') return first;
   return { ...first, whole: { start: first.whole.start, end: periods.at(-1)!.whole.end } };
 }

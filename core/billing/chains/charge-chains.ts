@@ -15,7 +15,7 @@ export function chargeKey(lineItemId: string, service: Period): string {
   return `${lineItemId}/${service.start}/${service.end}`;
 }
 
-type UsageCharge<Item> = ChainLine<Item> & { readonly usage_window: Period | null; readonly chain?: Chain<Item> };
+type ChainableCharge<Item> = ChainLine<Item> & { readonly usage_window: Period | null; readonly chain?: Chain<Item> };
 
 /** One question to the reader of usage, and the charges that its answer is for. */
 export type UsageToRead<Item> = ChainLine<Item> & {
@@ -26,7 +26,7 @@ export type UsageToRead<Item> = ChainLine<Item> & {
 
 /** With those of the other lines of their chains, which may stand on other invoices. What all lines of a chain share is read once. */
 export function usageToRead<Item extends { readonly id: string }>(
-  charges: readonly UsageCharge<Item>[],
+  charges: readonly ChainableCharge<Item>[],
 ): UsageToRead<Item>[] {
   const chains = new Set(charges.flatMap(({ chain }) => chain ?? []));
   const alone = charges.flatMap(({ item, service, usage_window, chain }) =>
@@ -67,22 +67,22 @@ export class ChainCharges<Item extends PricedItem> {
   }
 
   price(
-    { item, service, chain }: Omit<UsageCharge<Item>, 'usage_window'>,
-    lineOf: (chained: ChainedLine | undefined) => LineAmount,
+    { item, service, chain }: Omit<ChainableCharge<Item>, 'usage_window'>,
+    priceLine: (chained: ChainedLine | undefined) => LineAmount,
   ): LineAmount {
-    if (!chain) return lineOf(undefined);
+    if (!chain) return priceLine(undefined);
     const isIn = (line: ChainLine<Item>) => line.item.id === item.id && line.service.start === service.start;
-    const cost = this.#costsOf(chain)[chain.lines.findIndex(isIn)];
+    const cost = this.#ensureCosts(chain)[chain.lines.findIndex(isIn)];
     if (!cost) throw new FarthingError('system_error', `line item ${item.id} is not in its chain`);
-    if (!chain.lines.some((line) => line.item.commitment)) return lineOf({ chain, cost });
+    if (!chain.lines.some((line) => line.item.commitment)) return priceLine({ chain, cost });
     // A commitment makes of what a line adds something else: what is rounded is the sum of that.
     const charged_before = this.#charged.get(chain) ?? cost.until_begin;
-    const line = lineOf({ chain, cost, charged_before });
+    const line = priceLine({ chain, cost, charged_before });
     this.#charged.set(chain, charged_before.plus(line.exact ?? ZERO));
     return line;
   }
 
-  #costsOf(chain: Chain<Item>): readonly LineCost[] {
+  #ensureCosts(chain: Chain<Item>): readonly LineCost[] {
     const known = this.#costs.get(chain);
     if (known) return known;
     const costs = withPlanned(

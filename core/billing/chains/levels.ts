@@ -4,13 +4,13 @@
  * the one until its beginning, both since values began to make the level: with the billing period, or with the subscription where the meter
  * never resets.
  */
-import { Decimal, sumOf, ZERO } from '../../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../decimal.ts';
 import { FarthingError } from '../../error.ts';
 import { QUANTITY_PLACES } from '../../metering/quantity.ts';
 import { US_PER_MS } from '../../time/instant.ts';
 import { type Period, periodsFrom } from '../../time/period.ts';
 import { type BilledItem, type BilledSubscription, hasOwnPeriods, itemRule, levelPeriod } from '../charges.ts';
-import { byPeriods } from '../earlier-periods.ts';
+import { splitByPeriodGrid } from '../earlier-periods.ts';
 
 /** One reading of a meter since the level began. */
 export type LevelReading = {
@@ -24,7 +24,7 @@ export type LevelReading = {
 
 /** The level of a time, which may lie in several billing periods, is known from these readings. */
 export function levelReadings(time: Period, item: BilledItem, subscription: BilledSubscription): LevelReading[] {
-  return byPeriods(time, subscription).flatMap(([part, then]) =>
+  return splitByPeriodGrid(time, subscription).flatMap(([part, then]) =>
     periodsWithin(part, item, then).flatMap((period) => {
       const { whole, begins, level_since } = levelPeriod(period, item, then);
       const since = item.reset_usage === 'NEVER' ? subscription.start_ms : level_since;
@@ -50,9 +50,9 @@ export function periodsWithin(time: Period, item: BilledItem, subscription: Bill
   return periods;
 }
 
-type Read = { readonly event_count: number; readonly integral?: Decimal | undefined };
+type LevelReadingResult = { readonly event_count: number; readonly integral?: Decimal | undefined };
 
-export type Level = {
+export type IntegratedLevel = {
   /** In units × whole periods. */
   readonly quantity: Decimal;
   /** Units × microseconds, exact where the time lies in one billing period. */
@@ -61,7 +61,10 @@ export type Level = {
 };
 
 /** `answers` are those of the readings, in their order. */
-export function levelOf(readings: readonly LevelReading[], answers: readonly Read[]): Level {
+export function integrateLevel(
+  readings: readonly LevelReading[],
+  answers: readonly LevelReadingResult[],
+): IntegratedLevel {
   const [first] = readings;
   const parts = readings.map(({ whole, isBefore }, index) => {
     const { integral, event_count } = answers[index]!;
@@ -71,9 +74,9 @@ export function levelOf(readings: readonly LevelReading[], answers: readonly Rea
   });
   if (!first) return { quantity: ZERO, integral: ZERO, event_count: 0 };
   const length = first.whole.end - first.whole.start;
-  const alike = sumOf(parts.filter((part) => part.length === length).map(({ added }) => added));
+  const alike = sumDecimals(parts.filter((part) => part.length === length).map(({ added }) => added));
   const others = parts.filter((part) => part.length !== length);
-  const integral = sumOf([alike, ...others.map(({ added, length: own }) => added.times(length).dividedBy(own))]);
+  const integral = sumDecimals([alike, ...others.map(({ added, length: own }) => added.times(length).dividedBy(own))]);
   const quantity = integral.dividedBy(new Decimal(length).times(US_PER_MS)).toDecimalPlaces(QUANTITY_PLACES);
   const starts = new Set(readings.map(({ window }) => window.start));
   // A level that never resets has its events counted once, however many periods there are.

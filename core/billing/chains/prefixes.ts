@@ -3,7 +3,7 @@
  * of the first two, and so on, each as if the chain ended there. No change of a price begins an allowance again: the reset periods of the
  * lines are the same.
  */
-import { Decimal, sumOf, ZERO } from '../../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../decimal.ts';
 import {
   type Allowed,
   type AllowedWindow,
@@ -59,7 +59,7 @@ function grantedPrefixes(
   return lines.map((_, index) => {
     const before = lines.slice(0, index + 1);
     const added = addUnits(units.slice(0, index + 1));
-    const quantity = sumOf(before.map(({ measured }) => measured?.quantity ?? ZERO));
+    const quantity = sumDecimals(before.map(({ measured }) => measured?.quantity ?? ZERO));
     const allowances = isBucketed ? mergedAllowances(before) : joinedAllowances(before);
     const starts = [...added.keys()];
     const buckets = isBucketed ? starts.map((start) => [added.get(start)!]) : null;
@@ -90,15 +90,15 @@ function addUnits(units: readonly UnitsByBucket[]): UnitsByBucket {
   return new Map([...added].sort(([a], [b]) => a - b));
 }
 
-type Measured = readonly MeasuredService[];
+type MeasuredServices = readonly MeasuredService[];
 
 /** Lines add to a limit one after the other: the growth of the whole is the sum of theirs. */
-export function joinedAllowances(lines: Measured): MeasuredAllowance[] {
+export function joinedAllowances(lines: MeasuredServices): MeasuredAllowance[] {
   return acrossLines(lines, (windows) => windows);
 }
 
 /** Limits with the use before the chain and after it, for usage that is drawn bucket by bucket. */
-function mergedAllowances(lines: Measured): MeasuredAllowance[] {
+function mergedAllowances(lines: MeasuredServices): MeasuredAllowance[] {
   return acrossLines(lines, (windows) => {
     const merged = new Map<Milliseconds, AllowedWindow>();
     for (const window of windows) {
@@ -109,7 +109,10 @@ function mergedAllowances(lines: Measured): MeasuredAllowance[] {
   });
 }
 
-function acrossLines(lines: Measured, merge: (windows: AllowedWindow[]) => AllowedWindow[]): MeasuredAllowance[] {
+function acrossLines(
+  lines: MeasuredServices,
+  merge: (windows: AllowedWindow[]) => AllowedWindow[],
+): MeasuredAllowance[] {
   const all = lines.flatMap(({ measured }) => (measured?.allowances?.length ? [measured.allowances] : []));
   const [first = []] = all;
   return first.map((allowance, index) => ({
@@ -119,7 +122,7 @@ function acrossLines(lines: Measured, merge: (windows: AllowedWindow[]) => Allow
 }
 
 /** If limits cut one line, the others are parts of the chain, too. */
-export function joinedParts(lines: Measured): UsedIn[] {
+export function joinedParts(lines: MeasuredServices): UsedIn[] {
   if (!lines.some(({ measured }) => measured?.parts?.length)) return [];
   return lines.flatMap(({ service, measured }) => {
     if (measured === null) return [];

@@ -3,7 +3,7 @@
  * equal terms are one run, in which tiers and packages go on; if terms differ, they begin again. A run below 0 is taken off the runs
  * before it, the latest first, and then off later ones, so that a correction gives back the charge of the units it corrects.
  */
-import { Decimal, sumOf, ZERO } from '../../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../decimal.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../../pricing/charge.ts';
 import type { ChargePart } from '../../pricing/terms.ts';
 
@@ -34,7 +34,9 @@ export class BucketCost {
     this.#next = index + 1;
     const before = this.#cost;
     this.#isCorrected ||= this.#runs.at(-1)!.units.isNegative();
-    this.#cost = this.#isCorrected ? costOfRuns(this.#runs) : sumOf([before, ...parts.map(({ amount }) => amount)]);
+    this.#cost = this.#isCorrected
+      ? computeRunCost(this.#runs)
+      : sumDecimals([before, ...parts.map(({ amount }) => amount)]);
     return { added: this.#cost.minus(before), parts };
   }
 
@@ -56,12 +58,12 @@ function negatedPart({ units, flat_amount, amount, ...part }: ChargePart): Charg
   return { ...part, units: units.negated(), flat_amount: flat_amount.negated(), amount: amount.negated() };
 }
 
-function costOfRuns(runs: readonly PricedUnits[]): Decimal {
-  const left = lessCorrected(runs).flatMap(({ price, units }) => chargeParts(price, units));
-  return sumOf(left.map(({ amount }) => amount));
+function computeRunCost(runs: readonly PricedUnits[]): Decimal {
+  const left = applyCorrections(runs).flatMap(({ price, units }) => chargeParts(price, units));
+  return sumDecimals(left.map(({ amount }) => amount));
 }
 
-function lessCorrected(runs: readonly PricedUnits[]): PricedUnits[] {
+function applyCorrections(runs: readonly PricedUnits[]): PricedUnits[] {
   const left: PricedUnits[] = [];
   let owed = ZERO;
   for (const run of runs) {

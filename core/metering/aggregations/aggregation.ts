@@ -18,7 +18,7 @@ export type FinishRange = {
  */
 export type ChainRule = 'additive' | 'shared' | 'integral';
 
-export type Aggregation = {
+export type MeterAggregator = {
   /** Whether a field or an expression must say what to aggregate. */
   readonly needs_value: boolean;
   /** What else a meter of this type may state. A multiplier is then required. */

@@ -5,10 +5,10 @@
 import { ZERO } from '../../decimal.ts';
 import { contributeNumber } from '../contribution.ts';
 import { divideRounded, type Exact } from '../exact.ts';
-import { decimalOfScaled } from '../quantity.ts';
-import type { Aggregation } from './aggregation.ts';
+import { scaledToDecimal } from '../quantity.ts';
+import type { MeterAggregator } from './aggregation.ts';
 
-export const avg: Aggregation = {
+export const avg: MeterAggregator = {
   needs_value: true,
   takes: [],
   chain_rule: 'shared',
@@ -19,6 +19,6 @@ export const avg: Aggregation = {
     bucket.addSum(contribution.value as Exact);
   },
   finish(bucket) {
-    return bucket.count === 0 ? ZERO : decimalOfScaled(divideRounded(bucket.sum, BigInt(bucket.count)));
+    return bucket.count === 0 ? ZERO : scaledToDecimal(divideRounded(bucket.sum, BigInt(bucket.count)));
   },
 };

@@ -1,9 +1,9 @@
 /** COUNT_UNIQUE: the number of distinct values of the field, counted exactly. */
 import { Decimal } from '../../decimal.ts';
 import { contributeIdentity } from '../contribution.ts';
-import type { Aggregation } from './aggregation.ts';
+import type { MeterAggregator } from './aggregation.ts';
 
-export const countUnique: Aggregation = {
+export const countUnique: MeterAggregator = {
   needs_value: true,
   takes: [],
   chain_rule: 'shared',

@@ -1,9 +1,9 @@
 /** COUNT: the number of events. It needs no field. */
 import { Decimal } from '../../decimal.ts';
 import { contributeEvent } from '../contribution.ts';
-import type { Aggregation } from './aggregation.ts';
+import type { MeterAggregator } from './aggregation.ts';
 
-export const count: Aggregation = {
+export const count: MeterAggregator = {
   needs_value: false,
   takes: [],
   chain_rule: 'additive',

@@ -1,5 +1,5 @@
 /** The aggregations there are. A new one is a file beside this and a line here. */
-import type { Aggregation } from './aggregation.ts';
+import type { MeterAggregator } from './aggregation.ts';
 import { avg } from './avg.ts';
 import { count } from './count.ts';
 import { countUnique } from './count-unique.ts';
@@ -18,6 +18,6 @@ export const AGGREGATIONS = {
   SUM_WITH_MULTIPLIER: sumWithMultiplier,
   MAX: max,
   WEIGHTED_SUM: weightedSum,
-} as const satisfies Readonly<Record<string, Aggregation>>;
+} as const satisfies Readonly<Record<string, MeterAggregator>>;
 
 export type AggregationType = keyof typeof AGGREGATIONS;

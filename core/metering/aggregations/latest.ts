@@ -5,10 +5,10 @@
 import { ZERO } from '../../decimal.ts';
 import { contributeNumber } from '../contribution.ts';
 import type { Exact } from '../exact.ts';
-import { decimalOfScaled } from '../quantity.ts';
-import type { Aggregation } from './aggregation.ts';
+import { scaledToDecimal } from '../quantity.ts';
+import type { MeterAggregator } from './aggregation.ts';
 
-export const latest: Aggregation = {
+export const latest: MeterAggregator = {
   needs_value: true,
   takes: [],
   chain_rule: 'shared',
@@ -20,6 +20,6 @@ export const latest: Aggregation = {
   },
   finish(bucket) {
     const newest = bucket.latest;
-    return newest === null ? ZERO : decimalOfScaled(newest.value);
+    return newest === null ? ZERO : scaledToDecimal(newest.value);
   },
 };

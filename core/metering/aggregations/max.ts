@@ -6,10 +6,10 @@
 import { ZERO } from '../../decimal.ts';
 import { contributeNumber } from '../contribution.ts';
 import type { Exact } from '../exact.ts';
-import { decimalOfScaled } from '../quantity.ts';
-import type { Aggregation } from './aggregation.ts';
+import { scaledToDecimal } from '../quantity.ts';
+import type { MeterAggregator } from './aggregation.ts';
 
-export const max: Aggregation = {
+export const max: MeterAggregator = {
   needs_value: true,
   takes: ['bucket_size', 'group_by'],
   chain_rule: 'shared',
@@ -21,6 +21,6 @@ export const max: Aggregation = {
   },
   finish(bucket) {
     const greatest = bucket.max;
-    return greatest === null ? ZERO : decimalOfScaled(greatest);
+    return greatest === null ? ZERO : scaledToDecimal(greatest);
   },
 };

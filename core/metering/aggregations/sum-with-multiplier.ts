@@ -1,11 +1,11 @@
 /** SUM_WITH_MULTIPLIER: Σ v × multiplier, exact: the sum is multiplied once (docs/rules/metering.md, "Aggregations"). */
 import { Decimal } from '../../decimal.ts';
 import { contributeNumber } from '../contribution.ts';
-import { type Exact, exactOf, exactText, times } from '../exact.ts';
+import { type Exact, exactText, times, toExact } from '../exact.ts';
 import { QUANTITY_PLACES } from '../quantity.ts';
-import type { Aggregation } from './aggregation.ts';
+import type { MeterAggregator } from './aggregation.ts';
 
-export const sumWithMultiplier: Aggregation = {
+export const sumWithMultiplier: MeterAggregator = {
   needs_value: true,
   takes: ['multiplier'],
   chain_rule: 'additive',
@@ -17,11 +17,11 @@ export const sumWithMultiplier: Aggregation = {
   },
   finish(bucket, { multiplier }) {
     if (multiplier === undefined) throw new TypeError('SUM_WITH_MULTIPLIER needs its multiplier');
-    return new Decimal(exactText(times(exactOf(bucket.sum, QUANTITY_PLACES), exactOfDecimal(multiplier))));
+    return new Decimal(exactText(times(toExact(bucket.sum, QUANTITY_PLACES), fromDecimal(multiplier))));
   },
 };
 
-function exactOfDecimal(value: Decimal): Exact {
+function fromDecimal(value: Decimal): Exact {
   const places = value.decimalPlaces();
-  return exactOf(BigInt(value.toFixed(places).replace('.', '')), places);
+  return toExact(BigInt(value.toFixed(places).replace('.', '')), places);
 }

@@ -1,10 +1,10 @@
 /** SUM: Σ v, exact. With a bucket_size the total is the sum of the windows, which is the same number. */
 import { contributeNumber } from '../contribution.ts';
 import type { Exact } from '../exact.ts';
-import { decimalOfScaled } from '../quantity.ts';
-import type { Aggregation } from './aggregation.ts';
+import { scaledToDecimal } from '../quantity.ts';
+import type { MeterAggregator } from './aggregation.ts';
 
-export const sum: Aggregation = {
+export const sum: MeterAggregator = {
   needs_value: true,
   takes: ['bucket_size'],
   chain_rule: 'additive',
@@ -15,6 +15,6 @@ export const sum: Aggregation = {
     bucket.addSum(contribution.value as Exact);
   },
   finish(bucket) {
-    return decimalOfScaled(bucket.sum);
+    return scaledToDecimal(bucket.sum);
   },
 };

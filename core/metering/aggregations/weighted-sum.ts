@@ -7,10 +7,10 @@ import type { Microseconds } from '../../time/instant.ts';
 import type { UsageBucket } from '../bucket.ts';
 import { contributeNumber } from '../contribution.ts';
 import { divideRounded, type Exact } from '../exact.ts';
-import { decimalOfScaled } from '../quantity.ts';
-import type { Aggregation } from './aggregation.ts';
+import { scaledToDecimal } from '../quantity.ts';
+import type { MeterAggregator } from './aggregation.ts';
 
-export const weightedSum: Aggregation = {
+export const weightedSum: MeterAggregator = {
   needs_value: true,
   takes: [],
   needs_range: true,
@@ -26,9 +26,9 @@ export const weightedSum: Aggregation = {
   finish(bucket, { start_us, end_us }) {
     if (bucket.count === 0) return ZERO;
     if (end_us <= start_us) throw new RangeError('WEIGHTED_SUM needs a range that is not empty');
-    return decimalOfScaled(divideRounded(weightUntil(bucket, end_us), BigInt(end_us - start_us)));
+    return scaledToDecimal(divideRounded(weightUntil(bucket, end_us), BigInt(end_us - start_us)));
   },
-  integrate: (bucket, { end_us }) => decimalOfScaled(weightUntil(bucket, end_us)),
+  integrate: (bucket, { end_us }) => scaledToDecimal(weightUntil(bucket, end_us)),
 };
 
 function weightUntil(bucket: UsageBucket, end_us: Microseconds): bigint {

@@ -5,25 +5,25 @@
  */
 import type { Decimal } from '../../decimal.ts';
 import {
-  bigPowerOfTen,
   compare,
   divideRounded,
   EXACT_ONE,
   EXACT_ZERO,
   Exact,
-  exactOf,
   isNegative,
   isSafe,
   isZero,
   mantissaAt,
-  mantissaOf,
   minus,
   negated,
   POWERS_OF_TEN,
   plus,
   times,
+  toExact,
+  toMantissa,
+  toPowerOfTen,
 } from '../exact.ts';
-import { decimalDigits, logarithmOf, powerOf, type Rounded, rootOf } from './transcendental.ts';
+import { computeLogarithm, computePower, computeRoot, decimalDigits, type Rounded } from './transcendental.ts';
 import { spend, UnusableEvent } from './work.ts';
 
 const SIGNIFICANT_DIGITS = 60;
@@ -47,7 +47,7 @@ function charge(a: Exact, b: Exact, work: WorkByLength): void {
 }
 
 const SHORT_SCALE = 15;
-const LENGTHS = [bigPowerOfTen(80), bigPowerOfTen(320)] as const;
+const LENGTHS = [toPowerOfTen(80), toPowerOfTen(320)] as const;
 
 /** Also a short number counts as long where it stands far behind the point: it is brought to the scale of another one. */
 function lengthClass({ big, scale }: Exact): 0 | 1 | 2 {
@@ -77,7 +77,7 @@ export function multiply(a: Exact, b: Exact): Exact {
   const product = times(a, b);
   return product.big === undefined && product.scale <= MAX_SCALE
     ? product
-    : bounded(mantissaOf(product), product.scale);
+    : bounded(toMantissa(product), product.scale);
 }
 
 export function divide(a: Exact, b: Exact): Exact {
@@ -97,7 +97,7 @@ function divideSmall(a: Exact, b: Exact): Exact | undefined {
     const quotient = numerator / b.small;
     const scale = a.scale + places - b.scale;
     if (scale >= 0) return new Exact(quotient, scale, undefined);
-    return exactOf(BigInt(quotient) * bigPowerOfTen(-scale), 0);
+    return toExact(BigInt(quotient) * toPowerOfTen(-scale), 0);
   }
   return undefined;
 }
@@ -111,7 +111,7 @@ function divideEndless(a: Exact, b: Exact): Exact | undefined {
   if (a.big !== undefined || b.big !== undefined) return undefined;
   const numerator = Math.abs(a.small);
   const divisor = Math.abs(b.small);
-  const longer = lengthOf(divisor) - lengthOf(numerator);
+  const longer = countDigits(divisor) - countDigits(numerator);
   // Both aligned to the same number of digits. A side beyond the safe integers is rounded, and larger than the other even so.
   const isAboveOne = numerator * (POWERS_OF_TEN[longer] ?? 1) >= divisor * (POWERS_OF_TEN[-longer] ?? 1);
   const places = SIGNIFICANT_DIGITS + longer - (isAboveOne ? 1 : 0);
@@ -123,23 +123,23 @@ function divideEndless(a: Exact, b: Exact): Exact | undefined {
 }
 
 /** How many digits a safe integer that is not negative has. */
-function lengthOf(value: number): number {
+function countDigits(value: number): number {
   let length = 1;
   while (length < POWERS_OF_TEN.length && value >= POWERS_OF_TEN[length]!) length++;
   return length;
 }
 
-const TWICE_POWERS_OF_TEN: readonly bigint[] = Array.from({ length: 80 }, (_, places) => 2n * bigPowerOfTen(places));
+const TWICE_POWERS_OF_TEN: readonly bigint[] = Array.from({ length: 80 }, (_, places) => 2n * toPowerOfTen(places));
 
 /** 60 significant digits: as many places are brought up that the integer quotient has 60 or 61 of them. */
 function divideBig(a: Exact, b: Exact): Exact {
-  const numerator = mantissaOf(a);
-  const divisor = mantissaOf(b);
+  const numerator = toMantissa(a);
+  const divisor = toMantissa(b);
   const places = SIGNIFICANT_DIGITS + decimalDigits(divisor) - decimalDigits(numerator);
-  const scaledUp = places >= 0 ? numerator * bigPowerOfTen(places) : numerator;
-  const scaledDivisor = places >= 0 ? divisor : divisor * bigPowerOfTen(-places);
+  const scaledUp = places >= 0 ? numerator * toPowerOfTen(places) : numerator;
+  const scaledDivisor = places >= 0 ? divisor : divisor * toPowerOfTen(-places);
   // The quotient has 60 digits or 61, and the comparison tells which, without dividing twice.
-  const spare = absolutely(scaledUp) >= absolutely(scaledDivisor) * bigPowerOfTen(SIGNIFICANT_DIGITS) ? 1 : 0;
+  const spare = absolutely(scaledUp) >= absolutely(scaledDivisor) * toPowerOfTen(SIGNIFICANT_DIGITS) ? 1 : 0;
   const quotient = divideRounded(scaledUp, spare === 0 ? scaledDivisor : scaledDivisor * 10n);
   return shortened(quotient, a.scale - b.scale + places - spare);
 }
@@ -150,7 +150,7 @@ function absolutely(value: bigint): bigint {
 
 /** The same number without trailing zeros behind the point, and within bounds. */
 function shortened(mantissa: bigint, scale: number): Exact {
-  if (scale <= 0) return bounded(mantissa * bigPowerOfTen(-scale), 0);
+  if (scale <= 0) return bounded(mantissa * toPowerOfTen(-scale), 0);
   if (mantissa % 10n !== 0n) return bounded(mantissa, scale);
   const text = mantissa.toString();
   let zeros = 0;
@@ -159,10 +159,10 @@ function shortened(mantissa: bigint, scale: number): Exact {
 }
 
 function bounded(mantissa: bigint, scale: number): Exact {
-  if (scale > MAX_SCALE) return bounded(divideRounded(mantissa, bigPowerOfTen(scale - MAX_SCALE)), MAX_SCALE);
-  const limit = bigPowerOfTen(MAX_WHOLE_DIGITS + scale);
+  if (scale > MAX_SCALE) return bounded(divideRounded(mantissa, toPowerOfTen(scale - MAX_SCALE)), MAX_SCALE);
+  const limit = toPowerOfTen(MAX_WHOLE_DIGITS + scale);
   if (mantissa >= limit || mantissa <= -limit) throw tooLarge();
-  return exactOf(mantissa, scale);
+  return toExact(mantissa, scale);
 }
 
 function tooLarge(): UnusableEvent {
@@ -176,12 +176,12 @@ const TRUSTED_DIGITS = 50;
  * A number that quotients or roots went into, to the digits that can be trusted: a third of a number, times three, is that
  * number again, before anything is decided by it.
  */
-export function settled(value: Exact): Exact {
+export function roundToTrusted(value: Exact): Exact {
   if (value.big === undefined || value.scale === 0) return value;
   const spare = Math.min(decimalDigits(value.big) - TRUSTED_DIGITS, value.scale);
   if (spare <= 0) return value;
   charge(value, value, ROUND_WORK);
-  return shortened(divideRounded(value.big, bigPowerOfTen(spare)), value.scale - spare);
+  return shortened(divideRounded(value.big, toPowerOfTen(spare)), value.scale - spare);
 }
 
 export type RoundingDirection = 'floor' | 'ceil' | 'round';
@@ -191,7 +191,7 @@ export function toWhole(value: Exact, direction: RoundingDirection): Exact {
   const divisor = value.scale < POWERS_OF_TEN.length ? POWERS_OF_TEN[value.scale] : undefined;
   if (value.big === undefined && divisor !== undefined) return smallQuotient(value.small, divisor, direction);
   charge(value, value, ROUND_WORK);
-  return bigQuotient(mantissaOf(value), bigPowerOfTen(value.scale), direction);
+  return bigQuotient(toMantissa(value), toPowerOfTen(value.scale), direction);
 }
 
 /** floor, ceil or round of a quotient, without a quotient that was rounded before: ceil(duration / 60) is exact. */
@@ -214,10 +214,10 @@ function smallQuotient(numerator: number, divisor: number, direction: RoundingDi
 }
 
 function bigQuotient(numerator: bigint, divisor: bigint, direction: RoundingDirection): Exact {
-  if (direction === 'round') return exactOf(divideRounded(numerator, divisor), 0);
+  if (direction === 'round') return toExact(divideRounded(numerator, divisor), 0);
   const rest = numerator % divisor;
   const sign = numerator < 0n === divisor < 0n ? 1 : -1;
-  return exactOf(numerator / divisor + (rest === 0n ? 0n : BigInt(step(direction, sign, false))), 0);
+  return toExact(numerator / divisor + (rest === 0n ? 0n : BigInt(step(direction, sign, false))), 0);
 }
 
 /** What a quotient cut off towards zero still lacks, when there is a remainder. */
@@ -251,16 +251,16 @@ export function power(base: Exact, exponent: Exact): Exact {
     return EXACT_ZERO;
   }
   if (isWhole && whole.big === undefined) {
-    const digits = decimalDigits(mantissaOf(base)) * whole.small;
+    const digits = decimalDigits(toMantissa(base)) * whole.small;
     if (digits <= MAX_EXACT_POWER_DIGITS && base.scale * whole.small <= MAX_SCALE) {
       spend(POWER_WORK + digits / 8);
-      return bounded(mantissaOf(base) ** BigInt(whole.small), base.scale * whole.small);
+      return bounded(toMantissa(base) ** BigInt(whole.small), base.scale * whole.small);
     }
   }
   if (!isNegative(base)) return approximatePower(base, exponent);
   if (!isWhole) throw new UnusableEvent('the result of the expression is not a number');
   const magnitude = approximatePower(negated(base), exponent);
-  return (mantissaOf(whole) & 1n) === 0n ? magnitude : negated(magnitude);
+  return (toMantissa(whole) & 1n) === 0n ? magnitude : negated(magnitude);
 }
 
 const POWER_WORK = 5;
@@ -268,29 +268,29 @@ const POWER_WORK = 5;
 /** Of a base greater than 0. */
 function approximatePower(base: Exact, exponent: Exact): Exact {
   if (compare(base, EXACT_ONE) === 0) return EXACT_ONE;
-  const found = powerOf(base, exponent);
+  const found = computePower(base, exponent);
   if (found === 'too large') throw tooLarge();
-  return found === 'zero' ? EXACT_ZERO : exactOfRounded(found);
+  return found === 'zero' ? EXACT_ZERO : fromRounded(found);
 }
 
 export function squareRoot(value: Exact): Exact {
   if (isNegative(value)) throw new UnusableEvent('the expression takes the square root of a negative number');
-  return isZero(value) ? EXACT_ZERO : exactOfRounded(rootOf(value));
+  return isZero(value) ? EXACT_ZERO : fromRounded(computeRoot(value));
 }
 
 export function naturalLogarithm(value: Exact): Exact {
   if (isZero(value) || isNegative(value)) {
     throw new UnusableEvent('the expression takes the logarithm of a number that is not positive');
   }
-  return compare(value, EXACT_ONE) === 0 ? EXACT_ZERO : exactOfRounded(logarithmOf(value));
+  return compare(value, EXACT_ONE) === 0 ? EXACT_ZERO : fromRounded(computeLogarithm(value));
 }
 
-function exactOfRounded({ mantissa, scale }: Rounded): Exact {
+function fromRounded({ mantissa, scale }: Rounded): Exact {
   return shortened(mantissa, scale);
 }
 
 /** A literal, within bounds. */
-export function exactOfDecimal(value: Decimal): Exact {
+export function fromDecimal(value: Decimal): Exact {
   if (value.isNaN()) throw new UnusableEvent('the result of the expression is not a number');
   if (!value.isFinite() || value.e > MAX_WHOLE_DIGITS) throw tooLarge();
   const places = Math.min(value.decimalPlaces(), MAX_SCALE);

@@ -6,7 +6,7 @@
 import type { parse } from '@bufbuild/cel';
 import { Decimal } from '../../decimal.ts';
 import type { PropertySource } from '../event-text.ts';
-import { type Exact, exactOf } from '../exact.ts';
+import { type Exact, toExact } from '../exact.ts';
 import * as arithmetic from './arithmetic.ts';
 import {
   BINARY,
@@ -18,7 +18,7 @@ import {
   UNARY_WEIGHTS,
   type Unary,
 } from './operators.ts';
-import { isSame, numberOf, textOf } from './read-properties.ts';
+import { isSame, readNumber, readText } from './read-properties.ts';
 import { FAILURE, spend, TooMuchWork, UnusableEvent, WEIGHTS, type Weighed } from './work.ts';
 
 export type Evaluate<T> = (properties: PropertySource) => T;
@@ -29,8 +29,8 @@ export type Program = {
   readonly cost: number;
 };
 
-type Parsed = ReturnType<typeof parse>;
-type Expr = NonNullable<Parsed['expr']>;
+type ParsedExpression = ReturnType<typeof parse>;
+type Expr = NonNullable<ParsedExpression['expr']>;
 type Refuse = (why: string) => Error;
 
 type Compiled =
@@ -41,9 +41,9 @@ type Compiled =
 const MAX_NODES = 200;
 
 /** The program of an expression that gives a number. */
-export function compileNumber(parsed: Parsed, text: string, refuse: Refuse): Program {
+export function compileNumber(parsed: ParsedExpression, text: string, refuse: Refuse): Program {
   const root = parsed.expr as Expr;
-  const nodes = nodesOf(root, refuse);
+  const nodes = collectNodes(root, refuse);
   const compiler = new Compiler({
     textProperties: textPropertiesIn(nodes),
     positions: positionsIn(parsed),
@@ -64,7 +64,7 @@ export function compileNumber(parsed: Parsed, text: string, refuse: Refuse): Pro
 const TYPE_NAMES = { number: 'a number', boolean: 'true or false', text: 'text' } as const;
 
 /** Every node in order of appearance. Whatever is not a constant, a property or a call is refused here. */
-function nodesOf(root: Expr, refuse: Refuse): Expr[] {
+function collectNodes(root: Expr, refuse: Refuse): Expr[] {
   const nodes: Expr[] = [];
   const open: Expr[] = [root];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
@@ -119,7 +119,7 @@ function isText(node: Expr, names: ReadonlySet<string>): boolean {
 }
 
 /** Where each node begins in the text. */
-function positionsIn(parsed: Parsed): Record<string, number> {
+function positionsIn(parsed: ParsedExpression): Record<string, number> {
   return (parsed.sourceInfo?.positions ?? {}) as Record<string, number>;
 }
 
@@ -156,7 +156,7 @@ class Compiler {
     const constant = node.exprKind.case === 'constExpr' ? node.exprKind.value.constantKind : undefined;
     switch (constant?.case) {
       case 'int64Value':
-        return always(exactOf(BigInt(constant.value), 0));
+        return always(toExact(BigInt(constant.value), 0));
       case 'doubleValue':
         return always(this.decimalAt(node, constant.value));
       case 'boolValue': {
@@ -179,16 +179,16 @@ class Compiler {
     if (!Number.isFinite(rounded)) throw this.input.refuse(`has a constant that is too large: ${literal}`);
     if (literal === '' || Number(literal) !== rounded)
       throw this.input.refuse(`has a constant that cannot be read: ${literal}`);
-    return arithmetic.exactOfDecimal(new Decimal(literal));
+    return arithmetic.fromDecimal(new Decimal(literal));
   }
 
   private property(name: string): Compiled {
     if (this.input.textProperties.has(name)) {
       this.weigh('text');
-      return { type: 'text', run: (properties) => textOf(name, properties) };
+      return { type: 'text', run: (properties) => readText(name, properties) };
     }
     this.weigh('number');
-    return { type: 'number', run: (properties) => numberOf(name, properties), isApproximate: false };
+    return { type: 'number', run: (properties) => readNumber(name, properties), isApproximate: false };
   }
 
   private call(name: string, args: readonly Expr[]): Compiled {
@@ -312,8 +312,8 @@ class Compiler {
   /** A number by which something is decided: only with digits that can be trusted. */
   decisive({ run, isApproximate }: NumberCompiled): Evaluate<Exact> {
     if (!isApproximate) return run;
-    this.weigh('settle');
-    return (properties) => arithmetic.settled(run(properties));
+    this.weigh('round_trusted');
+    return (properties) => arithmetic.roundToTrusted(run(properties));
   }
 
   private expectNumber(node: Expr, user: string): NumberCompiled {

@@ -5,7 +5,7 @@ import { parseQuantity } from '../quantity.ts';
 import { MAX_SCALE } from './arithmetic.ts';
 import { spend, UnusableEvent } from './work.ts';
 
-export function numberOf(name: string, properties: PropertySource): Exact {
+export function readNumber(name: string, properties: PropertySource): Exact {
   const property = properties.get(name);
   if (property === undefined) return EXACT_ZERO;
   if (property.kind !== 'number' && property.kind !== 'string') throw notA('number', name, property);
@@ -31,7 +31,7 @@ const COMPARED_AT_ONCE = 256;
 const COMPARED_PER_UNIT = 512;
 
 /** A missing text is empty, as a missing number is 0. */
-export function textOf(name: string, properties: PropertySource): string {
+export function readText(name: string, properties: PropertySource): string {
   const property = properties.get(name);
   if (property === undefined) return '';
   if (property.kind !== 'string') throw notA('text', name, property);

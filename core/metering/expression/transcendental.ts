@@ -5,7 +5,7 @@
  *
  * What a call costs depends on the digits that it has to work with, which are known and charged before (work.ts).
  */
-import { bigPowerOfTen, divideRounded, type Exact, exactOf, mantissaOf } from '../exact.ts';
+import { divideRounded, type Exact, toExact, toMantissa, toPowerOfTen } from '../exact.ts';
 import { spend } from './work.ts';
 
 const SIGNIFICANT_DIGITS = 60;
@@ -20,14 +20,14 @@ type Fixed = { readonly mantissa: bigint; readonly bits: number };
 export type Rounded = { readonly mantissa: bigint; readonly scale: number };
 
 /** Of a number that is not negative. */
-export function rootOf(value: Exact): Rounded {
-  const mantissa = mantissaOf(value);
+export function computeRoot(value: Exact): Rounded {
+  const mantissa = toMantissa(value);
   const digits = decimalDigits(mantissa);
   // Two more digits than are kept, and an even scale, so that the root of the mantissa is that of the number.
   let places = 2 * (SIGNIFICANT_DIGITS + 2) - digits;
   if ((value.scale + places) % 2 !== 0) places++;
   spend(ROOT_WORK + digits / 16);
-  const radicand = places >= 0 ? mantissa * bigPowerOfTen(places) : mantissa / bigPowerOfTen(-places);
+  const radicand = places >= 0 ? mantissa * toPowerOfTen(places) : mantissa / toPowerOfTen(-places);
   return significant(integerRoot(radicand), (value.scale + places) / 2);
 }
 
@@ -47,22 +47,22 @@ function integerRoot(radicand: bigint): bigint {
 }
 
 /** Of a number that is greater than 0 and not 1. */
-export function logarithmOf(value: Exact): Rounded {
-  return nearestOf((guard) => logarithm(value, SIGNIFICANT_DIGITS + guard));
+export function computeLogarithm(value: Exact): Rounded {
+  return roundToNearest((guard) => logarithm(value, SIGNIFICANT_DIGITS + guard));
 }
 
 /**
  * exp(exponent × log(base)), of a base greater than 0 that is not 1. Nothing when the result is beyond 10^400 or below 10^-402, which
  * the logarithm tells before anything is calculated.
  */
-export function powerOf(base: Exact, exponent: Exact): Rounded | 'too large' | 'zero' {
+export function computePower(base: Exact, exponent: Exact): Rounded | 'too large' | 'zero' {
   const estimate = roughLogarithm(base) * approximate(exponent);
   if (estimate > LARGEST_EXPONENT) return 'too large';
   if (estimate < SMALLEST_EXPONENT) return 'zero';
-  const whole = Math.max(0, decimalDigits(mantissaOf(exponent)) - exponent.scale);
-  return nearestOf((guard) => {
+  const whole = Math.max(0, decimalDigits(toMantissa(exponent)) - exponent.scale);
+  return roundToNearest((guard) => {
     const log = logarithm(base, SIGNIFICANT_DIGITS + guard + 3 + whole, true);
-    const product = (mantissaOf(exponent) * log.mantissa) / bigPowerOfTen(exponent.scale);
+    const product = (toMantissa(exponent) * log.mantissa) / toPowerOfTen(exponent.scale);
     const powerBits = Math.ceil((SIGNIFICANT_DIGITS + guard + 4) * BITS_PER_DIGIT);
     const spare = Math.max(0, log.bits - powerBits);
     return exponential({ mantissa: product >> BigInt(spare), bits: log.bits - spare });
@@ -77,10 +77,10 @@ const SMALLEST_EXPONENT = -402 * Math.LN10;
  * side of the middle it lies, more of them do: log(1 - 3e-59) is 45 followed by 58 zeros and a 9 behind the 59th digit.
  * Only a power may lie in the middle itself, as that of a square may; it is rounded away from zero.
  */
-function nearestOf(calculate: (guard: number) => Fixed): Rounded {
+function roundToNearest(calculate: (guard: number) => Fixed): Rounded {
   for (const guard of GUARD_DIGITS) {
     const near = calculate(guard);
-    const [low, high] = [decimalOf(near, -CALCULATION_ERROR), decimalOf(near, CALCULATION_ERROR)];
+    const [low, high] = [toRounded(near, -CALCULATION_ERROR), toRounded(near, CALCULATION_ERROR)];
     if (isSame(low, high) || guard === GUARD_DIGITS.at(-1)) return high;
   }
   throw new Error('there is no count of guard digits');
@@ -92,7 +92,7 @@ const CALCULATION_ERROR = 1n << 13n;
 /** 10^60 and 10^59 may both stand for the same power of ten. */
 function isSame(a: Rounded, b: Rounded): boolean {
   const scale = Math.max(a.scale, b.scale);
-  return a.mantissa * bigPowerOfTen(scale - a.scale) === b.mantissa * bigPowerOfTen(scale - b.scale);
+  return a.mantissa * toPowerOfTen(scale - a.scale) === b.mantissa * toPowerOfTen(scale - b.scale);
 }
 
 /** To so many significant digits, or, for a power, to so many places behind the point. */
@@ -103,10 +103,10 @@ function logarithm(value: Exact, digits: number, isPlaces = false): Fixed {
   spend(logarithmWork(bits));
   const near = whole(bits);
   const start = Math.log(toDouble(near, bits));
-  const first = fixedOf(start, bits);
+  const first = toFixedPoint(start, bits);
   // log(t) = first + log(t / e^first), where the quotient is nearly 1.
   const rest = ((near * smallExponential(-first, bits)) >> BigInt(bits)) - (1n << BigInt(bits));
-  return { mantissa: first + logarithmNearOne(rest, bits) + BigInt(twos) * logarithmOfTwo(bits), bits };
+  return { mantissa: first + logarithmNearOne(rest, bits) + BigInt(twos) * computeLogTwo(bits), bits };
 }
 
 /** The bits of the numbers in hand decide: twice as many make each of twice as many steps about three times as long. */
@@ -118,8 +118,8 @@ const LOGARITHM_WORK = 100;
 
 /** value = whole(bits) × 2^-bits × 2^twos, with a whole between about 0.7 and 1.5. */
 function normalized(value: Exact): { whole: (bits: number) => bigint; twos: number } {
-  const mantissa = mantissaOf(value);
-  const divisor = bigPowerOfTen(value.scale);
+  const mantissa = toMantissa(value);
+  const divisor = toPowerOfTen(value.scale);
   let twos = bitLength(mantissa) - bitLength(divisor);
   const shifted = (by: number) => (by >= 0 ? (mantissa << BigInt(by)) / divisor : mantissa / (divisor << BigInt(-by)));
   const ratio = toDouble(shifted(64 - twos), 64);
@@ -130,7 +130,7 @@ function normalized(value: Exact): { whole: (bits: number) => bigint; twos: numb
 
 /** How many digits the logarithm of a number close to 1 has less than the number itself. */
 function zerosAfterOne(value: Exact): number {
-  const distance = mantissaOf(value) - bigPowerOfTen(value.scale);
+  const distance = toMantissa(value) - toPowerOfTen(value.scale);
   return Math.max(0, value.scale - decimalDigits(distance) + 1);
 }
 
@@ -148,7 +148,7 @@ function logarithmNearOne(z: bigint, bits: number): bigint {
 /** e^x for any x of the range. */
 function exponential({ mantissa, bits }: Fixed): Fixed {
   spend(EXPONENTIAL_WORK * Math.max(1, bits / 300) ** 1.8);
-  const two = logarithmOfTwo(bits);
+  const two = computeLogTwo(bits);
   const twos = Number(mantissa / two);
   const fraction = smallExponential(mantissa - BigInt(twos) * two, bits);
   return { mantissa: fraction, bits: bits - twos };
@@ -180,12 +180,12 @@ const TWO_BITS = 3_000;
 let two: bigint | undefined;
 
 /** 18 atanh(1/26) − 2 atanh(1/4801) + 8 atanh(1/8749). */
-function logarithmOfTwo(bits: number): bigint {
-  two ??= 18n * atanhOfInverse(26n) - 2n * atanhOfInverse(4801n) + 8n * atanhOfInverse(8749n);
+function computeLogTwo(bits: number): bigint {
+  two ??= 18n * computeInverseAtanh(26n) - 2n * computeInverseAtanh(4801n) + 8n * computeInverseAtanh(8749n);
   return two >> BigInt(TWO_BITS - bits);
 }
 
-function atanhOfInverse(x: bigint): bigint {
+function computeInverseAtanh(x: bigint): bigint {
   let power = (1n << BigInt(TWO_BITS)) / x;
   let sum = power;
   for (let count = 3n; power !== 0n; count += 2n) {
@@ -196,7 +196,7 @@ function atanhOfInverse(x: bigint): bigint {
 }
 
 /** The nearest decimal of 60 significant digits to a number whose distance from 0 is so many of its last bits greater. */
-function decimalOf({ mantissa, bits }: Fixed, error: bigint): Rounded {
+function toRounded({ mantissa, bits }: Fixed, error: bigint): Rounded {
   if (mantissa < 0n) {
     const positive = positiveDecimal({ mantissa: error - mantissa, bits });
     return { ...positive, mantissa: -positive.mantissa };
@@ -209,17 +209,17 @@ function positiveDecimal({ mantissa, bits }: Fixed): Rounded {
   const digits = Math.floor((bitLength(mantissa) - bits) / BITS_PER_DIGIT);
   // Two or three digits more than are kept: `significant` knows exactly how many.
   const places = SIGNIFICANT_DIGITS + 2 - digits;
-  const scaled = places >= 0 ? mantissa * bigPowerOfTen(places) : mantissa / bigPowerOfTen(-places);
+  const scaled = places >= 0 ? mantissa * toPowerOfTen(places) : mantissa / toPowerOfTen(-places);
   return significant(scaled >> BigInt(bits), places);
 }
 
 function significant(mantissa: bigint, scale: number): Rounded {
   const spare = decimalDigits(mantissa) - SIGNIFICANT_DIGITS;
   if (spare <= 0) return { mantissa, scale };
-  return { mantissa: divideRounded(mantissa, bigPowerOfTen(spare)), scale: scale - spare };
+  return { mantissa: divideRounded(mantissa, toPowerOfTen(spare)), scale: scale - spare };
 }
 
-function fixedOf(value: number, bits: number): bigint {
+function toFixedPoint(value: number, bits: number): bigint {
   return BigInt(Math.round(value * 2 ** 52)) << BigInt(bits - 52);
 }
 
@@ -229,11 +229,11 @@ function toDouble(mantissa: bigint, bits: number): number {
 
 /** The logarithm as a double: where the size of a power is judged. */
 function roughLogarithm(value: Exact): number {
-  const distance = mantissaOf(value) - bigPowerOfTen(value.scale);
-  const length = bitLength(distance) - bitLength(bigPowerOfTen(value.scale));
+  const distance = toMantissa(value) - toPowerOfTen(value.scale);
+  const length = bitLength(distance) - bitLength(toPowerOfTen(value.scale));
   // Close to 1 the distance from 1 is the logarithm, and a double of the number itself would have lost it.
-  if (length < -20) return approximate(exactOf(distance, value.scale));
-  const mantissa = mantissaOf(value);
+  if (length < -20) return approximate(toExact(distance, value.scale));
+  const mantissa = toMantissa(value);
   const spare = Math.max(0, bitLength(mantissa) - 60);
   return Math.log(Number(mantissa >> BigInt(spare))) + spare * Math.LN2 - value.scale * Math.LN10;
 }
@@ -254,6 +254,6 @@ export function bitLength(value: bigint): number {
 export function decimalDigits(value: bigint): number {
   const magnitude = value < 0n ? -value : value;
   let digits = Math.max(1, Math.floor((bitLength(magnitude) - 1) / BITS_PER_DIGIT));
-  while (magnitude >= bigPowerOfTen(digits)) digits++;
+  while (magnitude >= toPowerOfTen(digits)) digits++;
   return digits;
 }

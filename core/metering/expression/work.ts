@@ -26,7 +26,7 @@ export const WEIGHTS = {
   square: 6,
   pow: 160,
   /** What is approximate is cut to the digits that can be trusted before anything is decided by it. */
-  settle: 6,
+  round_trusted: 6,
 } as const;
 export type Weighed = keyof typeof WEIGHTS;
 

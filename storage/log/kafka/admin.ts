@@ -1,7 +1,7 @@
 /** What the log asks the Kafka cluster besides records: that its topic exists, where each partition begins and ends, and how far the group is. */
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
 import { type FarthingError, notAllowed, unavailable } from '../../../core/error.ts';
-import { usOf } from '../../../core/time/instant.ts';
+import { toUs } from '../../../core/time/instant.ts';
 import type { PartitionLag } from '../log.ts';
 
 export type TopicWanted = {
@@ -127,7 +127,7 @@ export class KafkaAdmin {
         if (await isBehind(Math.max(0, now - middle), place)) older = middle;
         else younger = middle;
       }
-      since.set(place.partition, usOf(Math.max(0, now - older)));
+      since.set(place.partition, toUs(Math.max(0, now - older)));
     }
     return since;
   }

@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import type { CheckName, Finding } from '../../../actions/audit/findings.ts';
 import { auditLogBounds } from '../../../actions/audit/ledger.ts';
 import { comparedIdentityFiles } from '../../../commands/audit-identity-files.ts';
-import { shardsOfPartition } from '../../../core/event/identity.ts';
+import { toShardRange } from '../../../core/event/identity.ts';
 import { IdentityMemory, type ReadIdentities } from '../../../pipeline/identity/identity-memory.ts';
 import { eachIdentityHash, hashRangeOf } from '../../../storage/events/identities.ts';
 import { installationId } from '../../../storage/installation.ts';
@@ -175,7 +175,7 @@ describe('audit of the ledger and of the log', () => {
       const installation = await installationId(postgres);
       const { rows } = await postgres.raw(`select next_offset from slices where partition = ?`, [partition]);
       const next = BigInt(rows[0].next_offset);
-      const shards = shardsOfPartition(partition, 3);
+      const shards = toShardRange(partition, 3);
       let taken = 0;
       const read: ReadIdentities = (ends, visit) =>
         eachIdentityHash(clickhouse, { ...hashRangeOf(shards), partition, ...ends }, (high, low) =>

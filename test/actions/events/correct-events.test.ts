@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { auditUsage, type Difference } from '../../../actions/audit/usage.ts';
 import { requestCorrection } from '../../../actions/events/request-correction.ts';
-import { partitionOfShard } from '../../../core/event/identity.ts';
+import { toPartition } from '../../../core/event/identity.ts';
 import { relayControlMessages } from '../../../pipeline/control/relay.ts';
 import { storedContent, writeCorrections } from '../../../storage/events/corrections.ts';
 import { requestCorrectionsAgain, shardOfEvent } from '../../../storage/progress/corrections.ts';
@@ -210,7 +210,7 @@ describe('corrections meet the usage rows', () => {
     await metering.pause();
     await voided(4);
     const { postgres, clickhouse, log } = metering.stores;
-    const partition = partitionOfShard(shardOfEvent(SCOPE, 'e4'), log.partition_count);
+    const partition = toPartition(shardOfEvent(SCOPE, 'e4'), log.partition_count);
     // As a worker leaves it that dies between the delete and the insert.
     const { rows } = await postgres.raw(`select next_offset from slices where partition = ?`, [partition]);
     await postgres.raw(`update slices set gate = ?`, [`partition:${partition}`]);

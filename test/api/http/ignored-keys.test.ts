@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import { whyRefused } from '../../../api/http/ignored-keys.ts';
-import { ignoredKeys } from '../../../core/ignored-keys.ts';
+import { findIgnoredKeys } from '../../../core/ignored-keys.ts';
 import { withoutEffect } from '../../../core/record.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
@@ -33,13 +33,13 @@ describe('keys that have no effect', () => {
   ];
   for (const [what, shape, value, unknown] of cases) {
     it(what, () => {
-      expect(ignoredKeys(shape, value).map((key) => key.path.join('.'))).to.deep.equal(unknown);
+      expect(findIgnoredKeys(shape, value).map((key) => key.path.join('.'))).to.deep.equal(unknown);
     });
   }
 
   it('are told apart from those that older clients send', () => {
     const shape = z.object({ name: z.string(), older: withoutEffect });
-    const found = ignoredKeys(shape, { older: 1, newer: 1 });
+    const found = findIgnoredKeys(shape, { older: 1, newer: 1 });
     expect(found.map(({ path, is_unknown }) => [path[0], is_unknown])).to.deep.equal([
       ['older', false],
       ['newer', true],
@@ -49,7 +49,7 @@ describe('keys that have no effect', () => {
   it('hint at the key that was meant, where one is near', () => {
     const shape = z.object({ event_name: z.string(), timestamp: z.string(), id: z.string() });
     const hintOf = (key: string) =>
-      whyRefused(ignoredKeys(shape, { [key]: 1 })[0]!).slice('is no key of this request'.length);
+      whyRefused(findIgnoredKeys(shape, { [key]: 1 })[0]!).slice('is no key of this request'.length);
     expect(hintOf('timestmap')).to.equal('; did you mean timestamp?');
     expect(hintOf('eventName')).to.equal('; did you mean event_name?');
     expect(hintOf('colour')).to.equal('');

@@ -7,7 +7,7 @@ import type { z } from 'zod';
 import { exampleOf } from '../../../api/http/openapi.ts';
 import { routes } from '../../../api/resources.ts';
 import { FarthingError } from '../../../core/error.ts';
-import { shaped } from '../../../core/shaped.ts';
+import { parseShape } from '../../../core/shaped.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const LONG = 'y'.repeat(300);
@@ -101,7 +101,7 @@ function refusalsOfQuery(shape: z.ZodType | undefined): Refusal[] {
 /** Every fault of it. */
 function refusal(shape: z.ZodType, value: unknown): Refusal[] {
   try {
-    shaped(shape, value, 'body');
+    parseShape(shape, value, 'body');
     return [];
   } catch (error) {
     if (!(error instanceof FarthingError)) throw error;

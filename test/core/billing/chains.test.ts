@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { gapsOf } from '../../../core/billing/chains/chain.ts';
+import { computeGaps } from '../../../core/billing/chains/chain.ts';
 import { chainCosts } from '../../../core/billing/chains/chain-costs.ts';
 import { usageToRead } from '../../../core/billing/chains/charge-chains.ts';
-import { levelOf, levelReadings } from '../../../core/billing/chains/levels.ts';
-import { type BilledSubscription, chargesDue } from '../../../core/billing/charges.ts';
+import { integrateLevel, levelReadings } from '../../../core/billing/chains/levels.ts';
+import { type BilledSubscription, planDueCharges } from '../../../core/billing/charges.ts';
 import type { MeasuredUsage, PlannedLine, PricedItem } from '../../../core/billing/line-amount.ts';
 import { planInvoice, planThreshold, thresholdCharges } from '../../../core/billing/plan-invoice.ts';
 import { applyCoupons, type CouponInForce } from '../../../core/coupon/discounts.ts';
-import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
 import type { MeasuredAllowance } from '../../../core/entitlement/allowance.ts';
 import { AGGREGATIONS, type AggregationType } from '../../../core/metering/aggregations/index.ts';
 import type { PriceTerms } from '../../../core/pricing/charge.ts';
@@ -54,11 +54,11 @@ function aggregate(type: AggregationType, used: readonly Used[], { end }: Period
     case 'COUNT':
       return new Decimal(values.length);
     case 'SUM':
-      return sumOf(values);
+      return sumDecimals(values);
     case 'SUM_WITH_MULTIPLIER':
-      return sumOf(values).times(2);
+      return sumDecimals(values).times(2);
     case 'AVG':
-      return sumOf(values).dividedBy(values.length).toDecimalPlaces(24);
+      return sumDecimals(values).dividedBy(values.length).toDecimalPlaces(24);
     case 'COUNT_UNIQUE':
       return new Decimal(new Set(values.map((value) => value.toFixed())).size);
     case 'LATEST':
@@ -66,7 +66,7 @@ function aggregate(type: AggregationType, used: readonly Used[], { end }: Period
     case 'MAX':
       return Decimal.max(...values);
     case 'WEIGHTED_SUM':
-      return sumOf(used.map((one) => one.value.times(end - one.at).times(1000)));
+      return sumDecimals(used.map((one) => one.value.times(end - one.at).times(1000)));
   }
 }
 
@@ -86,7 +86,7 @@ function reader({ type, bucket_size }: Meter, used: readonly Used[]) {
     }
     const bucket_starts = [...byBucket.keys()].sort((a, b) => a - b);
     const buckets = bucket_starts.map((start) => [aggregate(type, byBucket.get(start)!, window)]);
-    return { ...read, quantity: sumOf(buckets.flat()), buckets, bucket_starts };
+    return { ...read, quantity: sumDecimals(buckets.flat()), buckets, bucket_starts };
   };
 }
 
@@ -121,16 +121,16 @@ function planned(story: Story): readonly PlannedLine[] {
   const read = reader(meter, used);
   const asked = { subscription: billed, items, period, reference: 'preview' as const, invoiced: new Set<string>() };
   const charges =
-    now === undefined ? chargesDue(asked) : thresholdCharges({ ...asked, period: { ...period, end: now } });
+    now === undefined ? planDueCharges(asked) : thresholdCharges({ ...asked, period: { ...period, end: now } });
   const usage = new Map<string, MeasuredUsage>();
   for (const { item, window, service, chain, keys } of usageToRead(charges)) {
     const isLevel = chain?.rule === 'integral';
     const time = { start: service.start, end: Math.min(service.end, chain?.measured_until ?? service.end) };
     const measure = (of: Period): MeasuredUsage => {
-      if (!isLevel) return read(of, chain?.rule === 'shared' ? gapsOf(chain) : []);
+      if (!isLevel) return read(of, chain?.rule === 'shared' ? computeGaps(chain) : []);
       const readings = levelReadings(of, item, billed);
       const answers = readings.map((one) => read(one.window));
-      return { ...answers[0]!, ...levelOf(readings, answers) };
+      return { ...answers[0]!, ...integrateLevel(readings, answers) };
     };
     const measured = measure(isLevel ? time : window);
     const counted = isLevel ? time : window;
@@ -160,7 +160,7 @@ function planned(story: Story): readonly PlannedLine[] {
 }
 
 const amounts = (story: Story) => planned(story).map(({ amount }) => amount.toFixed());
-const total = (story: Story) => sumOf(planned(story).map(({ amount }) => amount)).toFixed();
+const total = (story: Story) => sumDecimals(planned(story).map(({ amount }) => amount)).toFixed();
 
 const flat = (amount: string): PriceTerms => ({ billing_model: 'FLAT_FEE', currency: 'usd', amount });
 const slab = (...tiers: [number | null, string, string?][]): PriceTerms => ({

@@ -1,10 +1,10 @@
 /** What changes inside a period come to, whatever is changed and in whichever order. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type BilledBefore, type Ending, linesOfChange } from '../../../core/billing/change.ts';
+import { type EndingLineItem, type PreviouslyBilled, planChangeLines } from '../../../core/billing/change.ts';
 import type { BilledSubscription } from '../../../core/billing/charges.ts';
 import type { PricedItem } from '../../../core/billing/line-amount.ts';
-import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
 import type { PriceTerms } from '../../../core/pricing/charge.ts';
 
 const at = (text: string) => Date.parse(`${text}T00:00:00Z`);
@@ -47,26 +47,27 @@ function seat(quantity: number | string, price: PriceTerms, changes: Partial<Pri
   };
 }
 
-const total = (lines: readonly { amount: Decimal }[]) => sumOf(lines.map(({ amount }) => amount));
-const nothing: BilledBefore = { amount: ZERO, credited: ZERO, until_ms: null, invoice_line_item_id: null };
+const total = (lines: readonly { amount: Decimal }[]) => sumDecimals(lines.map(({ amount }) => amount));
+const nothing: PreviouslyBilled = { amount: ZERO, credited: ZERO, until_ms: null, invoice_line_item_id: null };
 
 /** What a line costs for its time in January, as its opening invoice or a change would charge it. */
-const charged = (item: PricedItem) => total(linesOfChange({ ...running, endings: [], beginnings: [item] }));
-const billed = (item: PricedItem): BilledBefore => ({
+const charged = (item: PricedItem) => total(planChangeLines({ ...running, endings: [], beginnings: [item] }));
+const billed = (item: PricedItem): PreviouslyBilled => ({
   amount: charged(item),
   credited: ZERO,
   until_ms: null,
   invoice_line_item_id: 'x',
 });
-const ends = (item: PricedItem, instant: number, before = billed(item)): Ending => ({
+const ends = (item: PricedItem, instant: number, before = billed(item)): EndingLineItem => ({
   item,
   at: instant,
   billedIn: () => before,
 });
-const net = (endings: Ending[], beginnings: PricedItem[]) => total(linesOfChange({ ...running, endings, beginnings }));
+const net = (endings: EndingLineItem[], beginnings: PricedItem[]) =>
+  total(planChangeLines({ ...running, endings, beginnings }));
 
 describe('changes inside a period', () => {
-  const cases: [string, Ending[], PricedItem[], string][] = [
+  const cases: [string, EndingLineItem[], PricedItem[], string][] = [
     ['tiers: the computed charge is prorated', [ends(seat(10, slabs), at('2026-01-16'))], [], '-41.65'], // 80.70 × 16/31
     ['nothing was billed', [ends(seat(1, flat('50')), at('2026-01-16'), nothing)], [], '0'],
     ['in arrears', [ends(seat(1, flat('50'), { invoice_cadence: 'ARREAR' }), at('2026-01-16'))], [], '0'],
@@ -118,12 +119,12 @@ describe('changes inside a period', () => {
               currency: 'usd',
             };
             const month = seat(units, terms);
-            const months = (item: PricedItem) => linesOfChange({ ...quarter, endings: [], beginnings: [item] });
-            const billedIn = ({ start }: { start: number }): BilledBefore => {
+            const months = (item: PricedItem) => planChangeLines({ ...quarter, endings: [], beginnings: [item] });
+            const billedIn = ({ start }: { start: number }): PreviouslyBilled => {
               const amount = total(months(month).filter(({ service }) => service.start === start));
               return { amount, credited: ZERO, until_ms: null, invoice_line_item_id: 'x' };
             };
-            const credits = linesOfChange({
+            const credits = planChangeLines({
               ...quarter,
               endings: [{ item: month, at: end, billedIn }],
               beginnings: [],
@@ -194,7 +195,7 @@ describe('changes inside a period', () => {
                 some.map(({ ending }) => ending),
                 some.map(({ beginning }) => beginning),
               );
-            const each = sumOf([...all].reverse().map((change) => one([change])));
+            const each = sumDecimals([...all].reverse().map((change) => one([change])));
             expect(each.toFixed()).to.equal(one(all).toFixed());
           },
         ),

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import {
   type BilledItem,
   type BilledSubscription,
-  chargesDue,
+  planDueCharges,
   type ReferencePoint,
 } from '../../../core/billing/charges.ts';
 import { isWhole } from '../../../core/billing/proration.ts';
@@ -43,9 +43,9 @@ const usage = item('usage', { price_type: 'USAGE', reset_usage: 'BILLING_PERIOD'
 function due(
   reference: ReferencePoint,
   items: readonly BilledItem[],
-  given: Partial<Parameters<typeof chargesDue>[0]> = {},
+  given: Partial<Parameters<typeof planDueCharges>[0]> = {},
 ) {
-  const charges = chargesDue({
+  const charges = planDueCharges({
     subscription: monthly,
     items,
     period: period('2026-01-01', '2026-02-01'),
@@ -83,7 +83,7 @@ describe('charges due', () => {
   describe('where an item lives', () => {
     it('usage is counted where the item and the period meet', () => {
       const late = { ...usage, start_ms: at('2026-01-10'), end_ms: at('2026-01-20') };
-      const [charge] = chargesDue({
+      const [charge] = planDueCharges({
         subscription: monthly,
         items: [late],
         period: period('2026-01-01', '2026-02-01'),
@@ -112,7 +112,7 @@ describe('charges due', () => {
       ['the middle of the period', '2026-03-10'],
     ] as const)
       it(`of a line that began with ${name} a meter that never resets counts from the start of the subscription`, () => {
-        const [charge] = chargesDue({
+        const [charge] = planDueCharges({
           subscription: monthly,
           items: [{ ...usage, reset_usage: 'NEVER' as const, start_ms: at(start) }],
           period: period('2026-03-01', '2026-04-01'),
@@ -188,9 +188,13 @@ describe('charges due', () => {
           start: monthly.start_ms,
           end: nextPeriodEnd({ ...rule(subscription), period_start: monthly.start_ms }),
         };
-        const sums = [charged(chargesDue({ subscription, items, period: first, reference: 'period_start' }), amounts)];
+        const sums = [
+          charged(planDueCharges({ subscription, items, period: first, reference: 'period_start' }), amounts),
+        ];
         for (let current = first; sums.length < subtotals.length; ) {
-          sums.push(charged(chargesDue({ subscription, items, period: current, reference: 'period_end' }), amounts));
+          sums.push(
+            charged(planDueCharges({ subscription, items, period: current, reference: 'period_end' }), amounts),
+          );
           current = { start: current.end, end: nextPeriodEnd({ ...rule(subscription), period_start: current.end }) };
         }
         expect(sums).to.deep.equal(subtotals);
@@ -200,7 +204,7 @@ describe('charges due', () => {
     it('what still runs when the subscription ends is charged for its share', () => {
       const subscription = { ...monthly, end_ms: at('2026-02-01') };
       const items = [item('year', { billing_period: 'ANNUAL' })];
-      const [charge] = chargesDue({
+      const [charge] = planDueCharges({
         subscription,
         items,
         period: period('2026-01-01', '2026-02-01'),
@@ -286,7 +290,7 @@ describe('charges due', () => {
       it(name, () => {
         const { billing_period, billing_period_count, start_ms } = subscription;
         const line = { ...advance, billing_period, billing_period_count, start_ms };
-        const [charge] = chargesDue({ subscription, items: [line], period: first, reference: 'period_start' });
+        const [charge] = planDueCharges({ subscription, items: [line], period: first, reference: 'period_start' });
         const share = charge!.share;
         const text = isWhole(share) ? 'whole' : `${share.part_ms / 86_400_000}/${share.whole_ms / 86_400_000}`;
         expect(text).to.equal(expected);

@@ -5,12 +5,17 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { billedInAll, givenBackWith } from '../../../core/billing/given-back.ts';
-import { type ChargedLine, netOf, type SettledLines, settleLines } from '../../../core/billing/settle-lines.ts';
+import { computeCreditAdjustments, sumBilledLines } from '../../../core/billing/credit-adjustments.ts';
+import {
+  type AdjustedLines,
+  applyLineAdjustments,
+  type ChargedLine,
+  computeNetTotal,
+} from '../../../core/billing/line-adjustments.ts';
 import { creditedInvoice } from '../../../core/credit-note/effect.ts';
 import { type CreditableLine, leftOfLine, splitOfGiven } from '../../../core/credit-note/left-to-give-back.ts';
 import { planCreditNote } from '../../../core/credit-note/plan.ts';
-import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
 import type { Invoice } from '../../../core/invoice/record.ts';
 import { minorUnits, roundMoney } from '../../../core/money.ts';
 import { lineTaxes, taxOf } from '../../../core/tax/line-tax.ts';
@@ -21,7 +26,7 @@ const NOW = new Date('2026-03-01T00:00:00Z');
 const BEYOND = new Decimal(10).pow(14);
 const MORE = { units: 600, discount: 0 as const };
 
-type Invoiced = { invoice: Invoice; lines: CreditableLine[]; settled: SettledLines; isVoid: boolean };
+type Invoiced = { invoice: Invoice; lines: CreditableLine[]; settled: AdjustedLines; isVoid: boolean };
 type How = { currency: string; percent: string; taxes_before_credits: boolean };
 
 /** One customer with a wallet for all prices, who pays at once what remains. */
@@ -49,12 +54,12 @@ class Account {
     const rate = { id: 'vat', tax_rate_type: 'percentage', percentage_value: percent, fixed_value: null } as const;
     const rates: RateInForce[] = [{ rate: { ...rate, tax_behavior: 'exclusive' }, tax_association_id: null }];
     const wallet = { balance: this.before_tax, balanceAfterTax: () => this.after_tax, pays: () => true };
-    const settled = settleLines(lines, { ...terms, rates, prepaid: [wallet] });
+    const settled = applyLineAdjustments(lines, { ...terms, rates, prepaid: [wallet] });
     expect(settled.total_credits_applied_after_tax.lte(settled.total)).to.equal(true);
     this.before_tax = this.before_tax.minus(settled.total_prepaid_credits_applied);
     this.after_tax = this.after_tax.minus(settled.total_credits_applied_after_tax);
     this.money = this.money.plus(settled.amount_remaining);
-    if (netOf(settled).isNegative()) this.after_tax = this.after_tax.minus(netOf(settled));
+    if (computeNetTotal(settled).isNegative()) this.after_tax = this.after_tax.minus(computeNetTotal(settled));
     for (const [index, { amount }] of lines.entries()) {
       const { line_item_discount, invoice_level_discount } = settled.money[index]!;
       this.net = this.net.plus(amount).minus(line_item_discount).minus(invoice_level_discount);
@@ -93,7 +98,7 @@ class Account {
   change(invoiced: Invoiced, index: number, { credit, charges }: { credit: Decimal; charges: ChargedLine[] }) {
     const line = invoiced.lines[index]!;
     const money = invoiced.settled.money[index]!;
-    const billed = billedInAll([
+    const billed = sumBilledLines([
       {
         amount: line.amount.toFixed(),
         line_item_discount: money.line_item_discount.toFixed(),
@@ -102,8 +107,8 @@ class Account {
         taxes: lineTaxes(money.taxes),
       },
     ]);
-    const given_back = givenBackWith(credit, billed, this.how.currency);
-    const back = { amount: credit.negated(), price_type: 'FIXED', key: null, charged_ms: null, given_back };
+    const credit_adjustments = computeCreditAdjustments(credit, billed, this.how.currency);
+    const back = { amount: credit.negated(), price_type: 'FIXED', key: null, charged_ms: null, credit_adjustments };
     // A line that a change gave back is left for no note, and for no other change.
     invoiced.lines[index] = { ...line, credited: line.amount, tax_credited: line.tax, prepaid_credited: line.prepaid! };
     invoiced.isVoid = true;
@@ -114,7 +119,7 @@ class Account {
     const { prepaid, rest } = splitOfGiven(invoiced.invoice);
     this.before_tax = this.before_tax.plus(prepaid);
     this.after_tax = this.after_tax.plus(rest);
-    this.net = this.net.minus(sumOf(invoiced.lines.map((line) => leftOfLine(line).amount)));
+    this.net = this.net.minus(sumDecimals(invoiced.lines.map((line) => leftOfLine(line).amount)));
     invoiced.isVoid = true;
     this.check();
   }
@@ -134,7 +139,7 @@ class Account {
   }
 }
 
-function paid(settled: SettledLines, lines: readonly ChargedLine[], currency: string) {
+function paid(settled: AdjustedLines, lines: readonly ChargedLine[], currency: string) {
   const { total, amount_due, total_prepaid_credits_applied } = settled;
   const invoice = {
     invoice_status: 'FINALIZED',

@@ -2,9 +2,9 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { BilledSubscription } from '../../../core/billing/charges.ts';
-import { byPeriods, gaveWayAt, inPeriodsAt } from '../../../core/billing/earlier-periods.ts';
-import { amountIn } from '../../../core/commitment/subscription.ts';
-import { Decimal, sumOf } from '../../../core/decimal.ts';
+import { applyPeriodGridAt, periodGridEnd, splitByPeriodGrid } from '../../../core/billing/earlier-periods.ts';
+import { computeAmountIn } from '../../../core/commitment/subscription.ts';
+import { Decimal, sumDecimals } from '../../../core/decimal.ts';
 import { limitIn, limitWindow, limitWindowsWithin } from '../../../core/entitlement/reset.ts';
 
 const at = (text: string) => Date.parse(`${text}T00:00:00Z`);
@@ -29,7 +29,7 @@ const subscription: BilledSubscription = {
 
 describe('periods that began anew', () => {
   it('hold until others begin', () => {
-    const period = (day: string) => inPeriodsAt(subscription, at(day)).billing_period;
+    const period = (day: string) => applyPeriodGridAt(subscription, at(day)).billing_period;
     expect(['2026-01-01', '2026-02-07', '2026-02-08', '2026-03-14', '2026-03-15'].map(period)).to.deep.equal([
       'MONTHLY',
       'MONTHLY',
@@ -37,15 +37,16 @@ describe('periods that began anew', () => {
       'WEEKLY',
       'QUARTERLY',
     ]);
-    expect([gaveWayAt(subscription, at('2026-02-07')), gaveWayAt(subscription, at('2026-03-15'))]).to.deep.equal([
-      at('2026-02-08'),
-      null,
-    ]);
+    expect([
+      periodGridEnd(subscription, at('2026-02-07')),
+      periodGridEnd(subscription, at('2026-03-15')),
+    ]).to.deep.equal([at('2026-02-08'), null]);
   });
 
   it('each measure a commitment by themselves: a month, a quarter of one, five weeks, a quarter of a year', () => {
     const committed = { amount: new Decimal('28'), overage_factor: new Decimal(1), true_up: true, duration: null };
-    const of = (start: string, end: string) => amountIn({ start: at(start), end: at(end) }, subscription, committed);
+    const of = (start: string, end: string) =>
+      computeAmountIn({ start: at(start), end: at(end) }, subscription, committed);
     expect(of('2026-01-01', '2026-02-08').toFixed()).to.equal('35');
     expect(of('2026-02-08', '2026-03-15').toFixed()).to.equal('140');
     expect(of('2026-01-01', '2026-06-15').toFixed()).to.equal('203');
@@ -67,14 +68,14 @@ describe('periods that began anew', () => {
     fc.assert(
       fc.property(instant, instant, (a, b) => {
         const asked = { start: Math.min(a, b), end: Math.max(a, b) + 1 };
-        const parts = byPeriods(asked, subscription).map(([part]) => part);
+        const parts = splitByPeriodGrid(asked, subscription).map(([part]) => part);
         expect([parts[0]!.start, parts.at(-1)!.end]).to.deep.equal([asked.start, asked.end]);
         for (const [index, part] of parts.entries()) if (index > 0) expect(part.start).to.equal(parts[index - 1]!.end);
         const committed = { amount: new Decimal('100'), overage_factor: new Decimal(1), true_up: true, duration: null };
-        const sum = sumOf(parts.map((part) => amountIn(part, subscription, committed)));
+        const sum = sumDecimals(parts.map((part) => computeAmountIn(part, subscription, committed)));
         expect(
           sum
-            .minus(amountIn(asked, subscription, committed))
+            .minus(computeAmountIn(asked, subscription, committed))
             .abs()
             .lt('1e-12'),
         ).to.equal(true);

@@ -2,8 +2,12 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { PlannedLine, PricedItem } from '../../../core/billing/line-amount.ts';
-import { lessInvoiced, linesOfSurplus, type PartialCharge } from '../../../core/billing/partial-charges.ts';
-import { Decimal, sumOf } from '../../../core/decimal.ts';
+import {
+  offsetPartialCharges,
+  type PartialCharge,
+  planOverbilledCredits,
+} from '../../../core/billing/partial-charges.ts';
+import { Decimal, sumDecimals } from '../../../core/decimal.ts';
 
 const service = { start: 0, end: 31 };
 type Cost = { readonly id: string; readonly amount: number; readonly quantity: number };
@@ -15,8 +19,8 @@ function line({ id, amount, quantity }: Cost): PlannedLine {
 }
 
 function plan(costs: readonly Cost[], invoiced: readonly PartialCharge[], how: { is_last: boolean; carries: boolean }) {
-  const less = lessInvoiced(costs.map(line), invoiced);
-  return [...less, ...linesOfSurplus(less, { ...how, currency: 'usd' })];
+  const less = offsetPartialCharges(costs.map(line), invoiced);
+  return [...less, ...planOverbilledCredits(less, { ...how, currency: 'usd' })];
 }
 
 const partOf = ({ item, amount, quantity }: PlannedLine): PartialCharge => ({
@@ -26,7 +30,7 @@ const partOf = ({ item, amount, quantity }: PlannedLine): PartialCharge => ({
   quantity,
 });
 
-const amountOf = (lines: readonly { amount: Decimal }[]) => sumOf(lines.map(({ amount }) => amount));
+const amountOf = (lines: readonly { amount: Decimal }[]) => sumDecimals(lines.map(({ amount }) => amount));
 
 /** What two charges cost at each look; nothing says that it only grows. */
 const cost = fc.record({ amount: fc.integer({ min: 0, max: 50 }), quantity: fc.integer({ min: 0, max: 9 }) });
@@ -47,7 +51,7 @@ describe('usage that is invoiced before its period is over', () => {
         }
         const last = looks.at(-1)!;
         const lines = plan(last, invoiced, { is_last, carries: true });
-        const carried = sumOf(lines.map(({ computed_from }) => new Decimal(computed_from.carried_amount ?? 0)));
+        const carried = sumDecimals(lines.map(({ computed_from }) => new Decimal(computed_from.carried_amount ?? 0)));
         const costs = last.reduce((sum, { amount }) => sum + amount, 0);
         expect(amountOf(invoiced).plus(amountOf(lines)).minus(carried).toNumber()).to.equal(costs);
         if (is_last) expect(carried.toNumber(), 'nothing comes behind the last').to.equal(0);

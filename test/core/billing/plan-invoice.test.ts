@@ -4,7 +4,7 @@ import type { BilledSubscription, ReferencePoint } from '../../../core/billing/c
 import type { MeasuredUsage, PricedItem } from '../../../core/billing/line-amount.ts';
 import {
   chargeKey,
-  type InvoiceQuestion,
+  type InvoicePlanInput,
   openCharges,
   planDiscounted,
   planInvoice,
@@ -12,7 +12,7 @@ import {
 import { usageNet } from '../../../core/billing/usage-net.ts';
 import type { CouponInForce } from '../../../core/coupon/discounts.ts';
 import type { Coupon } from '../../../core/coupon/record.ts';
-import { Decimal, sumOf } from '../../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../../core/decimal.ts';
 import { minorUnits } from '../../../core/money.ts';
 import type { PriceTerms } from '../../../core/pricing/charge.ts';
 import type { RateInForce } from '../../../core/tax/taxes.ts';
@@ -75,7 +75,7 @@ function measured(quantity: string, changes: Partial<MeasuredUsage> = {}): Measu
   };
 }
 
-function asked(items: readonly PricedItem[]): InvoiceQuestion<PricedItem> {
+function asked(items: readonly PricedItem[]): InvoicePlanInput<PricedItem> {
   return {
     subscription,
     items,
@@ -88,7 +88,7 @@ function asked(items: readonly PricedItem[]): InvoiceQuestion<PricedItem> {
   };
 }
 
-function plan(items: readonly PricedItem[], given: Partial<InvoiceQuestion<PricedItem>> = {}) {
+function plan(items: readonly PricedItem[], given: Partial<InvoicePlanInput<PricedItem>> = {}) {
   return planInvoice({ ...asked(items), ...given });
 }
 
@@ -277,7 +277,7 @@ describe('plan an invoice', () => {
           const items = rows.map(([amount], index) => usageItem(flat(amount, code), `item_${index}`));
           const usage = new Map(rows.map(([, q], index) => [chargeKey(`item_${index}`, january), measured(q)]));
           const said = plan(items, { currency: code, usage });
-          expect(said.subtotal.eq(sumOf(said.lines.map((line) => line.amount)))).to.equal(true);
+          expect(said.subtotal.eq(sumDecimals(said.lines.map((line) => line.amount)))).to.equal(true);
           expect(said.total.eq(said.subtotal)).to.equal(true);
           for (const line of said.lines) expect(line.amount.decimalPlaces()).to.be.at.most(minorUnits(code));
         }),

@@ -1,10 +1,10 @@
 /** Prepaid credits that a credited charge returns: which charges of the same invoice they pay (docs/rules/invoices.md, "What is given back"). */
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { applyLineAdjustments, type ChargedLine, computeNetTotal } from '../../../core/billing/line-adjustments.ts';
 import type { PrepaidWallet } from '../../../core/billing/prepaid.ts';
-import { type ChargedLine, netOf, settleLines } from '../../../core/billing/settle-lines.ts';
 import { usageNet } from '../../../core/billing/usage-net.ts';
-import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
 import { paysFor } from '../../../core/wallet/real-time.ts';
 import { samples } from '../../support/samples.ts';
 
@@ -27,7 +27,7 @@ function linesOfCase({ charges, credits }: Case): ChargedLine[] {
     ...charges.map(line),
     ...credits.map(({ returned, ...credit }) => ({
       ...line({ ...credit, amount: -credit.amount }),
-      given_back: { ...UNTAXED, prepaid_credits_applied: new Decimal(-returned) },
+      credit_adjustments: { ...UNTAXED, prepaid_credits_applied: new Decimal(-returned) },
     })),
   ];
 }
@@ -40,8 +40,8 @@ function prepaidOfCase({ wallets }: Case): PrepaidWallet[] {
 }
 
 function settleCase(one: Case) {
-  const settled = settleLines(linesOfCase(one), { currency: 'usd', prepaid: prepaidOfCase(one) });
-  const used = sumOf(settled.prepaid_used);
+  const settled = applyLineAdjustments(linesOfCase(one), { currency: 'usd', prepaid: prepaidOfCase(one) });
+  const used = sumDecimals(settled.prepaid_used);
   return { settled, used, returned: used.minus(settled.total_prepaid_credits_applied) };
 }
 
@@ -125,7 +125,7 @@ describe('prepaid credits that a credited charge returns', () => {
 
   it('on a draft they pay their own kind alone', () => {
     const { charges, credits } = CASES[2]![1];
-    const settled = settleLines(linesOfCase({ charges, credits, wallets: [] }), { currency: 'usd' });
+    const settled = applyLineAdjustments(linesOfCase({ charges, credits, wallets: [] }), { currency: 'usd' });
     expect([settled.total, settled.total_prepaid_credits_applied].map(Number)).to.eql([100, -20]);
   });
 
@@ -137,11 +137,11 @@ describe('prepaid credits that a credited charge returns', () => {
         if (returned.gt(0)) returns++;
         expect(used.gt(0) && returned.gt(0)).to.equal(false);
         expect(returned.gte(0)).to.equal(true);
-        expect(returned.lte(sumOf(one.credits.map((credited) => new Decimal(credited.returned))))).to.equal(true);
-        const charged = sumOf(
+        expect(returned.lte(sumDecimals(one.credits.map((credited) => new Decimal(credited.returned))))).to.equal(true);
+        const charged = sumDecimals(
           [...one.charges.map((c) => c.amount), ...one.credits.map((c) => -c.amount)].map((n) => new Decimal(n)),
         );
-        expect(netOf(settled).plus(used).minus(returned).toFixed()).to.equal(charged.toFixed());
+        expect(computeNetTotal(settled).plus(used).minus(returned).toFixed()).to.equal(charged.toFixed());
       }),
       { numRuns: samples(2000) },
     );

@@ -1,7 +1,7 @@
 // The order of what stands between the lines of an invoice and what is to be paid.
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type Adjustments, totalsOf, totalsText } from '../../../core/billing/totals.ts';
+import { type Adjustments, computeTotals, totalsText } from '../../../core/billing/totals.ts';
 import { Decimal } from '../../../core/decimal.ts';
 import { roundMoney } from '../../../core/money.ts';
 
@@ -10,7 +10,7 @@ const upTo = (amount: string) => (remaining: Decimal) => Decimal.min(remaining, 
 const share = (rate: string) => (remaining: Decimal) => roundMoney(remaining.times(rate), 'usd');
 const said = (lines: string[], adjustments: Adjustments = {}) =>
   totalsText(
-    totalsOf(
+    computeTotals(
       lines.map((line) => new Decimal(line)),
       'usd',
       adjustments,
@@ -78,7 +78,7 @@ describe('the totals of an invoice', () => {
     const cents = fc.integer({ min: 0, max: 10_000 }).map((n) => new Decimal(n).div(100));
     fc.assert(
       fc.property(fc.array(cents), cents, cents, cents, (lines, discount, credits, tax) => {
-        const totals = totalsOf(lines, 'usd', {
+        const totals = computeTotals(lines, 'usd', {
           total_discount: (remaining) => Decimal.min(remaining, discount),
           total_prepaid_credits_applied: (remaining) => Decimal.min(remaining, credits),
           total_tax: () => tax,

@@ -1,10 +1,15 @@
 /** Until when usage should stand on invoices, and what of it stands on none. */
 import { expect } from 'chai';
-import { invoicedBy, mayBeUnpaid, type Reach, uninvoicedTimes } from '../../../core/billing/uninvoiced.ts';
+import {
+  canBeUnpaid,
+  deriveInvoicedReach,
+  type InvoicedReach,
+  uninvoicedTimes,
+} from '../../../core/billing/uninvoiced.ts';
 import type { Subscription } from '../../../core/subscription/record.ts';
-import { formatMs, instantOf } from '../../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../../core/time/instant.ts';
 
-const day = (text: string) => instantOf(`2026-${text}T00:00:00Z`);
+const day = (text: string) => toInstant(`2026-${text}T00:00:00Z`);
 const date = (text: string) => formatMs(day(text));
 const days = (start: string, end: string) => ({ start: day(start), end: day(end) });
 
@@ -26,7 +31,7 @@ const byItself = (at: string) => ({ ...cancelled(at), current_period_end: date(a
 
 describe('until when usage is invoiced', () => {
   const alone = { parent: undefined, has_last: false };
-  const CASES: readonly [what: string, Subscription, Parameters<typeof invoicedBy>[1], string | null][] = [
+  const CASES: readonly [what: string, Subscription, Parameters<typeof deriveInvoicedReach>[1], string | null][] = [
     ['one that goes on: to its period', subscription(), alone, '03-01, goes on'],
     ['a draft: nothing', subscription({ subscription_status: 'draft' }), alone, null],
     ['a trial: nothing', subscription({ subscription_status: 'trialing' }), alone, null],
@@ -61,21 +66,21 @@ describe('until when usage is invoiced', () => {
     ],
     ['one of a group whose parent is gone: nothing', subscription({ ...group, ...byItself('03-10') }), alone, null],
   ];
-  const told = (reach: Reach | null) =>
+  const told = (reach: InvoicedReach | null) =>
     reach && `${formatMs(reach.until_ms).slice(5, 10)}${reach.is_over ? '' : ', goes on'}`;
   for (const [what, one, family, expected] of CASES)
     it(`of ${what}`, () => {
-      expect(told(invoicedBy(one, family))).to.equal(expected);
+      expect(told(deriveInvoicedReach(one, family))).to.equal(expected);
     });
 
   it('who has to pay first, or was in a trial, may have ended without it', () => {
     const waits = { payment_behavior: 'allow_incomplete' } as const;
     const ended = byItself('03-10');
-    expect(mayBeUnpaid(subscription(ended), undefined)).to.equal(false);
-    expect(mayBeUnpaid(subscription(waits), undefined)).to.equal(false);
-    expect(mayBeUnpaid(subscription({ ...ended, ...waits }), undefined)).to.equal(true);
-    expect(mayBeUnpaid(subscription({ ...ended, trial_end: date('02-01') }), undefined)).to.equal(true);
-    expect(mayBeUnpaid(subscription(ended), subscription(waits))).to.equal(true);
+    expect(canBeUnpaid(subscription(ended), undefined)).to.equal(false);
+    expect(canBeUnpaid(subscription(waits), undefined)).to.equal(false);
+    expect(canBeUnpaid(subscription({ ...ended, ...waits }), undefined)).to.equal(true);
+    expect(canBeUnpaid(subscription({ ...ended, trial_end: date('02-01') }), undefined)).to.equal(true);
+    expect(canBeUnpaid(subscription(ended), subscription(waits))).to.equal(true);
   });
 });
 

@@ -1,11 +1,11 @@
 /** What a commitment comes to, however usage is spread over lines, periods and invoices (docs/rules/commitments.md). */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { applyCommitment, drawFrom, lackingIn, type Pool } from '../../../core/commitment/pool.ts';
-import { shareOut, trueUpOf } from '../../../core/commitment/subscription.ts';
-import { termOf } from '../../../core/commitment/term.ts';
+import { applyCommitment, type CommitmentPool, drawFrom, lackingAmount } from '../../../core/commitment/pool.ts';
+import { computeTrueUp, shareOut } from '../../../core/commitment/subscription.ts';
+import { computeTerm } from '../../../core/commitment/term.ts';
 import { windowedCharge } from '../../../core/commitment/windowed.ts';
-import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
 
 const cents = (max: number) => fc.integer({ min: 0, max }).map((n) => new Decimal(n).dividedBy(100));
 const factor = fc.integer({ min: 100, max: 400 }).map((n) => new Decimal(n).dividedBy(100));
@@ -23,7 +23,12 @@ function paid(
 
 describe('laws of commitments', () => {
   it('lines that share a commitment of several periods never have less of it than nothing, or more than they cost', () => {
-    const pool: Pool = { amount: new Decimal('0.05'), overage_factor: new Decimal(1), used: ZERO, is_trued_up: false };
+    const pool: CommitmentPool = {
+      amount: new Decimal('0.05'),
+      overage_factor: new Decimal(1),
+      used: ZERO,
+      is_trued_up: false,
+    };
     const dollars = Array.from({ length: 10 }, () => new Decimal(1));
     const { shares } = shareOut(dollars, pool, { currency: 'usd', in_order: false });
     const texts = shares.map(({ within, above }) => `${within.toFixed()} ${above.toFixed()}`);
@@ -37,7 +42,7 @@ describe('laws of commitments', () => {
         factor,
         fc.boolean(),
         (amounts, amount, before, overage_factor, in_order) => {
-          const drawn: Pool = { amount, overage_factor, used: before, is_trued_up: false };
+          const drawn: CommitmentPool = { amount, overage_factor, used: before, is_trued_up: false };
           const shared = shareOut(amounts, drawn, { currency: 'usd', in_order });
           for (const [index, { within, above, overage }] of shared.shares.entries()) {
             expect(within.plus(above).toFixed()).to.equal(amounts[index]!.toFixed());
@@ -74,15 +79,15 @@ describe('laws of commitments', () => {
           used = used.plus(usage);
           return charge;
         });
-        const whole = paid(sumOf(periods), amount, { overage_factor, true_up });
-        expect(sumOf(charges).toFixed()).to.equal(whole.toFixed());
+        const whole = paid(sumDecimals(periods), amount, { overage_factor, true_up });
+        expect(sumDecimals(charges).toFixed()).to.equal(whole.toFixed());
       }),
     ));
 
   it('usage that is taken back and comes again changes nothing', () =>
     fc.assert(
       fc.property(cents(20_000), cents(20_000), cents(20_000), factor, (used, usage, amount, overage_factor) => {
-        const pool: Pool = { amount, overage_factor, used, is_trued_up: false };
+        const pool: CommitmentPool = { amount, overage_factor, used, is_trued_up: false };
         const there = drawFrom(pool, usage);
         const back = drawFrom(there.left, usage.negated());
         expect(back.left).to.deep.equal(pool);
@@ -100,17 +105,17 @@ describe('laws of commitments', () => {
         fc.boolean(),
         fc.boolean(),
         (amounts, amount, used, overage_factor, in_order, true_up) => {
-          const pool: Pool = { amount, overage_factor, used, is_trued_up: false };
+          const pool: CommitmentPool = { amount, overage_factor, used, is_trued_up: false };
           const sum = (lines: readonly Decimal[]) => {
             const { shares, left } = shareOut(lines, pool, { currency: 'usd', in_order });
             for (const [index, { within, above }] of shares.entries())
               expect(within.plus(above).toFixed()).to.equal(lines[index]!.toFixed());
-            const lacking = trueUpOf(left, { amount, overage_factor, true_up, duration: null }, 'usd') ?? ZERO;
-            expect(lacking.toFixed()).to.equal((true_up ? lackingIn(left) : ZERO).toFixed());
-            return sumOf(shares.map(({ within, overage }) => within.plus(overage))).plus(lacking);
+            const lacking = computeTrueUp(left, { amount, overage_factor, true_up, duration: null }, 'usd') ?? ZERO;
+            expect(lacking.toFixed()).to.equal((true_up ? lackingAmount(left) : ZERO).toFixed());
+            return sumDecimals(shares.map(({ within, overage }) => within.plus(overage))).plus(lacking);
           };
           const terms = { overage_factor, true_up };
-          const all = used.plus(sumOf(amounts));
+          const all = used.plus(sumDecimals(amounts));
           // What was drawn before was paid before, without what was lacking then.
           const before = paid(used, amount, { ...terms, true_up: false });
           const expected = paid(all, amount, terms).minus(before).toDecimalPlaces(2);
@@ -146,7 +151,7 @@ describe('laws of commitments', () => {
         });
         const of = used.map(({ n }) => paid(n, value, { overage_factor, true_up }));
         const empty = true_up ? value.times(48 - used.length) : ZERO;
-        expect(charged.charge.toFixed()).to.equal(sumOf(of).plus(empty).toFixed());
+        expect(charged.charge.toFixed()).to.equal(sumDecimals(of).plus(empty).toFixed());
       }),
     );
   });
@@ -163,13 +168,13 @@ describe('laws of commitments', () => {
         const rule = { since: first, duration, timezone };
         let [at, months] = [first, 0];
         while (months < 36) {
-          const term = termOf(at, rule);
+          const term = computeTerm(at, rule);
           expect(term.start).to.equal(at);
-          expect(termOf(term.end - 1, rule)).to.deep.equal(term);
+          expect(computeTerm(term.end - 1, rule)).to.deep.equal(term);
           at = term.end;
           months += MONTHS[duration];
         }
-        expect(termOf(at, rule).start).to.equal(at);
+        expect(computeTerm(at, rule).start).to.equal(at);
       }),
     );
   });

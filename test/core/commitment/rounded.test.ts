@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { applyCommitment } from '../../../core/commitment/pool.ts';
 import { roundedAddition, roundedCharge, roundParts } from '../../../core/commitment/rounded.ts';
-import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
 import { roundMoney } from '../../../core/money.ts';
 
 const thousandths = (max: number) => fc.integer({ min: 0, max }).map((n) => new Decimal(n).dividedBy(1000));
@@ -63,7 +63,7 @@ describe('rounded parts of a commitment', () => {
           });
           charges.push(roundedAddition({ ...terms, used, is_trued_up: false }, late, 'jpy'));
           const all = applyCommitment(used.plus(late), { ...terms, true_up: false }).charge;
-          expect(sumOf(charges).toFixed()).to.equal(roundMoney(all, 'jpy').toFixed());
+          expect(sumDecimals(charges).toFixed()).to.equal(roundMoney(all, 'jpy').toFixed());
         },
       ),
     ));

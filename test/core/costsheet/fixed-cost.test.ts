@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { type FixedPrice, fixedCostIn, fixedCostsBy, fixedLines } from '../../../core/costsheet/fixed-cost.ts';
-import { Decimal, sumOf } from '../../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../../core/decimal.ts';
 import { samples } from '../../support/samples.ts';
 
 const DAY_US = 86_400_000_000;
@@ -80,12 +80,12 @@ describe('core: fixed prices of a cost sheet', () => {
         const costIn = (start_us: number, end_us: number) =>
           fixedLines([one], { start_us, end_us }).flatMap((line) => {
             const { cost } = fixedCostIn(line, { start_us, end_us });
-            const windows = sumOf(fixedCostsBy(window, line).map((each) => each.cost));
+            const windows = sumDecimals(fixedCostsBy(window, line).map((each) => each.cost));
             expect(windows.toFixed()).to.equal(cost.toFixed());
             return cost;
           });
-        const whole = sumOf(costIn(at[0]!, at.at(-1)!));
-        const apart = sumOf(at.slice(1).flatMap((end, index) => costIn(at[index]!, end)));
+        const whole = sumDecimals(costIn(at[0]!, at.at(-1)!));
+        const apart = sumDecimals(at.slice(1).flatMap((end, index) => costIn(at[index]!, end)));
         expect(apart.toFixed()).to.equal(whole.toFixed());
         expect(whole.gte(new Decimal(0))).to.equal(true);
       }),

@@ -14,7 +14,7 @@ import { expiryOf, grantPeriod, shareOfPeriod } from '../../../core/credit-grant
 import type { CreditGrant } from '../../../core/credit-grant/record.ts';
 import { Decimal } from '../../../core/decimal.ts';
 import { SUBSCRIPTION_STATUSES } from '../../../core/subscription/record.ts';
-import { formatMs, instantOf } from '../../../core/time/instant.ts';
+import { formatMs, toInstant } from '../../../core/time/instant.ts';
 import { RECURRING_PERIODS } from '../../../core/time/period.ts';
 
 const HOUR = 3_600_000;
@@ -114,11 +114,11 @@ describe('core/credit-grant: applications', () => {
       fc.property(given, (one) => {
         const chain = chainOf(one);
         for (const [index, { period_start, period_end }] of chain.entries()) {
-          expect(instantOf(period_end!)).to.be.above(instantOf(period_start));
+          expect(toInstant(period_end!)).to.be.above(toInstant(period_start));
           if (index > 0) expect(period_start).to.equal(chain[index - 1]!.period_end);
         }
         expect(new Set(chain.map(({ idempotency_key }) => idempotency_key)).size).to.equal(chain.length);
-        expect(instantOf(chain[0]!.scheduled_for)).to.equal(one.from);
+        expect(toInstant(chain[0]!.scheduled_for)).to.equal(one.from);
       }),
     );
   });
@@ -132,7 +132,7 @@ describe('core/credit-grant: applications', () => {
         expect(new Decimal(first!.credits).lte(whole) && new Decimal(first!.credits).gt(0)).to.equal(true);
         for (const { period_end, credits } of others) {
           expect(new Decimal(credits).eq(whole)).to.equal(true);
-          if (grant.end_date) expect(instantOf(period_end!)).to.be.at.most(instantOf(grant.end_date));
+          if (grant.end_date) expect(toInstant(period_end!)).to.be.at.most(toInstant(grant.end_date));
         }
       }),
     );
@@ -182,7 +182,7 @@ describe('core/credit-grant: applications', () => {
   it('what expires with the billing cycle is good until the running period ends, where that does not lie on the grid, too', () => {
     const grant = { ...GRANT, expiration_type: 'BILLING_CYCLE' as const };
     const { subscription } = monthly({}, { current_period_end: '2026-02-11T00:00:00Z' });
-    const expiry = (at: string) => formatMs(expiryOf(grant, instantOf(at), subscription)!).slice(0, 10);
+    const expiry = (at: string) => formatMs(expiryOf(grant, toInstant(at), subscription)!).slice(0, 10);
     expect(['2026-01-01T00:00:00Z', '2026-02-10T23:59:59.999Z'].map(expiry)).to.deep.equal([
       '2026-02-11',
       '2026-02-11',
@@ -216,9 +216,9 @@ describe('core/credit-grant: applications', () => {
     fc.assert(
       fc.property(given, (one) => {
         for (const { period_start } of chainOf(one)) {
-          const expires = expiryOf(one.given.grant, instantOf(period_start), one.given.subscription);
+          const expires = expiryOf(one.given.grant, toInstant(period_start), one.given.subscription);
           expect(expires === null).to.equal(one.given.grant.expiration_type === 'NEVER');
-          if (expires !== null) expect(expires).to.be.above(instantOf(period_start));
+          if (expires !== null) expect(expires).to.be.above(toInstant(period_start));
         }
       }),
     );

@@ -1,7 +1,7 @@
 /** Limits beside each other (docs/rules/entitlements.md, "Limits beside each other"). */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal, sumOf } from '../../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../../core/decimal.ts';
 import { afterAllowances, type MeasuredAllowance } from '../../../core/entitlement/allowance.ts';
 import { partsBeside } from '../../../core/entitlement/beside.ts';
 import type { Period } from '../../../core/time/period.ts';
@@ -11,7 +11,7 @@ type Used = { readonly at: number; readonly n: number };
 type Limit = { readonly limit: number; readonly windows: readonly Period[] };
 
 const inAll = (usage: readonly Used[], { start, end }: Period) =>
-  sumOf(usage.filter(({ at }) => start <= at && at < end).map(({ n }) => new Decimal(n)));
+  sumDecimals(usage.filter(({ at }) => start <= at && at < end).map(({ n }) => new Decimal(n)));
 
 function charged(usage: readonly Used[], limits: readonly Limit[], charge: Period): string {
   const within = ({ start, end }: Period) => ({ start, end: Math.min(end, charge.end) });

@@ -1,7 +1,7 @@
 /** What is granted bit by bit: tables and laws (docs/rules/entitlements.md, "Grants"). */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
 import { afterAllowances, measuredGrants } from '../../../core/entitlement/allowance.ts';
 import { type GrantDuration, grantWindow } from '../../../core/entitlement/grant-window.ts';
 import {
@@ -208,7 +208,7 @@ describe('laws of what is granted bit by bit', () => {
         expect(free.gte(0) && free.lte(usage.between(CYCLE))).to.equal(true);
         for (const group of of) {
           const { opened } = resultOf(historyOf(group, granting(group), usage));
-          const granted = sumOf(group.map(({ quota }, index) => quota.times(String(opened[index]!.length))));
+          const granted = sumDecimals(group.map(({ quota }, index) => quota.times(String(opened[index]!.length))));
           expect(free.lte(granted)).to.equal(true);
           for (const [index, windows] of opened.entries())
             for (const { used } of windows) expect(used.lte(group[index]!.quota)).to.equal(true);
@@ -226,7 +226,7 @@ describe('laws of what is granted bit by bit', () => {
           if (index > 0) expect(start).to.be.gte(windows[index - 1]!.end);
           expect(usage.between({ start, end }).gt(0)).to.equal(true);
         }
-        expect(sumOf(windows.map((window) => usage.between(window))).toFixed()).to.equal(
+        expect(sumDecimals(windows.map((window) => usage.between(window))).toFixed()).to.equal(
           usage.between(CYCLE).toFixed(),
         );
       }),
@@ -252,8 +252,10 @@ describe('laws of what is granted bit by bit', () => {
     assert(
       fc.property(some, portions(-15), (grants, usage) => {
         const { opened, used_up } = resultOf(historyOf([grants], granting([grants]), usage));
-        const above = sumOf(opened[0]!.map((window) => Decimal.max(ZERO, usage.between(window).minus(grants.quota))));
-        const charged = sumOf(used_up.map((one) => Decimal.max(ZERO, usage.between(one).minus(one.limit))));
+        const above = sumDecimals(
+          opened[0]!.map((window) => Decimal.max(ZERO, usage.between(window).minus(grants.quota))),
+        );
+        const charged = sumDecimals(used_up.map((one) => Decimal.max(ZERO, usage.between(one).minus(one.limit))));
         expect(charged.toFixed()).to.equal(above.toFixed());
       }),
     );

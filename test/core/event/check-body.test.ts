@@ -6,14 +6,14 @@
 import { isUtf8 } from 'node:buffer';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { eventsOf, faultOfEvent, faultOfKeys } from '../../../core/event/accept.ts';
+import { findEventFault, findKeyFault, parseBulkEvents } from '../../../core/event/accept.ts';
 import { checkBulk, type EventRules, eventSpan, idSpan } from '../../../core/event/check-body.ts';
-import { mayHold } from '../../../core/event/raw-keys.ts';
+import { canHold } from '../../../core/event/raw-keys.ts';
 import { elementSpansUnder } from '../../../core/metering/event-text.ts';
 import { anyText } from '../../support/any-text.ts';
 import { samples } from '../../support/samples.ts';
 
-const RAW: EventRules = { mayHold };
+const RAW: EventRules = { canHold: canHold };
 
 type Accepted = { ids: (string | undefined)[]; events: string[] };
 
@@ -35,11 +35,11 @@ function quick(body: Buffer, rules: EventRules): Accepted | undefined {
 
 function long(body: Buffer, rules: EventRules): Accepted | undefined {
   try {
-    const events = eventsOf(JSON.parse(body.toString('utf8')));
+    const events = parseBulkEvents(JSON.parse(body.toString('utf8')));
     const spans = elementSpansUnder(body.toString('latin1'), 'events');
     const isGood = (event: unknown, index: number) =>
       rules === 'events'
-        ? (faultOfEvent(event) ?? faultOfKeys(body.toString('latin1'), spans[index]!)) === undefined
+        ? (findEventFault(event) ?? findKeyFault(body.toString('latin1'), spans[index]!)) === undefined
         : typeof event === 'object' && event !== null && !Array.isArray(event);
     if (!events.every(isGood)) return undefined;
     const characters = body.toString('latin1');

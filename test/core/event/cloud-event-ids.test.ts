@@ -1,13 +1,13 @@
 /** What a CloudEvent is known by (docs/rules/events.md, "CloudEvents"): of two that differ in source or id none is taken for the other. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { eventOfCloudEvent } from '../../../core/event/cloud-event.ts';
+import { fromCloudEvent } from '../../../core/event/cloud-event.ts';
 import { samples } from '../../support/samples.ts';
 
 const FIELD = { specversion: '1.0', type: 'call', subject: 'acme' };
 
 function idOf(source: string, id: string): string | null {
-  const made = eventOfCloudEvent({ attributes: { ...FIELD, source, id }, data: undefined });
+  const made = fromCloudEvent({ attributes: { ...FIELD, source, id }, data: undefined });
   if ('fault' in made) return null;
   return JSON.parse(Buffer.from(made.text, 'latin1').toString()).event_id;
 }

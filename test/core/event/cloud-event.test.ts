@@ -1,13 +1,13 @@
 // docs/rules/events.md, "CloudEvents".
 import { expect } from 'chai';
-import { eventOfCloudEvent, extensionsOf } from '../../../core/event/cloud-event.ts';
+import { fromCloudEvent, listExtensions } from '../../../core/event/cloud-event.ts';
 
 const WHOLE = { specversion: '1.0', id: 'c-1', source: '/gw', type: 'call', subject: 'acme' };
 const LONG = 'x'.repeat(1025);
 
 function translated(change: object, data?: string) {
   const attributes = { ...WHOLE, ...change };
-  return eventOfCloudEvent({
+  return fromCloudEvent({
     attributes,
     data: data === undefined ? undefined : { text: data, value: JSON.parse(data) },
   });
@@ -95,6 +95,6 @@ describe('a CloudEvent', () => {
   it('may have extension attributes, which are named', () => {
     const change = Object.fromEntries(EXTENSIONS.map((name) => [name, 'x']));
     expect(translated(change)).to.have.property('text');
-    expect(extensionsOf({ ...WHOLE, ...change, dataschema: 'x' })).to.deep.equal(EXTENSIONS);
+    expect(listExtensions({ ...WHOLE, ...change, dataschema: 'x' })).to.deep.equal(EXTENSIONS);
   });
 });

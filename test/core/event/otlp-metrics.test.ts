@@ -1,6 +1,6 @@
 // docs/rules/opentelemetry.md.
 import { expect } from 'chai';
-import { eventsOfMetrics, OtlpMetrics, type PointEvent } from '../../../core/event/otlp-metrics.ts';
+import { fromOtlpMetrics, OtlpMetrics, type PointEvent } from '../../../core/event/otlp-metrics.ts';
 import { checkSizes } from '../../../core/event/otlp-sizes.ts';
 
 type Fields = Record<string, unknown>;
@@ -18,7 +18,7 @@ const sum = (points: object[], change: Fields = {}) => ({
 });
 const textOf = ({ identity }: PointEvent) => `${identity.common}${identity.own}`;
 const read = (metrics: object[], resource: object[] = []) =>
-  eventsOfMetrics(
+  fromOtlpMetrics(
     OtlpMetrics.parse({ resourceMetrics: [{ resource: { attributes: resource }, scopeMetrics: [{ metrics }] }] }),
   );
 const histogram = (change: Fields) => ({

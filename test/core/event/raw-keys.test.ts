@@ -1,6 +1,6 @@
 /** Which keys of a raw event are ours misspelt, and which its own. */
 import { expect } from 'chai';
-import { mayHold, misspeltKey } from '../../../core/event/raw-keys.ts';
+import { canHold, findMisspeltKey } from '../../../core/event/raw-keys.ts';
 
 describe('a key of a raw event', () => {
   const cases: [key: string, meant: string | null][] = [
@@ -29,13 +29,13 @@ describe('a key of a raw event', () => {
   ];
   for (const [key, meant] of cases) {
     it(`${key.slice(0, 30)} ${meant ? `is ${meant}` : 'is its own'}`, () => {
-      expect(misspeltKey({ [key]: 1 })?.meant ?? null).to.equal(meant);
-      expect(mayHold(key)).to.equal(meant === null);
+      expect(findMisspeltKey({ [key]: 1 })?.meant ?? null).to.equal(meant);
+      expect(canHold(key)).to.equal(meant === null);
     });
   }
 
   it('is its own beside the one that it is like', () => {
-    expect(misspeltKey({ timestamp: 'x', timestmp: 'y', event_name: 'x', event_names: [] })).to.equal(undefined);
-    expect(misspeltKey({ timestmp: 'y', sorce: 'x' })).to.deep.equal({ key: 'timestmp', meant: 'timestamp' });
+    expect(findMisspeltKey({ timestamp: 'x', timestmp: 'y', event_name: 'x', event_names: [] })).to.equal(undefined);
+    expect(findMisspeltKey({ timestmp: 'y', sorce: 'x' })).to.deep.equal({ key: 'timestmp', meant: 'timestamp' });
   });
 });

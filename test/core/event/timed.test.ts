@@ -1,10 +1,10 @@
 /** Events that say no time, in an environment with a clock of its own. */
 import { expect } from 'chai';
-import { isStated, timedEvent } from '../../../core/event/timed.ts';
+import { addTimestamp, isTimestampSent } from '../../../core/event/timed.ts';
 import { parseEventTime } from '../../../core/time/instant.ts';
 
 const NOW = Date.UTC(2031, 0, 1);
-const timed = (text: string) => timedEvent(text, { start: 0, end: text.length }, NOW);
+const timed = (text: string) => addTimestamp(text, { start: 0, end: text.length }, NOW);
 
 describe('events without a time', () => {
   it('get the instant of the clock, as one that nobody stated', () => {
@@ -18,14 +18,14 @@ describe('events without a time', () => {
     ];
     for (const [text, said] of cases) expect(timed(text!)).to.equal(said);
     const text = given.slice(1, -1);
-    expect([isStated(text), parseEventTime(text)]).to.deep.equal([false, NOW * 1000]);
+    expect([isTimestampSent(text), parseEventTime(text)]).to.deep.equal([false, NOW * 1000]);
   });
 
   it('a time that is stated stays, also one that cannot be read', () => {
     for (const time of ['2026-01-01T00:00:00Z', '2026-01-01T00:00:00+01:00', 'soon']) {
       const text = JSON.stringify({ timestamp: time });
       expect(timed(text)).to.equal(text);
-      expect(isStated(time)).to.equal(true);
+      expect(isTimestampSent(time)).to.equal(true);
     }
   });
 });

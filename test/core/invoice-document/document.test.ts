@@ -3,7 +3,7 @@ import currencyCodes from 'currency-codes';
 import fc from 'fast-check';
 import { fixedCharge } from '../../../core/billing/line-amount.ts';
 import { prorate } from '../../../core/billing/proration.ts';
-import { Decimal, sumOf } from '../../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../../core/decimal.ts';
 import { invoiceDocument } from '../../../core/invoice-document/document.ts';
 import { explained } from '../../../core/invoice-document/explained.ts';
 import {
@@ -196,7 +196,7 @@ describe('how the amount of a line came about', () => {
         const said = steps.filter((step) => !step.startsWith('× '));
         const sum = unit_price
           ? valueOf(unit_price).times(quantity)
-          : sumOf(said.map((step) => sumOf(step.split(' + ').map((term) => productOf(term)))));
+          : sumDecimals(said.map((step) => sumDecimals(step.split(' + ').map((term) => productOf(term)))));
         expect(roundMoney(prorate(sum, served), 'eur').toFixed()).to.equal(amount.toFixed());
         expect(steps.some((step) => step.startsWith('× '))).to.equal(
           served.part_ms < served.whole_ms && (unit_price !== '' || said.length > 0),

@@ -6,7 +6,7 @@ import { rowStart } from '../../../core/metering/bucket-size.ts';
 import { type CompiledMeter, compileMeter, measure } from '../../../core/metering/compiled-meter.ts';
 import type { MeteredEvent } from '../../../core/metering/contribution.ts';
 import { properties } from '../../../core/metering/event-text.ts';
-import type { MeterAggregation, MeterFilter } from '../../../core/metering/meter-definition.ts';
+import type { MeterAggregation, MeterFilterDefinition } from '../../../core/metering/meter-definition.ts';
 import type { PlacedCell, WindowAnswer } from '../../../core/metering/usage.ts';
 import { parseEventTime } from '../../../core/time/instant.ts';
 import { samples } from '../../support/samples.ts';
@@ -380,7 +380,7 @@ function eventOf([event_id, timestamp, sent]: Sent[number]): MeteredEvent {
   return { event_id, external_customer_id: 'acme', timestamp_us: us(timestamp), properties: properties(sent) };
 }
 
-function meterOf(aggregation: MeterAggregation, filters: MeterFilter[] = []): CompiledMeter {
+function meterOf(aggregation: MeterAggregation, filters: MeterFilterDefinition[] = []): CompiledMeter {
   return compileMeter({ id: 'm', event_name: 'call', filters, aggregation, reset_usage: 'BILLING_PERIOD' });
 }
 

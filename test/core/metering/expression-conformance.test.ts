@@ -15,7 +15,7 @@ import { expect } from 'chai';
 import { Decimal } from '../../../core/decimal.ts';
 import type { Property } from '../../../core/metering/event-text.ts';
 import { compileExpression } from '../../../core/metering/expression.ts';
-import { decimalOf } from '../../../core/metering/quantity.ts';
+import { toDecimal } from '../../support/exact-decimal.ts';
 
 type Expr = NonNullable<ReturnType<typeof parse>['expr']>;
 type Answer = number | bigint | boolean | 'error';
@@ -88,7 +88,7 @@ function answer(vector: Vector): Decimal | boolean | 'error' {
 
 function evaluated(expression: string, vector: Vector): Decimal | undefined {
   const result = compileExpression(expression).evaluate(vector.bindings);
-  return result.unusable === undefined ? decimalOf(result.value) : undefined;
+  return result.unusable === undefined ? toDecimal(result.value) : undefined;
 }
 
 function isSame(ours: Decimal | boolean | 'error', expected: Answer): boolean {

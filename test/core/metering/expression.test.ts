@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { Decimal } from '../../../core/decimal.ts';
 import { properties } from '../../../core/metering/event-text.ts';
 import { compileExpression } from '../../../core/metering/expression.ts';
-import { decimalOf } from '../../../core/metering/quantity.ts';
+import { toDecimal } from '../../support/exact-decimal.ts';
 import { samples } from '../../support/samples.ts';
 
 describe('expression: a quantity computed from the properties of an event', () => {
@@ -233,7 +233,7 @@ describe('expression: a quantity computed from the properties of an event', () =
 function evaluated(expression: string, sent: string): string {
   const result = compileExpression(expression).evaluate(properties(sent));
   if (result.unusable !== undefined) throw new Error(result.unusable);
-  return decimalOf(result.value).toFixed();
+  return toDecimal(result.value).toFixed();
 }
 
 /** The text of a result: 24 places, half away from zero. */

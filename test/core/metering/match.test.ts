@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { Decimal } from '../../../core/decimal.ts';
 import { canonicalNumber } from '../../../core/metering/canonical-number.ts';
 import { properties } from '../../../core/metering/event-text.ts';
-import { compileMeters, matches, whyNot } from '../../../core/metering/match.ts';
-import type { MeterDefinition, MeterFilter } from '../../../core/metering/meter-definition.ts';
+import { compileMeters, explainMismatch, matches } from '../../../core/metering/match.ts';
+import type { MeterDefinition, MeterFilterDefinition } from '../../../core/metering/meter-definition.ts';
 import { samples } from '../../support/samples.ts';
 
 const REGION_AND_TIER = [
@@ -13,7 +13,7 @@ const REGION_AND_TIER = [
 ];
 
 describe('match: all filters hold, any value of each', () => {
-  const table: [MeterFilter[], string, boolean][] = [
+  const table: [MeterFilterDefinition[], string, boolean][] = [
     [REGION_AND_TIER, '{"region":"us-east-1","tier":"premium"}', true],
     [REGION_AND_TIER, '{"region":"us-east-1"}', false],
     [REGION_AND_TIER, '{"region":"eu-west-1","tier":"premium"}', false],
@@ -48,7 +48,7 @@ describe('match: all filters hold, any value of each', () => {
     it(`${JSON.stringify(filters)} ${expected ? 'accepts' : 'refuses'} ${sent}`, () => {
       const meter = compileMeters([meterWith({ filters })]).get('call')![0]!;
       expect(matches(meter, properties(sent))).to.equal(expected);
-      expect(whyNot(meter, properties(sent)) === undefined).to.equal(expected);
+      expect(explainMismatch(meter, properties(sent)) === undefined).to.equal(expected);
     });
   }
 
@@ -65,13 +65,13 @@ describe('match: all filters hold, any value of each', () => {
 
   it('says which filter refused, and why, for the event debugger', () => {
     const meter = compileMeters([meterWith({ filters: REGION_AND_TIER })]).get('call')![0]!;
-    expect(whyNot(meter, properties('{"region":"us-east-1"}'))).to.deep.equal({
+    expect(explainMismatch(meter, properties('{"region":"us-east-1"}'))).to.deep.equal({
       key: 'tier',
       accepted: ['premium'],
       why: 'missing',
     });
-    expect(whyNot(meter, properties('{"region":"mars"}'))?.why).to.equal('not an accepted value');
-    expect(whyNot(meter, properties('{"region":null}'))?.why).to.equal('not a string, number or boolean');
+    expect(explainMismatch(meter, properties('{"region":"mars"}'))?.why).to.equal('not an accepted value');
+    expect(explainMismatch(meter, properties('{"region":null}'))?.why).to.equal('not a string, number or boolean');
   });
 
   it('gives equal numbers one text and different numbers different texts', () => {

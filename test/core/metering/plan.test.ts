@@ -7,7 +7,7 @@ import { properties } from '../../../core/metering/event-text.ts';
 import { exactText } from '../../../core/metering/exact.ts';
 import type { MeterAggregation } from '../../../core/metering/meter-definition.ts';
 import { BucketAggregator, type BucketRow, dailyRollups } from '../../../core/metering/plan.ts';
-import { quantityOfScaled } from '../../../core/metering/quantity.ts';
+import { fromScaled } from '../../../core/metering/quantity.ts';
 import { samples } from '../../support/samples.ts';
 
 const HOUR = 3_600_000_000;
@@ -149,7 +149,7 @@ function fieldsOf(fields: BucketRow | UsageBucket) {
 
 function shown(row: BucketRow): string {
   const hour = row.bucket_start_us / HOUR;
-  return `${row.size} ${hour} ${row.external_customer_id} n=${row.count} Σ=${exactText(quantityOfScaled(row.sum))}`;
+  return `${row.size} ${hour} ${row.external_customer_id} n=${row.count} Σ=${exactText(fromScaled(row.sum))}`;
 }
 
 function meterOf(aggregation: MeterAggregation, id = 'm1'): CompiledMeter {

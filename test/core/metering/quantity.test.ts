@@ -3,14 +3,14 @@ import fc from 'fast-check';
 import { Decimal } from '../../../core/decimal.ts';
 import { compare, divideRounded, type Exact, exactText, minus, plus, times } from '../../../core/metering/exact.ts';
 import {
-  decimalOf,
-  decimalOfScaled,
   ExactSum,
+  fromScaled,
   parseQuantity,
-  quantityOfResult,
-  quantityOfScaled,
-  scaledOf,
+  roundToQuantity,
+  scaledToDecimal,
+  toScaled,
 } from '../../../core/metering/quantity.ts';
+import { toDecimal } from '../../support/exact-decimal.ts';
 import { samples } from '../../support/samples.ts';
 
 /** Wide enough that no sum or product of two quantities is rounded. */
@@ -122,9 +122,9 @@ describe('quantity: a number text becomes an exact quantity or is refused', () =
     fc.assert(
       fc.property(quantityText(), (text) => {
         const value = exact(text);
-        expect(decimalOf(value).toFixed()).to.equal(plain(new Decimal(text)));
-        expect(decimalOfScaled(scaledOf(value)).toFixed()).to.equal(plain(new Decimal(text)));
-        expect(compare(quantityOfScaled(scaledOf(value)), value)).to.equal(0);
+        expect(toDecimal(value).toFixed()).to.equal(plain(new Decimal(text)));
+        expect(scaledToDecimal(toScaled(value)).toFixed()).to.equal(plain(new Decimal(text)));
+        expect(compare(fromScaled(toScaled(value)), value)).to.equal(0);
       }),
       { numRuns: samples(1000) },
     );
@@ -149,7 +149,7 @@ describe('quantity: a number text becomes an exact quantity or is refused', () =
       fc.property(fc.array(quantityText(), { maxLength: 40 }), fc.nat(40), (texts, cut) => {
         const expected = texts.reduce((sum, text) => sum.plus(text), new Wide(0));
         const whole = sumOf(texts);
-        expect(decimalOfScaled(whole.scaled).toFixed()).to.equal(plain(expected));
+        expect(scaledToDecimal(whole.scaled).toFixed()).to.equal(plain(expected));
         const parts = sumOf(texts.slice(cut).reverse());
         parts.addSum(sumOf(texts.slice(0, cut)));
         expect(parts.scaled).to.equal(whole.scaled);
@@ -160,17 +160,17 @@ describe('quantity: a number text becomes an exact quantity or is refused', () =
 
   it('a sum stays exact where it leaves the safe integers', () => {
     const sum = sumOf(['9007199254740991', '9007199254740991', '0.25', '9007199254740991.5', '-0.000001']);
-    expect(decimalOfScaled(sum.scaled).toFixed()).to.equal('27021597764222973.749999');
+    expect(scaledToDecimal(sum.scaled).toFixed()).to.equal('27021597764222973.749999');
   });
 
   it('results are rounded half away from zero to 24 places, and refused from 10^24 on', () => {
     const half = times(exact('0.000000000000000000000001'), exact('0.5'));
-    expect(exactText(quantityOfResult(half) as Exact)).to.equal('0.000000000000000000000001');
-    expect(exactText(quantityOfResult(times(half, exact('-1'))) as Exact)).to.equal('-0.000000000000000000000001');
-    expect(exactText(quantityOfResult(times(half, exact('0.9'))) as Exact)).to.equal('0');
-    expect(quantityOfResult(times(exact('1e12'), exact('1e12')))).to.equal('is too large');
-    expect(quantityOfResult(times(exact('-1e12'), exact('1e12')))).to.equal('is too large');
-    expect(exactText(quantityOfResult(times(exact('1e12'), exact('1e11'))) as Exact)).to.equal('1' + '0'.repeat(23));
+    expect(exactText(roundToQuantity(half) as Exact)).to.equal('0.000000000000000000000001');
+    expect(exactText(roundToQuantity(times(half, exact('-1'))) as Exact)).to.equal('-0.000000000000000000000001');
+    expect(exactText(roundToQuantity(times(half, exact('0.9'))) as Exact)).to.equal('0');
+    expect(roundToQuantity(times(exact('1e12'), exact('1e12')))).to.equal('is too large');
+    expect(roundToQuantity(times(exact('-1e12'), exact('1e12')))).to.equal('is too large');
+    expect(exactText(roundToQuantity(times(exact('1e12'), exact('1e11'))) as Exact)).to.equal('1' + '0'.repeat(23));
   });
 
   it('divides half away from zero', () => {

@@ -6,7 +6,7 @@ import {
   type PriceUnitTerms,
   priceShape,
 } from '../../../core/price/record.ts';
-import { inTierOrder } from '../../../core/pricing/tiers.ts';
+import { sortTiers } from '../../../core/pricing/tiers.ts';
 
 const FIXED = {
   amount: '12.50',
@@ -160,7 +160,7 @@ describe('a price as it is defined', () => {
       { up_to: null, unit_amount: '1', flat_amount: null },
     ]);
     expect(price.amount).to.equal('0');
-    expect(inTierOrder([{ up_to: '10' }, {}, { up_to: 9 }])).to.deep.equal([{ up_to: 9 }, { up_to: '10' }, {}]);
+    expect(sortTiers([{ up_to: '10' }, {}, { up_to: 9 }])).to.deep.equal([{ up_to: 9 }, { up_to: '10' }, {}]);
   });
 
   it('rounds packages up unless told otherwise', () => {

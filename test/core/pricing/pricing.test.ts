@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal, type DecimalInput, sumOf, ZERO } from '../../../core/decimal.ts';
+import { Decimal, type DecimalInput, sumDecimals, ZERO } from '../../../core/decimal.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../../../core/pricing/charge.ts';
 import type { TierTerms } from '../../../core/pricing/terms.ts';
 
@@ -25,7 +25,7 @@ const TIERS: TierTerms[] = [
 
 /** What a line of this quantity costs before it is rounded. */
 function cost(price: PriceTerms, quantity: DecimalInput): Decimal {
-  return sumOf(chargeParts(price, quantity).map((part) => part.amount));
+  return sumDecimals(chargeParts(price, quantity).map((part) => part.amount));
 }
 
 describe('what a quantity costs', () => {
@@ -125,7 +125,7 @@ describe('tiers cover every quantity once', () => {
     fc.assert(
       fc.property(tierLists, decimals(100_000_000), (tiers, quantity) => {
         const parts = chargeParts(tiered('SLAB', tiers), quantity);
-        expect(sumOf(parts.map((part) => part.units)).eq(quantity)).to.equal(true);
+        expect(sumDecimals(parts.map((part) => part.units)).eq(quantity)).to.equal(true);
         expect(parts.every((part) => part.units.gt(0))).to.equal(true);
       }),
     );

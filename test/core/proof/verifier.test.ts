@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import { canonicalNumber } from '../../../core/metering/canonical-number.ts';
 import { properties as readProperties } from '../../../core/metering/event-text.ts';
 import { compileExpression } from '../../../core/metering/expression.ts';
-import { parseQuantity, scaledOf } from '../../../core/metering/quantity.ts';
+import { parseQuantity, toScaled } from '../../../core/metering/quantity.ts';
 import { parseEventTime } from '../../../core/time/instant.ts';
 import { WINDOW_SIZES, windowAt } from '../../../core/time/window.ts';
 import { samples } from '../../support/samples.ts';
@@ -60,7 +60,7 @@ describe('the verifier of invoices', () => {
     fc.assert(
       fc.property(text, (written) => {
         const ours = parseQuantity(written);
-        expect(verifier.quantity(written), written).to.equal(typeof ours === 'string' ? undefined : scaledOf(ours));
+        expect(verifier.quantity(written), written).to.equal(typeof ours === 'string' ? undefined : toScaled(ours));
       }),
       { numRuns: samples(2_000) },
     );
@@ -116,7 +116,7 @@ describe('the verifier of invoices', () => {
         const ours = compiled.evaluate(source);
         const theirs = verifier.compiledExpression(`${text} + a * 0`)(new Map(Object.entries(event)));
         expect(theirs, `${text} of ${a} and ${b}`).to.equal(
-          ours.value === undefined ? undefined : scaledOf(ours.value),
+          ours.value === undefined ? undefined : toScaled(ours.value),
         );
       }),
       { numRuns: samples(2_000) },

@@ -1,7 +1,7 @@
 /** What a sync makes of the lines of one lineage of prices, and the law that it must keep. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type BilledItem, type BilledSubscription, chargesDue } from '../../../core/billing/charges.ts';
+import { type BilledItem, type BilledSubscription, planDueCharges } from '../../../core/billing/charges.ts';
 import type { Price } from '../../../core/price/record.ts';
 import { planSync, type SyncedLine } from '../../../core/subscription/plan-sync.ts';
 import { nextPeriodEnd, type Period } from '../../../core/time/period.ts';
@@ -156,7 +156,7 @@ class Life {
         reset_usage: null,
       }),
     );
-    for (const { item, service } of chargesDue({ subscription: billed, items, period: this.current, reference })) {
+    for (const { item, service } of planDueCharges({ subscription: billed, items, period: this.current, reference })) {
       const key = `${item.id} ${service.start}`;
       if (!this.#seen.has(key)) this.charged.push(service);
       this.#seen.add(key);

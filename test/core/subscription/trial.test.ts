@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Temporal } from 'temporal-polyfill';
-import { chargesDue } from '../../../core/billing/charges.ts';
+import { planDueCharges } from '../../../core/billing/charges.ts';
 import type { PricedItem } from '../../../core/billing/line-amount.ts';
 import { Decimal } from '../../../core/decimal.ts';
 import { anchorOf, type CalendarTerms } from '../../../core/subscription/calendar.ts';
@@ -44,7 +44,7 @@ describe('laws of trials', () => {
             end: nextPeriodEnd({ ...cycle, billing_anchor: anchor, period_start: trial.end }),
           };
           const subscription = { ...cycle, start_ms: start, end_ms: null, billing_anchor_ms: anchor };
-          const due = chargesDue({
+          const due = planDueCharges({
             subscription,
             items: [seat(start, billing_period)],
             period: paid,

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal, sumOf } from '../../../core/decimal.ts';
+import { Decimal, sumDecimals } from '../../../core/decimal.ts';
 import { minorUnits } from '../../../core/money.ts';
 import { spread } from '../../../core/spread.ts';
 import { type RateInForce, taxesOf } from '../../../core/tax/taxes.ts';
@@ -38,12 +38,12 @@ describe('tax that is in the amounts', () => {
         });
         const { applied, lines: shares } = taxesOf(taxed, inForce, currency);
         for (const [index, amount] of taxed.entries()) {
-          const inside = sumOf(shares[index]!.map(({ tax_amount }) => tax_amount));
+          const inside = sumDecimals(shares[index]!.map(({ tax_amount }) => tax_amount));
           expect(inside.lte(amount), `${inside.toFixed()} in ${amount.toFixed()}`).to.equal(true);
         }
         for (const { by, tax_amount } of applied) {
           const own = shares.flat().filter(({ tax_rate_id }) => tax_rate_id === by.rate.id);
-          expect(sumOf(own.map((share) => share.tax_amount)).toFixed()).to.equal(tax_amount.toFixed());
+          expect(sumDecimals(own.map((share) => share.tax_amount)).toFixed()).to.equal(tax_amount.toFixed());
         }
       }),
       { numRuns: samples(2_000) },
@@ -53,7 +53,7 @@ describe('tax that is in the amounts', () => {
   it('is no cent more than a line of which it is nearly all', () => {
     const fixed = ['0.01', '22.85', '2.07'].map((value, index) => inclusive(`rate ${index}`, { type: 'fixed', value }));
     const { lines } = taxesOf([new Decimal('24.87'), new Decimal('0.06')], fixed, 'usd');
-    expect(lines.map((shares) => sumOf(shares.map(({ tax_amount }) => tax_amount)).toFixed())).to.deep.equal([
+    expect(lines.map((shares) => sumDecimals(shares.map(({ tax_amount }) => tax_amount)).toFixed())).to.deep.equal([
       '24.87',
       '0.06',
     ]);

@@ -1,16 +1,16 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import {
+  ceilToMs,
   formatMs,
   formatUs,
-  instantOf,
   type Microseconds,
   type Milliseconds,
-  msNotBefore,
-  msOf,
   parseEventTime,
   parseInstant,
-  usOf,
+  toInstant,
+  toMs,
+  toUs,
 } from '../../../core/time/instant.ts';
 
 describe('the instant of a record: RFC 3339 to milliseconds', () => {
@@ -80,13 +80,13 @@ describe('the units of an instant', () => {
     [-1000, -1, -1],
   ] as const)
     it(`${us} µs lies in millisecond ${before}, and ${notBefore} is the first not before it`, () => {
-      expect([msOf(us), msNotBefore(us) + 0]).to.deep.equal([before, notBefore]);
+      expect([toMs(us), ceilToMs(us) + 0]).to.deep.equal([before, notBefore]);
     });
 
   it('both parsers read one instant, as far as the finer unit reaches', () => {
     const instant = fc.integer({ min: Date.UTC(1900, 0, 1) * 1000, max: Date.UTC(2255, 0, 1) * 1000 - 1 });
-    fc.assert(fc.property(instant, (us) => parseInstant(formatUs(us)) === msOf(us)));
-    fc.assert(fc.property(instant, (us) => parseEventTime(formatMs(msOf(us))) === usOf(msOf(us))));
+    fc.assert(fc.property(instant, (us) => parseInstant(formatUs(us)) === toMs(us)));
+    fc.assert(fc.property(instant, (us) => parseEventTime(formatMs(toMs(us))) === toUs(toMs(us))));
   });
 
   it('the compiler refuses one unit where the other is meant', () => {
@@ -99,7 +99,7 @@ describe('the units of an instant', () => {
   });
 
   it('a record whose timestamp is none is an error of ours, and no NaN', () => {
-    expect(() => instantOf(''))
+    expect(() => toInstant(''))
       .to.throw('"" is not a timestamp')
       .with.property('code', 'system_error');
   });

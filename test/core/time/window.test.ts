@@ -2,14 +2,14 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { formatMs } from '../../../core/time/instant.ts';
 import {
+  listWindows,
   WINDOW_SIZES,
   type WindowSize,
   windowAt,
   windowStart,
   windowStarts,
-  windowsOf,
 } from '../../../core/time/window.ts';
-import { wallTime } from '../../../core/time/zone.ts';
+import { toLocalMs } from '../../../core/time/zone.ts';
 import { samples } from '../../support/samples.ts';
 
 const HOUR = 3_600_000;
@@ -74,7 +74,7 @@ describe('windows over a clock change', () => {
   });
 
   it('a change of half an hour cuts the hour window that it falls in', () => {
-    const windows = windowsOf(Date.parse('2024-04-06T14:00Z'), Date.parse('2024-04-06T16:30Z'), 'HOUR', {
+    const windows = listWindows(Date.parse('2024-04-06T14:00Z'), Date.parse('2024-04-06T16:30Z'), 'HOUR', {
       timezone: 'Australia/Lord_Howe',
     });
     expect(windows.map(({ start, end }) => (end - start) / 60_000)).to.deep.equal([60, 30, 60]);
@@ -140,7 +140,7 @@ describe('windows tile time', () => {
     fc.assert(
       fc.property(instants, sizes, grids, fc.double({ min: 0, max: 1, noNaN: true }), (from, size, grid, share) => {
         const to = from + Math.floor(share * (spans[size] ?? 4 * DAY));
-        const windows = windowsOf(from, to, size, grid);
+        const windows = listWindows(from, to, size, grid);
         windows.forEach((window, index) => {
           expect(window.start).to.be.lessThan(window.end);
           if (index > 0) expect(window.start).to.equal(windows[index - 1]!.end);
@@ -158,7 +158,7 @@ describe('windows tile time', () => {
     fc.assert(
       fc.property(instants, fc.constantFrom<WindowSize>('DAY', 'WEEK', 'MONTH'), grids, (instant, size, grid) => {
         const { start } = windowAt(instant, size, grid);
-        const date = (at: number) => formatMs(wallTime(grid.timezone, at)).slice(0, 10);
+        const date = (at: number) => formatMs(toLocalMs(grid.timezone, at)).slice(0, 10);
         expect(date(start - 1) < date(start)).to.equal(true);
       }),
       { numRuns: samples(1000) },

@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
 import { FarthingError } from '../../../core/error.ts';
 import type { LotKind } from '../../../core/wallet/lots.ts';
 import { type Holding, type Movement, move } from '../../../core/wallet/movement.ts';
@@ -158,7 +158,7 @@ describe('movements of credits', () => {
             continue;
           }
           const decided = move(holding, movement);
-          expect(sumOf(decided.postings.map(({ credits }) => credits)).toFixed()).to.equal('0');
+          expect(sumDecimals(decided.postings.map(({ credits }) => credits)).toFixed()).to.equal('0');
           if (deed.kind !== 'credit' && deed.kind !== 'put_back')
             expect(decided.parts.map(({ lot_id, credits }) => [lot_id, credits.toNumber()])).to.deep.equal([
               ...expected,

@@ -1,7 +1,7 @@
 /** Whether what is held of a wallet can be kept, whoever uses theirs first (docs/rules/reservations.md, "Credits"). */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
 import { type Lot, lotsAfter, takeFrom, usableCredits } from '../../../core/wallet/lots.ts';
 import { move } from '../../../core/wallet/movement.ts';
 import { freeCredits, keepsPromises, type Promised } from '../../../core/wallet/promises.ts';
@@ -84,7 +84,7 @@ function spent(
     ...terms,
   } as const;
   const { parts, holding: after } = move(holding, movement);
-  return { parts: sumOf(parts.map(({ credits }) => credits)), lacking: after.owed };
+  return { parts: sumDecimals(parts.map(({ credits }) => credits)), lacking: after.owed };
 }
 
 describe('what can be used of a wallet beside what it has promised', () => {

@@ -50,7 +50,7 @@ const thatChange: Story[] = [
     title: 'Another plan in May, back in October, and again at the end of the year',
     // 31 × 5, 21 on 11 May, 62 × 5 to October with 1 + 2 of May, 31 × 2, 62 × 3, 1.5 of October
     invoiced: '738.5',
-    given_back: '21', // 62 × 21/31 − 31 × 21/31
+    credit_adjustments: '21', // 62 × 21/31 − 31 × 21/31
     used: [
       ['2028-05-05', 'calls', 100],
       ['2028-05-20', 'calls', 100],
@@ -74,7 +74,7 @@ const thatChange: Story[] = [
     title: 'Seats that come and go',
     // 31 × 3; 62 × 21/31 = 42; 93 × 3; 31 × 20/30 = 20.67; 124 × 2; 62 × 7
     invoiced: '1116.67',
-    given_back: '32', // 62 × 16/31
+    credit_adjustments: '32', // 62 × 16/31
     used: [],
     deeds: [
       ['2028-01-01', 'subscribes to Seats', (world) => world.subscribe('emil', 'Seats')],
@@ -200,7 +200,7 @@ const inPhases = ({ prices }: Sold): Story[] => {
       title: 'Three phases, a cancellation that is undone, and one that is not',
       // 10 × 15/31 + 31 × 16/31 + 100 = 120.84; 31 + 10 + 5; 62 × 9 + 3; twice 31 about 16 June; 1 in December
       invoiced: '790.84',
-      given_back: '44', // 62 × 22/31
+      credit_adjustments: '44', // 62 × 22/31
       used: [
         ['2028-01-10', 'calls', 1000],
         ['2028-01-20', 'calls', 1000],

@@ -17,7 +17,7 @@ export type Story = {
   /** What is invoiced in all, by the arithmetic beside it. */
   readonly invoiced: string;
   /** What was put into the wallet. */
-  readonly given_back?: string;
+  readonly credit_adjustments?: string;
 };
 
 /** The same every month on that day: `inMonths("10", "calls", { "2028-01": 400 })`. */

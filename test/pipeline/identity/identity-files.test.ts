@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { shardsOfPartition } from '../../../core/event/identity.ts';
+import { toShardRange } from '../../../core/event/identity.ts';
 import { compareIdentityFiles, readIdentityFiles } from '../../../pipeline/identity/identity-files.ts';
 import { IdentityMemory } from '../../../pipeline/identity/identity-memory.ts';
 import { eachIdentityHash, hashRangeOf } from '../../../storage/events/identities.ts';
@@ -29,7 +29,7 @@ describe('identity files and the table', () => {
                 from (select arrayJoin(if(number % 10 = 0, [number, number], [number])) as number from numbers(${from}, ${count}))`,
     });
   const open = async (partition: number, next: bigint) => {
-    const range = hashRangeOf(shardsOfPartition(partition, 2));
+    const range = hashRangeOf(toShardRange(partition, 2));
     const place = { partition, partition_count: 2, installation: 'a' };
     const memory = await IdentityMemory.open({ dir, hot_ids: 1_000, filter_bytes: 0 }, place, {
       next,

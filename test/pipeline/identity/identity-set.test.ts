@@ -1,7 +1,7 @@
 /** The set of seen ids: never takes a seen one for new, at a bounded price in memory. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { IdentityHasher, shardsOfPartition } from '../../../core/event/identity.ts';
+import { IdentityHasher, toShardRange } from '../../../core/event/identity.ts';
 import { IdentitySet } from '../../../pipeline/identity/identity-set.ts';
 
 describe('identity set', () => {
@@ -23,7 +23,7 @@ describe('identity set', () => {
 
   for (const partitions of [1, 64]) {
     it(`holds the ids of one of ${partitions} partitions in at most 16 bytes each, and knows them all again`, () => {
-      const { first, last } = shardsOfPartition(0, partitions);
+      const { first, last } = toShardRange(0, partitions);
       const hasher = new IdentityHasher({ tenant_id: 'a', environment_id: 'b' });
       const set = new IdentitySet();
       const each = (visit: (high: number, low: number) => void) => {

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { compileMeter } from '../../../core/metering/compiled-meter.ts';
 import type { BucketRow } from '../../../core/metering/plan.ts';
-import { usOf } from '../../../core/time/instant.ts';
+import { toUs } from '../../../core/time/instant.ts';
 import { KeptAnswer, type Made } from '../../../storage/kept/kept-answer.ts';
 import type { Look } from '../../../storage/kept/look.ts';
 import { UsageMemory } from '../../../storage/usage/usage-memory.ts';
@@ -34,11 +34,11 @@ describe('an answer that is kept', () => {
     const asked = {
       meter: METER,
       external_customer_ids: ['acme'],
-      start_us: usOf(ms('00:00:00')),
-      end_us: usOf(ms('23:00:00')),
+      start_us: toUs(ms('00:00:00')),
+      end_us: toUs(ms('23:00:00')),
     };
     kept.asking(SCOPE.tenant_id, SCOPE.environment_id, asked);
-    const arrives = (text: string) => memory.running.take([rowAt(usOf(ms(text)))], () => 1);
+    const arrives = (text: string) => memory.running.take([rowAt(toUs(ms(text)))], () => 1);
     return { kept, arrives };
   }
   function made({ until_ms, late_before_ms, again }: Partial<Made<unknown>> = {}) {

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { register } from 'prom-client';
 import type { BucketRow } from '../../../core/metering/plan.ts';
-import { usOf } from '../../../core/time/instant.ts';
+import { toUs } from '../../../core/time/instant.ts';
 import { nextLook } from '../../../storage/kept/look.ts';
 import { notedBy } from '../../../storage/kept/noting.ts';
 import { NO_ROWS, readToldSlices, toldText } from '../../../storage/progress/told-slices.ts';
@@ -103,7 +103,7 @@ describe('usage that is fed from other processes', () => {
       read: ({ progress }: UsageRead) => seen.push(usage_memory.isAt(progress!)),
     };
     const [start, end] = [Date.parse('2026-01-10T00:00:00Z'), Date.parse('2026-02-10T00:00:00Z')];
-    const range = { start_us: usOf(start), end_us: usOf(end), now_ms: world.now.getTime() };
+    const range = { start_us: toUs(start), end_us: toUs(end), now_ms: world.now.getTime() };
     const asked = { meter: { id: world.id('meter calls') }, external_customer_ids: ['acme'], ...range };
     const { services, scope } = world.api;
     const { usage } = await notedBy(notes, () => askUsage(services, scope, asked));

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal } from '../../../../core/decimal.ts';
-import { Exact, exactOf, exactText } from '../../../../core/metering/exact.ts';
+import { Exact, exactText, toExact } from '../../../../core/metering/exact.ts';
 import { divide, naturalLogarithm, power, squareRoot } from '../../../../core/metering/expression/arithmetic.ts';
 import { samples } from '../../../support/samples.ts';
 
@@ -60,11 +60,11 @@ describe('a root, a logarithm and a power in an expression', () => {
   const rounded = (value: Decimal) => value.toSignificantDigits(60).toDecimalPlaces(400).toFixed();
   const mantissa = fc.oneof(fc.bigInt({ min: 1n, max: 10n ** 15n }), fc.bigInt({ min: 1n, max: 10n ** 60n }));
   const positive = fc.oneof(
-    fc.tuple(mantissa, fc.nat(60)).map(([value, scale]) => exactOf(value, scale)),
+    fc.tuple(mantissa, fc.nat(60)).map(([value, scale]) => toExact(value, scale)),
     // Close to 1, where the logarithm has few of the digits.
     fc
       .tuple(fc.integer({ min: 1, max: 40 }), fc.integer({ min: -999, max: 999 }))
-      .map(([scale, by]) => exactOf(10n ** BigInt(scale) + BigInt(Math.max(by, -9)), scale)),
+      .map(([scale, by]) => toExact(10n ** BigInt(scale) + BigInt(Math.max(by, -9)), scale)),
   );
 
   it('a root has the first 60 significant digits, rounded', () => {
@@ -102,14 +102,14 @@ describe('a root, a logarithm and a power in an expression', () => {
     expect(exactText(power(above, exactOfText('1.5')))).to.equal(`1.${zeros(58)}2`);
     expect(exactText(power(above, exactOfText('-0.5')))).to.equal(`0.${'9'.repeat(59)}5`);
     // The cube of 10^20 + 5 has 61 digits.
-    const square = exactOf((10n ** 20n + 5n) ** 2n, 0);
+    const square = toExact((10n ** 20n + 5n) ** 2n, 0);
     expect(exactText(power(square, exactOfText('1.5')))).to.equal(`${(10n ** 20n + 5n) ** 3n + 5n}`);
   });
 
   it('a power has them, of an exponent that is not whole', () => {
     const fraction = fc
       .tuple(fc.integer({ min: -99_999, max: 99_999 }), fc.integer({ min: 1, max: 20 }))
-      .map(([value, scale]) => exactOf(BigInt(value * 10 + 1), scale));
+      .map(([value, scale]) => toExact(BigInt(value * 10 + 1), scale));
     fc.assert(
       fc.property(positive, fraction, (base, exponent) => {
         const size = longOf(base).ln().times(longOf(exponent));
@@ -149,7 +149,7 @@ describe('a root, a logarithm and a power in an expression', () => {
 
 function exactOfText(text: string): Exact {
   const value = new Decimal(text);
-  return exactOf(BigInt(value.toFixed().replace('.', '')), value.decimalPlaces());
+  return toExact(BigInt(value.toFixed().replace('.', '')), value.decimalPlaces());
 }
 
 function quotient(a: Exact, b: Exact): Decimal {

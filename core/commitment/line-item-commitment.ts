@@ -5,9 +5,9 @@
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import { COMMITMENT_TYPES, sameTimes, type TimeBucket, timeBucketsShape } from '../price/time-buckets.ts';
+import { COMMITMENT_TYPES, hasSameTimes, type TimeBucket, timeBucketsShape } from '../price/time-buckets.ts';
 import { anyCase, decimalText, orNull } from '../record.ts';
-import { instantOf } from '../time/instant.ts';
+import { toInstant } from '../time/instant.ts';
 import { RECURRING_PERIODS, type RecurringPeriod } from '../time/period.ts';
 import type { WindowSize } from '../time/window.ts';
 import type { LineCommitment } from './line.ts';
@@ -49,17 +49,17 @@ export const lineItemCommitmentShape = z
   .meta({ id: 'LineItemCommitmentConfig' });
 export type LineItemCommitment = z.output<typeof lineItemCommitmentShape>;
 
-export type StatedCommitment = {
+export type RequestedCommitment = {
   readonly [Field in keyof typeof lineCommitmentFields]: z.output<(typeof lineCommitmentFields)[Field]>;
 };
 
 /** The same by the names that a line has. */
-export function statedByLine({
+export function toRequestedCommitment({
   overage_factor,
   enable_true_up,
   is_window_commitment,
   ...same
-}: LineItemCommitment): StatedCommitment {
+}: LineItemCommitment): RequestedCommitment {
   return {
     ...same,
     commitment_overage_factor: overage_factor,
@@ -69,7 +69,7 @@ export function statedByLine({
 }
 
 /** What of a commitment a line item keeps. */
-export type KeptCommitment = {
+export type StoredCommitment = {
   commitment_amount?: string | null | undefined;
   commitment_quantity?: string | null | undefined;
   commitment_type?: LineCommitment['type'] | null | undefined;
@@ -86,7 +86,7 @@ export type CommittedPrice = {
   readonly billing_period_count: number;
   readonly commitment_time_buckets?: readonly TimeBucket[] | null;
 };
-export type CommitmentQuestion = {
+export type LineCommitmentInput = {
   readonly price: CommittedPrice;
   /** Of the meter; null where it has no windows. */
   readonly bucket_size: WindowSize | null;
@@ -95,9 +95,9 @@ export type CommitmentQuestion = {
 };
 
 /** A price with times of day has a commitment in each window, also where the request says nothing. */
-export function uncommitted({
+export function emptyCommitment({
   commitment_time_buckets,
-}: Pick<CommittedPrice, 'commitment_time_buckets'>): KeptCommitment {
+}: Pick<CommittedPrice, 'commitment_time_buckets'>): StoredCommitment {
   return {
     commitment_amount: null,
     commitment_quantity: null,
@@ -111,56 +111,56 @@ export function uncommitted({
 }
 
 /** Zeros, like empty values, ask for nothing. */
-export function statesCommitment(stated: StatedCommitment): boolean {
+export function hasCommitment(requested: RequestedCommitment): boolean {
   return COMMITMENT_FIELDS.some((field) => {
-    const value = stated[field];
+    const value = requested[field];
     if (Array.isArray(value)) return value.length > 0;
     return typeof value === 'string' ? value !== '0' : Boolean(value);
   });
 }
 
-const COMMITMENT_FIELDS = Object.keys(lineCommitmentFields) as (keyof StatedCommitment)[];
+const COMMITMENT_FIELDS = Object.keys(lineCommitmentFields) as (keyof RequestedCommitment)[];
 
 /** The commitment as the line keeps it, every rule checked; `price` has the times of day already. */
-export function keptCommitment(stated: StatedCommitment, question: CommitmentQuestion): KeptCommitment {
-  const { price } = question;
-  if (!statesCommitment(stated)) return uncommitted(price);
-  return kept(withoutZeros(stated), question);
+export function toStoredCommitment(requested: RequestedCommitment, input: LineCommitmentInput): StoredCommitment {
+  const { price } = input;
+  if (!hasCommitment(requested)) return emptyCommitment(price);
+  return buildStoredCommitment(withoutZeros(requested), input);
 }
 
-const withoutZeros = (stated: StatedCommitment): StatedCommitment => ({
-  ...stated,
-  commitment_amount: stated.commitment_amount === '0' ? null : stated.commitment_amount,
-  commitment_quantity: stated.commitment_quantity === '0' ? null : stated.commitment_quantity,
-  commitment_overage_factor: stated.commitment_overage_factor === '0' ? null : stated.commitment_overage_factor,
+const withoutZeros = (requested: RequestedCommitment): RequestedCommitment => ({
+  ...requested,
+  commitment_amount: requested.commitment_amount === '0' ? null : requested.commitment_amount,
+  commitment_quantity: requested.commitment_quantity === '0' ? null : requested.commitment_quantity,
+  commitment_overage_factor: requested.commitment_overage_factor === '0' ? null : requested.commitment_overage_factor,
 });
 
-function kept(stated: StatedCommitment, question: CommitmentQuestion): KeptCommitment {
-  const { price, prefix = '' } = question;
-  const field = (name: keyof StatedCommitment) => prefix + name;
+function buildStoredCommitment(requested: RequestedCommitment, input: LineCommitmentInput): StoredCommitment {
+  const { price, prefix = '' } = input;
+  const field = (name: keyof RequestedCommitment) => prefix + name;
   if (price.type !== 'USAGE') throw invalid(field('commitment_amount'), 'is for USAGE prices only');
-  const commitment_type = checkValue(stated, question);
-  const factor = stated.commitment_overage_factor;
+  const commitment_type = checkValue(requested, input);
+  const factor = requested.commitment_overage_factor;
   if (factor !== null && new Decimal(factor).lt(1))
     throw invalid(field('commitment_overage_factor'), 'must be at least 1');
-  checkWindows(stated, question);
+  checkWindows(requested, input);
   return {
-    commitment_amount: stated.commitment_amount,
-    commitment_quantity: stated.commitment_quantity,
+    commitment_amount: requested.commitment_amount,
+    commitment_quantity: requested.commitment_quantity,
     commitment_type,
     commitment_overage_factor: commitment_type === null ? null : (factor ?? '1'),
-    commitment_true_up_enabled: stated.commitment_true_up_enabled ?? false,
-    commitment_windowed: stated.commitment_windowed ?? Boolean(price.commitment_time_buckets?.length),
-    commitment_duration: checkedDuration(stated, question),
+    commitment_true_up_enabled: requested.commitment_true_up_enabled ?? false,
+    commitment_windowed: requested.commitment_windowed ?? Boolean(price.commitment_time_buckets?.length),
+    commitment_duration: checkDuration(requested, input),
     commitment_time_buckets: price.commitment_time_buckets?.length ? [...price.commitment_time_buckets] : null,
   };
 }
 
 function checkValue(
-  stated: StatedCommitment,
-  { price, prefix = '' }: CommitmentQuestion,
-): KeptCommitment['commitment_type'] {
-  const { commitment_amount: amount, commitment_quantity: quantity, commitment_type: type } = stated;
+  requested: RequestedCommitment,
+  { price, prefix = '' }: LineCommitmentInput,
+): StoredCommitment['commitment_type'] {
+  const { commitment_amount: amount, commitment_quantity: quantity, commitment_type: type } = requested;
   if (amount !== null && quantity !== null)
     throw invalid(`${prefix}commitment_quantity`, 'cannot be combined with commitment_amount');
   const value = amount ?? quantity;
@@ -175,21 +175,21 @@ function checkValue(
   return own;
 }
 
-function checkWindows(stated: StatedCommitment, { bucket_size, price, prefix = '' }: CommitmentQuestion): void {
-  if (stated.commitment_windowed && bucket_size === null)
+function checkWindows(requested: RequestedCommitment, { bucket_size, price, prefix = '' }: LineCommitmentInput): void {
+  if (requested.commitment_windowed && bucket_size === null)
     throw invalid(`${prefix}commitment_windowed`, 'needs a meter with a bucket_size');
-  if (stated.commitment_windowed === false && price.commitment_time_buckets?.length)
+  if (requested.commitment_windowed === false && price.commitment_time_buckets?.length)
     throw invalid(`${prefix}commitment_windowed`, 'must be true for a price with times of day');
-  if (stated.commitment_time_buckets?.length && !stated.commitment_windowed)
+  if (requested.commitment_time_buckets?.length && !requested.commitment_windowed)
     throw invalid(`${prefix}commitment_time_buckets`, 'needs commitment_windowed');
 }
 
 /** Null where it is the billing period itself. */
-function checkedDuration(
-  stated: StatedCommitment,
-  { price, prefix = '' }: CommitmentQuestion,
-): KeptCommitment['commitment_duration'] {
-  const { commitment_duration: duration, commitment_windowed } = stated;
+function checkDuration(
+  requested: RequestedCommitment,
+  { price, prefix = '' }: LineCommitmentInput,
+): StoredCommitment['commitment_duration'] {
+  const { commitment_duration: duration, commitment_windowed } = requested;
   if (duration === null || price.billing_period === 'ONETIME') return null;
   const compared = compareDuration(duration, { ...price, billing_period: price.billing_period });
   if (compared === 0) return duration;
@@ -201,7 +201,7 @@ function checkedDuration(
 
 /** What a kept line is committed to, in the terms of billing; null without a commitment. */
 export function lineCommitment(
-  line: KeptCommitment & Recurring,
+  line: StoredCommitment & RecurringLine,
   grid: { bucket_size: WindowSize | null; timezone: string; billing_anchor: string },
 ): LineCommitment | null {
   const { commitment_type: type, commitment_windowed, commitment_duration: duration, commitment_time_buckets } = line;
@@ -215,14 +215,14 @@ export function lineCommitment(
     overage_factor: new Decimal(line.commitment_overage_factor ?? '1'),
     true_up: line.commitment_true_up_enabled,
     duration: duration && isLonger(duration, line) ? duration : null,
-    windows: commitment_windowed && size ? { size, timezone, billing_anchor: instantOf(billing_anchor) } : null,
+    windows: commitment_windowed && size ? { size, timezone, billing_anchor: toInstant(billing_anchor) } : null,
     time_buckets,
   };
 }
 
-type Recurring = Pick<CommittedPrice, 'billing_period' | 'billing_period_count'>;
+type RecurringLine = Pick<CommittedPrice, 'billing_period' | 'billing_period_count'>;
 
-function isLonger(duration: RecurringPeriod, line: Recurring): boolean {
+function isLonger(duration: RecurringPeriod, line: RecurringLine): boolean {
   const { billing_period, billing_period_count } = line;
   return billing_period !== 'ONETIME' && compareDuration(duration, { billing_period, billing_period_count }) > 0;
 }
@@ -232,15 +232,15 @@ function isLonger(duration: RecurringPeriod, line: Recurring): boolean {
  * states nothing, or what the line has.
  */
 export function changedCommitment(
-  stated: StatedCommitment,
-  line: KeptCommitment,
-  question: CommitmentQuestion,
-): KeptCommitment | null {
-  if (COMMITMENT_FIELDS.every((field) => stated[field] === null)) return null;
-  const commitment = keptCommitment(stated, question);
+  requested: RequestedCommitment,
+  line: StoredCommitment,
+  input: LineCommitmentInput,
+): StoredCommitment | null {
+  if (COMMITMENT_FIELDS.every((field) => requested[field] === null)) return null;
+  const commitment = toStoredCommitment(requested, input);
   const isSame = COMMITMENT_FIELDS.every((field) =>
     field === 'commitment_time_buckets'
-      ? sameTimes(commitment[field] ?? null, line[field] ?? null)
+      ? hasSameTimes(commitment[field] ?? null, line[field] ?? null)
       : (commitment[field] ?? null) === (line[field] ?? null),
   );
   return isSame ? null : commitment;

@@ -4,14 +4,14 @@
  * says so by naming nothing for it.
  */
 import { type AppliedCoupon, applyCoupons, type CouponInForce, type LineDiscounts } from '../coupon/discounts.ts';
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { minorUnits } from '../money.ts';
 import { type TaxShare, taxOf } from '../tax/line-tax.ts';
 import { type AppliedTax, type RateInForce, taxesOf } from '../tax/taxes.ts';
 import type { Milliseconds } from '../time/instant.ts';
-import type { BesideAmount } from './given-back.ts';
+import type { LineAdjustments } from './credit-adjustments.ts';
 import { creditsAfterTax, nettedCredits, type PrepaidSplit, type PrepaidWallet, prepaidCredits } from './prepaid.ts';
-import { type Totals, totalsOf } from './totals.ts';
+import { computeTotals, type Totals } from './totals.ts';
 
 export type ChargedLine = {
   readonly amount: Decimal;
@@ -21,14 +21,14 @@ export type ChargedLine = {
   readonly place?: string | undefined;
   readonly charged_ms: Milliseconds | null;
   /** Of what is given back: what goes with it. Neither coupons nor rates look at it. */
-  readonly given_back?: BesideAmount | undefined;
+  readonly credit_adjustments?: LineAdjustments | undefined;
   /** Discounts that coupons took off the line when it was drafted. */
   readonly discounted?: LineDiscounts | undefined;
   /** Parts of one charge, which coupons see as one. */
   readonly chain?: string | undefined;
 };
 
-export type Terms = {
+export type InvoiceTerms = {
   readonly currency: string;
   readonly coupons?: readonly CouponInForce[];
   /** Every prepaid wallet of the customer in this currency, in order of use. Absent for a draft, which no wallet pays yet. */
@@ -43,9 +43,9 @@ export type Terms = {
 };
 
 /** What became of the amount of one line. */
-export type LineMoney = BesideAmount;
+export type LineMoney = LineAdjustments;
 
-export type SettledLines = Totals & {
+export type AdjustedLines = Totals & {
   readonly money: readonly LineMoney[];
   readonly coupons_applied: readonly AppliedCoupon[];
   readonly taxes_applied: readonly AppliedTax[];
@@ -54,57 +54,60 @@ export type SettledLines = Totals & {
   readonly used_after_tax: readonly Decimal[];
 };
 
-export function settleLines(lines: readonly ChargedLine[], terms: Terms): SettledLines {
-  const settled = settle(lines, terms);
-  const used = sumOf(settled.prepaid_used);
-  return used.gt(0) && netOf(settled).lt(0) ? withFewerCredits(lines, terms, used) : settled;
+export function applyLineAdjustments(lines: readonly ChargedLine[], terms: InvoiceTerms): AdjustedLines {
+  const adjusted = computeAdjustments(lines, terms);
+  const used = sumDecimals(adjusted.prepaid_used);
+  return used.gt(0) && computeNetTotal(adjusted).lt(0) ? withFewerCredits(lines, terms, used) : adjusted;
 }
 
 /**
  * Tax that comes back with what is given back may make less of the invoice than credits have paid already: it takes the most of them with which it
  * does not come to less than nothing. Fewer credits leave more to be taxed, so that is found by halving, to the minor unit.
  */
-function withFewerCredits(lines: readonly ChargedLine[], terms: Terms, used: Decimal): SettledLines {
+function withFewerCredits(lines: readonly ChargedLine[], terms: InvoiceTerms, used: Decimal): AdjustedLines {
   const unit = new Decimal(10).pow(-minorUnits(terms.currency));
   let [enough, tooMany] = [ZERO, used.dividedBy(unit).ceil()];
   while (tooMany.minus(enough).gt(1)) {
     const middle = enough.plus(tooMany).dividedToIntegerBy(2);
-    if (netOf(settle(lines, terms, middle.times(unit))).lt(0)) tooMany = middle;
+    if (computeNetTotal(computeAdjustments(lines, terms, middle.times(unit))).lt(0)) tooMany = middle;
     else enough = middle;
   }
-  return settle(lines, terms, enough.times(unit));
+  return computeAdjustments(lines, terms, enough.times(unit));
 }
 
-function settle(lines: readonly ChargedLine[], terms: Terms, at_most?: Decimal): SettledLines {
+function computeAdjustments(lines: readonly ChargedLine[], terms: InvoiceTerms, at_most?: Decimal): AdjustedLines {
   const { currency, coupons = [], prepaid = [], rates = [] } = terms;
   const discounts = applyCoupons(lines, coupons, currency);
   const nets = lines.map(({ amount }, index) => amount.minus(discountOn(discounts.lines[index]!)));
-  const netted = creditsNetted(lines, nets, terms);
+  const netted = netReturnedCredits(lines, nets, terms);
   const open = lines.map(({ price_type }, index) => ({ price_type, net: nets[index]!.minus(netted[index]!) }));
   const paid = prepaidCredits(open, prepaid, { currency, amount_paid: terms.amount_paid, at_most });
   const credits = netted.map((credited, index) => credited.plus(paid.lines[index]!));
-  const taxed = lines.map(({ given_back }, index) => {
-    if (given_back) return ZERO;
+  const taxed = lines.map(({ credit_adjustments }, index) => {
+    if (credit_adjustments) return ZERO;
     return terms.taxes_before_credits ? nets[index]! : nets[index]!.minus(credits[index]!);
   });
   const taxes = taxesOf(taxed, rates, currency);
-  const money = lines.map(({ given_back }, index) => ({
+  const money = lines.map(({ credit_adjustments }, index) => ({
     ...discounts.lines[index]!,
     prepaid_credits_applied: credits[index]!,
-    taxes: given_back?.taxes ?? taxes.lines[index]!,
+    taxes: credit_adjustments?.taxes ?? taxes.lines[index]!,
   }));
-  const rests = lines.map(({ amount, price_type }, index) => ({ price_type, net: restOfLine(amount, money[index]!) }));
+  const rests = lines.map(({ amount, price_type }, index) => ({
+    price_type,
+    net: computeRemainingAmount(amount, money[index]!),
+  }));
   let after: PrepaidSplit = { lines: [], wallets: prepaid.map(() => ZERO) };
   const amounts = lines.map(({ amount }) => amount);
-  const totals = totalsOf(amounts, currency, {
-    total_discount: () => sumOf(money.map(discountOn)),
-    total_prepaid_credits_applied: () => sumOf(credits),
+  const totals = computeTotals(amounts, currency, {
+    total_discount: () => sumDecimals(money.map(discountOn)),
+    total_prepaid_credits_applied: () => sumDecimals(credits),
     total_tax: () => addedTax(money),
     adjustment_amount: () => terms.adjustment_amount ?? ZERO,
     amount_paid: () => terms.amount_paid ?? ZERO,
     total_credits_applied_after_tax: (remaining) => {
       after = creditsAfterTax(rests, prepaid, { currency, used: paid.wallets, remaining });
-      return sumOf(after.wallets);
+      return sumDecimals(after.wallets);
     },
   });
   return {
@@ -118,12 +121,12 @@ function settle(lines: readonly ChargedLine[], terms: Terms, at_most?: Decimal):
 }
 
 /** Answers for each line the returned credits that have paid it; below 0 for a line that gives them back. */
-function creditsNetted(
+function netReturnedCredits(
   lines: readonly ChargedLine[],
   nets: readonly Decimal[],
-  { currency, prepaid, draft_wallets }: Pick<Terms, 'currency' | 'prepaid' | 'draft_wallets'>,
+  { currency, prepaid, draft_wallets }: Pick<InvoiceTerms, 'currency' | 'prepaid' | 'draft_wallets'>,
 ): Decimal[] {
-  const returned = lines.map(({ given_back }) => given_back?.prepaid_credits_applied.negated() ?? null);
+  const returned = lines.map(({ credit_adjustments }) => credit_adjustments?.prepaid_credits_applied.negated() ?? null);
   const netted = nettedCredits(
     nets.map((net, index) => ({ net, returned: returned[index]!, price_type: lines[index]!.price_type })),
     { currency, wallets: prepaid ?? draft_wallets },
@@ -132,7 +135,7 @@ function creditsNetted(
 }
 
 /** Answers the rest of a line that is to be paid, with its tax. */
-function restOfLine(amount: Decimal, money: LineMoney): Decimal {
+function computeRemainingAmount(amount: Decimal, money: LineMoney): Decimal {
   return amount.minus(discountOn(money)).minus(money.prepaid_credits_applied).plus(taxOf(money.taxes, 'exclusive'));
 }
 
@@ -141,11 +144,11 @@ function discountOn({ line_item_discount, invoice_level_discount }: LineDiscount
 }
 
 function addedTax(money: readonly { readonly taxes: readonly TaxShare[] }[]): Decimal {
-  return sumOf(money.map(({ taxes }) => taxOf(taxes, 'exclusive')));
+  return sumDecimals(money.map(({ taxes }) => taxOf(taxes, 'exclusive')));
 }
 
 /** What the lines come to, also below 0, where the total says 0. */
-export function netOf(
+export function computeNetTotal(
   totals: Pick<Totals, 'subtotal' | 'total_discount' | 'total_prepaid_credits_applied' | 'total_tax'>,
 ): Decimal {
   const { subtotal, total_discount, total_prepaid_credits_applied, total_tax } = totals;

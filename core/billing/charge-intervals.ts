@@ -5,33 +5,33 @@
  * microseconds since 1970.
  */
 import { ZERO } from '../decimal.ts';
-import { type Microseconds, msNotBefore, msOf, usOf } from '../time/instant.ts';
+import { ceilToMs, type Microseconds, toMs, toUs } from '../time/instant.ts';
 import { windowStarts } from '../time/window.ts';
 import type { LineAmount } from './line-amount.ts';
 
-export type Stretch = { readonly start_us: Microseconds; readonly end_us: Microseconds };
+export type ChargeInterval = { readonly start_us: Microseconds; readonly end_us: Microseconds };
 
 export const SPLITS = ['DAY', 'MONTH'] as const;
 export type Split = (typeof SPLITS)[number];
 
 /** The days or months of the local clock that lie in a range, the first and the last cut to it; the range where it is not split. */
-export function stretchesOf(range: Stretch, split: Split | null, timezone: string): Stretch[] {
+export function splitRange(range: ChargeInterval, split: Split | null, timezone: string): ChargeInterval[] {
   if (split === null) return [range];
-  const starts = windowStarts(msOf(range.start_us), msNotBefore(range.end_us), split, { timezone });
-  const bounds = [range.start_us, ...starts.slice(1).map(usOf), range.end_us];
+  const starts = windowStarts(toMs(range.start_us), ceilToMs(range.end_us), split, { timezone });
+  const bounds = [range.start_us, ...starts.slice(1).map(toUs), range.end_us];
   return bounds.slice(1).map((end_us, index) => ({ start_us: bounds[index]!, end_us }));
 }
 
 /** The parts of the stretches that lie in a time of their own, such as a service period. */
-export function cutTo(stretches: readonly Stretch[], { start_us, end_us }: Stretch): Stretch[] {
-  return stretches
+export function cutTo(intervals: readonly ChargeInterval[], { start_us, end_us }: ChargeInterval): ChargeInterval[] {
+  return intervals
     .map((one) => ({ start_us: Math.max(one.start_us, start_us), end_us: Math.min(one.end_us, end_us) }))
     .filter((one) => one.start_us < one.end_us);
 }
 
 /** What of a range none of the others covers. */
-export function uncovered(range: Stretch, covering: readonly Stretch[]): Stretch[] {
-  const gaps: Stretch[] = [];
+export function computeUncovered(range: ChargeInterval, covering: readonly ChargeInterval[]): ChargeInterval[] {
+  const gaps: ChargeInterval[] = [];
   let from = range.start_us;
   for (const { start_us, end_us } of [...covering].sort((a, b) => a.start_us - b.start_us)) {
     if (start_us > from) gaps.push({ start_us: from, end_us: Math.min(start_us, range.end_us) });
@@ -42,17 +42,17 @@ export function uncovered(range: Stretch, covering: readonly Stretch[]): Stretch
 }
 
 /** What of a charge can be added up. */
-export type Charged = Pick<LineAmount, 'quantity' | 'amount'> & { readonly event_count: number };
+export type ChargedAmounts = Pick<LineAmount, 'quantity' | 'amount'> & { readonly event_count: number };
 
 /** A charge of which nothing has been used yet: a quantity of 0 costs 0 with every price. */
-export const NOTHING_CHARGED: Charged = { quantity: ZERO, amount: ZERO, event_count: 0 };
+export const NOTHING_CHARGED: ChargedAmounts = { quantity: ZERO, amount: ZERO, event_count: 0 };
 
-export function chargedBy({ quantity, amount, computed_from }: LineAmount): Charged {
+export function toChargedAmounts({ quantity, amount, computed_from }: LineAmount): ChargedAmounts {
   return { quantity, amount, event_count: computed_from.event_count ?? 0 };
 }
 
 /** What was added between two instants of one charge; less than nothing where a charge fell. */
-export function addedSince(before: Charged, after: Charged): Charged {
+export function computeAddedCharge(before: ChargedAmounts, after: ChargedAmounts): ChargedAmounts {
   return {
     quantity: after.quantity.minus(before.quantity),
     amount: after.amount.minus(before.amount),
@@ -60,6 +60,6 @@ export function addedSince(before: Charged, after: Charged): Charged {
   };
 }
 
-export function isNothing({ quantity, amount, event_count }: Charged): boolean {
+export function isNothing({ quantity, amount, event_count }: ChargedAmounts): boolean {
   return quantity.isZero() && amount.isZero() && event_count === 0;
 }

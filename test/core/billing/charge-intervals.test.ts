@@ -2,32 +2,32 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import {
-  addedSince,
-  type Charged,
+  type ChargedAmounts,
+  type ChargeInterval,
+  computeAddedCharge,
+  computeUncovered,
   cutTo,
   isNothing,
   NOTHING_CHARGED,
-  type Stretch,
-  stretchesOf,
-  uncovered,
-} from '../../../core/billing/stretches.ts';
-import { Decimal, sumOf } from '../../../core/decimal.ts';
+  splitRange,
+} from '../../../core/billing/charge-intervals.ts';
+import { Decimal, sumDecimals } from '../../../core/decimal.ts';
 
 const us = (text: string) => Date.parse(text) * 1000;
-const stretch = (start: string, end: string): Stretch => ({ start_us: us(start), end_us: us(end) });
-const told = (all: readonly Stretch[]) =>
+const stretch = (start: string, end: string): ChargeInterval => ({ start_us: us(start), end_us: us(end) });
+const told = (all: readonly ChargeInterval[]) =>
   all.map(({ start_us, end_us }) => [start_us, end_us].map((at) => new Date(at / 1000).toISOString().slice(5, 16)));
 
 describe('stretches', () => {
   const march = stretch('2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z');
 
   it('are the range itself where it is not split', () => {
-    expect(stretchesOf(march, null, 'UTC')).to.deep.equal([march]);
+    expect(splitRange(march, null, 'UTC')).to.deep.equal([march]);
   });
 
   it('begin at the midnights of the clock, the first and the last cut to the range', () => {
     const range = stretch('2026-03-28T12:00:00Z', '2026-03-30T12:00:00Z');
-    expect(told(stretchesOf(range, 'DAY', 'Europe/Berlin'))).to.deep.equal([
+    expect(told(splitRange(range, 'DAY', 'Europe/Berlin'))).to.deep.equal([
       ['03-28T12:00', '03-28T23:00'],
       ['03-28T23:00', '03-29T22:00'],
       ['03-29T22:00', '03-30T12:00'],
@@ -37,7 +37,7 @@ describe('stretches', () => {
   it('begin and end within a millisecond', () => {
     const range = { start_us: us('2026-03-01T22:00:00Z') + 1, end_us: us('2026-03-02T23:00:00Z') + 1 };
     const midnight = us('2026-03-02T23:00:00Z');
-    expect(stretchesOf(range, 'DAY', 'Africa/Lagos')).to.deep.equal([
+    expect(splitRange(range, 'DAY', 'Africa/Lagos')).to.deep.equal([
       { start_us: range.start_us, end_us: midnight - 86_400_000_000 },
       { start_us: midnight - 86_400_000_000, end_us: midnight },
       { start_us: midnight, end_us: range.end_us },
@@ -46,7 +46,7 @@ describe('stretches', () => {
 
   it('are months from first to first', () => {
     const range = stretch('2026-01-31T00:00:00Z', '2026-03-02T00:00:00Z');
-    expect(told(stretchesOf(range, 'MONTH', 'UTC'))).to.deep.equal([
+    expect(told(splitRange(range, 'MONTH', 'UTC'))).to.deep.equal([
       ['01-31T00:00', '02-01T00:00'],
       ['02-01T00:00', '03-01T00:00'],
       ['03-01T00:00', '03-02T00:00'],
@@ -73,7 +73,7 @@ describe('stretches', () => {
   ] as const)
     it(`leave uncovered ${title}`, () => {
       const times = covering.map(([start, end]) => stretch(`${start}T00:00:00Z`, `${end}T00:00:00Z`));
-      expect(told(uncovered(march, times))).to.deep.equal(gaps);
+      expect(told(computeUncovered(march, times))).to.deep.equal(gaps);
     });
 
   it('what is covered and what is not are the range, once', () => {
@@ -84,8 +84,9 @@ describe('stretches', () => {
         const range = { start_us, end_us };
         const covering = times.map(([start, end]) => ({ start_us: start, end_us: end }));
         for (let at = start_us; at < end_us; at++) {
-          const holds = (all: readonly Stretch[]) => all.filter((one) => one.start_us <= at && at < one.end_us).length;
-          expect(holds(uncovered(range, covering))).to.equal(
+          const holds = (all: readonly ChargeInterval[]) =>
+            all.filter((one) => one.start_us <= at && at < one.end_us).length;
+          expect(holds(computeUncovered(range, covering))).to.equal(
             holds(cutTo([range], range)) - (holds(covering) > 0 ? 1 : 0),
           );
         }
@@ -102,8 +103,8 @@ describe('what stretches add to a charge', () => {
   it('adds up to the charge, whatever it was in between', () => {
     fc.assert(
       fc.property(fc.array(charged, { minLength: 1 }), (states) => {
-        const parts = states.map((after, index) => addedSince(states[index - 1] ?? NOTHING_CHARGED, after));
-        const sum = (of: (one: Charged) => Decimal) => sumOf(parts.map(of)).toFixed();
+        const parts = states.map((after, index) => computeAddedCharge(states[index - 1] ?? NOTHING_CHARGED, after));
+        const sum = (of: (one: ChargedAmounts) => Decimal) => sumDecimals(parts.map(of)).toFixed();
         const last = states.at(-1)!;
         expect(sum(({ quantity }) => quantity)).to.equal(last.quantity.toFixed());
         expect(sum(({ amount }) => amount)).to.equal(last.amount.toFixed());
@@ -113,7 +114,7 @@ describe('what stretches add to a charge', () => {
   });
 
   it('is nothing where nothing moved, and something where only an event was', () => {
-    expect(isNothing(addedSince(NOTHING_CHARGED, NOTHING_CHARGED))).to.equal(true);
+    expect(isNothing(computeAddedCharge(NOTHING_CHARGED, NOTHING_CHARGED))).to.equal(true);
     expect(isNothing({ ...NOTHING_CHARGED, event_count: 1 })).to.equal(false);
   });
 });

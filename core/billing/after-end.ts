@@ -7,17 +7,17 @@ import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import type { BilledSubscription, ReferencePoint } from './charges.ts';
 
-export function isBehindEnd(period: Period, { end_ms }: Pick<BilledSubscription, 'end_ms'>): boolean {
+export function isAfterEnd(period: Period, { end_ms }: Pick<BilledSubscription, 'end_ms'>): boolean {
   return end_ms !== null && period.start >= end_ms && period.start < period.end;
 }
 
 /** By which rule the invoice of a period is computed: what lies behind the end charges what came late, and nothing else. */
-export function referenceFor<Reference extends ReferencePoint>(
+export function deriveReferencePoint<Reference extends ReferencePoint>(
   reference: Reference,
   period: Period,
   subscription: Pick<BilledSubscription, 'end_ms'>,
 ): Reference | 'late' {
-  return reference === 'period_end' && isBehindEnd(period, subscription) ? 'late' : reference;
+  return reference === 'period_end' && isAfterEnd(period, subscription) ? 'late' : reference;
 }
 
 /** Of the next invoice: `ends` are those of the invoices that the subscription has. Null where there is no time in between. */

@@ -2,11 +2,11 @@
 import { expect } from 'chai';
 import currencyCodes from 'currency-codes';
 import fc from 'fast-check';
-import { billedInAll, givenBackWith } from '../../../core/billing/given-back.ts';
-import { type ChargedLine, netOf, settleLines } from '../../../core/billing/settle-lines.ts';
+import { computeCreditAdjustments, sumBilledLines } from '../../../core/billing/credit-adjustments.ts';
+import { applyLineAdjustments, type ChargedLine, computeNetTotal } from '../../../core/billing/line-adjustments.ts';
 import type { CouponInForce } from '../../../core/coupon/discounts.ts';
 import type { Coupon } from '../../../core/coupon/record.ts';
-import { Decimal, sumOf, ZERO } from '../../../core/decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
 import { checkCurrency, minorUnits } from '../../../core/money.ts';
 import { spread } from '../../../core/spread.ts';
 import { lineTaxes, taxOf } from '../../../core/tax/line-tax.ts';
@@ -85,7 +85,7 @@ describe('the order of money', () => {
       rates,
     }: typeof anyInvoice extends fc.Arbitrary<infer T> ? T : never) => {
       const lines = amounts.map((amount, index) => line(inUnits(amount, code), String(index)));
-      const settled = settleLines(lines, {
+      const settled = applyLineAdjustments(lines, {
         currency: code,
         coupons: coupons.map(({ type, off, of }) =>
           coupon(type, new Decimal(off).toDecimalPlaces(minorUnits(code)).toFixed(), {
@@ -96,7 +96,7 @@ describe('the order of money', () => {
         rates,
       });
       const { money, coupons_applied, taxes_applied } = settled;
-      expect(settled.total.toFixed()).to.equal(netOf(settled).toFixed());
+      expect(settled.total.toFixed()).to.equal(computeNetTotal(settled).toFixed());
       for (const [index, one] of money.entries()) {
         const left = lines[index]!.amount.minus(one.line_item_discount).minus(one.invoice_level_discount);
         expect(left.minus(one.prepaid_credits_applied).isNegative(), 'nothing is taken off twice').to.equal(false);
@@ -107,12 +107,12 @@ describe('the order of money', () => {
         ])
           expect(part.decimalPlaces()).to.be.at.most(minorUnits(code));
       }
-      const discount = sumOf(money.map((one) => one.line_item_discount.plus(one.invoice_level_discount)));
+      const discount = sumDecimals(money.map((one) => one.line_item_discount.plus(one.invoice_level_discount)));
       expect(discount.toFixed()).to.equal(settled.total_discount.toFixed());
-      expect(sumOf(coupons_applied.map((one) => one.discounted_amount)).toFixed()).to.equal(discount.toFixed());
+      expect(sumDecimals(coupons_applied.map((one) => one.discounted_amount)).toFixed()).to.equal(discount.toFixed());
       const added = taxes_applied.filter(({ by }) => by.rate.tax_behavior === 'exclusive');
-      expect(sumOf(added.map(({ tax_amount }) => tax_amount)).toFixed()).to.equal(settled.total_tax.toFixed());
-      expect(sumOf(money.map(({ taxes }) => taxOf(taxes, 'exclusive'))).toFixed()).to.equal(
+      expect(sumDecimals(added.map(({ tax_amount }) => tax_amount)).toFixed()).to.equal(settled.total_tax.toFixed());
+      expect(sumDecimals(money.map(({ taxes }) => taxOf(taxes, 'exclusive'))).toFixed()).to.equal(
         settled.total_tax.toFixed(),
       );
     };
@@ -123,7 +123,7 @@ describe('the order of money', () => {
   const back = (amount: string, tax: string) =>
     line(amount, 'back', {
       price_type: 'FIXED',
-      given_back: {
+      credit_adjustments: {
         line_item_discount: ZERO,
         invoice_level_discount: ZERO,
         prepaid_credits_applied: ZERO,
@@ -134,11 +134,14 @@ describe('the order of money', () => {
 
   it('tax that comes back lowers what credits pay: nothing of it is lost', () => {
     const lines = [back('-67.74', '-12.87'), line('135.48', 'new')];
-    const settled = settleLines(lines, { currency: 'usd', prepaid: [purse] });
+    const settled = applyLineAdjustments(lines, { currency: 'usd', prepaid: [purse] });
     expect(settled.total_prepaid_credits_applied.toFixed()).to.equal('54.87');
-    expect(netOf(settled).toFixed()).to.equal('0');
-    const taxed = settleLines(lines, { currency: 'usd', prepaid: [purse], rates: [rate('10')] });
-    expect([taxed.total_prepaid_credits_applied.toFixed(), netOf(taxed).toFixed()]).to.deep.equal(['62.2', '0']);
+    expect(computeNetTotal(settled).toFixed()).to.equal('0');
+    const taxed = applyLineAdjustments(lines, { currency: 'usd', prepaid: [purse], rates: [rate('10')] });
+    expect([taxed.total_prepaid_credits_applied.toFixed(), computeNetTotal(taxed).toFixed()]).to.deep.equal([
+      '62.2',
+      '0',
+    ]);
   });
 
   it('credits never make less than nothing of an invoice, and pay all that they can', () => {
@@ -146,15 +149,15 @@ describe('the order of money', () => {
     const law = fc.property(cents, cents, cents, fc.array(anyRate, { maxLength: 2 }), (charged, given, tax, rates) => {
       const lines = [back(`-${given}`, `-${tax}`), line(charged, 'new')];
       const settle = (balance: Decimal) =>
-        settleLines(lines, { currency: 'usd', rates, prepaid: [{ balance, pays: () => true }] });
+        applyLineAdjustments(lines, { currency: 'usd', rates, prepaid: [{ balance, pays: () => true }] });
       const [settled, without] = [settle(new Decimal(1000)), settle(ZERO)];
       const used = settled.total_prepaid_credits_applied;
-      if (netOf(without).lt(0)) {
+      if (computeNetTotal(without).lt(0)) {
         expect(used.toFixed()).to.equal('0');
         return;
       }
-      expect(netOf(settled).gte(0)).to.equal(true);
-      const open = sumOf(lines.map(({ amount }) => amount)).minus(used);
+      expect(computeNetTotal(settled).gte(0)).to.equal(true);
+      const open = sumDecimals(lines.map(({ amount }) => amount)).minus(used);
       if (open.gt(0))
         expect(netWith(charged, new Decimal(given).plus(tax), { rates, credits: used.plus('0.01') }).lt(0)).to.equal(
           true,
@@ -167,7 +170,7 @@ describe('the order of money', () => {
   function netWith(charged: string, back: Decimal, { rates, credits }: { rates: RateInForce[]; credits: Decimal }) {
     const rest = new Decimal(charged).minus(credits);
     const added = taxesOf([rest], rates, 'usd').lines.map((taxes) => taxOf(taxes, 'exclusive'));
-    return rest.plus(sumOf(added)).minus(back);
+    return rest.plus(sumDecimals(added)).minus(back);
   }
 
   it('an amount is spread to its last minor unit, each part within a unit of its share', () => {
@@ -179,7 +182,7 @@ describe('the order of money', () => {
         weights.map((one) => inUnits(one, code)),
         code,
       );
-      expect(sumOf(parts).toFixed()).to.equal(inUnits(amount, code).toFixed());
+      expect(sumDecimals(parts).toFixed()).to.equal(inUnits(amount, code).toFixed());
       for (const [index, part] of parts.entries()) {
         const exact = inUnits(amount, code)
           .times(String(weights[index]!))
@@ -207,7 +210,7 @@ describe('the order of money', () => {
         const credit = Math.min(wanted, left);
         left -= credit;
         if (credit === 0) continue;
-        const back = givenBackWith(new Decimal(credit), billedInAll(lines), 'jpy');
+        const back = computeCreditAdjustments(new Decimal(credit), sumBilledLines(lines), 'jpy');
         lines = [
           ...lines,
           {
@@ -218,12 +221,12 @@ describe('the order of money', () => {
             taxes: lineTaxes(back.taxes)?.map((one) => ({ ...one, ...share })) ?? [],
           },
         ];
-        const rest = billedInAll(lines);
+        const rest = sumBilledLines(lines);
         expect(rest.line_item_discount.isNegative() || (rest.taxes[0]?.tax_amount.isNegative() ?? false)).to.equal(
           false,
         );
       }
-      const rest = billedInAll(lines);
+      const rest = sumBilledLines(lines);
       expect([rest.amount, rest.line_item_discount, taxOf(rest.taxes, 'exclusive')].map(String)).to.deep.equal([
         '0',
         '0',
@@ -234,7 +237,7 @@ describe('the order of money', () => {
     fc.assert(fc.property(amount, amount, amount, fc.array(amount, { maxLength: 5 }), law), { numRuns: samples(150) });
   });
 
-  const cases: [string, ChargedLine[], Parameters<typeof settleLines>[1], Record<string, string>][] = [
+  const cases: [string, ChargedLine[], Parameters<typeof applyLineAdjustments>[1], Record<string, string>][] = [
     ['a rate of 0', [line('9.99', 'a')], { currency: 'usd', rates: [rate('0')] }, { total_tax: '0', total: '9.99' }],
     [
       'all of it off',
@@ -315,13 +318,13 @@ describe('the order of money', () => {
   ];
   for (const [what, lines, terms, expected] of cases)
     it(what, () => {
-      const settled = settleLines(lines, terms);
+      const settled = applyLineAdjustments(lines, terms);
       const said = Object.keys(expected).map((field) => [field, settled[field as 'total'].toFixed()]);
       expect(Object.fromEntries(said)).to.deep.equal(expected);
     });
 
   it('what a price holds of two taxes is told by rate, and what remains is the ground of a third', () => {
-    const { taxes_applied } = settleLines([line('125', 'a')], {
+    const { taxes_applied } = applyLineAdjustments([line('125', 'a')], {
       currency: 'usd',
       rates: [inclusive('20'), inclusive('5'), rate('10')],
     });
@@ -333,14 +336,14 @@ describe('the order of money', () => {
 
   it('a coupon works on what is charged while it is in force, and on nothing that is given back', () => {
     const at = (charged_ms: number) => ({ charged_ms });
-    const given_back = {
+    const credit_adjustments = {
       line_item_discount: new Decimal('-1'),
       invoice_level_discount: ZERO,
       prepaid_credits_applied: ZERO,
       taxes: [],
     };
-    const lines = [line('10', 'a', at(5)), line('10', 'b', at(10)), line('-10', 'c', { ...at(5), given_back })];
-    const settled = settleLines(lines, {
+    const lines = [line('10', 'a', at(5)), line('10', 'b', at(10)), line('-10', 'c', { ...at(5), credit_adjustments })];
+    const settled = applyLineAdjustments(lines, {
       currency: 'usd',
       coupons: [coupon('percentage', '30', { start_ms: 5, end_ms: 10 })],
     });
@@ -350,9 +353,12 @@ describe('the order of money', () => {
 
   it('a fixed coupon takes off of a change what the change gives back of it', () => {
     const beside = { line_item_discount: ZERO, prepaid_credits_applied: ZERO, taxes: [] };
-    const given_back = { ...beside, invoice_level_discount: new Decimal('-5') };
-    const lines = [line('-25', 'a', { given_back }), line('40', 'b')];
-    const settled = settleLines(lines, { currency: 'usd', coupons: [coupon('fixed', '10', { is_returning: true })] });
+    const credit_adjustments = { ...beside, invoice_level_discount: new Decimal('-5') };
+    const lines = [line('-25', 'a', { credit_adjustments }), line('40', 'b')];
+    const settled = applyLineAdjustments(lines, {
+      currency: 'usd',
+      coupons: [coupon('fixed', '10', { is_returning: true })],
+    });
     expect([settled.total_discount.toFixed(), settled.total.toFixed()]).to.deep.equal(['0', '15']);
   });
 });

@@ -4,12 +4,12 @@
  * takes all that is left.
  */
 import { type DiscountShare, type LineDiscount, mergedShares } from '../coupon/discounts.ts';
-import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
 import { type LineTax, type TaxShare } from '../tax/line-tax.ts';
 
 /** What goes with the amount of a line. */
-export type BesideAmount = {
+export type LineAdjustments = {
   readonly line_item_discount: Decimal;
   readonly invoice_level_discount: Decimal;
   /** How much of the discounts is of which coupon; not known where absent. */
@@ -18,7 +18,7 @@ export type BesideAmount = {
   readonly prepaid_credits_applied: Decimal;
   readonly taxes: readonly TaxShare[];
 };
-export type BilledInAll = BesideAmount & { readonly amount: Decimal };
+export type BilledTotal = LineAdjustments & { readonly amount: Decimal };
 
 export type BilledLine = {
   readonly amount: string;
@@ -30,7 +30,7 @@ export type BilledLine = {
 };
 
 /** A line with everything that was credited of it since; on top of what is known of others. */
-export function billedInAll(lines: readonly BilledLine[], others?: BilledInAll): BilledInAll {
+export function sumBilledLines(lines: readonly BilledLine[], others?: BilledTotal): BilledTotal {
   const byRate = new Map(others?.taxes.map((share) => [`${share.tax_rate_id} ${share.tax_behavior}`, share]));
   for (const { taxes } of lines)
     for (const { tax_rate_id, tax_behavior, tax_amount } of taxes ?? []) {
@@ -39,19 +39,19 @@ export function billedInAll(lines: readonly BilledLine[], others?: BilledInAll):
       byRate.set(key, { tax_rate_id, tax_behavior, tax_amount: before.plus(tax_amount) });
     }
   const sum = (field: 'amount' | 'line_item_discount' | 'invoice_level_discount' | 'prepaid_credits_applied') =>
-    sumOf([others?.[field] ?? ZERO, ...lines.map((line) => new Decimal(line[field]))]);
+    sumDecimals([others?.[field] ?? ZERO, ...lines.map((line) => new Decimal(line[field]))]);
   return {
     amount: sum('amount'),
     line_item_discount: sum('line_item_discount'),
     invoice_level_discount: sum('invoice_level_discount'),
     prepaid_credits_applied: sum('prepaid_credits_applied'),
-    shares: sharesOf(lines),
+    shares: mergeDiscountShares(lines),
     taxes: [...byRate.values()],
   };
 }
 
 /** Undefined where a line was discounted, and does not say by what. */
-function sharesOf(lines: readonly BilledLine[]): DiscountShare[] | undefined {
+function mergeDiscountShares(lines: readonly BilledLine[]): DiscountShare[] | undefined {
   const isUnknown = ({ line_item_discount, invoice_level_discount, discounts }: BilledLine) =>
     !discounts && !new Decimal(line_item_discount).plus(invoice_level_discount).isZero();
   if (lines.some(isUnknown)) return undefined;
@@ -60,18 +60,18 @@ function sharesOf(lines: readonly BilledLine[]): DiscountShare[] | undefined {
 }
 
 /** `credit` is not negative; what goes with it is, as the line that gives it back says it. */
-export function givenBackWith(credit: Decimal, billed: BilledInAll, currency: string): BesideAmount {
-  const shareOf = (whole: Decimal) => {
+export function computeCreditAdjustments(credit: Decimal, billed: BilledTotal, currency: string): LineAdjustments {
+  const takeShare = (whole: Decimal) => {
     if (!billed.amount.gt(0) || !whole.gt(0)) return ZERO;
     if (credit.gte(billed.amount)) return whole.negated();
     return Decimal.min(whole, roundMoney(whole.times(credit).dividedBy(billed.amount), currency)).negated();
   };
-  const taxes = billed.taxes.map((share) => ({ ...share, tax_amount: shareOf(share.tax_amount) }));
+  const taxes = billed.taxes.map((share) => ({ ...share, tax_amount: takeShare(share.tax_amount) }));
   return {
-    line_item_discount: shareOf(billed.line_item_discount),
-    invoice_level_discount: shareOf(billed.invoice_level_discount),
-    prepaid_credits_applied: shareOf(billed.prepaid_credits_applied),
-    shares: billed.shares?.map((share) => ({ ...share, discount_amount: shareOf(share.discount_amount) })),
+    line_item_discount: takeShare(billed.line_item_discount),
+    invoice_level_discount: takeShare(billed.invoice_level_discount),
+    prepaid_credits_applied: takeShare(billed.prepaid_credits_applied),
+    shares: billed.shares?.map((share) => ({ ...share, discount_amount: takeShare(share.discount_amount) })),
     taxes: taxes.filter(({ tax_amount }) => !tax_amount.isZero()),
   };
 }
