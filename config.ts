@@ -5,7 +5,7 @@
 import { homedir } from 'node:os';
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
-import { eventNamed, SYSTEM_EVENT_NAMES } from './core/system-event/catalogue.ts';
+import { parseEventName, SYSTEM_EVENT_NAMES } from './core/system-event/catalogue.ts';
 import { explainInvalid } from './core/why-invalid.ts';
 
 const port = z.coerce.number().int().min(0).max(65535);
@@ -145,7 +145,7 @@ const Settings = z.object({
   WEBHOOK_RETRY_EXCLUDED_TENANTS: listOfTexts,
   /** Names of events, separated by commas, that alone are sent again; all of them when absent. */
   WEBHOOK_RETRY_ALLOWED_EVENT_TYPES: listOfTexts
-    .transform((names) => names.map(eventNamed))
+    .transform((names) => names.map(parseEventName))
     .pipe(
       z.array(
         z.enum(SYSTEM_EVENT_NAMES, {

@@ -2,9 +2,9 @@
 import {
   defineSpendAlert,
   defineSpendLevels,
+  findWatchedSubscription,
   type NewAlertSetting,
-  spendAlerted,
-  subscriptionOf,
+  toSpendAlertKey,
 } from '../../core/alert/record.ts';
 import { invalid, notFound } from '../../core/error.ts';
 import type { AlertSettings } from '../../core/feature/record.ts';
@@ -47,7 +47,7 @@ async function checkWatched(
   alert: ReturnType<typeof defineSpendAlert>,
 ): Promise<void> {
   const database = transaction;
-  const subscription = await SubscriptionModel.fetchPublished(scope, subscriptionOf(alert), { database });
+  const subscription = await SubscriptionModel.fetchPublished(scope, findWatchedSubscription(alert), { database });
   if (subscription.subscription_type === 'INHERITED') {
     const field = alert.entity_type === 'subscription' ? 'entity_id' : 'parent_entity_id';
     throw invalid(field, 'takes part in another subscription, which is charged for it: watch that');
@@ -93,12 +93,14 @@ export async function archiveAlertSetting(
 }
 
 async function forget(transaction: Transaction, setting: AlertSettingModel): Promise<void> {
-  await forgetAlertState(transaction, setting, spendAlerted(setting));
+  await forgetAlertState(transaction, setting, toSpendAlertKey(setting));
 }
 
 /** What has been reached already is told without waiting for usage. */
 async function lookSoon(transaction: Transaction, setting: AlertSettingModel): Promise<void> {
   if (!setting.enabled) return;
-  const { customer_id } = await SubscriptionModel.fetch(setting, subscriptionOf(setting), { database: transaction });
+  const { customer_id } = await SubscriptionModel.fetch(setting, findWatchedSubscription(setting), {
+    database: transaction,
+  });
   await askForAlertsOf(transaction, setting, { customer_id });
 }

@@ -2,7 +2,7 @@
  * What a movement of credits means for the alerts of its wallet: its credits are compared in the transaction that moves them, and
  * what is left of them in real time soon after it (docs/rules/alerts.md, "Balances of wallets").
  */
-import { worseOf } from '../../core/alert/state.ts';
+import { selectWorseState } from '../../core/alert/state.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { AlertSettings } from '../../core/feature/record.ts';
 import type { Wallet } from '../../core/wallet/record.ts';
@@ -109,7 +109,7 @@ export async function tellWallet(
   const told = await tellState(transaction, wallet, { compared, by });
   if (told === null) return { wallet, isTold: false };
   const states = await alertStatesOf(transaction, wallet, wallet.id);
-  const alert_state = states.reduce((worst, state) => worseOf(worst, state), told.state);
+  const alert_state = states.reduce((worst, state) => selectWorseState(worst, state), told.state);
   const changed = await WalletModel.change(wallet, { alert_state }, { by, database: transaction });
   const [dropped, recovered] = EVENTS[alert_type];
   const alert = {

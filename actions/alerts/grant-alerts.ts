@@ -3,10 +3,10 @@
  * told of by itself: it is named by what grants it and by when it began.
  */
 import { createHash } from 'node:crypto';
-import { EXHAUSTED, levelsOf, usageRatio } from '../../core/alert/grant.ts';
+import { EXHAUSTED, findAlertSettings, usageRatio } from '../../core/alert/grant.ts';
 import type { Decimal } from '../../core/decimal.ts';
-import { alikeGrants } from '../../core/entitlement/grants.ts';
-import { toldEntitlement } from '../../core/entitlement/record.ts';
+import { groupGrantsByDuration } from '../../core/entitlement/grants.ts';
+import { toPublishedEntitlement } from '../../core/entitlement/record.ts';
 import type { AlertSettings } from '../../core/feature/record.ts';
 import { formatId } from '../../core/id.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -71,12 +71,12 @@ type Looked = {
 };
 
 function lookedAt({ sources, granted }: PlacedUsage): Looked[] {
-  const alike = alikeGrants(sources.filter(({ is_enabled }) => is_enabled));
+  const alike = groupGrantsByDuration(sources.filter(({ is_enabled }) => is_enabled));
   return granted!.grants.flatMap((grant, index) => {
     const of = alike[index]!;
     if (grant.window === null) return [];
     const entitlement_grant_id = nameOf(of[0], grant.window.start);
-    return [{ source: of[0], entitlement_grant_id, value: usageRatio(grant), levels: levelsOf(of) }];
+    return [{ source: of[0], entitlement_grant_id, value: usageRatio(grant), levels: findAlertSettings(of) }];
   });
 }
 
@@ -107,7 +107,7 @@ async function tellGrant(
   const [reached, recovered] = EVENTS[alert_type];
   const event = told.state === 'ok' ? recovered : reached;
   if (event === null) return true;
-  const record = toldEntitlement(await EntitlementModel.fetch(scope, entitlement_id, { database: transaction }));
+  const record = toPublishedEntitlement(await EntitlementModel.fetch(scope, entitlement_id, { database: transaction }));
   const also = {
     subscription_id: subscription.id,
     customer_id,

@@ -2,8 +2,8 @@
  * Looks at what a subscription, its lines and groups of them cost in the running period, by the one rating of usage
  * (docs/rules/alerts.md, "What is spent"). One look at a time: a sum that was read earlier does not undo what a later one has told.
  */
-import { type SpendEntity, spendAlerted } from '../../core/alert/record.ts';
-import { alertStateOf, hasFallenBetween } from '../../core/alert/state.ts';
+import { type SpendEntity, toSpendAlertKey } from '../../core/alert/record.ts';
+import { deriveAlertState, hasFallenBetween } from '../../core/alert/state.ts';
 import { type Decimal, sumDecimals } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { SystemEventName } from '../../core/system-event/catalogue.ts';
@@ -99,10 +99,10 @@ type Carried = { carried(since: Milliseconds): Decimal };
 /** A period has begun since it was reached, and it is reached again before anybody has looked: that it was not in between is told first. */
 async function tellBegin(transaction: Transaction, { carried, ...spent }: Spent & Carried): Promise<boolean> {
   const { setting, value } = spent;
-  const reached = await reachedSpend(transaction, setting, spendAlerted(setting));
+  const reached = await reachedSpend(transaction, setting, toSpendAlertKey(setting));
   if (reached === null) return false;
   const begun = carried(reached.spent_from);
-  const stateOf = (spending: Decimal) => alertStateOf(setting.config!, spending, UNLESS);
+  const stateOf = (spending: Decimal) => deriveAlertState(setting.config!, spending, UNLESS);
   if (!hasFallenBetween(reached.state, stateOf(begun), stateOf(value))) return false;
   return tellSpend(transaction, { ...spent, value: begun });
 }
@@ -114,7 +114,7 @@ async function tellSpend(transaction: Transaction, spent: Spent): Promise<boolea
   const entity_type = setting.entity_type as SpendEntity;
   const { entity_id } = setting;
   const compared = {
-    ...spendAlerted(setting),
+    ...toSpendAlertKey(setting),
     entity_type,
     parent_entity_type: entity_type === 'subscription' ? null : ('subscription' as const),
     customer_id: subscription.customer_id,

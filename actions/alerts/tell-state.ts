@@ -1,6 +1,12 @@
 /** Compares a value with the levels of an alert, and tells what has changed: one row of the log and one event for each change of state. */
 import type { AlertEntityType } from '../../core/alert/record.ts';
-import { type AlertState, alertStateOf, type Direction, thresholdOf, withDirection } from '../../core/alert/state.ts';
+import {
+  type AlertDirection,
+  type AlertState,
+  applyDirection,
+  deriveAlertState,
+  findThreshold,
+} from '../../core/alert/state.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import type { AlertSettings } from '../../core/feature/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -17,7 +23,7 @@ export type Compared = Alerted & {
   readonly customer_id: string | null;
   readonly settings: AlertSettings;
   /** In which direction levels look that do not say so. */
-  readonly unless: Direction;
+  readonly unless: AlertDirection;
   readonly value: Decimal;
   /** Of spending: when the latest of the periods began that it was spent in. */
   readonly spent_from?: Date;
@@ -38,12 +44,12 @@ export async function tellState(
   { compared, by }: { compared: Compared; by: Change['by'] },
 ): Promise<Told | null> {
   const { settings, unless, value, spent_from, alert_type, entity_id, parent_entity_id, ...rest } = compared;
-  const state = alertStateOf(settings, value, unless);
+  const state = deriveAlertState(settings, value, unless);
   const alerted = { alert_type, entity_id, parent_entity_id };
   const place = await moveAlertState(transaction, scope, { alerted, state, now: by.now, spent_from });
   if (place === null) return null;
   const now = place.at;
-  const directed = withDirection(settings, unless);
+  const directed = applyDirection(settings, unless);
   const alert_info = { alert_settings: directed, value_at_time: value.toFixed(), timestamp: now.toISOString() };
   const record = {
     ...createdBy({ user_id: 'user_id' in by ? by.user_id : '', now }),
@@ -54,5 +60,5 @@ export async function tellState(
     alert_info,
   };
   await AlertLogModel.add(scope, record, { database: transaction });
-  return { state, threshold: thresholdOf(settings, state), settings: directed };
+  return { state, threshold: findThreshold(settings, state), settings: directed };
 }

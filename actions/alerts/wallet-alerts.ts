@@ -4,7 +4,7 @@
  */
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
-import type { RealTime } from '../../core/wallet/real-time.ts';
+import type { RealTimeBalance } from '../../core/wallet/real-time.ts';
 import { holdAlertsOf } from '../../storage/alert-states.ts';
 import { watchedFeatures, watchersOf } from '../../storage/due-alerts.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
@@ -87,7 +87,7 @@ async function featuresOf(transaction: Transaction, wallet: WalletModel, ids: st
   return features.filter(({ alert_settings }) => alert_settings?.alert_enabled);
 }
 
-type Compared = { feature: FeatureModel; wallet: WalletModel; left: RealTime; now: Date };
+type Compared = { feature: FeatureModel; wallet: WalletModel; left: RealTimeBalance; now: Date };
 
 async function tellFeature(transaction: Transaction, { feature, wallet, left, now }: Compared): Promise<boolean> {
   const alert_type = 'feature_wallet_balance' as const;

@@ -4,7 +4,7 @@
  */
 
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { type RevenueRow, revenueKey } from '../../core/revenue/rows.ts';
+import { type RevenueRow, toRevenueKey } from '../../core/revenue/rows.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import { customersAfter, scopesOfCustomers } from '../../storage/audit/revenue.ts';
@@ -85,11 +85,11 @@ async function differencesOf(
     storedRecurring(clickhouse, scope, customer_ids),
   ]);
   const expected = {
-    revenue: textsOf(revenue, revenueKey, (row) => revenueText({ ...row, ...sumsOf(row) })),
+    revenue: textsOf(revenue, toRevenueKey, (row) => revenueText({ ...row, ...sumsOf(row) })),
     recurring: textsOf(recurring, recurringKey, (row) => recurringText({ ...row, monthly: row.monthly.toFixed() })),
   };
   const stored = {
-    revenue: textsOf(rows, revenueKey, revenueText),
+    revenue: textsOf(rows, toRevenueKey, revenueText),
     recurring: textsOf(lines, recurringKey, recurringText),
   };
   return {

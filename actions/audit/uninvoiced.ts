@@ -5,7 +5,7 @@
 import { canBeUnpaid, deriveInvoicedReach, uninvoicedTimes } from '../../core/billing/uninvoiced.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
-import { endedAt } from '../../core/subscription/followed.ts';
+import { deriveEndInstant } from '../../core/subscription/propagation.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import {
@@ -87,7 +87,7 @@ async function openTimes(database: Database, scope: Scope, ids: readonly string[
   for (const [id, lines] of groupBy(records, ({ subscription_id }) => subscription_id)) {
     const subscription = subscriptions.get(id)!;
     const parent = parents.get(subscription.parent_subscription_id ?? '');
-    const has_last = lasts.get(id)?.has(endedAt(subscription)) ?? false;
+    const has_last = lasts.get(id)?.has(deriveEndInstant(subscription)) ?? false;
     const reach = deriveInvoicedReach(subscription, { parent, has_last });
     if (reach === null) continue;
     // What was invoiced once was paid for.

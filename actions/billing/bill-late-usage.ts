@@ -5,7 +5,7 @@
  * before and settled with the draft, so that whoever dies in between leaves it to the next.
  */
 import { latePeriod } from '../../core/billing/after-end.ts';
-import { endedAt } from '../../core/subscription/followed.ts';
+import { deriveEndInstant } from '../../core/subscription/propagation.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { dueLateUsage } from '../../storage/due-late-usage.ts';
@@ -83,7 +83,8 @@ async function waitsUntil(transaction: Transaction, { subscription, now }: Looki
     database: transaction,
   });
   const isToBeInvoiced =
-    parent.subscription_status !== 'cancelled' && endedAt(subscription) > toInstant(parent.current_period_start);
+    parent.subscription_status !== 'cancelled' &&
+    deriveEndInstant(subscription) > toInstant(parent.current_period_start);
   if (!isToBeInvoiced) return null;
   return new Date(Math.max(toInstant(parent.current_period_end), now.getTime() + LOOK_AFTER_SECONDS * 1000));
 }

@@ -8,25 +8,30 @@ import { type Tariff, valueUsage } from '../../core/billing/valued-usage.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import {
   type Allowance,
-  allowancesOfUnits,
+  filterUnitAllowances,
   type GrantedAllowance,
   type LimitAllowance,
   type MeasuredAllowance,
-  measuredGrants,
+  measureGrants,
 } from '../../core/entitlement/allowance.ts';
-import { recordedAllowances } from '../../core/entitlement/allowances-text.ts';
-import { partsBeside, type UsedIn } from '../../core/entitlement/beside.ts';
-import { combine, type Holding } from '../../core/entitlement/combine.ts';
+import { parseAllowances } from '../../core/entitlement/allowances-text.ts';
+import { combineGrants, type EntitlementHolding } from '../../core/entitlement/combine.ts';
 import { hasGrants } from '../../core/entitlement/grant-record.ts';
 import {
-  addedGrants,
+  computeFreeWindows,
+  deriveGrantGroup,
   type FreeWindows,
-  freeWindows,
   type Granting,
-  grantGroupOf,
+  sumGrants,
 } from '../../core/entitlement/grants.ts';
+import { splitAtLimits, type UsageInterval } from '../../core/entitlement/independent-limits.ts';
 import type { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
-import { limitIn, limitWindowsWithin, resetPeriodOf, wholeWindowsWithin } from '../../core/entitlement/reset.ts';
+import {
+  computeLimitIn,
+  deriveResetPeriod,
+  listLimitWindows,
+  listWholeLimitWindows,
+} from '../../core/entitlement/reset.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
@@ -91,7 +96,7 @@ async function grantedTo(database: Database, subscriptions: readonly Subscriptio
         [id, new Map(Array.from(groupBy(sources, meterOf), ([meter, of]) => [meter, added(of)]))] as const,
     ),
   );
-  const ofHolding = ([id, own]: [string, readonly Holding[]]) => {
+  const ofHolding = ([id, own]: [string, readonly EntitlementHolding[]]) => {
     const sources = bySubscription.get(id) ?? [];
     return [id, [...own.map(({ entity_id }) => entity_id), ...sources.map(({ feature_id }) => feature_id)]] as const;
   };
@@ -110,10 +115,10 @@ async function grantedTo(database: Database, subscriptions: readonly Subscriptio
 function added(sources: readonly HeldSource[]): Allowance[] {
   const stated = sources.filter((source) => !hasGrants(source));
   const byPeriod = groupBy(stated, ({ usage_reset_period, subscription }) =>
-    resetPeriodOf(usage_reset_period, subscription),
+    deriveResetPeriod(usage_reset_period, subscription),
   );
   const limits = [...byPeriod.values()].flatMap((of) => {
-    const { is_enabled, usage_limit: limit } = combine('metered', of, sources);
+    const { is_enabled, usage_limit: limit } = combineGrants('metered', of, sources);
     return is_enabled ? [{ limit, usage_reset_period: of[0].usage_reset_period }] : [];
   });
   if (limits.some(({ limit }) => limit === null)) return limits;
@@ -125,7 +130,7 @@ function granted(sources: readonly HeldSource[]): GrantedAllowance[] {
   const byMeasure = groupBy(sources, ({ grant_measure }) => grant_measure!);
   return Array.from(byMeasure, ([measure, of]) => ({
     measure,
-    groups: Array.from(groupBy(of, grantGroupOf).values(), addedGrants),
+    groups: Array.from(groupBy(of, deriveGrantGroup).values(), sumGrants),
   }));
 }
 
@@ -142,7 +147,7 @@ export function limitedWindows(
   return allowances.map((allowance) => {
     const isLevel = chain_terms?.rule === 'integral';
     if ('limit' in allowance) return limitWindowsOf(allowance, window, { billed: subscription, reset_usage, isLevel });
-    const cycles = wholeWindowsWithin(window, subscription);
+    const cycles = listWholeLimitWindows(window, subscription);
     return { ...allowance, cycles, timezone: subscription.timezone };
   });
 }
@@ -163,9 +168,9 @@ export function limitWindowsOf(
     // Each billing period has an integral of its own, also of a meter that never resets.
     reset_usage: isLevel ? 'BILLING_PERIOD' : (reset_usage ?? 'BILLING_PERIOD'),
   } as const;
-  const windows = limitWindowsWithin(window, limited).map((one) => {
+  const windows = listLimitWindows(window, limited).map((one) => {
     // A level is measured against whole periods, so that its limit is not cut where the period is.
-    const own = isLevel ? limit : limitIn(limit, one.start, limited);
+    const own = isLevel ? limit : computeLimitIn(limit, one.start, limited);
     return own.eq(limit) ? one : { ...one, limit: own };
   });
   return { limit, windows };
@@ -173,7 +178,7 @@ export function limitWindowsOf(
 
 /** As a line has recorded them: what was granted when it was charged is granted when it is looked at again. */
 export function recordedWindows({ allowances }: ComputedFrom): Limited[] {
-  return recordedAllowances(allowances ?? []);
+  return parseAllowances(allowances ?? []);
 }
 
 /** Since when what was used bears on what is free of a charge. */
@@ -193,7 +198,10 @@ export function isLimit(one: Limited): one is LimitedWindows {
 type MeasuredIn = { readonly window: Period; readonly measured: MeasuredUsage };
 
 /** What a charge meets of allowances; `parts` where several of them cut it. */
-export type MetAllowances = { readonly allowances: readonly MeasuredAllowance[]; readonly parts: readonly UsedIn[] };
+export type MetAllowances = {
+  readonly allowances: readonly MeasuredAllowance[];
+  readonly parts: readonly UsageInterval[];
+};
 
 type Reading = MeasuredIn & {
   read: (window: Period) => Promise<MeasuredUsage>;
@@ -250,7 +258,7 @@ export function allowancesOfUsage(
   }));
   const allowances = [...limits, ...grants.map(({ allowance }) => allowance)];
   // Of a meter with windows each is free or not.
-  const beside = measured.buckets === null ? partsBeside(allowancesOfUnits(allowances), window) : [];
+  const beside = measured.buckets === null ? splitAtLimits(filterUnitAllowances(allowances), window) : [];
   const ofPart = grants[0]?.used ?? ((part: Period) => used(part.start, part.end));
   return { allowances, parts: beside.map((part) => ({ ...part, used: ofPart(part) })) };
 }
@@ -264,9 +272,9 @@ export async function grantsOf(
   { usage, tariffs }: { usage: OrderedUsage; tariffs: readonly [Tariff, ...Tariff[]] },
 ): Promise<(charge: Period) => GrantsMet> {
   const used = granting.measure === 'amount' ? await finished(valueUsage(usage, tariffs)) : usage;
-  const free = await finished(freeWindows(granting, used));
+  const free = await finished(computeFreeWindows(granting, used));
   return (charge) => ({
-    allowance: measuredGrants(free, { usage: used, charge, granting }),
-    used: (part) => usage.between(part),
+    allowance: measureGrants(free, { usage: used, charge, granting }),
+    used: (part) => usage.sumBetween(part),
   });
 }

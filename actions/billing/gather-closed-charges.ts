@@ -9,7 +9,7 @@ import { filterPartialCharges, type PartialCharge } from '../../core/billing/par
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { asComputed } from '../../core/invoice/computed-from.ts';
+import { toComputedCharge } from '../../core/invoice/computed-from.ts';
 import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
@@ -187,7 +187,7 @@ function recordedCharge(
 ): RecordedCharge {
   const { service } = own;
   const before = filterPartialCharges(partial, item.id, service);
-  const computed = [...before, ...group.map(({ line }) => asComputed(line))];
+  const computed = [...before, ...group.map(({ line }) => toComputedCharge(line))];
   const billed = sumBilledLines([...before.flatMap(({ billed }) => billed ?? []), ...group.map(({ line }) => line)]);
   const isEdited = group.some(({ line }) => line.computed_from?.edited);
   return {
@@ -197,7 +197,7 @@ function recordedCharge(
     limited: recordedWindows(newest),
     billed_amount: sumDecimals(computed.map(({ amount }) => new Decimal(amount))),
     billed_base_amount: sumDecimals(
-      group.map(({ line }) => new Decimal(line.computed_from?.base_amount ?? asComputed(line).amount)),
+      group.map(({ line }) => new Decimal(line.computed_from?.base_amount ?? toComputedCharge(line).amount)),
     ),
     billed_quantity: sumDecimals(computed.map(({ quantity }) => new Decimal(quantity))),
     billed_event_count: event_count,
@@ -237,8 +237,8 @@ function partialCharge({ line, service }: InvoicedLine): PartialCharge {
   return {
     item_id: line.subscription_line_item_id ?? '',
     service,
-    amount: new Decimal(asComputed(line).amount),
-    quantity: new Decimal(asComputed(line).quantity),
+    amount: new Decimal(toComputedCharge(line).amount),
+    quantity: new Decimal(toComputedCharge(line).quantity),
     billed: line,
   };
 }

@@ -6,7 +6,7 @@ import type { RecordedUsage } from '../../core/commitment/part.ts';
 import type { SubscriptionCommitment } from '../../core/commitment/subscription.ts';
 import { compareDuration } from '../../core/commitment/term.ts';
 import { Decimal } from '../../core/decimal.ts';
-import { asComputed } from '../../core/invoice/computed-from.ts';
+import { toComputedCharge } from '../../core/invoice/computed-from.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { currentNotes } from '../../storage/kept/noting.ts';
@@ -35,7 +35,7 @@ export function recordedUsage(lines: readonly InvoicedLine[]): RecordedUsage[] {
     .map(({ line, service }) => ({
       item_id: line.subscription_line_item_id ?? '',
       service,
-      base_amount: new Decimal(line.computed_from?.base_amount ?? asComputed(line).amount),
+      base_amount: new Decimal(line.computed_from?.base_amount ?? toComputedCharge(line).amount),
     }));
 }
 

@@ -7,13 +7,13 @@ import type { LineMoney } from '../../core/billing/line-adjustments.ts';
 import type { PlannedLine } from '../../core/billing/line-amount.ts';
 import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
 import { totalsText } from '../../core/billing/totals.ts';
-import { lineDiscounts } from '../../core/coupon/discounts.ts';
-import { draftKey } from '../../core/invoice/own-key.ts';
+import { toLineDiscounts } from '../../core/coupon/discounts.ts';
+import { toDraftKey } from '../../core/invoice/own-key.ts';
 import type { BillingReason, Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
-import { statusOf } from '../../core/invoice/skipped.ts';
+import { deriveDraftStatus } from '../../core/invoice/skipped.ts';
 import { MAX_FRACTION_DIGITS, roundMoney } from '../../core/money.ts';
 import { priceUnitFromFiat } from '../../core/pricing/price-unit.ts';
-import { lineTaxes, taxOf } from '../../core/tax/line-tax.ts';
+import { sumTax, toLineTaxes } from '../../core/tax/line-tax.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { type InvoiceModel, lastBillingSequence } from '../../storage/models/invoice.ts';
@@ -53,7 +53,7 @@ export function invoiceRecord(description: InvoiceDescription, id: string, now: 
     ...computedFields(description.plan, { billing_reason: reason }, now),
     refunded_amount: '0',
     prepaid_credits_returned: '0',
-    idempotency_key: draftKey({ subscription_id: subscription.id, period, reason }),
+    idempotency_key: toDraftKey({ subscription_id: subscription.id, period, reason }),
     billing_period: subscription.billing_period,
     period_start: formatMs(period.start),
     period_end: formatMs(period.end),
@@ -72,7 +72,7 @@ export function computedFields(
 ) {
   const { lines: _lines, money: _money, coupons_applied: _coupons, taxes_applied: _taxes, ...totals } = plan;
   return {
-    invoice_status: statusOf({ invoice_type: 'SUBSCRIPTION', billing_reason }, totals),
+    invoice_status: deriveDraftStatus({ invoice_type: 'SUBSCRIPTION', billing_reason }, totals),
     ...totalsText(totals),
     last_computed_at: now.toISOString(),
   };
@@ -105,13 +105,13 @@ export function invoiceParts(plan: InvoicePlan<BillableItem>, invoice: Invoice, 
 /** What became of the amount of a line. */
 export function moneyText({ taxes, shares, ...money }: LineMoney) {
   return {
-    discounts: lineDiscounts(shares),
+    discounts: toLineDiscounts(shares),
     prepaid_credits_applied: money.prepaid_credits_applied.toFixed(),
     line_item_discount: money.line_item_discount.toFixed(),
     invoice_level_discount: money.invoice_level_discount.toFixed(),
-    tax_amount: taxOf(taxes, 'exclusive').toFixed(),
-    included_tax_amount: taxOf(taxes, 'inclusive').toFixed(),
-    taxes: lineTaxes(taxes),
+    tax_amount: sumTax(taxes, 'exclusive').toFixed(),
+    included_tax_amount: sumTax(taxes, 'inclusive').toFixed(),
+    taxes: toLineTaxes(taxes),
   };
 }
 

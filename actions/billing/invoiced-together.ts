@@ -6,7 +6,7 @@
 import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { duePeriods } from '../../core/billing/due.ts';
 import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
-import { endedAt } from '../../core/subscription/followed.ts';
+import { deriveEndInstant } from '../../core/subscription/propagation.ts';
 import type { Period } from '../../core/time/period.ts';
 import { childrenOf, SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
@@ -56,7 +56,7 @@ async function groupOf(database: Database, { subscription, period, reference }: 
   const last = billedSubscription(subscription).end_ms === period.end || reference === 'cancel' ? period.end : null;
   return children.filter((child) => {
     if (child.subscription_status === 'cancelled')
-      return endedAt(child) > period.start && (last === null || endedAt(child) <= last);
+      return deriveEndInstant(child) > period.start && (last === null || deriveEndInstant(child) <= last);
     // As of the end of this period, whoever has come to the child by then: also of an invoice behind one that waits to be made.
     const due = duePeriods(billedSubscription(child), currentPeriod(child), period.end);
     const own = due.filter(({ closed }) => closed.end > period.start);

@@ -9,7 +9,7 @@ import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.t
 import { type Tariff } from '../../core/billing/valued-usage.ts';
 import type { Granting } from '../../core/entitlement/grants.ts';
 import { FarthingError } from '../../core/error.ts';
-import type { CountedOf } from '../../core/invoice/computed-from.ts';
+import type { CountedScope } from '../../core/invoice/computed-from.ts';
 import { termsKey } from '../../core/pricing/equal-terms.ts';
 import { formatUs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -184,9 +184,9 @@ function levelIn(readings: readonly LevelReading[], answers: readonly MeasuredUs
 
 /** As it would have been read of the window by itself. */
 function measuredInOrder({ usage, event_counts, ...read }: InOrder, window: Period): MeasuredUsage {
-  const [from, to] = [usage.placeOf(window.start), usage.placeOf(window.end)];
+  const [from, to] = [usage.findIndex(window.start), usage.findIndex(window.end)];
   const event_count = event_counts.slice(from, to).reduce((sum, count) => sum + count, 0);
-  return { ...read, quantity: usage.between(window), event_count, buckets: null };
+  return { ...read, quantity: usage.sumBetween(window), event_count, buckets: null };
 }
 
 type AtHand = { readonly window: Period; readonly service: Period; readonly chain?: Chain | undefined };
@@ -222,7 +222,7 @@ export function measuredAtHand(
 export function countedOf(
   { external_customer_ids, clipped }: Pick<UsageQuestion, 'external_customer_ids' | 'clipped'>,
   { timezone, billing_anchor }: Pick<SubscriptionModel, 'timezone' | 'billing_anchor'>,
-): CountedOf {
+): CountedScope {
   const customers = external_customer_ids.map((external_customer_id) => {
     const times = clipped?.get(external_customer_id) ?? null;
     return {

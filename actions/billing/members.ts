@@ -5,7 +5,7 @@
 import { FarthingError } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
-import { countedIn, type Member } from '../../core/subscription/members.ts';
+import { computeCountedCustomers, type SubscriptionMember } from '../../core/subscription/members.ts';
 import { type Milliseconds, toInstant, toUs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -18,7 +18,7 @@ export async function membersOf(
   database: Database,
   scope: Scope,
   subscriptions: readonly SubscriptionModel[],
-): Promise<ReadonlyMap<string, readonly Member[]>> {
+): Promise<ReadonlyMap<string, readonly SubscriptionMember[]>> {
   const parents = subscriptions.filter(({ subscription_type }) => subscription_type === 'PARENT');
   const heirs = parents.length > 0 ? await childrenOf(scope, { parents, type: 'INHERITED' }, database) : [];
   const ids = [...subscriptions, ...heirs].map(({ customer_id }) => customer_id);
@@ -38,18 +38,18 @@ export async function membersOf(
   );
 }
 
-function memberOf({ start_date, end_date }: SubscriptionModel, external_customer_id: string): Member {
+function memberOf({ start_date, end_date }: SubscriptionModel, external_customer_id: string): SubscriptionMember {
   return { external_customer_id, joined_ms: toInstant(start_date), left_ms: end_date ? toInstant(end_date) : null };
 }
 
 /** As the reader of usage asks for them. */
 export function customersAsked(
-  members: readonly Member[],
+  members: readonly SubscriptionMember[],
   window: Period,
   service_start: Milliseconds,
   gaps: readonly Period[] = [],
 ): Pick<UsageAsked, 'clipped'> & { external_customer_ids: readonly string[] } {
-  const { external_customer_ids, clipped } = countedIn(members, window, service_start, gaps);
+  const { external_customer_ids, clipped } = computeCountedCustomers(members, window, service_start, gaps);
   if (clipped.size === 0) return { external_customer_ids };
   const inUs = ({ start, end }: Period) => [toUs(start), toUs(end)] as const;
   return {

@@ -2,7 +2,7 @@
 import type { PlanFields } from '../../core/plan/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { rootOf } from '../../core/subscription/plan-sync.ts';
+import { toRootId } from '../../core/subscription/plan-sync.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
@@ -42,8 +42,8 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
     const firsts = new Map<string, string>();
     const copies = prices.map((price) => {
       const id = newId('price', author.now.getTime());
-      const first = firsts.get(rootOf(price));
-      if (first === undefined) firsts.set(rootOf(price), id);
+      const first = firsts.get(toRootId(price));
+      if (first === undefined) firsts.set(toRootId(price), id);
       return {
         ...price,
         // A key names one price, and this is another.

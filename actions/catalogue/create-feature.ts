@@ -1,8 +1,8 @@
 /** A new feature, together with its meter when that is given inline: both are made or none. */
 
 import { prefixField } from '../../core/error.ts';
-import { checkFeature, checkMeterOfFeature, type Feature, lookupKeyFrom } from '../../core/feature/record.ts';
-import type { MeterDefinition } from '../../core/meter/record.ts';
+import { checkFeature, checkMeterOfFeature, deriveLookupKey, type Feature } from '../../core/feature/record.ts';
+import type { MeterInput } from '../../core/meter/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
@@ -29,7 +29,7 @@ export type NewFeature = Pick<Feature, 'name' | 'type'> &
   Partial<Stated> & {
     /** Made from the name when absent. */
     lookup_key: string | null;
-    meter?: MeterDefinition | null | undefined;
+    meter?: MeterInput | null | undefined;
   };
 
 export async function createFeature(
@@ -41,7 +41,7 @@ export async function createFeature(
   const { meter, ...stated } = given.feature;
   const feature = {
     ...stated,
-    lookup_key: stated.lookup_key ?? lookupKeyFrom(stated.name),
+    lookup_key: stated.lookup_key ?? deriveLookupKey(stated.name),
     meter_id: stated.meter_id ?? null,
     unit_singular: stated.unit_singular ?? null,
     unit_plural: stated.unit_plural ?? null,
@@ -66,11 +66,7 @@ export async function createFeature(
 export const featureKeyConflict = (lookup_key: string) => `a feature with lookup_key ${lookup_key} exists already`;
 
 /** What is wrong with the meter is named where the request has it: `meter.aggregation.field`. */
-async function addInlineMeter(
-  database: Database,
-  scope: Scope,
-  given: { definition: MeterDefinition; author: Author },
-) {
+async function addInlineMeter(database: Database, scope: Scope, given: { definition: MeterInput; author: Author }) {
   try {
     return await addMeter(database, scope, given);
   } catch (error) {

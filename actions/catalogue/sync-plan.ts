@@ -9,13 +9,13 @@ import { priceReset } from '../../core/metering/price-reset.ts';
 import type { Price } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { lineItemOf } from '../../core/subscription/lines.ts';
+import { buildLineItem } from '../../core/subscription/lines.ts';
 import {
-  commitmentAfter,
+  computePlanSync,
+  inheritCommitment,
   type PlanSync,
-  planSync,
-  rootOf,
   type SyncedLine,
+  toRootId,
 } from '../../core/subscription/plan-sync.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -152,7 +152,7 @@ export async function syncSubscription(
   const subscription = await SubscriptionModel.fetch(scope, id, { database, lock: true });
   if (subscription.status !== 'published' || subscription.subscription_status === 'cancelled') return null;
   const gathered = await gather(database, subscription);
-  const sync = planSync({
+  const sync = computePlanSync({
     ...gathered,
     subscription,
     billed: billedSubscription(subscription),
@@ -184,7 +184,7 @@ async function gather(database: Database, subscription: SubscriptionModel) {
   return {
     plan_prices: plan_prices as Price[],
     lines,
-    overridden: new Set(own.map(rootOf)),
+    overridden: new Set(own.map(toRootId)),
     invoiced,
     meters,
     reset_usage: new Map(Array.from(meters.values(), (meter) => [meter.id, priceReset(meter)])),
@@ -237,8 +237,8 @@ async function addLines(database: Transaction, addition: Addition): Promise<void
   const plan = await PlanModel.fetch(subscription, subscription.plan_id, { database });
   const first = 1 + Math.max(-1, ...lines.map(({ position }) => position ?? -1));
   const records = sync.added.map(({ price, follows, ...added }, index) => ({
-    ...lineItemOf({
-      commitment: commitmentAfter(follows, price),
+    ...buildLineItem({
+      commitment: inheritCommitment(follows, price),
       price: { ...price, end_date: added.end_date },
       quantity: added.quantity,
       subscription,

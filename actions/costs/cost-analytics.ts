@@ -1,10 +1,10 @@
 /** Cost analytics: what was earned and what it cost, in a range of time (docs/rules/costs.md). */
 
-import { divides } from '../../core/analytics/group-by.ts';
+import { hasEventGroups } from '../../core/analytics/group-by.ts';
 import { type Decimal, sumDecimals } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { roundMoney } from '../../core/money.ts';
-import { NO_REVENUE, type RevenueParts, RevenueSums, totalRevenue } from '../../core/revenue/parts.ts';
+import { NO_REVENUE, type RevenueParts, RevenueSums, sumRevenue } from '../../core/revenue/parts.ts';
 import type { Scope } from '../../core/scope.ts';
 import { CostsheetModel } from '../../storage/models/costsheet.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -147,12 +147,12 @@ async function shownRows(stores: Stores, scope: Scope, { page, asked, revenue }:
   return page.map((row, index) => ({
     ...row,
     customer: byName.get(row.external_customer_id ?? '') ?? null,
-    revenue: isOfUsage(row) && !divides(asked.group_by) ? revenueOfRow(row, revenue) : null,
+    revenue: isOfUsage(row) && !hasEventGroups(asked.group_by) ? revenueOfRow(row, revenue) : null,
     periods: periods[index]!,
   }));
 }
 
 function revenueOfRow({ external_customer_id, line: { meter, price } }: UsageCostRow, { byMeter }: Revenue): Decimal {
   const sums = byMeter.get(usageKey(external_customer_id, meter.id));
-  return totalRevenue(sums?.byCurrency.get(price.currency) ?? NO_REVENUE);
+  return sumRevenue(sums?.byCurrency.get(price.currency) ?? NO_REVENUE);
 }

@@ -3,10 +3,10 @@
  * to the running cost, and of a meter with windows of its own what these cost. A window of a group, or of a meter that never resets,
  * has its share by its own usage.
  */
-import { divides, groupOf } from '../../core/analytics/group-by.ts';
-import { pointSize } from '../../core/analytics/point-size.ts';
-import { type Cost, costOf, sharedOut } from '../../core/costsheet/cost.ts';
-import { fixedCostsBy } from '../../core/costsheet/fixed-cost.ts';
+import { hasEventGroups, toAnalyticsGroup } from '../../core/analytics/group-by.ts';
+import { derivePointSize } from '../../core/analytics/point-size.ts';
+import { type Cost, computeUsageCost, shareCost } from '../../core/costsheet/cost.ts';
+import { computeFixedCostsByWindow } from '../../core/costsheet/fixed-cost.ts';
 import { ZERO } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
@@ -43,7 +43,9 @@ export async function costsByPeriod(
     const windows = await windowsOf(stores, scope, { asked, line, of });
     for (const row of of) periods.set(row, periodsOf(row, windows.get(rowKey(row)) ?? [], { asked }));
   });
-  return rows.map((row) => (isOfUsage(row) ? periods.get(row)! : fixedCostsBy(asked.window_size, row.line)));
+  return rows.map((row) =>
+    isOfUsage(row) ? periods.get(row)! : computeFixedCostsByWindow(asked.window_size, row.line),
+  );
 }
 
 type Asking = { readonly asked: CostsAsked; readonly line: CostLine; readonly of: readonly UsageCostRow[] };
@@ -51,9 +53,9 @@ type Asking = { readonly asked: CostsAsked; readonly line: CostLine; readonly of
 /** By `rowKey`, in order of time. */
 async function windowsOf(stores: Stores, scope: Scope, { asked, line, of }: Asking) {
   const customers = [...new Set(of.map(({ external_customer_id }) => external_customer_id))];
-  const window_size = pointSize(asked.window_size, line.meter.aggregation.bucket_size)!;
+  const window_size = derivePointSize(asked.window_size, line.meter.aggregation.bucket_size)!;
   const plain = { ...questionOf({ asked, line }, customers), start_us: line.start_us, window_size };
-  const isGrouped = divides(asked.group_by);
+  const isGrouped = hasEventGroups(asked.group_by);
   // A level costs something in windows without events, too.
   const every_window = line.meter.aggregation.type === 'WEIGHTED_SUM';
   const running = runs(asked, line) ? { running_values: true, every_window } : {};
@@ -63,7 +65,7 @@ async function windowsOf(stores: Stores, scope: Scope, { asked, line, of }: Aski
     usage.map(({ key, windows }) => {
       if (!isGrouped) return [JSON.stringify([key, null, null]), windows] as const;
       const { customer, values } = keyParts(key);
-      const { source, properties } = groupOf(asked.group_by, values);
+      const { source, properties } = toAnalyticsGroup(asked.group_by, values);
       return [JSON.stringify([customer, source, properties]), windows] as const;
     }),
   );
@@ -75,7 +77,7 @@ function rowKey({ external_customer_id, group }: UsageCostRow): string {
 
 /** Whether windows have a running value. What never resets has begun before the range. */
 function runs({ group_by }: CostsAsked, { meter }: CostLine): boolean {
-  return !divides(group_by) && meter.reset_usage !== 'NEVER' && !meter.aggregation.bucket_size;
+  return !hasEventGroups(group_by) && meter.reset_usage !== 'NEVER' && !meter.aggregation.bucket_size;
 }
 
 function periodsOf(
@@ -87,10 +89,10 @@ function periodsOf(
   const { price, meter } = line;
   if (windows.length === 0) return [{ ...row, window_us: line.start_us }].map(costPeriod);
   if (runs(asked, line)) return addedInTurn(windows, price);
-  if (meter.aggregation.bucket_size && !divides(asked.group_by) && meter.reset_usage !== 'NEVER')
-    return windows.map((window) => ({ window_us: window.window_us, ...costOf(price, measuredBy(window)) }));
+  if (meter.aggregation.bucket_size && !hasEventGroups(asked.group_by) && meter.reset_usage !== 'NEVER')
+    return windows.map((window) => ({ window_us: window.window_us, ...computeUsageCost(price, measuredBy(window)) }));
   const parts = windows.map(({ window_us, value: usage, event_count }) => ({ window_us, usage, event_count }));
-  return sharedOut(row.cost, parts).map(({ usage: quantity, ...part }) => ({ ...part, quantity }));
+  return shareCost(row.cost, parts).map(({ usage: quantity, ...part }) => ({ ...part, quantity }));
 }
 
 function costPeriod({ window_us, cost, quantity, event_count }: CostPeriod): CostPeriod {
@@ -101,7 +103,7 @@ function costPeriod({ window_us, cost, quantity, event_count }: CostPeriod): Cos
 function addedInTurn(windows: readonly WindowAnswer[], price: CostLine['price']): CostPeriod[] {
   let before = ZERO;
   return windows.flatMap(({ window_us, value: quantity, event_count, running_value }) => {
-    const until = costOf(price, { quantity: running_value!, event_count, buckets: null }).cost;
+    const until = computeUsageCost(price, { quantity: running_value!, event_count, buckets: null }).cost;
     const cost = until.minus(before);
     before = until;
     return event_count === 0 && cost.isZero() ? [] : [{ window_us, cost, quantity, event_count }];

@@ -2,12 +2,19 @@
  * What usage costs by the active cost sheet, of many customers in one question for each of its prices: priced per customer as an invoice
  * would, and divided among sources and properties by their usage (docs/rules/costs.md).
  */
-import { divides, type Group, type GroupBy, groupOf, groupValues, NO_GROUP } from '../../core/analytics/group-by.ts';
-import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
+import {
+  type AnalyticsGroup,
+  type GroupBy,
+  hasEventGroups,
+  NO_GROUP,
+  toAnalyticsGroup,
+  toGroupValues,
+} from '../../core/analytics/group-by.ts';
+import { compilePropertyFilters, type PropertyFilters } from '../../core/analytics/property-filter.ts';
 import { countingStart } from '../../core/billing/charges.ts';
-import { type Cost, costOf, sharedOut } from '../../core/costsheet/cost.ts';
-import { type FixedLine, fixedCostIn, fixedLines } from '../../core/costsheet/fixed-cost.ts';
-import { type Life, livesWithin } from '../../core/costsheet/lives.ts';
+import { type ActivePrice, computeActivePrices } from '../../core/costsheet/active-prices.ts';
+import { type Cost, computeUsageCost, shareCost } from '../../core/costsheet/cost.ts';
+import { computeFixedCost, type FixedLine, planFixedLines } from '../../core/costsheet/fixed-cost.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
@@ -38,19 +45,19 @@ export type CostsAsked = {
 };
 
 /** A price of the cost sheet while it holds within the range. */
-export type CostLine = Life<PriceModel> & { readonly meter: MeterModel };
+export type CostLine = ActivePrice<PriceModel> & { readonly meter: MeterModel };
 
 export type UsageCostRow = Cost & {
   readonly line: CostLine;
   readonly external_customer_id: string;
-  readonly group: Group;
+  readonly group: AnalyticsGroup;
 };
 
 /** Of nobody's usage. */
 export type FixedCostRow = Cost & {
   readonly line: FixedLine<PriceModel> & { readonly meter: null };
   readonly external_customer_id: null;
-  readonly group: Group;
+  readonly group: AnalyticsGroup;
 };
 
 export type CostRow = UsageCostRow | FixedCostRow;
@@ -68,8 +75,8 @@ export async function gatherCosts(stores: Stores, scope: Scope, asked: CostsAske
 async function fixedCosts({ postgres }: Stores, scope: Scope, asked: CostsAsked): Promise<FixedCostRow[]> {
   if (asked.external_customer_ids || asked.meter_ids || asked.property_filters) return [];
   const prices = await pricesOf(postgres, scope, { asked, type: 'FIXED' });
-  return fixedLines(prices, asked).flatMap((line) => {
-    const whole = fixedCostIn(line, asked);
+  return planFixedLines(prices, asked).flatMap((line) => {
+    const whole = computeFixedCost(line, asked);
     if (whole.quantity.isZero()) return [];
     return [{ ...whole, line: { ...line, meter: null }, external_customer_id: null, group: NO_GROUP }];
   });
@@ -94,7 +101,7 @@ async function linesOf({ postgres }: Stores, scope: Scope, asked: CostsAsked): P
     prices.map(({ meter_id }) => meter_id),
     postgres,
   );
-  return livesWithin(prices, asked).flatMap((life) => {
+  return computeActivePrices(prices, asked).flatMap((life) => {
     const meter = meters.get(life.price.meter_id ?? '');
     return meter && (asked.meter_ids?.includes(meter.id) ?? true) ? [{ ...life, meter }] : [];
   });
@@ -114,12 +121,12 @@ type Rating = { readonly asked: CostsAsked; readonly line: CostLine };
 async function rowsOf(stores: Stores, scope: Scope, { asked, line }: Rating): Promise<UsageCostRow[]> {
   const { external_customer_ids } = asked;
   const question = questionOf({ asked, line }, external_customer_ids);
-  const grouped = divides(asked.group_by) ? askUsage(stores, scope, keyedQuestion(question, asked)) : null;
+  const grouped = hasEventGroups(asked.group_by) ? askUsage(stores, scope, keyedQuestion(question, asked)) : null;
   const [{ usage }, groups] = await Promise.all([askUsage(stores, scope, question), grouped]);
   const byCustomer = groups && groupBy(groups.usage, ({ key }) => keyParts(key).customer);
   return usage.flatMap(({ key, total }) => {
     const { value: quantity, event_count, buckets } = total;
-    const whole = costOf(line.price, { quantity, event_count, buckets });
+    const whole = computeUsageCost(line.price, { quantity, event_count, buckets });
     if (event_count === 0 && whole.cost.isZero()) return [];
     const row = { line, external_customer_id: key };
     if (byCustomer === null) return [{ ...row, ...whole, group: NO_GROUP }];
@@ -131,11 +138,11 @@ function sharesOf({ cost }: Cost, of: readonly UsageOfKey[], group_by: GroupBy) 
   const parts = of
     .toSorted((a, b) => (a.key < b.key ? -1 : 1))
     .map(({ key, total }) => ({
-      group: groupOf(group_by, keyParts(key).values),
+      group: toAnalyticsGroup(group_by, keyParts(key).values),
       usage: total.value,
       event_count: total.event_count,
     }));
-  return sharedOut(cost, parts).map(({ usage: quantity, ...part }) => ({ ...part, quantity }));
+  return shareCost(cost, parts).map(({ usage: quantity, ...part }) => ({ ...part, quantity }));
 }
 
 /** What an invoice of this time would count: of a meter that never resets all that stands. */
@@ -151,7 +158,7 @@ export function questionOf(
     start_us: countingStart(meter.reset_usage, start_us, beginning_us),
     end_us,
     by_customer: true,
-    only: property_filters ? { passes: passesAll(property_filters) } : undefined,
+    only: property_filters ? { passes: compilePropertyFilters(property_filters) } : undefined,
     now_ms: now.getTime(),
     bounds,
   };
@@ -163,7 +170,7 @@ export function keyedQuestion(question: UsageAsked, { group_by }: Pick<CostsAske
     ...question,
     by_customer: false,
     is_grouped: true,
-    key_of: (event) => JSON.stringify([event.external_customer_id, ...groupValues(group_by, event)]),
+    key_of: (event) => JSON.stringify([event.external_customer_id, ...toGroupValues(group_by, event)]),
   };
 }
 

@@ -4,8 +4,8 @@
  */
 import { Decimal } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
-import { earnedIn } from '../../core/revenue/earned.ts';
-import { type EarnedLine, revenueKind, serviceOf } from '../../core/revenue/line.ts';
+import { computeEarned } from '../../core/revenue/earned.ts';
+import { deriveServicePeriod, type EarnedLine, toRevenueKind } from '../../core/revenue/line.ts';
 import { RevenueSums } from '../../core/revenue/parts.ts';
 import { isPrepayment } from '../../core/revenue/prepayment.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -106,11 +106,11 @@ async function addBatch(stores: Stores, scope: Scope, { asked, customers, gather
   for (const { amount, currency, service } of open)
     gathering.sums.add(currency, {
       kind: 'fixed',
-      amount: earnedIn(range, { amount, currency, service }),
+      amount: computeEarned(range, { amount, currency, service }),
       invoice_status: null,
     });
   for (const { amount, currency } of await openMinimums(stores, { subscriptions, charges, range, now: asked.now }))
-    gathering.sums.note(currency, 'minimums', amount);
+    gathering.sums.addPart(currency, 'minimums', amount);
 }
 
 type Adding = { readonly range: Period; readonly gathering: Batch['gathering'] };
@@ -126,7 +126,7 @@ function addUsage({ records, others }: BatchCharges, { range, gathering }: Addin
     ...others.map(({ item, line }) => ({
       key: usageKey(item.external_customer_id, item.meter.id),
       currency: item.subscription.currency,
-      amount: earnedIn(range, {
+      amount: computeEarned(range, {
         amount: new Decimal(line.amount),
         currency: item.subscription.currency,
         service: line.service,
@@ -154,15 +154,15 @@ function addLines(
   for (const one of lines) {
     const { line, invoice } = one;
     const { currency } = line;
-    const service = serviceOf(one);
-    const earned = (amount: Decimal) => earnedIn(range, { amount, currency, service });
-    const kind = revenueKind(line);
+    const service = deriveServicePeriod(one);
+    const earned = (amount: Decimal) => computeEarned(range, { amount, currency, service });
+    const kind = toRevenueKind(line);
     const isSaid = kind === 'usage' && charges.item_ids.has(line.subscription_line_item_id ?? '');
     if (!isSaid)
       sums.add(currency, { kind, amount: earned(new Decimal(line.amount)), invoice_status: invoice.invoice_status });
     const discount = new Decimal(line.line_item_discount).plus(line.invoice_level_discount);
-    sums.note(currency, 'discounts', earned(discount));
-    sums.note(currency, 'credits', earned(new Decimal(line.prepaid_credits_applied)));
-    sums.note(currency, 'taxes', earned(new Decimal(line.tax_amount)));
+    sums.addPart(currency, 'discounts', earned(discount));
+    sums.addPart(currency, 'credits', earned(new Decimal(line.prepaid_credits_applied)));
+    sums.addPart(currency, 'taxes', earned(new Decimal(line.tax_amount)));
   }
 }

@@ -6,7 +6,7 @@ import { invoicedKeys, openCharges } from '../../core/billing/plan-invoice.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { EarnedAmount } from '../../core/revenue/earned.ts';
-import { type EarnedLine, serviceOf } from '../../core/revenue/line.ts';
+import { deriveServicePeriod, type EarnedLine } from '../../core/revenue/line.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Period } from '../../core/time/period.ts';
 import { PriceModel } from '../../storage/models/price.ts';
@@ -76,5 +76,7 @@ function untilCharged(
 /** What gives back unused time is no charge of it. */
 function invoicedBy(lines: readonly EarnedLine[]): Set<string> {
   const charges = lines.filter(({ line }) => line.price_type === 'FIXED' && !new Decimal(line.amount).isNegative());
-  return new Set(charges.flatMap((one) => invoicedKeys(one.line.subscription_line_item_id ?? '', serviceOf(one))));
+  return new Set(
+    charges.flatMap((one) => invoicedKeys(one.line.subscription_line_item_id ?? '', deriveServicePeriod(one))),
+  );
 }

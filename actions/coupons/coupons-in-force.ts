@@ -5,7 +5,7 @@
  */
 
 import type { CouponUses } from '../../core/billing/invoices-to-come.ts';
-import { type CouponInForce, worksAgain } from '../../core/coupon/discounts.ts';
+import { type CouponInForce, isUsableAgain } from '../../core/coupon/discounts.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
@@ -177,9 +177,9 @@ function worksOn(
   { coupon, uses }: Subject,
   { inside, since = 0 }: { readonly inside: OfWhichInvoice['inside']; readonly since?: number | undefined },
 ): boolean {
-  if (inside === undefined) return worksAgain(coupon, uses.length + since);
+  if (inside === undefined) return isUsableAgain(coupon, uses.length + since);
   // Its amount is for the period, and comes off the invoice of that.
-  if (inside === 'usage') return coupon.type === 'percentage' && worksAgain(coupon, uses.length);
+  if (inside === 'usage') return coupon.type === 'percentage' && isUsableAgain(coupon, uses.length);
   return coupon.cadence === 'forever' || uses.some((invoice) => charges(invoice, inside));
 }
 

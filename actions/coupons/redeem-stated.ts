@@ -1,6 +1,6 @@
 /** Redeems the coupons that a new subscription states, with itself or with a phase (docs/rules/coupons.md, "Stated with a subscription"). */
 import { checkRedeemedOnce } from '../../core/coupon/association.ts';
-import { couponsStated, type StatedCoupon } from '../../core/coupon/stated.ts';
+import { listRequestedCoupons, type RequestedCoupon } from '../../core/coupon/requested-coupons.ts';
 import { invalid, prefixField } from '../../core/error.ts';
 import { createdBy } from '../../core/stamp.ts';
 import type { CreateSubscription } from '../../core/subscription/record.ts';
@@ -21,7 +21,7 @@ export type Redeemed = {
 };
 
 type Life = { readonly start: string; readonly end: string | null; readonly phase_id: string | null };
-type Wanted = StatedCoupon & { readonly life: Life };
+type Wanted = RequestedCoupon & { readonly life: Life };
 type Target = { readonly coupon: CouponModel; readonly wanted: Wanted; readonly line_id: string | null };
 
 export async function redeemStated(redeemed: Redeemed, redeeming: Redeeming): Promise<void> {
@@ -44,7 +44,7 @@ export async function redeemStated(redeemed: Redeemed, redeeming: Redeeming): Pr
 
 async function wantedBy({ subscription, request }: Redeemed, { scope, transaction }: Redeeming): Promise<Wanted[]> {
   const { start_date: start, end_date: end = null } = subscription;
-  const own = couponsStated(request).map((one) => ({ ...one, life: { start, end, phase_id: null } }));
+  const own = listRequestedCoupons(request).map((one) => ({ ...one, life: { start, end, phase_id: null } }));
   const stated = request.phases ?? [];
   if (stated.length === 0) return own;
   const phases = await SubscriptionPhaseModel.in(scope, transaction)
@@ -53,7 +53,7 @@ async function wantedBy({ subscription, request }: Redeemed, { scope, transactio
   const ofPhases = stated.flatMap((phase, index) => {
     const { id: phase_id, start_date, end_date } = phases[index]!;
     const life = { start: start_date, end: end_date ?? null, phase_id };
-    return couponsStated(phase, `phases[${index}].`).map((one) => ({ ...one, life }));
+    return listRequestedCoupons(phase, `phases[${index}].`).map((one) => ({ ...one, life }));
   });
   return [...own, ...ofPhases];
 }

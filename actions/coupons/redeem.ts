@@ -1,6 +1,6 @@
 /** Redeems coupons: each is held while that is written, so that the last one is redeemed once (docs/rules/coupons.md). */
 import type { AppliedCoupon } from '../../core/coupon/discounts.ts';
-import { refusalOf } from '../../core/coupon/record.ts';
+import { findCouponRefusal } from '../../core/coupon/record.ts';
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -47,7 +47,7 @@ export async function redeemable(
   const coupon = coupons.find(({ id }) => id === named) ?? coupons[0];
   if (!coupon) throw invalid(field, `there is no coupon ${named}`, { reason: 'COUPON_NOT_FOUND' });
   const counted = { ...coupon, total_redemptions: coupon.total_redemptions + before };
-  const refusal = refusalOf(counted, { now: author.now.getTime(), currency });
+  const refusal = findCouponRefusal(counted, { now: author.now.getTime(), currency });
   if (refusal) throw invalid(field, `coupon ${named} ${refusal.why}`, { reason: refusal.reason });
   return coupon;
 }

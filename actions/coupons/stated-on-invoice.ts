@@ -1,5 +1,5 @@
 /** The coupons that a client states with an invoice that it writes itself (docs/rules/coupons.md, "On an invoice"). */
-import { type CouponInForce, worksAgain } from '../../core/coupon/discounts.ts';
+import { type CouponInForce, isUsableAgain } from '../../core/coupon/discounts.ts';
 import { invalid } from '../../core/error.ts';
 import type { CreateInvoice, InvoiceLineItem as Invoiced } from '../../core/invoice/record.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
@@ -126,6 +126,7 @@ async function attached(
   if (found.start_ms! > now || (found.end_ms !== null && found.end_ms <= now))
     throw invalid(where, 'does not work now');
   const uses = await usesOf(transaction, [{ association, coupon }], { subscriptions: [subscription] });
-  if (!worksAgain(coupon, uses.get(association.id)?.length ?? 0)) throw invalid(where, 'has worked as often as it may');
+  if (!isUsableAgain(coupon, uses.get(association.id)?.length ?? 0))
+    throw invalid(where, 'has worked as often as it may');
   return { ...found, line, start_ms: null, end_ms: null };
 }

@@ -1,5 +1,5 @@
 /** What an invoice has charged, line by line, with what came back of it in whichever way: for whoever gives back more. */
-import type { CreditableLine } from '../../core/credit-note/left-to-give-back.ts';
+import type { CreditableLine } from '../../core/credit-note/creditable.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';

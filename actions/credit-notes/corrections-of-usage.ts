@@ -1,5 +1,5 @@
 /** What other invoices have corrected of the usage that an invoice charges, and what of it was set off that had been invoiced before. */
-import { type Corrected, correctedOf } from '../../core/credit-note/corrected-charges.ts';
+import { type CorrectedAmount, computeCorrections } from '../../core/credit-note/corrected-charges.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { toInstant } from '../../core/time/instant.ts';
@@ -12,7 +12,7 @@ export async function correctionsOfUsage(
   invoice: InvoiceModel,
   records: readonly InvoiceLineItemModel[],
   database: Database,
-): Promise<Map<string, Corrected>> {
+): Promise<Map<string, CorrectedAmount>> {
   const items = records.flatMap((line) => (line.price_type === 'USAGE' ? (line.subscription_line_item_id ?? []) : []));
   if (items.length === 0) return new Map();
   const lines = await openLines(invoice, [...new Set(items)], database);
@@ -24,7 +24,7 @@ export async function correctionsOfUsage(
     ),
     (line) => line.invoice_line_item_id,
   );
-  return correctedOf(
+  return computeCorrections(
     lines.map((line) => {
       const notes = noted.get(line.id) ?? [];
       return {

@@ -3,7 +3,7 @@
  * subscription, whose credits name the line that they give back, and by corrections of usage (docs/rules/credit-notes.md, "No more
  * than was charged").
  */
-import type { CreditableLine } from '../../core/credit-note/left-to-give-back.ts';
+import type { CreditableLine } from '../../core/credit-note/creditable.ts';
 import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';

@@ -2,7 +2,7 @@
  * Makes a draft final. What it gives back is decided anew under the lock on its invoice: since the draft was made the
  * invoice may have been paid, and other notes may have taken what was left of its lines.
  */
-import { type CreditPlan, planCreditNote } from '../../core/credit-note/plan.ts';
+import { type CreditNotePlan, planCreditNote } from '../../core/credit-note/plan.ts';
 import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -46,7 +46,7 @@ async function writePlan(
     lines,
     plan,
     author,
-  }: { note: CreditNoteModel; lines: CreditNoteLineItemModel[]; plan: CreditPlan } & {
+  }: { note: CreditNoteModel; lines: CreditNoteLineItemModel[]; plan: CreditNotePlan } & {
     author: Author;
   },
 ): Promise<CreditNoteModel> {

@@ -2,21 +2,21 @@
  * Gives back the left-over credit of an operation of a subscription: adjustments lower what the subscription still owes, and only the
  * rest, which was paid, goes to the prepaid wallet (docs/rules/credit-notes.md, "Adjustments of changes").
  */
-import { creditedInvoice } from '../../core/credit-note/effect.ts';
+import { planCreditedInvoice } from '../../core/credit-note/effect.ts';
 import {
   type CreditedLine,
-  creditOfLine,
-  creditUsage,
-  type Offset,
-  offsetLines,
+  type CreditOffset,
+  computeLineCredit,
+  planOffsetLines,
   planOffsets,
+  splitUsageCredit,
 } from '../../core/credit-note/offsets.ts';
 import { TO_ADJUST } from '../../core/credit-note/plan.ts';
 import type { CREDIT_NOTE_REASONS } from '../../core/credit-note/record.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { type KeyKind, ownKey } from '../../core/wallet/movement-key.ts';
+import { type KeyKind, toOwnKey } from '../../core/wallet/movement-key.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -79,11 +79,11 @@ export async function gatherCredited(
   const parents = await InvoiceLineItemModel.byId(invoice, parentIds, transaction);
   const ofFixed = fixed.flatMap((line) => {
     const parent = parents.get(line.parent_line_item_id ?? '');
-    return parent ? [{ invoice_id: parent.invoice_id, line_id: parent.id, ...creditOfLine(line) }] : [];
+    return parent ? [{ invoice_id: parent.invoice_id, line_id: parent.id, ...computeLineCredit(line) }] : [];
   });
   const ofUsage: CreditedLine[] = [];
   for (const line of giving.filter(({ price_type }) => price_type === 'USAGE'))
-    ofUsage.push(...creditUsage(creditOfLine(line), await chargedUsage(transaction, invoice, line)));
+    ofUsage.push(...splitUsageCredit(computeLineCredit(line), await chargedUsage(transaction, invoice, line)));
   return [...ofFixed, ...ofUsage];
 }
 
@@ -133,7 +133,7 @@ async function lockOpenInvoices(
 
 type Adjusting = {
   readonly lowered: InvoiceModel;
-  readonly offset: Offset;
+  readonly offset: CreditOffset;
   readonly credited: readonly CreditedLine[];
 };
 
@@ -147,7 +147,7 @@ async function adjust(
     .where({ invoice_id, status: 'published' })
     .where('amount', '>', 0)
     .orderBy(['position', 'id']);
-  const lines = offsetLines(offset, { lines: stored.map(toLowered), credited, currency });
+  const lines = planOffsetLines(offset, { lines: stored.map(toLowered), credited, currency });
   const id = newId('credit_note', author.now.getTime());
   const record = {
     ...createdBy(author),
@@ -167,7 +167,7 @@ async function adjust(
     total_tax: sumDecimals(lines.map(({ tax }) => tax)).toFixed(),
     total_amount: offset.amount.toFixed(),
     total_prepaid_credits_returned: '0',
-    idempotency_key: ownKey(key, change.id, invoice_id),
+    idempotency_key: toOwnKey(key, change.id, invoice_id),
     metadata: null,
   };
   const note = await CreditNoteModel.add(lowered, record, { database: transaction });
@@ -187,7 +187,7 @@ async function adjust(
   }));
   await CreditNoteLineItemModel.addAll(note, items, { database: transaction });
   await emit(transaction, 'credit_note.created', { record: note, by: author });
-  const changes = creditedInvoice(lowered, note, author.now);
+  const changes = planCreditedInvoice(lowered, note, author.now);
   const adjusted = await changeInvoice(transaction, lowered, { changes, author });
   await voidOpenPayments(transaction, { invoice: adjusted, by: author });
   return note;
@@ -206,7 +206,7 @@ function putIntoWallet(
     transaction_reason: 'CREDIT_NOTE',
     reference_type: 'INVOICE',
     reference_id: id,
-    idempotency_key: ownKey(key, id),
+    idempotency_key: toOwnKey(key, id),
     description,
     metadata: { subscription_id: subscription_id ?? '' },
     pays_after_tax: true,

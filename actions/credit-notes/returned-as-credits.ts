@@ -3,8 +3,8 @@
  * cancellation and a correction give back what these have left, so that nothing comes twice (docs/rules/credit-notes.md, "No
  * more than was charged"). What came back is read, to the minor unit, and not computed anew.
  */
-import { asCredit } from '../../core/credit-note/as-credit.ts';
-import { type Returned, refundedOfLines } from '../../core/credit-note/refunded-lines.ts';
+import { toCredit } from '../../core/credit-note/as-credit.ts';
+import { computeRefundedLines, type ReturnedAmount } from '../../core/credit-note/refunded-lines.ts';
 import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -33,11 +33,11 @@ export async function returnedAsCredits<One extends Invoiced>(
     const sum = (of: 'amount' | 'tax' | 'prepaid') => sumDecimals([one, ...others].map((way) => way[of] ?? ZERO));
     const returned = { amount: sum('amount'), prepaid: sum('prepaid'), tax: sum('tax') };
     const isNothing = returned.amount.isZero() && returned.tax.isZero();
-    return isNothing ? [] : [{ ...charge, line: asCredit(charge.line, returned, one.currency) }];
+    return isNothing ? [] : [{ ...charge, line: toCredit(charge.line, returned, one.currency) }];
   });
 }
 
-type ReturnedOf = Returned & { readonly line_id: string; readonly currency: string };
+type ReturnedOf = ReturnedAmount & { readonly line_id: string; readonly currency: string };
 
 /** By credit notes that are final. */
 async function notedOf(database: Database, scope: Scope, charges: readonly Invoiced[]): Promise<ReturnedOf[]> {
@@ -56,7 +56,7 @@ async function refundedOf(database: Database, scope: Scope, charges: readonly In
   const returned: ReturnedOf[] = [];
   for (const invoice of invoices) {
     const { currency } = invoice;
-    for (const [line_id, one] of refundedOfLines(invoice, await chargesOf(invoice, database)))
+    for (const [line_id, one] of computeRefundedLines(invoice, await chargesOf(invoice, database)))
       returned.push({ ...one, line_id, currency });
   }
   return returned;

@@ -3,10 +3,10 @@
  * invoice, and a refund goes to the prepaid wallet of who was invoiced, never to one that is paid afterwards
  * (docs/rules/credit-notes.md, "Adjustment or refund", "As the line was paid").
  */
-import { creditedInvoice } from '../../core/credit-note/effect.ts';
+import { planCreditedInvoice } from '../../core/credit-note/effect.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { Author } from '../../core/stamp.ts';
-import { ownKey } from '../../core/wallet/movement-key.ts';
+import { toOwnKey } from '../../core/wallet/movement-key.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import type { HeldInvoice } from '../invoices/hold-invoice.ts';
@@ -36,7 +36,7 @@ export async function takeEffect(
   const final = await CreditNoteModel.change(note, changes, by);
   await emit(transaction, 'credit_note.updated', { record: final, by: author });
   const invoice = await changeInvoice(transaction, held.invoice, {
-    changes: creditedInvoice(held.invoice, note, author.now),
+    changes: planCreditedInvoice(held.invoice, note, author.now),
     author,
   });
   await settlePaid(stores, transaction, { ...held, invoice, by: author });
@@ -53,7 +53,7 @@ async function giveBack(transaction: Transaction, { note, held, author }: Effect
     transaction_reason: 'CREDIT_NOTE',
     reference_type: 'INVOICE',
     reference_id: invoice_id,
-    idempotency_key: ownKey('credit_note', id),
+    idempotency_key: toOwnKey('credit_note', id),
     description: `Credit note ${credit_note_number}`,
     metadata: { credit_note_id: id },
     author,

@@ -1,6 +1,7 @@
 /** Voids a credit note: a draft is given up, and what an adjustment took off is due again (docs/rules/credit-notes.md, "Voiding a note"). */
-import { checkNoteVoidable, uncreditedInvoice } from '../../core/credit-note/effect.ts';
-import { leftOfLine } from '../../core/credit-note/left-to-give-back.ts';
+
+import { computeLineRemainder } from '../../core/credit-note/creditable.ts';
+import { checkCanVoidNote, planUncreditedInvoice } from '../../core/credit-note/effect.ts';
 import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -22,10 +23,10 @@ export async function voidCreditNote(
 ): Promise<CreditNoteModel> {
   return stores.postgres.transaction(async (transaction) => {
     const { held, note } = await holdNote(transaction, scope, id);
-    checkNoteVoidable(note);
+    checkCanVoidNote(note);
     if (note.credit_note_status === 'FINALIZED') await checkNothingTook(transaction, { note, invoice: held.invoice });
     if (note.credit_note_status === 'FINALIZED')
-      await changeInvoice(transaction, held.invoice, { changes: uncreditedInvoice(held.invoice, note), author });
+      await changeInvoice(transaction, held.invoice, { changes: planUncreditedInvoice(held.invoice, note), author });
     const changes = { credit_note_status: 'VOIDED' as const, voided_at: author.now.toISOString() };
     const voided = await CreditNoteModel.change(note, changes, { by: author, database: transaction });
     await emit(transaction, 'credit_note.updated', { record: voided, by: author });
@@ -43,7 +44,7 @@ async function checkNothingTook(
   const noted = await CreditNoteLineItemModel.in(note, transaction).where({ credit_note_id: note.id });
   const ids = new Set(noted.map(({ invoice_line_item_id }) => invoice_line_item_id));
   const exhausted = (await creditableLines(invoice, transaction)).filter(
-    (line) => ids.has(line.id) && leftOfLine(line).amount.isZero(),
+    (line) => ids.has(line.id) && computeLineRemainder(line).amount.isZero(),
   );
   const credits = await creditsOfLines(
     invoice,

@@ -1,8 +1,8 @@
 /** A new customer; its external id is its own among the published ones, and one that belongs to another to a published one. */
-import { newCustomer } from '../../core/customer/record.ts';
+import { buildCustomer } from '../../core/customer/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import type { TaxOverride } from '../../core/tax/stated.ts';
+import type { TaxOverride } from '../../core/tax/overrides.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -11,7 +11,7 @@ import { taxCustomer } from '../taxes/attach-rates.ts';
 import { type NamedParent, parentOf } from './parent-customer.ts';
 
 export type NewCustomer = {
-  fields: Parameters<typeof newCustomer>[0];
+  fields: Parameters<typeof buildCustomer>[0];
   parent?: NamedParent;
   tax_rate_overrides?: readonly TaxOverride[] | null;
   author: Author;
@@ -22,7 +22,7 @@ export async function createCustomer(
   scope: Scope,
   { fields, parent, tax_rate_overrides, author }: NewCustomer,
 ): Promise<CustomerModel> {
-  const record = { id: newId('customer', author.now.getTime()), ...newCustomer(fields), ...createdBy(author) };
+  const record = { id: newId('customer', author.now.getTime()), ...buildCustomer(fields), ...createdBy(author) };
   const conflict = `a customer with external_id ${fields.external_id} exists already`;
   return stores.postgres.transaction(async (database) => {
     const child = { id: record.id, is_new: true };

@@ -4,10 +4,16 @@
  */
 
 import { indexById } from '../../core/by-id.ts';
-import { type Combined, combine, type Holding, type Source, sourcesOf } from '../../core/entitlement/combine.ts';
+import {
+  type CombinedEntitlement,
+  combineGrants,
+  type EntitlementHolding,
+  type EntitlementSource,
+  listEntitlementSources,
+} from '../../core/entitlement/combine.ts';
 import { hasGrants } from '../../core/entitlement/grant-record.ts';
-import { grantGroupOf } from '../../core/entitlement/grants.ts';
-import { resetPeriodOf } from '../../core/entitlement/reset.ts';
+import { deriveGrantGroup } from '../../core/entitlement/grants.ts';
+import { deriveResetPeriod } from '../../core/entitlement/reset.ts';
 import { FarthingError } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -25,11 +31,11 @@ import { SubscriptionLineItemModel } from '../../storage/models/subscription-lin
 import type { Database } from '../../storage/stores.ts';
 
 /** A source of a feature, with the subscription that has it. */
-export type HeldSource = Source & { subscription: SubscriptionModel };
+export type HeldSource = EntitlementSource & { subscription: SubscriptionModel };
 
 export type EntitledFeature = {
   feature: FeatureModel;
-  combined: Combined;
+  combined: CombinedEntitlement;
   /** Of a metered feature: the period that usage adds up in; null of any other, and of what is granted bit by bit. */
   usage_reset_period: string | null;
   sources: HeldSource[];
@@ -146,7 +152,7 @@ function entriesOf(sources: readonly HeldSource[], features: ReadonlyMap<string,
     const hasPeriod = feature_type === 'metered' && !hasGrants(first);
     const period = hasPeriod ? (usage_reset_period ?? subscription.billing_period) : null;
     const of_feature = byFeature.get(feature_id)!;
-    const combined = combine(feature_type, of, of_feature);
+    const combined = combineGrants(feature_type, of, of_feature);
     return { feature, combined, usage_reset_period: period, sources: of, of_feature };
   });
 }
@@ -154,8 +160,8 @@ function entriesOf(sources: readonly HeldSource[], features: ReadonlyMap<string,
 /** Limits of one period add up, and grants of one group; values have none. */
 function periodKey(source: HeldSource): string {
   const { feature_type, usage_reset_period, subscription } = source;
-  if (hasGrants(source)) return `grants of ${subscription.id}: ${grantGroupOf(source)}`;
-  return feature_type === 'metered' ? resetPeriodOf(usage_reset_period, subscription) : '';
+  if (hasGrants(source)) return `grants of ${subscription.id}: ${deriveGrantGroup(source)}`;
+  return feature_type === 'metered' ? deriveResetPeriod(usage_reset_period, subscription) : '';
 }
 
 /** Everything that grants something, by each subscription that has it. */
@@ -170,14 +176,14 @@ export async function heldSources(
 /** The same of what they hold: plans, add-ons and themselves. */
 export async function sourcesHeld(
   subscriptions: readonly SubscriptionModel[],
-  holdings: readonly Holding[],
+  holdings: readonly EntitlementHolding[],
   { scope, database, now, feature_ids }: Reading & { readonly feature_ids?: readonly string[] | undefined },
 ): Promise<HeldSource[]> {
   const entityIds = [...new Set(holdings.map(({ entity_id }) => entity_id))];
   const granted = await EntitlementModel.listPublishedOf(scope, entityIds, database);
   const found = isAll(feature_ids) ? granted : granted.filter(({ feature_id }) => feature_ids.includes(feature_id));
   const subscriptionById = indexById(subscriptions);
-  return sourcesOf(holdings, found, now.getTime()).map((source) => ({
+  return listEntitlementSources(holdings, found, now.getTime()).map((source) => ({
     ...source,
     subscription: subscriptionById.get(source.subscription_id)!,
   }));
@@ -188,7 +194,10 @@ function isAll(ids: readonly string[] | undefined): ids is undefined {
 }
 
 /** Of each subscription the plan that it had then, then its add-ons in the order in which they were attached, then itself. */
-export async function holdingsOf(subscriptions: readonly SubscriptionModel[], reading: Reading): Promise<Holding[]> {
+export async function holdingsOf(
+  subscriptions: readonly SubscriptionModel[],
+  reading: Reading,
+): Promise<EntitlementHolding[]> {
   const { scope, database, now } = reading;
   const ids = subscriptions.map(({ id }) => id);
   const charged = await SubscriptionLineItemModel.plansAt(scope, { subscription_ids: ids, at: now }, database);
@@ -201,7 +210,12 @@ export async function holdingsOf(subscriptions: readonly SubscriptionModel[], re
     const { id } = subscription;
     const plan_id = planOf(subscription);
     const plan_name = plans.get(plan_id)?.name ?? plan_id;
-    const of = (entity_type: Holding['entity_type'], entity_id: string, entity_name: string, quantity = 1) => ({
+    const of = (
+      entity_type: EntitlementHolding['entity_type'],
+      entity_id: string,
+      entity_name: string,
+      quantity = 1,
+    ) => ({
       subscription_id: id,
       entity_type,
       entity_id,

@@ -1,9 +1,9 @@
 /** What was used of a metered feature in the stretch of time in which its usage adds up. */
 import type { Decimal } from '../../core/decimal.ts';
-import type { Combined } from '../../core/entitlement/combine.ts';
-import type { GrantMeasure, GrantNow } from '../../core/entitlement/grants.ts';
+import type { CombinedEntitlement } from '../../core/entitlement/combine.ts';
+import type { GrantMeasure, GrantState } from '../../core/entitlement/grants.ts';
 import type { ResetWindow } from '../../core/entitlement/reset.ts';
-import { usagePercent } from '../../core/entitlement/usage-percent.ts';
+import { computeUsagePercent } from '../../core/entitlement/usage-percent.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import type { EntitledFeature, HeldSource, Reading } from './entitled-features.ts';
 
@@ -13,7 +13,7 @@ export type Used = { used: Decimal; usage_percent: Decimal };
 
 export type FeatureUsage = Used & {
   feature: FeatureModel;
-  combined: Combined;
+  combined: CombinedEntitlement;
   window: ResetWindow;
   sources: HeldSource[];
   /** Its meter is a level, whose usage is its integral over the length of the billing period. */
@@ -21,7 +21,7 @@ export type FeatureUsage = Used & {
   /** Of what is granted bit by bit. */
   granted?: {
     readonly measure: GrantMeasure;
-    readonly grants: readonly GrantNow[];
+    readonly grants: readonly GrantState[];
     /** What so many units more would use of it. */
     worth(units: Decimal): Decimal;
   };
@@ -31,5 +31,5 @@ export type FeatureUsage = Used & {
 export type PlacedUsage = FeatureUsage & { high_water: Readonly<Record<string, string>>; as_of: string };
 
 export function usedOf(used: Decimal, limit: Decimal | null): Used {
-  return { used, usage_percent: usagePercent(used, limit) };
+  return { used, usage_percent: computeUsagePercent(used, limit) };
 }

@@ -7,16 +7,16 @@ import { computeAddedValue, valueUsage } from '../../core/billing/valued-usage.t
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import { hasGrants } from '../../core/entitlement/grant-record.ts';
 import {
-  addedGrants,
+  computeGrantGroupState,
+  computeGrantHistory,
+  type GrantHistoryState,
   type GrantMeasure,
   type Grants,
-  groupAt,
-  type HistoryUntil,
-  historyOf,
-  historyUntil,
+  sumGrants,
+  toHistoryState,
 } from '../../core/entitlement/grants.ts';
 import { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
-import { wholeWindowsWithin } from '../../core/entitlement/reset.ts';
+import { listWholeLimitWindows } from '../../core/entitlement/reset.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -62,7 +62,7 @@ type GroupTerms = {
   readonly price: Price | null;
 };
 /** By the places of the groups. */
-type Known = Until<readonly HistoryUntil[]> | null;
+type Known = Until<readonly GrantHistoryState[]> | null;
 
 async function usagesOf(
   stores: Stores,
@@ -72,20 +72,20 @@ async function usagesOf(
   const [{ subscription }] = entries[0].sources as [EntitledFeature['sources'][number]];
   const now = of.reading.now.getTime();
   const billed = billedSubscription(subscription);
-  const [cycle] = wholeWindowsWithin({ start: now, end: now + 1 }, billed) as [Period];
+  const [cycle] = listWholeLimitWindows({ start: now, end: now + 1 }, billed) as [Period];
   const isPriced = entries.some(({ sources }) => sources[0]!.grant_measure === 'amount');
   const price = isPriced ? await priceOf(subscription, of) : null;
   const groups = entries.map((entry): Group => {
     const measure = entry.sources[0]!.grant_measure!;
     const enabled = entry.sources.filter(({ is_enabled }) => is_enabled);
-    return { entry, grants: addedGrants(enabled), measure, price: measure === 'amount' ? price : null };
+    return { entry, grants: sumGrants(enabled), measure, price: measure === 'amount' ? price : null };
   });
   const question = await questionOf(cycle, { ...of, subscription });
   const behind = await usageBehind(stores, { question, groups, cycle, of });
   return finishedAll(behind, { groups, cycle, timezone: billed.timezone, now });
 }
 
-type Behind = UsageBehind<readonly HistoryUntil[]>;
+type Behind = UsageBehind<readonly GrantHistoryState[]>;
 
 /** By all that the histories go by. Who takes part for a while is read anew each time. */
 async function usageBehind(
@@ -122,7 +122,7 @@ async function finishedAll(
   // The rows say what was used up to an hour.
   const cut = Math.floor((now - LATE_MS) / HOUR_MS) * HOUR_MS;
   const isKept = usage.portions.length > KEPT_FROM && cut > (known?.at ?? cycle.start);
-  const [early, late] = isKept ? usage.cutAt(cut) : [new OrderedUsage([]), usage];
+  const [early, late] = isKept ? usage.splitAt(cut) : [new OrderedUsage([]), usage];
   const until = isKept ? await untilOf(cut, early, { known, groups, cycle, timezone }) : known;
   if (isKept && until) {
     const counted = event_counts.slice(0, early.portions.length).reduce((sum, count) => sum + count, 0);
@@ -141,8 +141,8 @@ async function finishedAll(
     const { combined } = entry;
     const measured = await measuredBy(measure, { usage: late, price, cycle, until });
     const before = until?.made[index] ?? null;
-    const history = await finished(historyOf(group, { cycles: [cycle], timezone }, measured.usage, before));
-    const at = groupAt(now, { group, cycle, usage: measured.usage, history, before });
+    const history = await finished(computeGrantHistory(group, { cycles: [cycle], timezone }, measured.usage, before));
+    const at = computeGrantGroupState(now, { group, cycle, usage: measured.usage, history, before });
     const { feature, sources } = entry;
     const granted = { measure, grants: at.grants, worth: measured.worth };
     const said = { feature, combined, sources, window: at.window, granted, high_water, as_of };
@@ -159,15 +159,15 @@ async function untilOf(
   at: Milliseconds,
   usage: OrderedUsage,
   { known, groups, cycle, timezone }: HistoryOf & { known: Known },
-): Promise<Until<readonly HistoryUntil[]>> {
-  const made: HistoryUntil[] = [];
+): Promise<Until<readonly GrantHistoryState[]>> {
+  const made: GrantHistoryState[] = [];
   for (const [index, { grants: group, measure, price }] of groups.entries()) {
     const measured = await measuredBy(measure, { usage, price, cycle, until: known });
     const before = known?.made[index] ?? null;
-    const history = await finished(historyOf(group, { cycles: [cycle], timezone }, measured.usage, before));
-    made.push(historyUntil(at, { history, usage: measured.usage, before }));
+    const history = await finished(computeGrantHistory(group, { cycles: [cycle], timezone }, measured.usage, before));
+    made.push(toHistoryState(at, { history, usage: measured.usage, before }));
   }
-  return { at, event_count: 0, quantity: usage.between(cycle).plus(known?.quantity ?? ZERO), made };
+  return { at, event_count: 0, quantity: usage.sumBetween(cycle).plus(known?.quantity ?? ZERO), made };
 }
 
 async function questionOf(
@@ -205,7 +205,7 @@ async function measuredBy(
 ) {
   if (measure === 'quantity') return { usage, worth: (units: Decimal) => units };
   if (price === null) return { usage: new OrderedUsage([]), worth: () => ZERO };
-  const used = usage.between(cycle).plus(until?.quantity ?? ZERO);
+  const used = usage.sumBetween(cycle).plus(until?.quantity ?? ZERO);
   return {
     usage: await finished(valueUsage(usage, [{ from: cycle.start, price }], until?.quantity ?? null)),
     worth: (units: Decimal) => computeAddedValue(units, { used, price }),

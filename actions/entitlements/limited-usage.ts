@@ -7,8 +7,8 @@ import { integrateLevel, levelReadings } from '../../core/billing/chains/levels.
 import type { BilledItem } from '../../core/billing/charges.ts';
 import { indexById } from '../../core/by-id.ts';
 import { type Decimal, sumDecimals } from '../../core/decimal.ts';
-import { combine } from '../../core/entitlement/combine.ts';
-import { limitIn, limitWindow, type ResetWindow } from '../../core/entitlement/reset.ts';
+import { combineGrants } from '../../core/entitlement/combine.ts';
+import { computeLimitIn, computeLimitWindow, type ResetWindow } from '../../core/entitlement/reset.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { AGGREGATIONS } from '../../core/metering/aggregations/index.ts';
 import { priceReset } from '../../core/metering/price-reset.ts';
@@ -135,7 +135,7 @@ function windowUntil({ window }: Pick<Limited, 'window'>, now: Date): Period {
 function byWindow({ feature, sources, of_feature }: EntitledFeature, meter: MeterModel, now: Date): Limited[] {
   const placed = sources.map((source) => {
     const { subscription, usage_reset_period } = source;
-    const window = limitWindow(now.getTime(), {
+    const window = computeLimitWindow(now.getTime(), {
       ...runningOf(subscription),
       usage_reset_period,
       reset_usage: priceReset(meter),
@@ -144,7 +144,7 @@ function byWindow({ feature, sources, of_feature }: EntitledFeature, meter: Mete
   });
   return [...groupBy(placed, ({ window }) => `${window.start}/${window.end}`).values()].map((of) => {
     const held = of.map(({ source }) => source);
-    const combined = combine('metered', held, of_feature);
+    const combined = combineGrants('metered', held, of_feature);
     const usage_limit = combined.usage_limit && limitOf(held, { of_feature, meter, window: of[0].window });
     const is_level = AGGREGATIONS[meter.aggregation.type].chain_rule === 'integral';
     return { feature, meter, is_level, window: of[0].window, sources: held, combined: { ...combined, usage_limit } };
@@ -158,11 +158,15 @@ function limitOf(sources: readonly HeldSource[], { of_feature, meter, window }: 
   const { reset_usage } = meter;
   const each = [...groupBy(sources, ({ subscription }) => subscription.id).values()].map((of) => {
     const [{ subscription: record, usage_reset_period }] = of;
-    const limit = combine('metered', of, of_feature).usage_limit!;
+    const limit = combineGrants('metered', of, of_feature).usage_limit!;
     // A level is measured against whole periods: its limit is not cut.
     const isWhole = AGGREGATIONS[meter.aggregation.type].chain_rule === 'integral';
     if (record.subscription_status === 'trialing' || isWhole) return limit;
-    return limitIn(limit, window.start, { subscription: billedSubscription(record), usage_reset_period, reset_usage });
+    return computeLimitIn(limit, window.start, {
+      subscription: billedSubscription(record),
+      usage_reset_period,
+      reset_usage,
+    });
   });
   return sumDecimals(each);
 }

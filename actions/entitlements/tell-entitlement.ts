@@ -1,5 +1,5 @@
 /** Tells of entitlements as they are answered, in the transaction of the change. */
-import { toldEntitlement } from '../../core/entitlement/record.ts';
+import { toPublishedEntitlement } from '../../core/entitlement/record.ts';
 import type { Author } from '../../core/stamp.ts';
 import type { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Transaction } from '../../storage/stores.ts';
@@ -13,5 +13,5 @@ export async function tellEntitlements(
   { entitlements, by }: { entitlements: readonly EntitlementModel[]; by: Author },
 ): Promise<void> {
   for (const entitlement of entitlements)
-    await emit(transaction, `entitlement.${verb}`, { record: toldEntitlement(entitlement), by });
+    await emit(transaction, `entitlement.${verb}`, { record: toPublishedEntitlement(entitlement), by });
 }

@@ -8,8 +8,8 @@ import { requireSuperAdmin } from '../../core/access/role.ts';
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { isAdvancing } from '../../core/test-clock/record.ts';
-import { mayPass, workflowError } from '../../core/workflow/record.ts';
+import { toAdvancingError } from '../../core/test-clock/record.ts';
+import { isRetryable, toWorkflowError } from '../../core/workflow/record.ts';
 import { inEnvironment } from '../../storage/caller.ts';
 import { clockFor } from '../../storage/environment-clock.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
@@ -64,7 +64,7 @@ async function checkStandsStill(scope: Scope, transaction: Transaction): Promise
   const [clock] = await inEnvironment(scope.environment_id, async () =>
     TestClockModel.in(scope, transaction).limit(1).forShare(),
   );
-  if (clock?.test_clock_status === 'advancing') throw isAdvancing(clock);
+  if (clock?.test_clock_status === 'advancing') throw toAdvancingError(clock);
 }
 
 type NewClone = Pick<CloneAsked, 'source_environment_id' | 'author'> & {
@@ -161,8 +161,8 @@ async function tell(
     if (outcome.kind === 'skipped') told.skipped.push({ entity, id, name, reason: outcome.reason });
     else told.skipped.push(...outcome.left_out);
   } catch (error) {
-    if (mayPass(error)) throw error;
-    told.failed.push({ entity, id, name, reason: workflowError(error).message });
+    if (isRetryable(error)) throw error;
+    told.failed.push({ entity, id, name, reason: toWorkflowError(error).message });
   }
 }
 

@@ -5,7 +5,7 @@
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { rootOf } from '../../core/subscription/plan-sync.ts';
+import { toRootId } from '../../core/subscription/plan-sync.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { CostsheetModel } from '../../storage/models/costsheet.ts';
@@ -240,7 +240,7 @@ function pricesOf(entity_type: keyof typeof SOLD): PartsOf {
 
 /** The versions of a price. */
 async function lineageOf(scope: Scope, record: Copyable, database: Database): Promise<Copyable[]> {
-  const root = rootOf(record as PriceModel);
+  const root = toRootId(record as PriceModel);
   return PriceModel.in(scope, database).where((of) => void of.where({ id: root }).orWhere({ parent_price_id: root }));
 }
 

@@ -1,8 +1,8 @@
 /** Records one after the other in stretches that are no longer than so many bytes, but for a record that is longer by itself. */
-import type { Cell } from '../../core/export/column.ts';
+import type { ExportCell } from '../../core/export/column.ts';
 
-type Some = readonly Cell[][];
-type Bounds = { readonly bytes_max: number; readonly head: number; of(cells: readonly Cell[]): number };
+type Some = readonly ExportCell[][];
+type Bounds = { readonly bytes_max: number; readonly head: number; of(cells: readonly ExportCell[]): number };
 
 export class CutRecords {
   readonly #batches: AsyncIterator<Some>;

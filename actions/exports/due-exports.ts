@@ -3,7 +3,7 @@
  * scheduled task follow each other without a gap (docs/rules/exports.md, "Scheduled exports").
  */
 import { SYSTEM_USER } from '../../core/audit/record.ts';
-import { intervalAfter } from '../../core/scheduled-task/interval.ts';
+import { computeNextInterval } from '../../core/scheduled-task/interval.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
 import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { dueScheduledTasks } from '../../storage/due-exports.ts';
@@ -58,7 +58,7 @@ function addRanges(
         asked_at: only ? null : now,
         author,
       });
-      next = intervalAfter(scheduled.interval, next);
+      next = computeNextInterval(scheduled.interval, next);
       added++;
     }
     if (added > 0)

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
-import type { Cell, Column, ColumnHead } from '../../core/export/column.ts';
-import { csvHead, csvLine } from '../../core/export/csv.ts';
+import type { ColumnHead, ExportCell, ExportColumn } from '../../core/export/column.ts';
+import { formatCsvHead, formatCsvLine } from '../../core/export/csv.ts';
 import type { Compression, ExportFormat } from '../../core/export/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { csvFile } from '../../integrations/export-files/csv.ts';
@@ -25,7 +25,7 @@ export type ExportFile = {
   total(): { records: number; size_bytes: number; sha256: string };
 };
 
-type Batches = AsyncIterable<readonly Cell[][]>;
+type Batches = AsyncIterable<readonly ExportCell[][]>;
 type FileWriter = (columns: readonly ColumnHead[], batches: Batches) => AsyncIterable<Uint8Array>;
 
 const WRITERS: Readonly<Record<ExportFormat, FileWriter>> = { CSV: csvFile, PARQUET: parquetFile };
@@ -53,12 +53,12 @@ export async function* exportFiles(
 
 /** Records of any kind as a CSV, in pieces of some size. */
 export function csvOf<Row>(
-  columns: readonly Column<Row>[],
+  columns: readonly ExportColumn<Row>[],
   records: AsyncIterable<Row>,
   { bom = false }: { bom?: boolean } = {},
 ): AsyncGenerator<Uint8Array> {
-  async function* lines(): AsyncGenerator<readonly Cell[][]> {
-    for await (const record of records) yield [columns.map(({ of }) => of(record))];
+  async function* lines(): AsyncGenerator<readonly ExportCell[][]> {
+    for await (const record of records) yield [columns.map(({ toCell: of }) => of(record))];
   }
   const written = csvFile(columns, lines());
   return bom ? marked(written) : written;
@@ -66,13 +66,13 @@ export function csvOf<Row>(
 
 const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
 
-type Lengths = { readonly head: number; of(cells: readonly Cell[]): number };
+type Lengths = { readonly head: number; of(cells: readonly ExportCell[]): number };
 
 /** Exactly, of CSV with a mark; of Parquet what its cells come to before they are encoded. */
 const LENGTHS: Readonly<Record<ExportFormat, (heads: readonly ColumnHead[]) => Lengths>> = {
   CSV: (heads) => ({
-    head: BYTE_ORDER_MARK.length + Buffer.byteLength(csvHead(heads)),
-    of: (cells) => Buffer.byteLength(csvLine(heads, cells)),
+    head: BYTE_ORDER_MARK.length + Buffer.byteLength(formatCsvHead(heads)),
+    of: (cells) => Buffer.byteLength(formatCsvLine(heads, cells)),
   }),
   PARQUET: () => ({
     head: 0,
@@ -81,7 +81,7 @@ const LENGTHS: Readonly<Record<ExportFormat, (heads: readonly ColumnHead[]) => L
 };
 const VALUE_BYTES = 8;
 
-function textBytes(cell: Cell): number {
+function textBytes(cell: ExportCell): number {
   return typeof cell === 'string' ? Buffer.byteLength(cell) : 0;
 }
 
@@ -92,7 +92,7 @@ function fileOf(
 ): ExportFile {
   const digest = createHash('sha256');
   let [records, size_bytes] = [0, 0];
-  async function* counted(batches: Batches): AsyncGenerator<readonly Cell[][]> {
+  async function* counted(batches: Batches): AsyncGenerator<readonly ExportCell[][]> {
     for await (const batch of batches) {
       records += batch.length;
       yield batch;

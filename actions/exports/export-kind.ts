@@ -1,7 +1,7 @@
 /** What one kind of export is made of: its columns, where its records come from, and whom they are about. */
-import type { Entity } from '../../core/access/role.ts';
-import type { Cell, Column, ColumnHead } from '../../core/export/column.ts';
-import { columnName, type MetadataEntity, type MetadataField } from '../../core/export/metadata-field.ts';
+import type { PermissionEntity } from '../../core/access/role.ts';
+import type { ColumnHead, ExportCell, ExportColumn } from '../../core/export/column.ts';
+import { type MetadataEntity, type MetadataField, toColumnName } from '../../core/export/metadata-field.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import type { CutParts } from '../../storage/exports/cuts.ts';
@@ -23,26 +23,29 @@ export type ExportAsked = {
 export type Keys<Row> = { readonly [Which in keyof Subjects]?: (row: Row) => string | null };
 
 /** What one must be allowed to read to have it exported: also whom columns of metadata are about. */
-export function readsOf(kind: Pick<ExportKind, 'reads'>, fields: readonly MetadataField[]): readonly Entity[] {
-  return [...new Set<Entity>([...kind.reads, ...fields.map(({ entity_type }) => entity_type)])];
+export function readsOf(
+  kind: Pick<ExportKind, 'reads'>,
+  fields: readonly MetadataField[],
+): readonly PermissionEntity[] {
+  return [...new Set<PermissionEntity>([...kind.reads, ...fields.map(({ entity_type }) => entity_type)])];
 }
 
 type Parts<Row> = {
   /** What of the environment one must be allowed to read. */
-  readonly reads: readonly Entity[];
-  readonly columns: readonly Column<Row>[];
+  readonly reads: readonly PermissionEntity[];
+  readonly columns: readonly ExportColumn<Row>[];
   readonly keys: Keys<Row>;
   /** Some at a time; where many are kept back they would be in memory. */
   rows(stores: Stores, scope: Scope, asked: ExportAsked): AsyncGenerator<readonly Row[]>;
 };
 
 export type ExportKind = {
-  readonly reads: readonly Entity[];
+  readonly reads: readonly PermissionEntity[];
   readonly columns: readonly ColumnHead[];
   readonly about: readonly MetadataEntity[];
   heads(fields: readonly MetadataField[]): readonly ColumnHead[];
   /** The cells of each record in the order of the heads, some records at a time. */
-  cells(stores: Stores, scope: Scope, asked: ExportAsked): AsyncGenerator<readonly Cell[][]>;
+  cells(stores: Stores, scope: Scope, asked: ExportAsked): AsyncGenerator<readonly ExportCell[][]>;
 };
 
 export function exportKind<Row>({ reads, columns, keys, rows }: Parts<Row>): ExportKind {
@@ -51,25 +54,25 @@ export function exportKind<Row>({ reads, columns, keys, rows }: Parts<Row>): Exp
     reads,
     columns,
     about,
-    heads: (fields) => [...columns, ...fields.map((field) => ({ name: columnName(field), kind: 'text' as const }))],
+    heads: (fields) => [...columns, ...fields.map((field) => ({ name: toColumnName(field), kind: 'text' as const }))],
     async *cells(stores, scope, asked) {
       const turns = new Turns(scope.tenant_id);
       for await (const some of rows(stores, scope, asked)) {
         const metadataCells = await metadataOf(stores, scope, { some, keys, fields: asked.fields });
-        yield some.map((row) => [...columns.map((column) => column.of(row)), ...metadataCells(row)]);
+        yield some.map((row) => [...columns.map((column) => column.toCell(row)), ...metadataCells(row)]);
         if (turns.isOver(some.length)) await turns.next(asked.signal);
       }
     },
   };
 }
 
-const NONE: readonly Cell[] = [];
+const NONE: readonly ExportCell[] = [];
 
 async function metadataOf<Row>(
   stores: Stores,
   scope: Scope,
   { some, keys, fields }: { some: readonly Row[]; keys: Keys<Row>; fields: readonly MetadataField[] },
-): Promise<(row: Row) => readonly Cell[]> {
+): Promise<(row: Row) => readonly ExportCell[]> {
   if (fields.length === 0) return () => NONE;
   const metadata = await subjectsOf(stores, scope, {
     some,

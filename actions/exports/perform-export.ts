@@ -5,7 +5,7 @@
  */
 import { notAllowed } from '../../core/error.ts';
 import { moveTask } from '../../core/task/record.ts';
-import { mayPass } from '../../core/workflow/record.ts';
+import { isRetryable } from '../../core/workflow/record.ts';
 import type { CutParts } from '../../storage/exports/cuts.ts';
 import { forgetParts } from '../../storage/exports/parts.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
@@ -34,7 +34,7 @@ export async function tryExport(stores: Stores, place: RunPlace, how: Performing
     try {
       return await performOnce(stores, place, how);
     } catch (error) {
-      if (!how.turn?.aborted || !mayPass(error)) throw error;
+      if (!how.turn?.aborted || !isRetryable(error)) throw error;
       await goOnAs(stores, place, { job: SLOW_EXPORT_JOB, why: TAKES_LONG, now: how.clock() });
       return 'overtaken';
     }

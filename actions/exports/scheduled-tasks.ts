@@ -1,13 +1,13 @@
 /** Scheduled tasks: made, enabled and disabled, archived, run now (docs/rules/exports.md, "Scheduled exports"). */
-import type { Entity } from '../../core/access/role.ts';
+import type { PermissionEntity } from '../../core/access/role.ts';
 import { notAllowed } from '../../core/error.ts';
 import { checkMetadataFields } from '../../core/export/metadata-field.ts';
 import { checkExportRange, type ExportRange } from '../../core/export/range.ts';
-import { intervalAt, lastWhole } from '../../core/scheduled-task/interval.ts';
+import { findInterval, findLastWholeInterval } from '../../core/scheduled-task/interval.ts';
 import { checkScheduledTask, type ScheduledTask } from '../../core/scheduled-task/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { taskEntityType } from '../../core/task/record.ts';
+import { toTaskEntityType } from '../../core/task/record.ts';
 import { formatMs, formatUs, toUs } from '../../core/time/instant.ts';
 import { knownSince } from '../../storage/exports/cuts.ts';
 import { ConnectionModel } from '../../storage/models/connection.ts';
@@ -32,7 +32,7 @@ export const EXPORT_JOB = { task: 'export', in_turns: true } as const;
 export const SLOW_EXPORT_JOB = { task: 'slow-export', in_turns: true } as const;
 
 /** What one must be allowed to read to have it exported. */
-export function readsOfSchedule({ entity_type, job_config }: Scheduled): readonly Entity[] {
+export function readsOfSchedule({ entity_type, job_config }: Scheduled): readonly PermissionEntity[] {
   return readsOf(EXPORT_KINDS[entity_type], job_config.export_metadata_fields);
 }
 
@@ -50,7 +50,7 @@ export async function createScheduledTask(
       names: columns.map(({ name }) => name),
       field: 'job_config.export_metadata_fields',
     });
-    const next = intervalAt(fields.interval, author.now.getTime());
+    const next = findInterval(fields.interval, author.now.getTime());
     const record = {
       id: newId('scheduled_task', author.now.getTime()),
       ...fields,
@@ -103,7 +103,7 @@ export async function runNow(
   if (range) checkExportRange(range, toUs(now_ms));
   return postgres.transaction(async (database) => {
     const scheduled = await held(scope, id, database);
-    const whole = lastWhole(scheduled.interval, now_ms);
+    const whole = findLastWholeInterval(scheduled.interval, now_ms);
     const [start, end] = range
       ? [formatUs(range.start_us), formatUs(range.end_us)]
       : [formatMs(whole.start), formatMs(whole.end)];
@@ -132,7 +132,7 @@ export async function addExport(
     {
       id: newId('task', author.now.getTime()),
       task_type: 'EXPORT',
-      entity_type: taskEntityType(scheduled.entity_type),
+      entity_type: toTaskEntityType(scheduled.entity_type),
       scheduled_task_id: scheduled.id,
       file_type: scheduled.job_config.format,
       task_status: 'PENDING',

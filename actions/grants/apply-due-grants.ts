@@ -2,7 +2,7 @@
  * What the clock does with credit grants: everything that is due of a subscription in one transaction, each application once however
  * often it is looked at. What fails is noted and tried again later, and keeps nobody from theirs (docs/rules/credits.md, "Applications").
  */
-import { putOff } from '../../core/credit-grant/application.ts';
+import { deferApplication } from '../../core/credit-grant/application.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { dueGrants } from '../../storage/due-grants.ts';
@@ -70,7 +70,7 @@ async function noteFailure(
       .forUpdate();
     if (!due) return;
     const failure_reason = error instanceof Error ? error.message : String(error);
-    const changes = { application_status: 'failed' as const, failure_reason, ...putOff(due, now.getTime()) };
+    const changes = { application_status: 'failed' as const, failure_reason, ...deferApplication(due, now.getTime()) };
     await CreditGrantApplicationModel.change(due, changes, { by: { now }, database: transaction });
   });
 }

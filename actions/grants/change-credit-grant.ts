@@ -1,5 +1,5 @@
 /** Changes what is given of a published credit grant; the end is one of a grant of a subscription. */
-import { archivedFrom, type CreditGrant, checkInside } from '../../core/credit-grant/record.ts';
+import { type CreditGrant, checkWithinSubscription, planGrantArchive } from '../../core/credit-grant/record.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
@@ -25,7 +25,7 @@ export async function changeCreditGrant(
     const grant = await CreditGrantModel.fetchPublished(scope, id, { database, lock: true });
     if (changes.end_date) {
       if (!subscription) throw invalid('end_date', `is not allowed for scope ${grant.scope}`);
-      checkInside({ ...grant, ...changes }, subscription);
+      checkWithinSubscription({ ...grant, ...changes }, subscription);
     }
     const changed = await CreditGrantModel.change(grant, changes, { by: author, database });
     if (subscription) await continueGrant(database, { subscription, grant: changed, by: author });
@@ -50,7 +50,7 @@ export async function archiveCreditGrant(
     const grant = await CreditGrantModel.fetch(scope, id, { database, lock: true });
     if (grant.status !== 'published') throw notAllowed(`credit grant ${id} is ${grant.status} already`);
     const now = author.now.getTime();
-    const changes = archivedFrom(grant, effective_date === null ? now : toInstant(effective_date), now);
+    const changes = planGrantArchive(grant, effective_date === null ? now : toInstant(effective_date), now);
     return CreditGrantModel.change(grant, changes, { by: author, database });
   });
 }

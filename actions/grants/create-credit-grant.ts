@@ -1,9 +1,9 @@
 /** A new credit grant of a plan, an add-on or a subscription, which must be there (docs/rules/credits.md). */
 import {
   type CreditGrant,
-  checkGrantable,
-  checkInside,
+  checkCanBeGranted,
   checkSameRates,
+  checkWithinSubscription,
   defineCreditGrant,
 } from '../../core/credit-grant/record.ts';
 import { notFound } from '../../core/error.ts';
@@ -54,7 +54,7 @@ type OfSubscription = Pick<CreditGrant, 'subscription_id' | 'start_date' | 'end_
 /** Its row is held: it does not end while it is given something. */
 async function checkSubscription(grant: OfSubscription, scope: Scope, database: Database): Promise<SubscriptionModel> {
   const subscription = await SubscriptionModel.fetchPublished(scope, grant.subscription_id!, { database, lock: true });
-  checkGrantable(subscription);
-  checkInside(grant, subscription);
+  checkCanBeGranted(subscription);
+  checkWithinSubscription(grant, subscription);
   return subscription;
 }

@@ -3,18 +3,18 @@
  * due of them, with all that was missed (docs/rules/credits.md, "Applications"). The transaction holds the subscription's row.
  */
 import {
+  type AppliedGrant,
   type CreditGrantApplication,
-  firstApplication,
-  type Given,
-  nextApplication,
-  outcomeOf,
-  putOff,
+  deferApplication,
+  deriveApplicationOutcome,
+  planFirstApplication,
+  planNextApplication,
 } from '../../core/credit-grant/application.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import { ownKey } from '../../core/wallet/movement-key.ts';
-import { moneyOf } from '../../core/wallet/rates.ts';
+import { toOwnKey } from '../../core/wallet/movement-key.ts';
+import { toMoney } from '../../core/wallet/rates.ts';
 import { holdDueGrant } from '../../storage/due-grants.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
@@ -29,7 +29,7 @@ import { payerOf } from '../invoices/settle-change.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
 
 /** A grant as this subscription has it. */
-export type Grant = Omit<Given, 'subscription' | 'association' | 'grant'> & {
+export type Grant = Omit<AppliedGrant, 'subscription' | 'association' | 'grant'> & {
   readonly subscription: SubscriptionModel;
   readonly grant: CreditGrantModel;
   readonly association: AddonAssociationModel | null;
@@ -107,7 +107,7 @@ export async function continueGrant(
     .whereIn('application_status', ['applied', 'skipped'])
     .orderBy('period_start', 'desc')
     .limit(1);
-  const planned = last ? nextApplication(given, last) : firstApplication(given, toInstant(grant.start_date!));
+  const planned = last ? planNextApplication(given, last) : planFirstApplication(given, toInstant(grant.start_date!));
   if (planned) await plan(transaction, subscription, { applications: [planned], by });
   await applyDueGrants(transaction, { subscription, by });
 }
@@ -118,13 +118,13 @@ async function begin(
   { beginnings, by }: { beginnings: readonly Beginning[]; by: By },
 ): Promise<void> {
   if (beginnings.length === 0 || subscription.subscription_status === 'draft') return;
-  const applications = beginnings.map(({ given, from }) => firstApplication(given, from));
+  const applications = beginnings.map(({ given, from }) => planFirstApplication(given, from));
   await plan(transaction, subscription, { applications, by });
   await goOn(transaction, subscription, { beginnings, applications, by });
   await applyDueGrants(transaction, { subscription, by });
 }
 
-type Planned = ReturnType<typeof firstApplication>;
+type Planned = ReturnType<typeof planFirstApplication>;
 type Begun = { readonly beginnings: readonly Beginning[]; readonly applications: readonly Planned[]; readonly by: By };
 
 /** Of which the first was given before, because the subscription has left and comes back at that instant: its next one is to come again. */
@@ -139,7 +139,7 @@ async function goOn(
     .whereIn('application_status', ['applied', 'skipped']);
   const next = given.flatMap((one) => {
     const beginning = beginnings[keys.indexOf(one.idempotency_key)]!;
-    return nextApplication(beginning.given, one) ?? [];
+    return planNextApplication(beginning.given, one) ?? [];
   });
   if (next.length > 0) await plan(transaction, subscription, { applications: next, by });
 }
@@ -181,7 +181,7 @@ async function settleApplication(transaction: Transaction, { application, subscr
   const given = await givenOf(transaction, application, subscription);
   const now = by.now.getTime();
   const status = subscription.subscription_status;
-  const outcome = outcomeOf(given, application, { status, now });
+  const outcome = deriveApplicationOutcome(given, application, { status, now });
   const write = (changes: Partial<CreditGrantApplication>) => {
     const seen = { ...changes, subscription_status_at_application: status };
     return CreditGrantApplicationModel.change(application, seen, { by, database: transaction });
@@ -190,7 +190,7 @@ async function settleApplication(transaction: Transaction, { application, subscr
     return void (await write({
       application_status: 'pending',
       failure_reason: outcome.why,
-      ...putOff(application, now),
+      ...deferApplication(application, now),
     }));
   if (outcome.action === 'cancel')
     return void (await write({ application_status: 'cancelled', failure_reason: outcome.why }));
@@ -199,7 +199,7 @@ async function settleApplication(transaction: Transaction, { application, subscr
     await credit(transaction, { given, application, expires_at: outcome.expires_at, by });
     await write({ application_status: 'applied', applied_at: formatMs(now), failure_reason: null });
   }
-  const next = nextApplication(given, application);
+  const next = planNextApplication(given, application);
   if (next) await plan(transaction, subscription, { applications: [next], by });
 }
 
@@ -237,11 +237,11 @@ async function credit(
   const isAlike = !wallet || new Decimal(wallet.conversion_rate).eq(conversion_rate);
   await creditWallet(transaction, scope, {
     ...purse,
-    ...(isAlike ? { credits } : { amount: moneyOf(credits, conversion_rate) }),
+    ...(isAlike ? { credits } : { amount: toMoney(credits, conversion_rate) }),
     transaction_reason: 'SUBSCRIPTION_CREDIT_GRANT',
     reference_type: 'EXTERNAL',
     reference_id: application.id,
-    idempotency_key: ownKey('grant', application.idempotency_key),
+    idempotency_key: toOwnKey('grant', application.idempotency_key),
     description: grant.name,
     metadata: { credit_grant_id: grant.id, subscription_id: subscription.id },
     priority: grant.priority,

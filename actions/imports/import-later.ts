@@ -3,7 +3,7 @@
  * transaction (docs/rules/imports.md). Which records it holds is decided here, once.
  */
 import { createHash } from 'node:crypto';
-import type { Entity } from '../../core/access/role.ts';
+import type { PermissionEntity } from '../../core/access/role.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -29,7 +29,7 @@ export const IMPORTED = {
   CUSTOMERS: 'customer',
   FEATURES: 'feature',
   PRICES: 'price',
-} as const satisfies Partial<Record<Task['entity_type'], Entity>>;
+} as const satisfies Partial<Record<Task['entity_type'], PermissionEntity>>;
 export type Imported = keyof typeof IMPORTED;
 
 export type NewImport = Pick<Task, 'file_name' | 'metadata'> & {

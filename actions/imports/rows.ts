@@ -2,7 +2,7 @@
 import { setImmediate as othersFirst } from 'node:timers/promises';
 import { CsvError, parse } from 'csv-parse';
 import { type FarthingError, invalid } from '../../core/error.ts';
-import { type Column, columnsOf, valueOfCells } from '../../core/import/csv-columns.ts';
+import { type ImportColumn, parseColumns, toCellValues } from '../../core/import/csv-columns.ts';
 import { JsonRows, ROW_LENGTH_MAX } from '../../core/import/json-rows.ts';
 import type { ImportRow, RowFault } from '../../core/import/row.ts';
 import { parseJson } from '../../core/json/parse.ts';
@@ -49,11 +49,11 @@ async function* inParts(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
 }
 
 async function* csvRows(texts: AsyncGenerator<string>, known: readonly string[]): AsyncGenerator<FileRow> {
-  let columns: Column[] | undefined;
+  let columns: ImportColumn[] | undefined;
   let rows = 0;
   try {
     for await (const cells of csvRecords(texts)) {
-      if (columns === undefined) columns = columnsOf(cells, known);
+      if (columns === undefined) columns = parseColumns(cells, known);
       else {
         rows++;
         yield rowOfCells(columns, cells);
@@ -99,8 +99,8 @@ async function* csvRecords(texts: AsyncGenerator<string>): AsyncGenerator<string
   }
 }
 
-function rowOfCells(columns: readonly Column[], cells: readonly string[]): FileRow {
-  if (cells.length === columns.length) return { value: valueOfCells(columns, cells) };
+function rowOfCells(columns: readonly ImportColumn[], cells: readonly string[]): FileRow {
+  if (cells.length === columns.length) return { value: toCellValues(columns, cells) };
   return { fault: faultOf(`has ${cells.length} cells, and the header ${columns.length}`) };
 }
 

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { addTimestamp } from '../../core/event/timed.ts';
 import { formatId } from '../../core/id.ts';
-import { type EventRow, eventOfRow } from '../../core/import/event-row.ts';
+import { type ImportedEventRow, parseEventRow } from '../../core/import/event-row.ts';
 import type { RowFault } from '../../core/import/row.ts';
 import type { Scope } from '../../core/scope.ts';
 import { clockOf } from '../../storage/environment-clock.ts';
@@ -16,7 +16,7 @@ import { reservedIds } from '../events/reserved-ids.ts';
 import type { FileRow } from './rows.ts';
 import { faultOfRow } from './take-records.ts';
 
-export type ReadRow = EventRow | { readonly fault: RowFault };
+export type ReadRow = ImportedEventRow | { readonly fault: RowFault };
 
 /** Each row as an event, or what is wrong with it, once there is room for them. */
 export async function readEvents(
@@ -51,7 +51,7 @@ export async function takeEvents(stores: Stores, scope: Scope, { task_id, read, 
 function readRow(row: FileRow): ReadRow {
   if ('fault' in row) return row;
   try {
-    return eventOfRow(row);
+    return parseEventRow(row);
   } catch (error) {
     return { fault: faultOfRow(error) };
   }

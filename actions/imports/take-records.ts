@@ -3,11 +3,11 @@
  * writes how far the import is: what was made is counted, and what is counted was made.
  */
 import type { z } from 'zod';
-import { CreateCustomer, fieldsOf, namedParent } from '../../core/customer/request.ts';
+import { CreateCustomer, toParentReference, toRecordFields } from '../../core/customer/request.ts';
 import { FarthingError } from '../../core/error.ts';
 import { CreateFeature } from '../../core/feature/request.ts';
 import { withField } from '../../core/field-at-fault.ts';
-import { recordOfRow } from '../../core/import/record-row.ts';
+import { parseRecordRow } from '../../core/import/record-row.ts';
 import type { RowFault } from '../../core/import/row.ts';
 import { CreatePriceRequest } from '../../core/price/request.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -26,15 +26,15 @@ function kind<Shape extends z.ZodObject>(
   shape: Shape,
   make: (body: z.output<Shape>, making: Making) => Promise<unknown>,
 ): Kind {
-  return { shape, make: (row, making) => make(recordOfRow(shape, row), making) };
+  return { shape, make: (row, making) => make(parseRecordRow(shape, row), making) };
 }
 
 export const RECORDS: Readonly<Record<Exclude<Imported, 'EVENTS'>, Kind>> = {
   CUSTOMERS: kind(CreateCustomer, (body, { stores, scope, author }) =>
     createCustomer(stores, scope, {
-      fields: fieldsOf(body),
+      fields: toRecordFields(body),
       tax_rate_overrides: body.tax_rate_overrides ?? null,
-      parent: namedParent(body),
+      parent: toParentReference(body),
       author,
     }),
   ),

@@ -2,9 +2,9 @@
  * The usage lines of an invoice by source, feature or property, measured as it is now in the window that the line names
  * (docs/rules/invoices.md, "Who used it"). The amounts are those of the lines.
  */
-import { divides, type GroupBy, groupOf, groupValues } from '../../core/analytics/group-by.ts';
+import { type GroupBy, hasEventGroups, toAnalyticsGroup, toGroupValues } from '../../core/analytics/group-by.ts';
 import { Decimal } from '../../core/decimal.ts';
-import { type BrokenDown, breakDown, type GroupUsage } from '../../core/invoice/breakdown.ts';
+import { breakDown, type GroupBreakdown, type GroupUsage } from '../../core/invoice/breakdown.ts';
 import type { Scope } from '../../core/scope.ts';
 import { toInstant, toUs } from '../../core/time/instant.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
@@ -28,8 +28,8 @@ type Asked = {
   readonly bounds?: QuestionBounds | undefined;
 };
 export type LineBreakdown = {
-  readonly usage_breakdown: BrokenDown<Group>[] | null;
-  readonly usage_analytics: BrokenDown<string>[] | null;
+  readonly usage_breakdown: GroupBreakdown<Group>[] | null;
+  readonly usage_analytics: GroupBreakdown<string>[] | null;
 };
 
 const QUESTIONS_AT_ONCE = 8;
@@ -65,12 +65,12 @@ export async function breakDownLines(
         end_us: toUs(window.end),
         timezone: subscription.timezone,
         billing_anchor_ms: toInstant(subscription.billing_anchor),
-        key_of: divides(group_by) ? (event) => JSON.stringify(groupValues(group_by, event)) : undefined,
+        key_of: hasEventGroups(group_by) ? (event) => JSON.stringify(toGroupValues(group_by, event)) : undefined,
         now_ms: asked.now.getTime(),
         bounds: asked.bounds,
       });
       return usage.map(({ key, total }) => ({
-        group: groupOf(group_by, divides(group_by) ? JSON.parse(key) : []),
+        group: toAnalyticsGroup(group_by, hasEventGroups(group_by) ? JSON.parse(key) : []),
         usage: total.value,
         event_count: total.event_count,
       }));
@@ -92,7 +92,7 @@ function isMeasured({
   return Boolean(isOwn && computed_from?.window_start && computed_from.window_end);
 }
 
-type Ask = (group_by: GroupBy) => Promise<GroupUsage<ReturnType<typeof groupOf>>[]>;
+type Ask = (group_by: GroupBy) => Promise<GroupUsage<ReturnType<typeof toAnalyticsGroup>>[]>;
 type Parts = { readonly ask: Ask; readonly asked: Asked; readonly feature_id: string };
 
 async function partsOf(line: InvoiceLineItemModel, { ask, asked, feature_id }: Parts): Promise<LineBreakdown> {

@@ -3,7 +3,7 @@
  * this invoice and nothing else is void with it. Credits of other invoices that had paid a part of it go back the way they came: they
  * lower the debt of the subscription, and the rest reaches the wallet.
  */
-import { creditedOn } from '../../core/credit-note/offsets.ts';
+import { sumCreditOn } from '../../core/credit-note/offsets.ts';
 import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -93,7 +93,7 @@ export async function returnOffsets(
     if (changes.includes(change.id)) continue;
     const credited = await gatherCredited(transaction, change, await linesOf(change, transaction));
     // Billed again it would charge what that invoice gives back, which lowered this one.
-    if (creditedOn(invoice.id, credited).gt(0))
+    if (sumCreditOn(invoice.id, credited).gt(0))
       throw notAllowed(
         'a later invoice gave back a part of what this one charged, and lowered it: it cannot be voided',
         {

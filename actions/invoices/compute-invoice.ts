@@ -6,7 +6,7 @@ import { deriveReferencePoint } from '../../core/billing/after-end.ts';
 import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { notAllowed } from '../../core/error.ts';
 import type { BillingReason, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
-import { saysTheSame } from '../../core/invoice/same-lines.ts';
+import { isSameInvoice } from '../../core/invoice/same-lines.ts';
 import type { Scope } from '../../core/scope.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -88,7 +88,7 @@ export async function computeLast(
   const { lines, coupon_applications } = invoiceParts(plan, invoice, now);
   // Which coupons gave the same is known by their applications alone, so these are written anew with it.
   const isPlain = coupon_applications.length === 0;
-  if (isPlain && saysTheSame(held, { fields: computedFields(plan, invoice, now), lines })) return asItWas;
+  if (isPlain && isSameInvoice(held, { fields: computedFields(plan, invoice, now), lines })) return asItWas;
   const written = await write(transaction, { held, planned, isLast: true, now });
   return written.invoice.invoice_status === 'SKIPPED' ? 'skipped' : { ...written, subscription };
 }

@@ -7,7 +7,7 @@
 import { type AdjustedLines, applyLineAdjustments } from '../../core/billing/line-adjustments.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
-import { type WrittenInvoice, writtenAmounts, writtenInvoice } from '../../core/invoice/one-off.ts';
+import { computeManualAmounts, defineManualInvoice, type ManualInvoice } from '../../core/invoice/one-off.ts';
 import type { CreateInvoice, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -47,7 +47,7 @@ export async function createInvoiceWithin(
   scope: Scope,
   { request, author }: { request: CreateInvoice; author: Author },
 ): Promise<InvoiceWithLines> {
-  const written = writtenInvoice(request);
+  const written = defineManualInvoice(request);
   await holdNoClock(scope, transaction);
   // Before the customer: the row of an invoice names its subscription, and so holds it.
   const stated = await subscriptionsStated(request, { scope, transaction });
@@ -66,7 +66,7 @@ export async function createInvoiceWithin(
   return finalizeWithin(transaction, scope, { invoice_id: invoice.id, now: author.now });
 }
 
-type Stated = { scope: Scope; request: CreateInvoice; written: WrittenInvoice; author: Author; id: string };
+type Stated = { scope: Scope; request: CreateInvoice; written: ManualInvoice; author: Author; id: string };
 
 /** What coupons take off; and, of one that is final at once, what taxes add: what was paid already may be all of it. */
 async function settle({ scope, request, written, author, id }: Stated, transaction: Transaction) {
@@ -105,7 +105,7 @@ type Writing = Stated & { settled: AdjustedLines };
 async function addInvoice(writing: Writing, database: Database): Promise<InvoiceWithLines> {
   const { scope, request, written, author, id, settled } = writing;
   const { currency } = written;
-  const amounts = writtenAmounts(request, currency, settled);
+  const amounts = computeManualAmounts(request, currency, settled);
   const { customer_id, subscription_id, invoice_type, description, billing_period, period_start, period_end } = request;
   const { due_date, issue_date, invoice_pdf_url, idempotency_key, metadata } = request;
   const record = {

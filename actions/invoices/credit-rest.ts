@@ -6,7 +6,7 @@
 import { computeNetTotal } from '../../core/billing/line-adjustments.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { BillingReason, Invoice } from '../../core/invoice/record.ts';
-import { ownKey } from '../../core/wallet/movement-key.ts';
+import { toOwnKey } from '../../core/wallet/movement-key.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { scopeOf } from '../billing/billable-items.ts';
 import { giveCredit } from '../credit-notes/give-credit.ts';
@@ -60,7 +60,7 @@ export async function creditRest(transaction: Transaction, ready: Ready, now: Da
     transaction_reason: 'CREDIT_NOTE',
     reference_type: 'INVOICE',
     reference_id: id,
-    idempotency_key: ownKey('rest', id),
+    idempotency_key: toOwnKey('rest', id),
     description: creditOf(invoice),
     metadata: { subscription_id: subscription_id ?? '' },
     pays_after_tax: true,

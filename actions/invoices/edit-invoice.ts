@@ -8,10 +8,10 @@ import { totalsText } from '../../core/billing/totals.ts';
 import type { CouponInForce } from '../../core/coupon/discounts.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
-import { changesLines, type EditedLine, type EditInvoice, editedLines } from '../../core/invoice/edit.ts';
+import { type EditedLine, type EditInvoice, hasLineChanges, planEditedLines } from '../../core/invoice/edit.ts';
 import { checkSum } from '../../core/invoice/one-off.ts';
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
-import { statusOf } from '../../core/invoice/skipped.ts';
+import { deriveDraftStatus } from '../../core/invoice/skipped.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { toInstant } from '../../core/time/instant.ts';
@@ -55,7 +55,7 @@ export async function editInvoice(stores: Stores, scope: Scope, asked: Edit): Pr
         edit.prepared_tax_rates.map(({ id }) => id),
         editing,
       );
-    const written = changesLines(edit) ? await writeLines(editing) : { line_items: before, changes: {} };
+    const written = hasLineChanges(edit) ? await writeLines(editing) : { line_items: before, changes: {} };
     const invoice = await writeInvoice(editing, written);
     const isSkipped = invoice.invoice_status === 'SKIPPED';
     if (isSkipped) await settleNothing(stores, transaction, { scope, invoice_id, by: author });
@@ -93,7 +93,7 @@ async function writeLines(editing: Editing): Promise<Written> {
   const edited =
     line_items === null
       ? before.map((one): EditedLine => ({ kind: 'kept', before: one }))
-      : editedLines(line_items, { currency, invoice_type, line_items: before });
+      : planEditedLines(line_items, { currency, invoice_type, line_items: before });
   const records = edited.map((line, position) => recordOf(line, { ...editing, position }));
   checkSum(edit, sumDecimals(records.map(({ amount }) => new Decimal(amount))));
   const kept = await keptCoupons(editing, edited);
@@ -119,7 +119,7 @@ function recordOf(line: EditedLine, { invoice, author, position }: Editing & { p
   const { created_at, created_by, ...stamp } = createdBy(author);
   if (line.kind === 'kept') return { ...line.before, position };
   if (line.kind === 'changed') return { ...line.before, ...line.fields, ...stamp, position };
-  const { plan_id, subscription_id, entity_id, entity_type, ...stated } = line.stated;
+  const { plan_id, subscription_id, entity_id, entity_type, ...stated } = line.requested;
   // What rules make of a line is refused where it is stated (core/invoice/one-off.ts).
   const { prepaid_credits_applied, line_item_discount, invoice_level_discount, commitment_info, ...fields } = stated;
   return {
@@ -260,7 +260,7 @@ function amountsOf(invoice: Invoice, settled: AdjustedLines): Partial<InvoiceMod
   const { amount_paid: _paid, ...changed } = amounts;
   return {
     ...changed,
-    invoice_status: statusOf(invoice, settled),
+    invoice_status: deriveDraftStatus(invoice, settled),
   };
 }
 

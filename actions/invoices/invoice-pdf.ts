@@ -2,7 +2,7 @@
  * The PDF of an invoice (docs/rules/documents.md): gathers what it says, has it laid out, and keeps it while the invoice stays as
  * it is. What can still change, or is an invoice no more, is made at each question.
  */
-import { type DocumentQuestion, invoiceDocument } from '../../core/invoice-document/document.ts';
+import { buildInvoiceDocument, type InvoiceDocumentInput } from '../../core/invoice-document/document.ts';
 import type { Scope } from '../../core/scope.ts';
 import { pdfOf } from '../../integrations/pdf/render.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -38,7 +38,7 @@ export async function invoicePdf(
   const isFinal = invoice.invoice_status === 'FINALIZED';
   const known = isFinal && !force ? await keptDocument(scope, kept, postgres) : undefined;
   if (known) return { invoice, name, bytes: known };
-  const document = invoiceDocument(await documentOf(stores, invoice, { now, bounds }));
+  const document = buildInvoiceDocument(await documentOf(stores, invoice, { now, bounds }));
   const bytes = await pdfOf(document, { fonts, asker: scope.tenant_id });
   if (isFinal) await keepDocument(scope, { ...kept, bytes, now }, postgres);
   return { invoice, name, bytes };
@@ -47,7 +47,7 @@ export async function invoicePdf(
 type Asking = Pick<PdfQuestion, 'now' | 'bounds'>;
 
 /** What its document says; of groups of usage as they are counted now. */
-export async function documentOf(stores: Stores, invoice: InvoiceModel, asking: Asking): Promise<DocumentQuestion> {
+export async function documentOf(stores: Stores, invoice: InvoiceModel, asking: Asking): Promise<InvoiceDocumentInput> {
   const database = stores.postgres;
   const { tenant_id, environment_id } = invoice;
   const scope = { tenant_id, environment_id };

@@ -2,7 +2,12 @@
  * Sends an invoice to its customer with its PDF: each event that asks for it puts one job into the queue when it is dispatched
  * (docs/rules/documents.md, "By e-mail"). Environments with a clock of their own send nothing: what happens there has not happened.
  */
-import { isDue, type LetterKind, letter, letterOf } from '../../core/invoice-document/letter.ts';
+import {
+  composeInvoiceEmail,
+  findEmailKind,
+  type InvoiceEmailKind,
+  isEmailDue,
+} from '../../core/invoice-document/email.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { SystemEventName } from '../../core/system-event/catalogue.ts';
 import type { Mailer } from '../../integrations/mail/smtp.ts';
@@ -29,7 +34,7 @@ export type MailedEvent = Scope & {
 
 /** In the transaction that dispatches the event, so that each is mailed once. */
 export async function mailLater(transaction: Transaction, event: MailedEvent): Promise<void> {
-  const kind = letterOf(event.event_name as SystemEventName);
+  const kind = findEmailKind(event.event_name as SystemEventName);
   if (kind === null || event.has_clock || (await isToldAgain(transaction, event))) return;
   const { tenant_id, environment_id, id: event_id, entity_id: invoice_id } = event;
   await addJob(transaction, {
@@ -59,7 +64,7 @@ export type MailOutcome = { readonly outcome: 'sent' | 'none' | 'refused'; reado
 export type Mailing = {
   readonly invoice_id: string;
   readonly event_id: string;
-  readonly kind: LetterKind;
+  readonly kind: InvoiceEmailKind;
   readonly fonts: string | null;
   readonly now: Date;
 };
@@ -72,7 +77,7 @@ export async function mailInvoice(
   const database = stores.postgres;
   const invoice = await InvoiceModel.fetch(scope, invoice_id, { database });
   const config = await settingOf(scope, 'invoice_mail_config', database);
-  if (!isDue(invoice, kind) || !config[kind === 'new' ? 'invoices' : 'reminders']) return { outcome: 'none' };
+  if (!isEmailDue(invoice, kind) || !config[kind === 'new' ? 'invoices' : 'reminders']) return { outcome: 'none' };
   const { email } = await CustomerModel.fetch(scope, invoice.customer_id, { database });
   if (!email) return { outcome: 'none' };
   const settings = await settingOf(scope, 'invoice_pdf_config', database);
@@ -82,7 +87,7 @@ export async function mailInvoice(
     to: email,
     reply_to: config.reply_to,
     bcc: config.bcc,
-    ...letter(invoice, {
+    ...composeInvoiceEmail(invoice, {
       kind,
       language: settings.language,
       timezone: await timezoneOf(invoice, scope, database),

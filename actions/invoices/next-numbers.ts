@@ -1,7 +1,7 @@
 /** The next numbers of invoices, by the setting of the environment (docs/rules/invoices.md, "Numbers"). */
-import { formatInvoiceNumber, numberToken } from '../../core/invoice/number.ts';
+import { formatInvoiceNumber, toNumberToken } from '../../core/invoice/number.ts';
 import type { Scope } from '../../core/scope.ts';
-import type { SettingOf } from '../../core/setting/record.ts';
+import type { SettingValue } from '../../core/setting/record.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { takeInvoiceNumbers } from '../../storage/models/invoice-number.ts';
 import type { Transaction } from '../../storage/stores.ts';
@@ -16,9 +16,9 @@ const AHEAD = 1_000n;
 export async function nextNumbers(
   transaction: Transaction,
   scope: Scope,
-  { config, count, now }: { config: SettingOf<'invoice_config'>; count: number; now: Date },
+  { config, count, now }: { config: SettingValue<'invoice_config'>; count: number; now: Date },
 ): Promise<string[]> {
-  const token = numberToken(config, now.getTime());
+  const token = toNumberToken(config, now.getTime());
   const start = BigInt(config.start_sequence);
   const textOf = (number: bigint) => formatInvoiceNumber(config, token, number - start + 1n);
   const take = (many: number) => takeInvoiceNumbers(scope, { token, count: many, start }, transaction);

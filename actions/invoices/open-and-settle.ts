@@ -4,7 +4,7 @@
  * ahead").
  */
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
-import { statusAfterInvoice, statusAfterOpening } from '../../core/subscription/payment-settings.ts';
+import { deriveStatusAfterInvoice, deriveStatusAfterOpening } from '../../core/subscription/payment-settings.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
@@ -42,7 +42,7 @@ export async function settle(
   const isCollected =
     latest_invoice && (await pendingCollection(transaction, { ...subscription, id: latest_invoice.id }));
   const isRefused = 'user_id' in by && !isCollected;
-  const statusAfter = isRefused ? statusAfterOpening : statusAfterInvoice;
+  const statusAfter = isRefused ? deriveStatusAfterOpening : deriveStatusAfterInvoice;
   const status = statusAfter(subscription.payment_behavior, latest_invoice?.amount_remaining ?? null);
   if (status === subscription.subscription_status) return { subscription, latest_invoice };
   const changes = { subscription_status: status };

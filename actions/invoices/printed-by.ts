@@ -1,6 +1,6 @@
 /** Who sends an invoice, and by which clock its days are those of the calendar: for its document and its letter. */
 import type { Scope } from '../../core/scope.ts';
-import type { SettingOf } from '../../core/setting/record.ts';
+import type { SettingValue } from '../../core/setting/record.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -17,7 +17,7 @@ export type Seller = { readonly name: string; readonly lines: readonly string[] 
 
 /** As the setting says, or else what the tenant says of itself. */
 export async function sellerOf(
-  { company }: SettingOf<'invoice_pdf_config'>,
+  { company }: SettingValue<'invoice_pdf_config'>,
   { tenant_id, database }: { tenant_id: string; database: Database },
 ): Promise<Seller> {
   if (company) {

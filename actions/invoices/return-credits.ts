@@ -5,7 +5,7 @@
 import { Decimal } from '../../core/decimal.ts';
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import type { Author } from '../../core/stamp.ts';
-import { ownKey } from '../../core/wallet/movement-key.ts';
+import { toOwnKey } from '../../core/wallet/movement-key.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
@@ -28,7 +28,7 @@ export async function returnCredits(
     transaction_reason: 'CREDIT_NOTE' as const,
     reference_type: 'INVOICE' as const,
     reference_id: id,
-    idempotency_key: ownKey('returned', id),
+    idempotency_key: toOwnKey('returned', id),
     description: 'Prepaid credits of what was given back',
     metadata: { subscription_id: subscription_id ?? '' },
     author,

@@ -8,7 +8,7 @@
 import { computeNetTotal, type InvoiceTerms } from '../../core/billing/line-adjustments.ts';
 import type { PlannedLine } from '../../core/billing/line-amount.ts';
 import { buildInvoicePlan } from '../../core/billing/plan-invoice.ts';
-import { changeKey } from '../../core/invoice/own-key.ts';
+import { toChangeKey } from '../../core/invoice/own-key.ts';
 import type { Invoice, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Author } from '../../core/stamp.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -143,7 +143,7 @@ function plannedInvoice({ subscription, payer_id, lines, key, terms, author }: P
     customer_id: payer_id,
     // What credits pay is invoiced, too.
     invoice_status: plan.total.gt(0) || plan.total_prepaid_credits_applied.gt(0) ? 'DRAFT' : 'SKIPPED',
-    idempotency_key: changeKey(subscription.id, key),
+    idempotency_key: toChangeKey(subscription.id, key),
   };
   return { record, ...invoiceParts(plan, record, now), net: computeNetTotal(plan) };
 }

@@ -5,7 +5,7 @@
 import { Decimal } from '../../core/decimal.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { stateAfter } from '../../core/subscription/moves.ts';
+import { findStateAfter } from '../../core/subscription/moves.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -35,7 +35,7 @@ export async function settleWaiting(
   { invoice, subscription, by }: HeldInvoice & { by: Change['by'] },
 ): Promise<void> {
   if (!subscription || !(await isWaitedFor(transaction, { invoice, subscription }))) return;
-  const subscription_status = stateAfter('pay', subscription.subscription_status);
+  const subscription_status = findStateAfter('pay', subscription.subscription_status);
   if (subscription_status === undefined) return;
   const activated = await SubscriptionModel.change(
     subscription,

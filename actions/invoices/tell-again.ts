@@ -3,7 +3,7 @@ import { invalid, notAllowed } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { eventNamed, type SystemEventName } from '../../core/system-event/catalogue.ts';
+import { parseEventName, type SystemEventName } from '../../core/system-event/catalogue.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -26,7 +26,7 @@ export async function tellAgain(
   scope: Scope,
   { id, event_name, author }: Telling,
 ): Promise<SystemEventName> {
-  const name = eventNamed(event_name) as SystemEventName;
+  const name = parseEventName(event_name) as SystemEventName;
   const isTrue = TOLD_AGAIN[name];
   if (!isTrue) throw invalid('event_name', 'cannot be told again', { allowed: Object.keys(TOLD_AGAIN) });
   return postgres.transaction(async (transaction) => {

@@ -5,8 +5,8 @@
 
 import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
-import { paymentChange } from '../../core/invoice/payment-status.ts';
-import type { UpdateInvoice, UpdatePayment } from '../../core/invoice/record.ts';
+import { planPaymentChange } from '../../core/invoice/payment-status.ts';
+import type { UpdateInvoice, UpdateInvoicePayment } from '../../core/invoice/record.ts';
 import { RECEIVED } from '../../core/payment/moves.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
@@ -43,7 +43,7 @@ export async function updateInvoice(
   });
 }
 
-export type PaymentUpdate = { id: string; request: UpdatePayment; author: Author };
+export type PaymentUpdate = { id: string; request: UpdateInvoicePayment; author: Author };
 
 export async function updateInvoicePayment(
   stores: Stores,
@@ -53,7 +53,7 @@ export async function updateInvoicePayment(
   return stores.postgres.transaction(async (transaction) => {
     const held = await holdInvoice(transaction, scope, id);
     await checkNoPayments(held.invoice, transaction);
-    const paid = paymentChange(held.invoice, request, author.now);
+    const paid = planPaymentChange(held.invoice, request, author.now);
     const paid_by_hand = new Decimal(paid.amount_paid).minus(held.invoice.total_credits_applied_after_tax).toFixed();
     const changes = { ...paid, paid_by_hand };
     return changeInvoicePayment(stores, transaction, { ...held, changes, by: author });

@@ -1,14 +1,14 @@
 /** Voids an invoice: it keeps its number and its lines, and stops standing for its period (docs/rules/invoices.md, "Voiding"). */
 
 import { filterPartialCharges } from '../../core/billing/partial-charges.ts';
-import { splitOfGiven } from '../../core/credit-note/left-to-give-back.ts';
+import { splitRefundable } from '../../core/credit-note/creditable.ts';
 import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { checkVoidable, voidedPayment } from '../../core/invoice/void.ts';
+import { checkVoidable, planVoidedPayment } from '../../core/invoice/void.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { ownKey } from '../../core/wallet/movement-key.ts';
+import { toOwnKey } from '../../core/wallet/movement-key.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -65,7 +65,7 @@ export async function voidHeld(
   const changes = {
     invoice_status: 'VOIDED' as const,
     voided_at: author.now.toISOString(),
-    ...voidedPayment(invoice),
+    ...planVoidedPayment(invoice),
     ...(metadata ? { metadata: { ...invoice.metadata, ...metadata } } : {}),
   };
   await giveBack(transaction, invoice, { changesWithin, author });
@@ -160,7 +160,7 @@ async function giveBack(
   { changesWithin, author }: GivingBack,
 ): Promise<void> {
   const { id, invoice_number } = invoice;
-  const { prepaid, rest } = splitOfGiven(invoice);
+  const { prepaid, rest } = splitRefundable(invoice);
   // The lots have what the changes that are void with it returned to them.
   const returned = sumDecimals(
     changesWithin.map((change) => new Decimal(change.total_prepaid_credits_applied).negated()),
@@ -171,7 +171,7 @@ async function giveBack(
     transaction_reason: 'INVOICE_VOID_REFUND',
     reference_type: 'INVOICE',
     reference_id: id,
-    idempotency_key: ownKey('void', id),
+    idempotency_key: toOwnKey('void', id),
     description: `Invoice ${invoice_number ?? id} is void`,
     metadata: null,
     author,

@@ -5,7 +5,7 @@
 import { dueDate } from '../../core/billing/due.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { notFound } from '../../core/error.ts';
-import { paymentWhenFinal } from '../../core/invoice/payment-status.ts';
+import { deriveFinalPayment } from '../../core/invoice/payment-status.ts';
 import type { InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
@@ -83,7 +83,7 @@ function finalFields(
     finalized_at: now.toISOString(),
     due_date: invoice.due_date ?? due,
     ...(tax_exempt === 'none' ? {} : { tax_exempt }),
-    ...paymentWhenFinal(payingOf(invoice, changes), now),
+    ...deriveFinalPayment(payingOf(invoice, changes), now),
   };
 }
 

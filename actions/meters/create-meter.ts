@@ -1,5 +1,5 @@
 /** A new meter: checked by its own rules, stored, and then told to whoever counts events. */
-import { checkMeter, type MeterDefinition } from '../../core/meter/record.ts';
+import { checkMeter, type MeterInput } from '../../core/meter/record.ts';
 import { compileExpression } from '../../core/metering/expression.ts';
 import { checkCost } from '../../core/metering/meter-cost.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -12,7 +12,7 @@ import { announceMeterChange } from './announce-meter-change.ts';
 export async function createMeter(
   stores: Pick<Stores, 'postgres'>,
   scope: Scope,
-  given: { definition: MeterDefinition; author: Author },
+  given: { definition: MeterInput; author: Author },
 ): Promise<MeterModel> {
   return stores.postgres.transaction((transaction) => addMeter(transaction, scope, given));
 }
@@ -21,7 +21,7 @@ export async function createMeter(
 export async function addMeter(
   transaction: Database,
   scope: Scope,
-  { definition, author }: { definition: MeterDefinition; author: Author },
+  { definition, author }: { definition: MeterInput; author: Author },
 ): Promise<MeterModel> {
   checkMeter(definition, compileExpression);
   const record = { id: newId('meter', author.now.getTime()), ...definition, ...createdBy(author) };

@@ -6,7 +6,7 @@ import { Decimal } from '../../core/decimal.ts';
 import { FarthingError, notAllowed } from '../../core/error.ts';
 import { OPEN } from '../../core/payment/moves.ts';
 import { checkAmount, checkPayable } from '../../core/payment/request.ts';
-import { askedAgainAt, laterAsked } from '../../core/payment/schedule.ts';
+import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../core/payment/schedule.ts';
 import type { Scope } from '../../core/scope.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { toInstant } from '../../core/time/instant.ts';
@@ -122,7 +122,7 @@ async function leave(
 ): Promise<PaymentModel> {
   const waits = held.invoice.payment_status === 'PROCESSING' && held.invoice.invoice_status === 'FINALIZED';
   if (!waits) return failFor(stores, transaction, { ...held, error: obstacle.message, by });
-  const next_attempt_at = laterAsked(by.now).toISOString();
+  const next_attempt_at = computeProviderRecheckAt(by.now).toISOString();
   return PaymentModel.change(held.payment, { next_attempt_at }, { by, database: transaction });
 }
 
@@ -139,7 +139,7 @@ function refuse(
 async function openPage(transaction: Transaction, { payment }: HeldPayment, by: By): Promise<PaymentModel> {
   const changes = {
     gateway_tracking_id: `${payment.id}/link`,
-    next_attempt_at: askedAgainAt(by.now).toISOString(),
+    next_attempt_at: computeOutcomeCheckAt(by.now).toISOString(),
   };
   return PaymentModel.change(payment, changes, { by, database: transaction });
 }
@@ -169,7 +169,7 @@ async function claim(stores: Stores, transaction: Transaction, { by, ...held }: 
     gateway_tracking_id,
     gateway_payment_id: null,
     error_message: null,
-    next_attempt_at: askedAgainAt(by.now).toISOString(),
+    next_attempt_at: computeOutcomeCheckAt(by.now).toISOString(),
   };
   const conflict = 'this invoice is being paid: wait until that payment has ended';
   const claimed = await PaymentModel.change(payment, changes, { by, database: transaction, conflict });

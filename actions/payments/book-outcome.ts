@@ -1,10 +1,10 @@
 /** What came of a payment is booked on it and on its invoice (docs/rules/payments.md, "What becomes of the invoice"). */
 
 import { Decimal } from '../../core/decimal.ts';
-import { afterDecline, withReceipt } from '../../core/invoice/payment-status.ts';
-import { isPaidInPart } from '../../core/payment/collection.ts';
-import { neededOf } from '../../core/payment/receipt.ts';
-import { nextTry } from '../../core/payment/schedule.ts';
+import { applyDecline, applyReceipt } from '../../core/invoice/payment-status.ts';
+import { canBePaidInPart } from '../../core/payment/collection.ts';
+import { computeAppliedAmount } from '../../core/payment/receipt.ts';
+import { computeNextAttempt } from '../../core/payment/schedule.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { settingOf } from '../../storage/models/setting.ts';
@@ -45,13 +45,13 @@ export async function bookReceipt(
       is_default: true,
       author: { user_id: '', ...by },
     });
-  const needed = neededOf(record, invoice);
+  const needed = computeAppliedAmount(record, invoice);
   if (needed.isZero()) await endProcessing(stores, transaction, { payment, invoice, subscription, by });
   else {
     // A charge that has ended is on its way no more.
     const begun =
       payment.payment_status === 'PROCESSING' ? { ...invoice, payment_status: 'PENDING' as const } : invoice;
-    const paid = withReceipt(begun, needed.toFixed(), by.now);
+    const paid = applyReceipt(begun, needed.toFixed(), by.now);
     await changeInvoicePayment(stores, transaction, { invoice, subscription, changes: paid, by });
   }
   if (record.is_automatic) await collectRest(stores, transaction, { payment: record, by });
@@ -66,7 +66,7 @@ async function endProcessing(
   { payment, invoice, subscription, by }: HeldPayment & { by: By },
 ): Promise<void> {
   if (payment.payment_status !== 'PROCESSING') return;
-  const changes = afterDecline(invoice, by.now);
+  const changes = applyDecline(invoice, by.now);
   await changeInvoicePayment(stores, transaction, { invoice, subscription, changes, by });
 }
 
@@ -110,8 +110,8 @@ export async function bookDecline(
 ): Promise<PaymentModel> {
   const { payment } = held;
   const config = await settingOf(payment, 'payment_config', transaction);
-  const again = isTriedAgain(held) ? nextTry(payment.attempt_count, config, by.now) : null;
-  const isPartial = payment.is_automatic && isPaidInPart(held.invoice, held.subscription);
+  const again = isTriedAgain(held) ? computeNextAttempt(payment.attempt_count, config, by.now) : null;
+  const isPartial = payment.is_automatic && canBePaidInPart(held.invoice, held.subscription);
   const after = async (declined: PaymentModel) => {
     if (isPartial) await payTheRest(stores, transaction, { payment: declined, by });
     return declined;

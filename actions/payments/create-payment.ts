@@ -3,10 +3,10 @@
  * charged (docs/rules/payments.md, "Making a payment"). One key is one payment, which the database decides.
  */
 import { alreadyExists, FarthingError } from '../../core/error.ts';
-import { firstStatus, OPEN } from '../../core/payment/moves.ts';
+import { deriveFirstStatus, OPEN } from '../../core/payment/moves.ts';
 import type { CreatePayment, PaymentMethodType } from '../../core/payment/record.ts';
-import { checkAmount, checkPayable, differsFrom, methodOf } from '../../core/payment/request.ts';
-import { askedAgainAt } from '../../core/payment/schedule.ts';
+import { checkAmount, checkPayable, findDifferingField, parsePaymentMethod } from '../../core/payment/request.ts';
+import { computeOutcomeCheckAt } from '../../core/payment/schedule.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
@@ -23,7 +23,7 @@ import { usableGateway, wayToPay } from './way-to-pay.ts';
 type Wanted = { readonly request: CreatePayment; readonly author: Author };
 
 export async function createPayment(stores: Stores, scope: Scope, { request, author }: Wanted): Promise<PaymentModel> {
-  const method = methodOf(request);
+  const method = parsePaymentMethod(request);
   const { known } = await keyOf(stores.postgres, scope, { request, author });
   if (known) return goOn(stores, same(known, request), { request, author });
   const made = await add(stores, scope, { request, author, method }).catch(async (error: unknown) => {
@@ -57,7 +57,7 @@ async function add(
     checkPayable(held.invoice);
     checkAmount({ ...request, method }, held.invoice);
     const way = await wayOf(transaction, held, { request, method, now: author.now });
-    const payment_status = firstStatus(method, request.process_payment);
+    const payment_status = deriveFirstStatus(method, request.process_payment);
     // Whoever dies before it is processed leaves it to the clock; what is not to be processed waits for whoever asks.
     const record = {
       ...way,
@@ -77,7 +77,7 @@ async function add(
       cancel_url: request.cancel_url,
       metadata: request.metadata,
       save_card_and_make_default: request.save_card_and_make_default,
-      next_attempt_at: request.process_payment ? askedAgainAt(author.now).toISOString() : null,
+      next_attempt_at: request.process_payment ? computeOutcomeCheckAt(author.now).toISOString() : null,
     };
     const conflict = `a payment with this idempotency_key exists already`;
     const payment = await PaymentModel.add(scope, record, { database: transaction, conflict });
@@ -140,7 +140,7 @@ async function ofKey(database: Database, scope: Scope, idempotency_key: string):
 }
 
 function same(payment: PaymentModel, request: CreatePayment): PaymentModel {
-  const field = differsFrom(payment, request);
+  const field = findDifferingField(payment, request);
   if (field === null) return payment;
   throw alreadyExists(`the idempotency_key is that of a payment with another ${field}`, { field, id: payment.id });
 }

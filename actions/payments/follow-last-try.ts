@@ -6,7 +6,7 @@ import { SYSTEM_USER } from '../../core/audit/record.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { OPEN_SUBSCRIPTIONS, type PaymentConfig } from '../../core/payment/schedule.ts';
 import type { Scope } from '../../core/scope.ts';
-import { stateAfter } from '../../core/subscription/moves.ts';
+import { findStateAfter } from '../../core/subscription/moves.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { settingOf } from '../../storage/models/setting.ts';
@@ -83,7 +83,7 @@ async function marked(
   transaction: Transaction,
   { subscription, after_last_try, by }: Marking,
 ): Promise<void> {
-  const subscription_status = stateAfter('await_payment', subscription.subscription_status);
+  const subscription_status = findStateAfter('await_payment', subscription.subscription_status);
   if (after_last_try !== 'mark_incomplete' || subscription_status === undefined) return;
   const record = await SubscriptionModel.change(subscription, { subscription_status }, { by, database: transaction });
   await emit(transaction, 'subscription.updated', { record, by });

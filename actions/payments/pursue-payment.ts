@@ -6,7 +6,7 @@
 import { Decimal } from '../../core/decimal.ts';
 import type { FarthingError } from '../../core/error.ts';
 import { hasPage } from '../../core/payment/receipt.ts';
-import { askedAgainAt, laterAsked } from '../../core/payment/schedule.ts';
+import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../core/payment/schedule.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Outcome, PaymentProvider } from '../../integrations/payments/provider.ts';
 import { isAway } from '../../storage/failure.ts';
@@ -159,7 +159,7 @@ async function bookOpen(
       return wait(transaction, held.payment, { error_message: outcome.error, next_attempt_at: soon(held, by) }, by);
     case 'processing': {
       const { gateway_payment_id, url: payment_url, ask_at } = outcome;
-      const next_attempt_at = (ask_at ?? laterAsked(by.now)).toISOString();
+      const next_attempt_at = (ask_at ?? computeProviderRecheckAt(by.now)).toISOString();
       const changes = { gateway_payment_id, payment_url, next_attempt_at, error_message: null };
       return wait(transaction, held.payment, changes, by);
     }
@@ -168,7 +168,7 @@ async function bookOpen(
 
 function soon({ payment }: HeldPayment, by: By): string | null {
   if (!payment.gateway_tracking_id) return null;
-  return (payment.error_message ? laterAsked(by.now) : askedAgainAt(by.now)).toISOString();
+  return (payment.error_message ? computeProviderRecheckAt(by.now) : computeOutcomeCheckAt(by.now)).toISOString();
 }
 
 async function wait(
@@ -202,7 +202,7 @@ async function closePage(stores: Stores, payment: PaymentModel, by: By): Promise
   const said = await closed(stores, payment, by);
   if (said?.outcome === 'succeeded') return book(stores, payment, { outcome: said, by });
   const isOver = said === null ? isLongVoid(payment, by) : said.outcome === 'failed';
-  const next_attempt_at = isOver ? null : laterAsked(by.now).toISOString();
+  const next_attempt_at = isOver ? null : computeProviderRecheckAt(by.now).toISOString();
   // Known by its name, so that a notice of it finds it.
   const gateway_payment_id =
     (said && 'gateway_payment_id' in said && said.gateway_payment_id) || payment.gateway_payment_id;

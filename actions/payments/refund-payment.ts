@@ -3,17 +3,17 @@
  * on the payment, so that it never comes to more than was paid; then the provider is asked, and what it says is booked
  * (docs/rules/payments.md, "Refunds").
  */
-import { leftOfPayment } from '../../core/credit-note/left-to-give-back.ts';
+import { computeRefundablePayment } from '../../core/credit-note/creditable.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { alreadyExists, invalid, notAllowed } from '../../core/error.ts';
-import { withReceipt, withRefund } from '../../core/invoice/payment-status.ts';
+import { applyReceipt, applyRefund } from '../../core/invoice/payment-status.ts';
 import { minorUnits } from '../../core/money.ts';
 import { RECEIVED } from '../../core/payment/moves.ts';
 import type { RefundPayment } from '../../core/payment/record.ts';
-import { askedAgainAt, laterAsked } from '../../core/payment/schedule.ts';
+import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../core/payment/schedule.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { everOwnKeys, ownKey } from '../../core/wallet/movement-key.ts';
+import { listOwnKeys, toOwnKey } from '../../core/wallet/movement-key.ts';
 import type { Refunded } from '../../integrations/payments/provider.ts';
 import { isAway } from '../../storage/failure.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -54,11 +54,11 @@ export async function refundPayment(
     if (held.payment.payment_method_type === 'CREDITS')
       await giveBackPayment(transaction, held.invoice, {
         amount: new Decimal(amount),
-        debit_keys: everOwnKeys('payment', held.payment.id),
+        debit_keys: listOwnKeys('payment', held.payment.id),
         transaction_reason: 'CREDIT_NOTE',
         reference_type: 'PAYMENT',
         reference_id: held.payment.id,
-        idempotency_key: ownKey('refund', refund.id),
+        idempotency_key: toOwnKey('refund', refund.id),
         description: request.reason ?? 'A payment was given back',
         metadata: null,
         author,
@@ -105,7 +105,7 @@ function isOfProvider({ payment_gateway, gateway_payment_id }: PaymentModel): bo
  * more than was paid too much.
  */
 async function leftToRefund({ payment, invoice }: HeldPayment, transaction: Transaction): Promise<Decimal> {
-  const left = leftOfPayment(payment, invoice, await chargesOf(invoice, transaction));
+  const left = computeRefundablePayment(payment, invoice, await chargesOf(invoice, transaction));
   const most = await mostBackOf(transaction, invoice);
   return most === null ? left : Decimal.min(left, most);
 }
@@ -160,7 +160,7 @@ type Pursued = { payment: PaymentModel; refund: PaymentRefundModel; by: By };
 async function pursue(stores: Stores, { payment, refund, by }: Pursued): Promise<PaymentModel> {
   const said = await given(stores, { payment, refund, by });
   if (said === null) {
-    const next_attempt_at = laterAsked(by.now).toISOString();
+    const next_attempt_at = computeProviderRecheckAt(by.now).toISOString();
     return askNext(stores, payment, { next_attempt_at, by });
   }
   return transactionBehindOthers(stores, async (transaction) => {
@@ -214,7 +214,7 @@ async function bookRefund(
   { payment, invoice, amount, by }: HeldPayment & { amount: string; by: By },
 ): Promise<PaymentModel> {
   const record = await bookRefunded(transaction, { payment, amount, by });
-  const changes = withRefund(invoice, amount, by.now);
+  const changes = applyRefund(invoice, amount, by.now);
   const changed = await InvoiceModel.change(invoice, changes, { by, database: transaction });
   await emit(transaction, 'invoice.update.payment', { record: changed, by });
   return record;
@@ -230,7 +230,7 @@ async function bookRefunded(
   const changes = {
     refunded_amount: refunded.toFixed(),
     refunded_at: refunded.gt(0) ? by.now.toISOString() : null,
-    next_attempt_at: isOfProvider(payment) ? askedAgainAt(by.now).toISOString() : null,
+    next_attempt_at: isOfProvider(payment) ? computeOutcomeCheckAt(by.now).toISOString() : null,
     ...(RECEIVED.includes(payment.payment_status) ? { payment_status: rest as PaymentModel['payment_status'] } : {}),
   };
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
@@ -249,7 +249,7 @@ async function takeBack(
   if (!isSurplus(refund)) return bookRefund(transaction, { ...held, amount });
   const payment = await bookRefunded(transaction, { ...held, amount });
   if (!RECEIVED.includes(payment.payment_status)) return payment;
-  const changes = withReceipt(invoice, refund.amount, by.now);
+  const changes = applyReceipt(invoice, refund.amount, by.now);
   await changeInvoicePayment(stores, transaction, { invoice, subscription, changes, by });
   return payment;
 }

@@ -4,7 +4,7 @@
  */
 import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
-import { withoutReceipt } from '../../core/invoice/payment-status.ts';
+import { revertReceipt } from '../../core/invoice/payment-status.ts';
 import { checkMove, OPEN } from '../../core/payment/moves.ts';
 import { hasPage } from '../../core/payment/receipt.ts';
 import type { UpdatePayment } from '../../core/payment/record.ts';
@@ -149,7 +149,7 @@ async function voidPayment(stores: Stores, transaction: Transaction, stated: Sta
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
   await emit(transaction, 'payment.updated', { record, by });
   if (!wasReceived) return record;
-  const paid = withoutReceipt(invoice, payment.amount, by.now);
+  const paid = revertReceipt(invoice, payment.amount, by.now);
   await changeInvoicePayment(stores, transaction, { invoice, subscription, changes: paid, by });
   return record;
 }

@@ -1,9 +1,9 @@
 /** What a payment is charged to, and by whom (docs/rules/payments.md, "What is charged"). */
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
-import { collectedOf, isPaidInPart } from '../../core/payment/collection.ts';
+import { canBePaidInPart, computeCollection } from '../../core/payment/collection.ts';
 import type { PaymentGateway } from '../../core/payment/record.ts';
-import { gatewayOf } from '../../core/payment/request.ts';
+import { checkGateway } from '../../core/payment/request.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Subscription } from '../../core/subscription/record.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
@@ -50,7 +50,7 @@ export async function usableGateway(
 ): Promise<PaymentGateway> {
   const gateway = stated ?? (await settingOf(scope, 'payment_config', database)).default_gateway;
   const environment = await EnvironmentModel.fetch(scope.tenant_id, scope.environment_id, { database });
-  return gatewayOf(gateway, environment.type);
+  return checkGateway(gateway, environment.type);
 }
 
 async function keptOf(
@@ -103,15 +103,15 @@ type Collecting = {
 export async function collectionOf(
   database: Database,
   invoice: InvoiceModel,
-  { subscription, covered, inPart = isPaidInPart(invoice, subscription) }: Collecting,
+  { subscription, covered, inPart = canBePaidInPart(invoice, subscription) }: Collecting,
 ): Promise<{ readonly collection: Collection } | { readonly collection: null; readonly obstacle: FarthingError }> {
   const { customer_id } = invoice;
   const found = await wayToCollect(database, invoice, { customer_id, subscription: subscription ?? {} });
-  const collected = collectedOf({
+  const collected = computeCollection({
     remaining: new Decimal(invoice.amount_remaining),
     covered: covered?.amount ?? ZERO,
-    hasWay: found.way !== null,
-    inPart,
+    hasPaymentMethod: found.way !== null,
+    allowsPartial: inPart,
   });
   const amount = collected?.amount.toFixed() ?? '0';
   if (collected?.by === 'credits') return { collection: { ...withCredits(covered!), amount } };

@@ -4,7 +4,7 @@
  * billing would today, and count and quantity tell whether that is right (seal-lines.ts).
  */
 import { notAllowed } from '../../core/error.ts';
-import type { CountedOf } from '../../core/invoice/computed-from.ts';
+import type { CountedScope } from '../../core/invoice/computed-from.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import type { CountedLine } from '../../core/proof/record.ts';
@@ -90,7 +90,7 @@ function marksOf(high_water: Readonly<Record<string, string>>, stop: ReadonlyMap
   return Object.fromEntries(marks);
 }
 
-async function asBilledToday(database: Database, scope: Scope, line: InvoiceLineItemModel): Promise<CountedOf> {
+async function asBilledToday(database: Database, scope: Scope, line: InvoiceLineItemModel): Promise<CountedScope> {
   const subscription = await SubscriptionModel.fetch(scope, line.subscription_id ?? '', { database });
   const members = (await membersOf(database, scope, [subscription])).get(subscription.id)!;
   const { window_start, window_end } = line.computed_from ?? {};

@@ -2,10 +2,10 @@
 import { notFound } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import { minorUnits } from '../../core/money.ts';
-import { takenAsStated } from '../../core/proof/as-stated.ts';
-import { leafOf, leafText } from '../../core/proof/leaf.ts';
+import { formatLeaf, toLeaf } from '../../core/proof/leaf.ts';
 import { MerkleTree } from '../../core/proof/merkle.ts';
 import { type EventProof, type InvoiceProof, type LineProof, PROOF_FORMAT } from '../../core/proof/record.ts';
+import { listUnproven } from '../../core/proof/unproven.ts';
 import type { Scope } from '../../core/scope.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
@@ -73,7 +73,7 @@ function lineProof({ line, counting }: Provable['lines'][number], { sealed, pric
     counted: counting?.counted ?? null,
     seal,
     not_sealed,
-    taken_as_stated: takenAsStated({ line, counted: counting?.counted ?? null }),
+    taken_as_stated: listUnproven({ line, counted: counting?.counted ?? null }),
   };
 }
 
@@ -117,10 +117,10 @@ async function pathOf(
   const tree = new MerkleTree(sha256);
   let found: Pick<PathFound, 'index' | 'leaf' | 'leaf_hash'> | null = null;
   for await (const { taken } of countedEvents(stores, scope, [counting], signal)) {
-    const leaf = leafOf(taken[0]!);
+    const leaf = toLeaf(taken[0]!);
     const watched = leaf.event_id === event_id;
     const index = tree.size;
-    const hash = tree.add(Buffer.from(leafText(leaf)), { watched });
+    const hash = tree.add(Buffer.from(formatLeaf(leaf)), { watched });
     const { timestamp_us, ...rest } = leaf;
     if (watched) found = { index, leaf: { ...rest, timestamp_us: String(timestamp_us) }, leaf_hash: hexOf(hash) };
   }

@@ -3,7 +3,7 @@
  * computes from. Of each line they come in the order of its tree; lines that counted the same events share them.
  */
 import { groupBy } from '../../core/group-by.ts';
-import { leafOf } from '../../core/proof/leaf.ts';
+import { toLeaf } from '../../core/proof/leaf.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatUs } from '../../core/time/instant.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -41,7 +41,7 @@ function lineOf({ event, taken }: CountedEvent, of: readonly OfLine[]): string {
   // An expression is another language: what it makes of an event is said beside the event.
   const values = of.flatMap(({ line_id, counting: { definition } }, index) => {
     const contribution = taken[index];
-    return contribution && definition.aggregation.expression ? [[line_id, leafOf(contribution).value] as const] : [];
+    return contribution && definition.aggregation.expression ? [[line_id, toLeaf(contribution).value] as const] : [];
   });
   const said = JSON.stringify({
     event_id,

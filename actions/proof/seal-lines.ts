@@ -9,7 +9,7 @@ import { UsageBucket } from '../../core/metering/bucket.ts';
 import type { Contribution } from '../../core/metering/contribution.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
 import { usageByKey } from '../../core/metering/usage.ts';
-import { leafOf, leafText } from '../../core/proof/leaf.ts';
+import { formatLeaf, toLeaf } from '../../core/proof/leaf.ts';
 import { type Hash, MerkleTree } from '../../core/proof/merkle.ts';
 import type { Seal } from '../../core/proof/seal.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -139,7 +139,7 @@ async function startDigest(
       if (level) level.add(taken);
       else if (meter.bucket_size === undefined) meter.aggregation.add(bucket, taken);
       else cells.add(event);
-      tree.add(Buffer.from(leafText(leafOf(taken))));
+      tree.add(Buffer.from(formatLeaf(toLeaf(taken))));
     },
     async finish() {
       const root = Buffer.from(tree.finish().root).toString('hex');

@@ -6,11 +6,11 @@ import { Decimal } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { HoldTerms } from '../../core/reservation/decide.ts';
-import { checkAsksUnits, checkHoldable, committedEvents } from '../../core/reservation/event.ts';
-import { type CheckAsked, checkAsked } from '../../core/reservation/request.ts';
-import { type Limit, type Room, shownLimit, tightest } from '../../core/reservation/room.ts';
+import { buildCommittedEvents, checkCanHold, checkCountsUnits } from '../../core/reservation/event.ts';
+import { checkReservationInput, type ReservationCheckInput } from '../../core/reservation/request.ts';
+import { type FeatureLimit, type FeatureRoom, findTightestLimit, showLimit } from '../../core/reservation/room.ts';
 import type { Scope } from '../../core/scope.ts';
-import type { SettingOf } from '../../core/setting/record.ts';
+import type { SettingValue } from '../../core/setting/record.ts';
 import type { Author } from '../../core/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
@@ -27,8 +27,8 @@ import { checkMetered } from './room-of-feature.ts';
 import { walletAsked } from './wallet-asked.ts';
 import { type Purse, walletCounter } from './wallet-counter.ts';
 
-type Config = SettingOf<'reservation_config'>;
-type ShownLimit = ReturnType<typeof shownLimit>;
+type Config = SettingValue<'reservation_config'>;
+type ShownLimit = ReturnType<typeof showLimit>;
 
 export type Checked = {
   readonly allowed: boolean;
@@ -47,10 +47,10 @@ export type Checked = {
   readonly reservation: ReservationModel | null;
 };
 
-type Asking = { readonly request: CheckAsked; readonly author: Author };
+type Asking = { readonly request: ReservationCheckInput; readonly author: Author };
 
 export async function check(stores: Stores, scope: Scope, { request, author }: Asking): Promise<Checked> {
-  checkAsked(request);
+  checkReservationInput(request);
   const named = await namedBy(stores, scope, { request, author });
   const asking = { request, author, ...named };
   return request.credits === null ? checkFeature(stores, scope, asking) : checkCredits(stores, scope, asking);
@@ -98,18 +98,18 @@ async function checkFeature(stores: Stores, scope: Scope, asking: Asking & Named
   const feature = asking.feature!;
   const quantity = new Decimal(request.quantity ?? '1');
   if (meter) {
-    checkAsksUnits(meter, quantity);
+    checkCountsUnits(meter, quantity);
     if (request.hold) checkHeld(meter, quantity, asking);
   } else if (request.hold) checkMetered(feature);
   const counter = featureCounter(stores, scope, { customer, feature, when_in_doubt: config.when_in_doubt });
   const told = await askDesk(stores, counter, opOf(quantity, { request, author, config }));
-  const { looked } = told as Told<Room>;
+  const { looked } = told as Told<FeatureRoom>;
   const limits = looked?.kind === 'limited' ? looked.limits : [];
   const as_of = looked?.kind === 'limited' ? looked.as_of : null;
   return {
     ...said(told as Told<unknown>, { customer, quantity }),
     feature_id: feature.id,
-    ...ofLimits(limits, told as Told<Room>),
+    ...ofLimits(limits, told as Told<FeatureRoom>),
     as_of,
   };
 }
@@ -121,11 +121,11 @@ function checkHeld(
   { request, customer, config, author }: Asking & Named,
 ): void {
   const { on_expiry, properties } = request.hold!;
-  checkHoldable(meter, quantity, properties);
+  checkCanHold(meter, quantity, properties);
   if ((on_expiry ?? config.on_expiry) !== 'charge') return;
   const { external_id: external_customer_id } = customer;
   const at = author.now.getTime();
-  committedEvents(meter, {
+  buildCommittedEvents(meter, {
     external_customer_id,
     quantity,
     properties: properties ?? {},
@@ -193,16 +193,16 @@ function said(
 }
 
 /** That of which the least is left, and all of them. `held` is also for those who share it. */
-function ofLimits(limits: readonly Limit[], { held }: Told<Room>) {
-  const first = tightest(limits);
+function ofLimits(limits: readonly FeatureLimit[], { held }: Told<FeatureRoom>) {
+  const first = findTightestLimit(limits);
   if (!first) return {};
-  const { limit, is_soft_limit, used, remaining } = shownLimit(first, held);
+  const { limit, is_soft_limit, used, remaining } = showLimit(first, held);
   const all_held = held.plus(first.held_by_others).toFixed();
-  return { limit, is_soft_limit, used, held: all_held, remaining, limits: limits.map((one) => shownLimit(one, held)) };
+  return { limit, is_soft_limit, used, held: all_held, remaining, limits: limits.map((one) => showLimit(one, held)) };
 }
 
 /** By id, by external id, or by both when they agree. */
-async function customerOf(scope: Scope, asked: CheckAsked, database: Database): Promise<CustomerModel> {
+async function customerOf(scope: Scope, asked: ReservationCheckInput, database: Database): Promise<CustomerModel> {
   const { customer_id, external_customer_id } = asked;
   if (customer_id === null && external_customer_id === null)
     throw invalid('customer_id', 'or external_customer_id is required');
@@ -215,7 +215,7 @@ async function customerOf(scope: Scope, asked: CheckAsked, database: Database): 
 
 async function featureOf(
   scope: Scope,
-  { feature_id, feature_lookup_key }: CheckAsked,
+  { feature_id, feature_lookup_key }: ReservationCheckInput,
   { database, now }: { database: Database; now: Date },
 ): Promise<FeatureModel> {
   const [id] =

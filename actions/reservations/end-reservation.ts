@@ -2,8 +2,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
-import { type CommittedEvents, committedEvents } from '../../core/reservation/event.ts';
-import type { CommitAsked } from '../../core/reservation/request.ts';
+import { buildCommittedEvents, type CommittedEvents } from '../../core/reservation/event.ts';
+import type { ReservationCommitInput } from '../../core/reservation/request.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
@@ -26,7 +26,7 @@ type Asking = { readonly id: string; readonly author: Author };
 export async function commitReservation(
   stores: Stores,
   scope: Scope,
-  { id, request, author }: Asking & { request: CommitAsked },
+  { id, request, author }: Asking & { request: ReservationCommitInput },
 ): Promise<ReservationModel> {
   const reservation = await asItIs(stores, scope, { id, author });
   const quantity = new Decimal(request.quantity ?? reservation.committed_quantity ?? reservation.quantity);
@@ -168,7 +168,7 @@ async function becoming(
     meterOf(scope, feature, postgres),
     CustomerModel.fetch(scope, reservation.customer_id, { database: postgres }),
   ]);
-  const events = committedEvents(meter, {
+  const events = buildCommittedEvents(meter, {
     external_customer_id: customer.external_id,
     quantity,
     properties: { ...reservation.properties, ...properties },

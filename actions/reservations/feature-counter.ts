@@ -1,7 +1,7 @@
 /** What is held of a feature for a customer, and how much more of it there is room for (docs/rules/reservations.md, "What is answered"). */
 import { notFound } from '../../core/error.ts';
 import { type CompiledMeter, compiledMeter } from '../../core/metering/compiled-meter.ts';
-import { type Room, verdictOf } from '../../core/reservation/room.ts';
+import { deriveFeatureVerdict, type FeatureRoom } from '../../core/reservation/room.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
@@ -22,7 +22,7 @@ export function featureCounter(
   stores: Stores,
   scope: Scope,
   { customer, feature, when_in_doubt }: Of,
-): Counter<Gathered, Room> {
+): Counter<Gathered, FeatureRoom> {
   const { tenant_id, environment_id } = scope;
   const pool = { tenant_id, environment_id, customer_id: customer.id, subject_id: feature.id };
   const { postgres, log } = stores;
@@ -47,7 +47,8 @@ export function featureCounter(
         if (gathered === null) return { judge: null, looked: null };
         const room = await roomIn(transaction, gathered, { pool, partitions: log.partition_count, now });
         return {
-          judge: (quantity, { held, used }) => verdictOf(room, { quantity, held: held.plus(used), when_in_doubt }),
+          judge: (quantity, { held, used }) =>
+            deriveFeatureVerdict(room, { quantity, held: held.plus(used), when_in_doubt }),
           looked: room,
         };
       },

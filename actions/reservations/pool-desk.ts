@@ -6,21 +6,21 @@
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import { alreadyExists, errorRecord, type FarthingError, notFound } from '../../core/error.ts';
 import {
-  type Check,
-  type Commit,
-  type Decided,
+  type DecideVerdict,
   decideCheck,
   decideCommit,
   decideExpiry,
   decideRelease,
-  type Ending,
-  type Expiry,
-  type Judge,
-  type PoolState,
-  type Release,
+  type ReservationCheck,
+  type ReservationCommit,
+  type ReservationDecision,
+  type ReservationEnding,
+  type ReservationExpiry,
+  type ReservationPoolState,
+  type ReservationRelease,
 } from '../../core/reservation/decide.ts';
 import type { CommittedEvents } from '../../core/reservation/event.ts';
-import type { Verdict } from '../../core/reservation/room.ts';
+import type { ReservationVerdict } from '../../core/reservation/room.ts';
 import { type Author, createdBy, updatedBy } from '../../core/stamp.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import { holdClock } from '../../storage/models/hold-clock.ts';
@@ -42,13 +42,17 @@ type By = { readonly author: Author };
 type Becoming = { readonly events: (CommittedEvents & { readonly at: string }) | null };
 /** Why it cannot be charged. */
 type Refused = { readonly refusal: FarthingError | null };
-export type Op = (Check & By) | (Commit & By & Becoming) | (Release & By) | (Expiry & By & Becoming & Refused);
+export type Op =
+  | (ReservationCheck & By)
+  | (ReservationCommit & By & Becoming)
+  | (ReservationRelease & By)
+  | (ReservationExpiry & By & Becoming & Refused);
 
 /** `promised` is of credits. */
 type LookedAt<Looked> = {
-  readonly judge: Judge;
+  readonly judge: DecideVerdict;
   readonly looked: Looked | null;
-  readonly promised?: PoolState['promised'];
+  readonly promised?: ReservationPoolState['promised'];
 };
 
 /** Whose pool it is. */
@@ -62,11 +66,11 @@ export type Desk<Looked> = {
   /** What becomes of commits beside their rows, in the same transaction: the debit of each. */
   settle?(transaction: Transaction, commits: readonly Ended[]): Promise<ReadonlyMap<string, string>>;
 };
-export type Ended = { readonly reservation: ReservationModel; readonly op: Op; readonly changes: Ending };
+export type Ended = { readonly reservation: ReservationModel; readonly op: Op; readonly changes: ReservationEnding };
 
 export type Told<Looked> = {
   readonly kind: 'told';
-  readonly verdict: Verdict;
+  readonly verdict: ReservationVerdict;
   /** Of all, this one among them. */
   readonly held: Decimal;
   readonly looked: Looked | null;
@@ -120,13 +124,13 @@ async function knownTo(transaction: Transaction, pool: Pool, ops: readonly Op[])
 
 /** One of them with what was decided; `before` is what was held under its key. */
 type One =
-  | (Decided & { readonly op: Op; readonly of?: ReservationModel; readonly isFresh?: boolean })
-  | { readonly kind: 'known'; readonly op: Op; readonly state: PoolState; readonly before: ReservationModel }
-  | { readonly kind: 'repeated'; readonly op: Op; readonly state: PoolState };
+  | (ReservationDecision & { readonly op: Op; readonly of?: ReservationModel; readonly isFresh?: boolean })
+  | { readonly kind: 'known'; readonly op: Op; readonly state: ReservationPoolState; readonly before: ReservationModel }
+  | { readonly kind: 'repeated'; readonly op: Op; readonly state: ReservationPoolState };
 
 type Deciding = {
-  readonly state: PoolState;
-  readonly judge: Judge;
+  readonly state: ReservationPoolState;
+  readonly judge: DecideVerdict;
   readonly known: Known;
   readonly pool: Pool;
 };
@@ -168,13 +172,13 @@ function decideEnd(
   op: Exclude<Op, { kind: 'check' }>,
   about: { of: ReservationModel; quantity_held: Decimal },
   { state, judge }: Pick<Deciding, 'state' | 'judge'>,
-): Decided {
-  if (op.kind === 'commit') return decideCommit(op, about, { state, judge });
+): ReservationDecision {
+  if (op.kind === 'commit') return decideCommit(op, about, { state, decideVerdict: judge });
   return op.kind === 'release' ? decideRelease(op, about, state) : decideExpiry(op, about, state);
 }
 
 /** A key that means something else by now is a mistake of whoever says it. */
-function sameThing(kept: ReservationModel, pool: Pool, op: Check & By, state: PoolState): One {
+function sameThing(kept: ReservationModel, pool: Pool, op: ReservationCheck & By, state: ReservationPoolState): One {
   const isSame =
     kept.customer_id === pool.customer_id && kept.subject_id === pool.subject_id && op.quantity.eq(kept.quantity);
   if (isSame) return { kind: 'known', op, state, before: kept };
@@ -185,7 +189,7 @@ function sameThing(kept: ReservationModel, pool: Pool, op: Check & By, state: Po
   return { kind: 'refused', error, is_doubtful: false, state, op };
 }
 
-function merged(of: ReservationModel, changes: Ending): ReservationModel {
+function merged(of: ReservationModel, changes: ReservationEnding): ReservationModel {
   return Object.assign(Object.create(Object.getPrototypeOf(of)), of, changes);
 }
 

@@ -6,7 +6,7 @@ import { indexById } from '../../core/by-id.ts';
 import { sumDecimals, ZERO } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
-import type { Limit, Room } from '../../core/reservation/room.ts';
+import type { FeatureLimit, FeatureRoom } from '../../core/reservation/room.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
 import { isAway } from '../../storage/failure.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
@@ -25,7 +25,7 @@ import { placedUsage } from '../entitlements/limited-usage.ts';
 
 /** Of limits without what was committed since: that is known only where the pool is held. */
 export type Gathered =
-  | Exclude<Room, { kind: 'limited' }>
+  | Exclude<FeatureRoom, { kind: 'limited' }>
   | { readonly kind: 'counted'; readonly usages: PlacedUsage[]; readonly heirs: Heirs };
 type Counted = Extract<Gathered, { kind: 'counted' }>;
 
@@ -89,11 +89,11 @@ export async function roomIn(
   database: Database,
   gathered: Gathered,
   { pool, partitions, now }: Looking,
-): Promise<Room> {
+): Promise<FeatureRoom> {
   if (gathered.kind !== 'counted') return gathered;
   const others = sharersIn(gathered).filter((id) => id !== pool.customer_id);
   const held = await heldByEach(database, pool, { customer_ids: [...new Set(others)], now });
-  const limits: Limit[] = [];
+  const limits: FeatureLimit[] = [];
   for (const usage of gathered.usages) {
     const sharers = sharersOf(usage, gathered.heirs);
     const high_water = ofAllPartitions(usage.high_water, partitions);

@@ -5,7 +5,7 @@
 import { indexById } from '../../core/by-id.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { eventsBytes, eventTexts, unitsOfEach } from '../../core/reservation/event.ts';
+import { buildEventTexts, computeEventsBytes, computeUnitsPerEvent } from '../../core/reservation/event.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
 import { noteSent, type PlacedEvents, type ReservationModel, receivedNow } from '../../storage/models/reservation.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -32,7 +32,7 @@ export async function sendCommitted(stores: Stores, reservation: ReservationMode
   if (reservation.is_sent) return;
   const { tenant_id, environment_id } = reservation;
   // Those that take long wait for one another, and nobody else for them.
-  const isLarge = eventsBytes(reservation) > LARGE_BYTES;
+  const isLarge = computeEventsBytes(reservation) > LARGE_BYTES;
   await SENDING.ask(stores, reservation, `${scopeKey({ tenant_id, environment_id })}/${isLarge ? 'large' : 'small'}`);
 }
 
@@ -41,7 +41,7 @@ type OneEvent = { readonly reservation: ReservationModel; readonly id: string; r
 /** Of one environment. The same commit may have come twice. */
 async function sendAll(stores: Stores, reservations: readonly ReservationModel[]): Promise<void> {
   const each = [...indexById(reservations).values()];
-  for (const some of inGroups(each, { max: GROUP_BYTES, bytesOf: (one) => eventsBytes(one) }))
+  for (const some of inGroups(each, { max: GROUP_BYTES, bytesOf: (one) => computeEventsBytes(one) }))
     await sendGroup(stores, some);
 }
 
@@ -49,7 +49,11 @@ async function sendGroup(stores: Stores, reservations: readonly ReservationModel
   const { tenant_id, environment_id } = reservations[0]!;
   const scope: Scope = { tenant_id, environment_id };
   const events = reservations.flatMap((reservation) =>
-    eventTexts(reservation.id, reservation).map((text, index) => ({ reservation, id: idAt(reservation, index), text })),
+    buildEventTexts(reservation.id, reservation).map((text, index) => ({
+      reservation,
+      id: idAt(reservation, index),
+      text,
+    })),
   );
   const now = await receivedNow(stores.postgres);
   const placed: (PlacedEvent & OneEvent)[] = [];
@@ -87,7 +91,7 @@ function partsOf(placed: readonly (PlacedEvent & OneEvent)[]): PlacedEvents[] {
   const groups = groupBy(placed, ({ reservation, partition }) => `${reservation.id}/${partition}`);
   return [...groups.values()].map((of) => {
     const [{ reservation, partition }] = of;
-    const units = unitsOfEach(new Decimal(reservation.committed_quantity!), reservation.event_count);
+    const units = computeUnitsPerEvent(new Decimal(reservation.committed_quantity!), reservation.event_count);
     const offset = of.reduce((last, one) => (one.offset > last ? one.offset : last), of[0].offset);
     return { reservation, partition, offset, units: units.times(String(of.length)) };
   });

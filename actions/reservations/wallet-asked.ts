@@ -3,7 +3,7 @@
  * customer has no wallet it is theirs.
  */
 import { invalid } from '../../core/error.ts';
-import type { CheckAsked } from '../../core/reservation/request.ts';
+import type { ReservationCheckInput } from '../../core/reservation/request.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { grantingSubscriptions, type Reading } from '../entitlements/entitled-features.ts';
@@ -12,7 +12,7 @@ import { payerOf } from '../invoices/settle-change.ts';
 /** The one that is named, or the only one that there is; null where there is none. */
 export async function walletAsked(
   customer: CustomerModel,
-  { wallet_id, currency }: CheckAsked,
+  { wallet_id, currency }: ReservationCheckInput,
   reading: Reading,
 ): Promise<WalletModel | null> {
   if (wallet_id !== null) return walletNamed(customer, { wallet_id, currency }, reading);

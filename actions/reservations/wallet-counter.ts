@@ -3,15 +3,15 @@
  * what was used and is not paid yet, and less what is held. Whoever moves credits holds the wallet's row, and so does this.
  */
 import { Decimal, ZERO } from '../../core/decimal.ts';
-import type { Judge } from '../../core/reservation/decide.ts';
-import { spendable, verdictOfCredits } from '../../core/reservation/room.ts';
+import type { DecideVerdict } from '../../core/reservation/decide.ts';
+import { computeSpendable, deriveCreditsVerdict } from '../../core/reservation/room.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import { lotsAfter, takeFrom, usableCredits } from '../../core/wallet/lots.ts';
-import type { Holding } from '../../core/wallet/movement.ts';
-import { ownKey } from '../../core/wallet/movement-key.ts';
-import { expiriesOf, keepsPromises } from '../../core/wallet/promises.ts';
-import { creditsOf } from '../../core/wallet/rates.ts';
+import { deductFromLots, sumUsableCredits, takeFromLots } from '../../core/wallet/lots.ts';
+import type { WalletHolding } from '../../core/wallet/movement.ts';
+import { toOwnKey } from '../../core/wallet/movement-key.ts';
+import { canKeepPromises, listExpiries } from '../../core/wallet/promises.ts';
+import { toCredits } from '../../core/wallet/rates.ts';
 import { isAway } from '../../storage/failure.ts';
 import { poolOf, promisedIn } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
@@ -45,16 +45,16 @@ export function walletCounter(stores: Stores, scope: Scope, { wallet, when_in_do
         const { unpaid, as_of } = gathered;
         const left = (until: number, taken: Decimal) =>
           spendableUntil(holding, { unpaid: unpaid ?? ZERO, until, taken });
-        const expiries = expiriesOf(holding.lots);
+        const expiries = listExpiries(holding.lots);
         const promised = await promisedIn(transaction, pool, { now: at, expiries });
-        const judge: Judge = (quantity, state, until) =>
-          verdictOfCredits({
+        const judge: DecideVerdict = (quantity, state, until) =>
+          deriveCreditsVerdict({
             is_active: now.wallet_status === 'active',
             left: unpaid === null ? null : left(until, state.held.plus(state.used)),
-            isKept: keepsPromises(lotsAfter(holding.lots, takeFrom(holding.lots, state.used, at.getTime()).parts), [
-              ...state.promised,
-              { until, credits: quantity },
-            ]),
+            keepsPromises: canKeepPromises(
+              deductFromLots(holding.lots, takeFromLots(holding.lots, state.used, at.getTime()).parts),
+              [...state.promised, { until, credits: quantity }],
+            ),
             quantity,
             when_in_doubt,
           });
@@ -65,9 +65,9 @@ export function walletCounter(stores: Stores, scope: Scope, { wallet, when_in_do
   };
 }
 
-function spendableUntil(holding: Holding, at: { unpaid: Decimal; until: number; taken: Decimal }): Decimal {
-  const usable = usableCredits(holding.lots, at.until);
-  return spendable({ usable, owed: holding.owed, unpaid: at.unpaid, held: at.taken });
+function spendableUntil(holding: WalletHolding, at: { unpaid: Decimal; until: number; taken: Decimal }): Decimal {
+  const usable = sumUsableCredits(holding.lots, at.until);
+  return computeSpendable({ usable, owed: holding.owed, unpaid: at.unpaid, held: at.taken });
 }
 
 async function unpaidOf(stores: Stores, wallet: WalletModel, now: Date): Promise<Unpaid> {
@@ -75,7 +75,7 @@ async function unpaidOf(stores: Stores, wallet: WalletModel, now: Date): Promise
   try {
     const { current_period_usage, unpaid_invoices_amount } = await realTimeNow(stores, wallet, now);
     const amount = new Decimal(current_period_usage).plus(unpaid_invoices_amount);
-    return { unpaid: creditsOf(Decimal.max(ZERO, amount), wallet.conversion_rate), as_of };
+    return { unpaid: toCredits(Decimal.max(ZERO, amount), wallet.conversion_rate), as_of };
   } catch (error) {
     if (isAway(error)) return { unpaid: null, as_of };
     throw error;
@@ -103,7 +103,7 @@ async function debitAll(
       transaction_reason: 'MANUAL_BALANCE_DEBIT',
       reference_type: 'REQUEST',
       reference_id: reservation.id,
-      idempotency_key: ownKey('reservation', reservation.id),
+      idempotency_key: toOwnKey('reservation', reservation.id),
       description: 'Credits that were reserved',
       metadata: reservation.metadata ?? null,
       author: op.author,

@@ -4,12 +4,12 @@ import { indexById } from '../../core/by-id.ts';
 import { ZERO } from '../../core/decimal.ts';
 import type { EarnedLine } from '../../core/revenue/line.ts';
 import {
+  buildRecurringRow,
+  buildRevenueRows,
   type OwnedLine,
   type RecurringRow,
   type RevenueRow,
-  recurringRow,
-  revenueKey,
-  revenueRows,
+  toRevenueKey,
 } from '../../core/revenue/rows.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
@@ -27,7 +27,7 @@ export async function revenueOfCustomers(
   scope: Scope,
   customer_ids: readonly string[],
 ): Promise<RevenueRow[]> {
-  return revenueRows(await linesOfOwners(database, scope, { customer_ids, since: null }));
+  return buildRevenueRows(await linesOfOwners(database, scope, { customer_ids, since: null }));
 }
 
 /** The rows in which these invoices have, or had, a part. */
@@ -37,13 +37,13 @@ export async function revenueOfInvoices(
   invoice_ids: readonly string[],
 ): Promise<RevenueRow[]> {
   const told = await withOwners(database, scope, await linesOfInvoices(scope, invoice_ids, database));
-  const touched = revenueRows(told);
+  const touched = buildRevenueRows(told);
   if (touched.length === 0) return [];
   const since = Date.UTC(Math.min(...touched.map(({ year }) => year)), 0, 1);
   const customer_ids = [...new Set(touched.map(({ customer_id }) => customer_id))];
-  const rows = revenueRows(await linesOfOwners(database, scope, { customer_ids, since }));
-  const byKey = new Map(rows.map((row) => [revenueKey(row), row]));
-  return touched.map((row) => byKey.get(revenueKey(row)) ?? { ...row, cells: [] });
+  const rows = buildRevenueRows(await linesOfOwners(database, scope, { customer_ids, since }));
+  const byKey = new Map(rows.map((row) => [toRevenueKey(row), row]));
+  return touched.map((row) => byKey.get(toRevenueKey(row)) ?? { ...row, cells: [] });
 }
 
 type Owners = { readonly customer_ids: readonly string[]; readonly since: Milliseconds | null };
@@ -84,7 +84,12 @@ export async function recurringOfSubscriptions(
     const item = billableItem(record, { price: found(prices, record.price_id, 'price'), meter: null, subscription });
     const { customer_id, currency } = subscription;
     const is_charged = record.status === 'published' && isCharged(subscription);
-    return recurringRow(item, { customer_id, currency, is_charged, end_ms: billedSubscription(subscription).end_ms });
+    return buildRecurringRow(item, {
+      customer_id,
+      currency,
+      is_charged,
+      end_ms: billedSubscription(subscription).end_ms,
+    });
   });
 }
 
@@ -113,11 +118,11 @@ export async function goneRows(
     storedRevenue(clickhouse, scope, made.customer_ids),
     storedRecurring(clickhouse, scope, made.customer_ids),
   ]);
-  const known = new Set(made.revenue.map(revenueKey));
+  const known = new Set(made.revenue.map(toRevenueKey));
   const lines = new Set(made.recurring.map(recurringKey));
   return {
     revenue: revenue
-      .filter((row) => !known.has(revenueKey(row)))
+      .filter((row) => !known.has(toRevenueKey(row)))
       .map(({ customer_id, currency, year }) => ({ customer_id, currency, year, cells: [] })),
     recurring: recurring.filter((row) => !lines.has(recurringKey(row))).map((row) => ({ ...row, monthly: ZERO })),
   };

@@ -1,6 +1,6 @@
 /** What final invoices have earned, by customer, by currency and over time, and what recurs (docs/rules/revenue.md). */
 
-import { begunBy, windowsWithin } from '../../core/revenue/windows.ts';
+import { cutWindows, filterBegun } from '../../core/revenue/windows.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -94,8 +94,8 @@ async function knownBefore({ postgres }: Stores, scope: Scope, now: Date): Promi
 }
 
 async function trendOf(stores: Stores, scope: Scope, asked: TrendAsked): Promise<Omit<RevenueTrend, 'as_of'>> {
-  const windows = windowsWithin(asked.range, asked.window_size);
-  const recurring_windows = begunBy(asked.now.getTime(), windows);
+  const windows = cutWindows(asked.range, asked.window_size);
+  const recurring_windows = filterBegun(asked.now.getTime(), windows);
   const instants = instantsOf(recurring_windows, asked.now.getTime());
   const [revenue, recurring] = await Promise.all([
     revenueByWindow(stores.clickhouse, scope, {

@@ -3,8 +3,8 @@ import { requireSuperAdmin } from '../../core/access/role.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { PaymentGateway } from '../../core/payment/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { changedSetting, isSet, SETTINGS, type SettingKey } from '../../core/setting/record.ts';
-import { type Reference, referencesOf } from '../../core/setting/references.ts';
+import { applySettingChange, isSet, SETTINGS, type SettingKey } from '../../core/setting/record.ts';
+import { listSettingReferences, type SettingReference } from '../../core/setting/references.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
@@ -27,8 +27,8 @@ export async function changeSetting(
   requireSuperAdmin(principal, 'change settings');
   return postgres.transaction(async (database) => {
     const known = await findSetting(scope, key, { database, lock: true });
-    const value = changedSetting(key, known?.value, sent);
-    await checkReferences(referencesOf(key, value, sent), scope, database);
+    const value = applySettingChange(key, known?.value, sent);
+    await checkReferences(listSettingReferences(key, value, sent), scope, database);
     await goByIt(database, scope, key);
     const by = { by: author, database };
     if (known instanceof SettingModel) return SettingModel.change(known, { value }, by);
@@ -43,11 +43,15 @@ async function goByIt(database: Database, scope: Scope, key: SettingKey): Promis
 }
 
 /** What a setting names must be there. */
-async function checkReferences(references: readonly Reference[], scope: Scope, database: Database): Promise<void> {
+async function checkReferences(
+  references: readonly SettingReference[],
+  scope: Scope,
+  database: Database,
+): Promise<void> {
   for (const { kind, id } of references) await FETCH[kind](scope, id, database);
 }
 
-const FETCH: Record<Reference['kind'], (scope: Scope, id: string, database: Database) => Promise<unknown>> = {
+const FETCH: Record<SettingReference['kind'], (scope: Scope, id: string, database: Database) => Promise<unknown>> = {
   plan: (scope, id, database) => PlanModel.fetchPublished(scope, id, { database }),
   feature: (scope, id, database) => FeatureModel.fetchPublished(scope, id, { database }),
   meter: (scope, id, database) => MeterModel.fetchPublished(scope, id, { database }),

@@ -5,9 +5,9 @@
 
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
-import { firstPeriod, opensAt } from '../../core/subscription/calendar.ts';
-import { moveOf, startOf } from '../../core/subscription/moves.ts';
-import { movedTrial, statedAnchor, withTrial } from '../../core/subscription/trial.ts';
+import { findOpening, planFirstPeriod } from '../../core/subscription/calendar.ts';
+import { deriveStartStatus, requireStateAfter } from '../../core/subscription/moves.ts';
+import { applyTrial, findRequestedAnchor, moveTrial } from '../../core/subscription/trial.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -60,10 +60,10 @@ export async function activateSubscription(
 }
 
 function activation(draft: SubscriptionModel, start_date: string, now: Milliseconds): Partial<SubscriptionModel> {
-  moveOf('activate', draft.subscription_status);
-  const terms = { ...draft, start_date, billing_anchor: statedAnchor(draft) };
-  const calendar = withTrial(firstPeriod(terms, now), movedTrial(draft, toInstant(start_date)), terms);
-  return { ...calendar, subscription_status: startOf(calendar), opens_at: opensAt(calendar, now) };
+  requireStateAfter('activate', draft.subscription_status);
+  const terms = { ...draft, start_date, billing_anchor: findRequestedAnchor(draft) };
+  const calendar = applyTrial(planFirstPeriod(terms, now), moveTrial(draft, toInstant(start_date)), terms);
+  return { ...calendar, subscription_status: deriveStartStatus(calendar), opens_at: findOpening(calendar, now) };
 }
 
 async function moveLineItems(

@@ -7,9 +7,9 @@ import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { checkOnePrice } from '../../core/subscription/inline-price.ts';
-import { addedLife, lifeInPhase } from '../../core/subscription/line-changes.ts';
+import { planAddedInterval, planPhaseInterval } from '../../core/subscription/line-changes.ts';
 import type { ExtraLineItem } from '../../core/subscription/line-shapes.ts';
-import { entityOfPrice, lineItemOf } from '../../core/subscription/lines.ts';
+import { buildLineItem, toLineEntity } from '../../core/subscription/lines.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
@@ -63,18 +63,18 @@ async function statedLine(
   const meter = price.meter_id ? await MeterModel.fetch(scope, price.meter_id, { database }) : null;
   const plan = await PlanModel.fetch(scope, subscription.plan_id, { database });
   const { display_name, metadata, quantity } = request;
-  const terms = lineItemOf({
+  const terms = buildLineItem({
     price,
     subscription,
     quantity,
     now: author.now.getTime(),
     commitment,
-    entity: entityOfPrice(shared, plan),
+    entity: toLineEntity(shared, plan),
     meter_name: meter?.name ?? null,
-    stated: { display_name, metadata },
+    requested: { display_name, metadata },
   });
   const phase = await phaseOf(subscription, request, writing);
-  const life = addedLife(phase ? lifeInPhase(request, phase, times) : request, price, times);
+  const life = planAddedInterval(phase ? planPhaseInterval(request, phase, times) : request, price, times);
   return { terms: { ...terms, ...life, subscription_phase_id: phase?.id ?? null }, price: price as PriceModel, meter };
 }
 

@@ -1,7 +1,7 @@
 /** Stores the phases of a new subscription; the lines that they state name them (core/subscription/phases.ts). */
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import type { Phase } from '../../core/subscription/phases.ts';
+import type { PlannedPhase } from '../../core/subscription/phases.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -10,10 +10,10 @@ import { emit } from '../system-events/emit.ts';
 
 export async function addPhases(
   scope: Scope,
-  { phases, subscription_id, author }: { phases: readonly Phase[]; subscription_id: string; author: Author },
+  { phases, subscription_id, author }: { phases: readonly PlannedPhase[]; subscription_id: string; author: Author },
   transaction: Transaction,
 ): Promise<SubscriptionPhaseModel[]> {
-  const records = phases.map(({ start, end, stated }) => ({
+  const records = phases.map(({ start, end, requested: stated }) => ({
     ...createdBy(author),
     id: newId('subscription_phase', author.now.getTime()),
     subscription_id,

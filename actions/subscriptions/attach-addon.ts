@@ -2,14 +2,20 @@
  * Attaches an add-on to a subscription: the association and its lines (docs/rules/subscriptions.md, "Add-ons"). The same
  * gathering and deciding is behind the start of a subscription, the request and its preview.
  */
-import { addonLine, checkHeldOnce, checkResets, heldFrom, pricesOfAddon } from '../../core/addon/attachment.ts';
+import {
+  buildAddonLine,
+  checkAttachedOnce,
+  checkResets,
+  computeAttachedInterval,
+  planAddonPrices,
+} from '../../core/addon/attachment.ts';
 import type { AddonAssociation } from '../../core/addon/record.ts';
 import { toStoredCommitment } from '../../core/commitment/line-item-commitment.ts';
 import { isCommitted } from '../../core/commitment/requested.ts';
 import type { Price } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { changesPrice, type LineItemTerms, overriddenPrice } from '../../core/subscription/lines.ts';
+import { buildOverriddenPrice, hasPriceChange, type LineItemTerms } from '../../core/subscription/lines.ts';
 import type { AttachAddon } from '../../core/subscription/record.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
@@ -48,8 +54,8 @@ export async function gatherAttachment(
   const addon = await AddonModel.fetchPublished(scope, addon_id, { database, lock: 'shared' });
   const now = author.now.getTime();
   const held = await AddonAssociationModel.notEnded(scope, author.now, database).where('entity_id', subscription.id);
-  const life = heldFrom(request, times, billedSubscription(subscription));
-  checkHeldOnce(addon, held, life);
+  const life = computeAttachedInterval(request, times, billedSubscription(subscription));
+  checkAttachedOnce(addon, held, life);
   await checkEntitlements(subscription, addon_id, { scope, database });
   const association = {
     id: newId('addon_association', now),
@@ -68,7 +74,7 @@ export async function gatherAttachment(
     .where({ entity_type: 'ADDON', entity_id: addon_id })
     .orderBy(['created_at', 'sequence']);
   const terms = { currency: subscription.currency, life, now, isCommitted: isCommitted(subscription) };
-  const chosen = pricesOfAddon(prices as Price[], request, terms);
+  const chosen = planAddonPrices(prices as Price[], request, terms);
   const meters = await MeterModel.byId(
     scope,
     chosen.map(({ price }) => price.meter_id),
@@ -95,26 +101,26 @@ export async function gatherAttachment(
   return { association, own_prices, lines };
 }
 
-type ChosenPrice = ReturnType<typeof pricesOfAddon>[number];
+type ChosenPrice = ReturnType<typeof planAddonPrices>[number];
 
 /** That of the add-on, or one of its own where the request says so. */
 function priceOfLine(
   { price, override }: ChosenPrice,
-  { place, meter, author }: Omit<OwnPrice, 'definition'> & { place: Parameters<typeof overriddenPrice>[2] },
+  { place, meter, author }: Omit<OwnPrice, 'definition'> & { place: Parameters<typeof buildOverriddenPrice>[2] },
 ): Price {
-  if (!override || !changesPrice(override)) return price;
-  return ownPrice(price, { definition: overriddenPrice(price, override, place), meter, author });
+  if (!override || !hasPriceChange(override)) return price;
+  return ownPrice(price, { definition: buildOverriddenPrice(price, override, place), meter, author });
 }
 
-type OfLine = Pick<Parameters<typeof addonLine>[0], 'association' | 'addon' | 'subscription' | 'times' | 'price'>;
+type OfLine = Pick<Parameters<typeof buildAddonLine>[0], 'association' | 'addon' | 'subscription' | 'times' | 'price'>;
 
 function termsOfLine(
-  { price: root, quantity, stated }: ChosenPrice,
+  { price: root, quantity, commitment: stated }: ChosenPrice,
   { meter, ...of }: OfLine & { meter: MeterModel | null },
 ): LineItemTerms {
   const kept = { price: of.price, prefix: `line_item_commitments.${root.id}.`, bucket_size: bucketSizeOf(meter) };
   const commitment = stated && toStoredCommitment(stated, kept);
-  return addonLine({ ...of, quantity, commitment, meter_name: meter?.name ?? null });
+  return buildAddonLine({ ...of, quantity, commitment, meter_name: meter?.name ?? null });
 }
 
 function bucketSizeOf(meter: MeterModel | null) {
@@ -127,7 +133,7 @@ function ownPrice(root: Price, { definition, meter, author }: OwnPrice): Price {
   return { ...root, ...definition, commitment_time_buckets, id: newId('price', author.now.getTime()) };
 }
 
-type OwnPrice = { definition: ReturnType<typeof overriddenPrice>; meter: MeterModel | null; author: Author };
+type OwnPrice = { definition: ReturnType<typeof buildOverriddenPrice>; meter: MeterModel | null; author: Author };
 
 async function checkEntitlements(
   subscription: HeldSubscription['subscription'],

@@ -2,7 +2,7 @@
 import type { PreviouslyBilled } from '../../core/billing/change.ts';
 import { sumBilledLines } from '../../core/billing/credit-adjustments.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { asComputed } from '../../core/invoice/computed-from.ts';
+import { toComputedCharge } from '../../core/invoice/computed-from.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { BillableItem } from '../billing/billable-items.ts';
 import { type InvoicedLine, isCredit } from '../billing/gather-closed-charges.ts';
@@ -19,7 +19,7 @@ export function billedIn(period: Period, { id }: BillableItem, invoiced: readonl
   const charges = lines.filter((one) => !isCredit(one));
   return {
     amount: amounts(charges),
-    computed: sumDecimals(charges.map(({ line }) => new Decimal(asComputed(line).amount))),
+    computed: sumDecimals(charges.map(({ line }) => new Decimal(toComputedCharge(line).amount))),
     credited: amounts(lines.filter(isCredit)).negated(),
     until_ms: charges.length === 0 ? null : Math.max(...charges.map(({ service }) => service.end)),
     invoice_line_item_id: charges[0]?.line.id ?? null,

@@ -7,7 +7,7 @@ import { invalid } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { type CancellationRequest, cancellationOf } from '../../core/subscription/cancellation.ts';
+import { type CancellationRequest, planCancellation } from '../../core/subscription/cancellation.ts';
 import type { CANCEL_INVOICE_POLICIES, PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
 import { checkVersion } from '../../core/subscription/version.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
@@ -60,7 +60,7 @@ export async function cancelWithin(
   const stored = await heldWithParent(scope, id, transaction);
   checkVersion(request.version, stored);
   const running = await upToDate(stores, transaction, { subscription: stored, request });
-  const { effective_date, changes } = cancellationOf(running, request, author.now.getTime());
+  const { effective_date, changes } = planCancellation(running, request, author.now.getTime());
   const isOver = changes.subscription_status === 'cancelled';
   if (isOver) await checkNotInvoiced(transaction, running, { request, effective_date });
   if (!isOver) await schedule(transaction, running, { request, effective_date });

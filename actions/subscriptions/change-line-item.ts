@@ -11,9 +11,9 @@ import { CRITICAL_FIELDS } from '../../core/price/record.ts';
 import { hasSameTimes } from '../../core/price/time-buckets.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { changeOfLine } from '../../core/subscription/line-changes.ts';
-import { priceOfLine, statedCharge } from '../../core/subscription/line-price.ts';
-import { changedQuantity } from '../../core/subscription/quantity.ts';
+import { deriveLineChange } from '../../core/subscription/line-changes.ts';
+import { buildLinePrice, toLineCharge } from '../../core/subscription/line-price.ts';
+import { parseChangedQuantity } from '../../core/subscription/quantity.ts';
 import type { ProrationBehavior, SubscriptionLineItem } from '../../core/subscription/record.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import type { PriceModel } from '../../storage/models/price.ts';
@@ -69,8 +69,8 @@ async function following(
   const { record, price_record, meter } = item;
   checkOneLevel(subscription, request);
   const question = { price: price_record, bucket_size: meter?.aggregation.bucket_size ?? null };
-  const isRepriced = Object.keys(statedCharge(request)).length > 0;
-  const quantity = changedQuantity(request.quantity, item);
+  const isRepriced = Object.keys(toLineCharge(request)).length > 0;
+  const quantity = parseChangedQuantity(request.quantity, item);
   if (!isRepriced && quantity === null && changedCommitment(request, record, question) === null) {
     if (request.effective_from)
       throw invalid(
@@ -82,7 +82,7 @@ async function following(
   const { current, now } = times;
   const running = runningPeriod(item, { subscription: billedSubscription(subscription), current, now }) ?? current;
   const reset_usage = meter && priceReset(meter);
-  const at = changeOfLine(record, { ...item, reset_usage, running }, request.effective_from, times);
+  const at = deriveLineChange(record, { ...item, reset_usage, running }, request.effective_from, times);
   const price = (isRepriced ? await ownPrice(held, { request, at }, writing) : null) ?? price_record;
   const commitment = changedCommitment(request, record, { ...question, price });
   if (price === price_record && commitment === null && quantity === null) return null;
@@ -105,10 +105,10 @@ async function ownPrice(
   { request, at }: { request: LineChangeRequest; at: number },
   writing: PriceWriting,
 ): Promise<PriceModel | null> {
-  const { commitment_time_buckets: times = null, ...charge } = statedCharge(request);
+  const { commitment_time_buckets: times = null, ...charge } = toLineCharge(request);
   const symbol = await symbolOf(price_record, writing);
   const place = { subscription_id: subscription.id, start_date: formatMs(at), symbol };
-  const definition = priceOfLine(price_record, charge, place);
+  const definition = buildLinePrice(price_record, charge, place);
   if (times === null)
     return statesNothingNew(price_record, charge, definition) ? null : storePrice(definition, writing);
   const commitment_time_buckets = timeBucketsOf({ ...definition, commitment_time_buckets: times }, meter, writing);

@@ -19,7 +19,7 @@ import { groupBy } from '../../core/group-by.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { LineItemTerms } from '../../core/subscription/lines.ts';
 import type { PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
-import { givesBack } from '../../core/subscription/schedule.ts';
+import { creditsUnusedTime } from '../../core/subscription/schedule.ts';
 import { checkThreshold } from '../../core/subscription/terms.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -180,7 +180,7 @@ export function settlementsOf(settling: Omit<Settlement, 'lines'>, { credits, ch
 async function asCharged(database: Database, subscription: SubscriptionModel): Promise<SubscriptionModel> {
   if (!subscription.cancel_at && !subscription.cancel_at_period_end) return subscription;
   const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, database);
-  return pending && givesBack(pending) ? withoutCancellation(subscription) : subscription;
+  return pending && creditsUnusedTime(pending) ? withoutCancellation(subscription) : subscription;
 }
 
 /** As it was charged before it was to be cancelled. */

@@ -5,7 +5,7 @@
 
 import { indexById } from '../../core/by-id.ts';
 import { commitmentsByPrice, ownCommitment, withTimeBuckets } from '../../core/commitment/requested.ts';
-import { checkStartsAfter, type FormerHolder } from '../../core/customer/former-holder.ts';
+import { checkStartAfterFormerHolder, type FormerHolder } from '../../core/customer/former-holder.ts';
 import { invalid, notFound, prefixField } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { priceReset } from '../../core/metering/price-reset.ts';
@@ -14,35 +14,35 @@ import type { Plan } from '../../core/plan/record.ts';
 import type { Price } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { type AheadQuestion, chargedOnce } from '../../core/subscription/ahead.ts';
-import { firstPeriod, opensAt } from '../../core/subscription/calendar.ts';
-import { checkSamePeriod, hierarchyOf } from '../../core/subscription/hierarchy.ts';
+import { planScheduledPrices, type ScheduledPriceInput } from '../../core/subscription/ahead.ts';
+import { findOpening, planFirstPeriod } from '../../core/subscription/calendar.ts';
+import { checkSamePeriod, parseHierarchy } from '../../core/subscription/hierarchy.ts';
 import { checkOnePrice } from '../../core/subscription/inline-price.ts';
 import {
-  changesPrice,
-  entityOfPrice,
+  buildLineItem,
+  buildOverriddenPrice,
+  groupOverridesByPrice,
+  hasPriceChange,
   type LineItemTerms,
-  lineItemOf,
-  overriddenPrice,
-  overridesByPrice,
-  pricesToCopy,
+  selectPricesToCopy,
+  toLineEntity,
 } from '../../core/subscription/lines.ts';
-import { startOf } from '../../core/subscription/moves.ts';
-import { refuseNotYet } from '../../core/subscription/not-yet.ts';
-import { paymentSettings } from '../../core/subscription/payment-settings.ts';
+import { deriveStartStatus } from '../../core/subscription/moves.ts';
+import { refuseUnsupported } from '../../core/subscription/not-yet.ts';
+import { resolvePaymentSettings } from '../../core/subscription/payment-settings.ts';
 import {
   type ExtraLine,
-  extraLinesOf,
-  livesAtAll,
-  livingIn,
+  findRequestedStart,
+  isEverActive,
+  listExtraLines,
   type PlanPart,
-  partsOf,
-  phasesOf,
-  startStated,
+  planParts,
+  planPhases,
+  toLineFields,
 } from '../../core/subscription/phases.ts';
 import type { CreateSubscription, SubscriptionStatus } from '../../core/subscription/record.ts';
-import { checkThreshold, keptThreshold } from '../../core/subscription/terms.ts';
-import { checkTrialTerms, trialOf, withTrial } from '../../core/subscription/trial.ts';
+import { checkThreshold, toStoredThreshold } from '../../core/subscription/terms.ts';
+import { applyTrial, checkTrialTerms, planTrial } from '../../core/subscription/trial.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { GivenUpExternalIdModel } from '../../storage/models/given-up-external-id.ts';
@@ -90,7 +90,7 @@ export async function createSubscription(
   author: Author,
 ): Promise<NewSubscription> {
   checkTrialTerms(request);
-  const hierarchy = hierarchyOf(request);
+  const hierarchy = parseHierarchy(request);
   const make = async (transaction: Transaction): Promise<NewSubscription> => {
     await holdNoClock(scope, transaction);
     await holdFamily(scope, { hierarchy, request }, transaction);
@@ -116,7 +116,7 @@ type Parties = {
   prices: Price[];
   extras: Map<string, Price>;
   meters: ReadonlyMap<string, MeterModel>;
-  reset_usage: AheadQuestion['reset_usage'];
+  reset_usage: ScheduledPriceInput['reset_usage'];
 };
 
 /** The rows of the customer and the plan are held, so that neither is archived meanwhile. */
@@ -145,7 +145,7 @@ async function gather(scope: Scope, request: CreateSubscription, database: Datab
 
 function decide(request: CreateSubscription, { customer, former, prices, reset_usage }: Parties, now: number) {
   const currency = checkCurrency(request.currency);
-  const settings = paymentSettings(request);
+  const settings = resolvePaymentSettings(request);
   const billing = {
     currency,
     billing_cycle: request.billing_cycle ?? 'anniversary',
@@ -156,22 +156,22 @@ function decide(request: CreateSubscription, { customer, former, prices, reset_u
     proration_behavior: request.proration_behavior ?? ('none' as const),
   };
   const { end_date, billing_anchor } = request;
-  const dates = { ...billing, start_date: startStated(request), end_date, billing_anchor };
-  const calendar = firstPeriod(dates, now);
-  checkStartsAfter(former, calendar.start_date);
+  const dates = { ...billing, start_date: findRequestedStart(request), end_date, billing_anchor };
+  const calendar = planFirstPeriod(dates, now);
+  checkStartAfterFormerHolder(former, calendar.start_date);
   const start = toInstant(calendar.start_date);
   const end = calendar.end_date ? toInstant(calendar.end_date) : null;
-  const sold = pricesToCopy(prices, currency, { start, end, now });
-  const trial = trialOf(request, { start, timezone: billing.timezone, prices: sold });
-  const begun = withTrial(calendar, trial, dates);
+  const sold = selectPricesToCopy(prices, currency, { start, end, now });
+  const trial = planTrial(request, { start, timezone: billing.timezone, prices: sold });
+  const begun = applyTrial(calendar, trial, dates);
   const billed = { ...billing, start_ms: start, end_ms: end, billing_anchor_ms: toInstant(begun.billing_anchor) };
-  const copied = chargedOnce(sold, { billed, reset_usage, now });
+  const copied = planScheduledPrices(sold, { billed, reset_usage, now });
   checkThreshold(request.auto_invoice_threshold, copied);
-  refuseNotYet(request);
+  refuseUnsupported(request);
   const commitments = commitmentsByPrice(request, copied);
-  const overrides = withTimeBuckets(overridesByPrice(request.override_line_items ?? [], copied), commitments);
-  const phases = phasesOf(request, { start, end }, copied);
-  const parts = copied.flatMap((root) => partsOf(root, { phases, overrides, billed, reset_usage }));
+  const overrides = withTimeBuckets(groupOverridesByPrice(request.override_line_items ?? [], copied), commitments);
+  const phases = planPhases(request, { start, end }, copied);
+  const parts = copied.flatMap((root) => planParts(root, { phases, overrides, billed, reset_usage }));
   return { terms: { ...billing, ...begun, ...settings, ...ownCommitment(request) }, phases, parts, commitments };
 }
 
@@ -181,7 +181,7 @@ type Decision = Parties &
 async function apply(stores: Stores, transaction: Transaction, decision: Decision): Promise<NewSubscription> {
   const { request, author } = decision;
   const isDraft = request.subscription_status === 'draft';
-  const opened = await addSubscription(decision, isDraft ? 'draft' : startOf(decision.terms), transaction);
+  const opened = await addSubscription(decision, isDraft ? 'draft' : deriveStartStatus(decision.terms), transaction);
   const line_items = await addLineItems(decision, opened, transaction);
   await checkSharedMeters(transaction, opened, line_items);
   await addOwn(decision, { subscription: opened, line_items }, transaction);
@@ -231,7 +231,7 @@ async function addChildren(
     await checkInheritsNothing(scope, { ...beginning, field: 'external_customer_id' }, transaction);
     const terms = decide(request, parties, author.now.getTime());
     const made = { scope, request, author, family: inGroupOf(parent), ...parties, ...terms };
-    const record = await addSubscription(made, startOf(made.terms), transaction);
+    const record = await addSubscription(made, deriveStartStatus(made.terms), transaction);
     checkSamePeriod(record, parent);
     const line_items = await addLineItems(made, record, transaction);
     await checkSharedMeters(transaction, record, line_items);
@@ -257,10 +257,10 @@ function addSubscription(
     plan_id: plan.id,
     lookup_key: request.lookup_key,
     subscription_status: status,
-    opens_at: status === 'draft' ? null : opensAt(terms, author.now.getTime()),
+    opens_at: status === 'draft' ? null : findOpening(terms, author.now.getTime()),
     gateway_payment_method_id: request.gateway_payment_method_id,
     payment_terms: request.payment_terms,
-    auto_invoice_threshold: keptThreshold(request.auto_invoice_threshold),
+    auto_invoice_threshold: toStoredThreshold(request.auto_invoice_threshold),
     metadata: request.metadata,
     synced_price_sequence: Math.max(0, ...prices.map((price) => price.sequence)),
     version: 1,
@@ -288,16 +288,16 @@ async function addLineItems(
       prefix: `line_item_commitments.${part.root.id}.`,
     };
     const committed = await committedPlanLine(decision, committing, database);
-    const choice = { ...committed, entity, quantity: part.override?.quantity ?? null, stated: livingIn(part) };
+    const choice = { ...committed, entity, quantity: part.override?.quantity ?? null, requested: toLineFields(part) };
     const line = lineOf(decision, subscription, choice);
-    if (livesAtAll(line)) lines.push({ ...line, subscription_phase_id: inPhase(part.phase) });
+    if (isEverActive(line)) lines.push({ ...line, subscription_phase_id: inPhase(part.phase) });
   }
-  for (const extra of extraLinesOf(request, phases)) {
-    const { stated, phase, field } = extra;
+  for (const extra of listExtraLines(request, phases)) {
+    const { requested: stated, phase, field } = extra;
     const shared = await extraPrice(decision, { ...extra, subscription }, database);
     const committing = { price: shared, stated, subscription, prefix: `${field}.` };
     const committed = await committedLine(decision, committing, database);
-    const choice = { ...committed, entity: entityOfPrice(shared, plan), quantity: stated.quantity, stated };
+    const choice = { ...committed, entity: toLineEntity(shared, plan), quantity: stated.quantity, requested: stated };
     lines.push({ ...lineOf(decision, subscription, choice), subscription_phase_id: inPhase(phase) });
   }
   lines.push(...(await addAddons(decision, subscription, database)));
@@ -341,11 +341,14 @@ async function addAddons(
   return lines;
 }
 
-type LineChoice = Pick<Parameters<typeof lineItemOf>[0], 'price' | 'entity' | 'quantity' | 'stated' | 'commitment'>;
+type LineChoice = Pick<
+  Parameters<typeof buildLineItem>[0],
+  'price' | 'entity' | 'quantity' | 'requested' | 'commitment'
+>;
 
 function lineOf({ author, meters }: Decision, subscription: SubscriptionModel, choice: LineChoice): LineItemTerms {
   const meter_name = choice.price.meter_id ? (meters.get(choice.price.meter_id)?.name ?? null) : null;
-  return lineItemOf({ ...choice, subscription, meter_name, now: author.now.getTime() });
+  return buildLineItem({ ...choice, subscription, meter_name, now: author.now.getTime() });
 }
 
 /** The plan's own, or one of the subscription's where its terms are others. */
@@ -354,16 +357,16 @@ async function priceOfPart(
   { part: { root, override }, subscription }: { part: PlanPart; subscription: SubscriptionModel },
   database: Database,
 ): Promise<Price> {
-  if (override === null || !changesPrice(override)) return root;
+  if (override === null || !hasPriceChange(override)) return root;
   const { id, start_date } = subscription;
   const symbol = await symbolOf(root, { scope, database, author });
-  return storeOwnPrice(overriddenPrice(root, override, { id, start_date, symbol }), { scope, author }, database);
+  return storeOwnPrice(buildOverriddenPrice(root, override, { id, start_date, symbol }), { scope, author }, database);
 }
 
 /** One that exists, or that the line states with itself. */
 async function extraPrice(
   { extras, terms, scope, author }: Decision,
-  { stated, field, subscription }: ExtraLine & { subscription: SubscriptionModel },
+  { requested: stated, field, subscription }: ExtraLine & { subscription: SubscriptionModel },
   database: Database,
 ): Promise<Price> {
   checkOnePrice(stated, field);

@@ -2,7 +2,7 @@
  * Detaches an add-on from its subscription: the association and its lines end with the running period, or inside it
  * (docs/rules/subscriptions.md, "Add-ons").
  */
-import { type DetachAddon, detachedAt } from '../../core/addon/attachment.ts';
+import { computeDetachInstant, type DetachAddon } from '../../core/addon/attachment.ts';
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -26,7 +26,7 @@ export async function planDetachment(
   const association = await AddonAssociationModel.fetch(scope, request.addon_association_id, { database });
   if (association.entity_id !== subscription.id)
     throw invalid('addon_association_id', `is of subscription ${association.entity_id}`);
-  const at = detachedAt(association, request, times);
+  const at = computeDetachInstant(association, request, times);
   const items = await gatherItems(database, subscription);
   const ends = items
     .filter(({ record }) => record.addon_association_id === association.id)

@@ -4,7 +4,7 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { endOfLine } from '../../core/subscription/line-changes.ts';
+import { deriveLineEnd } from '../../core/subscription/line-changes.ts';
 import type { ProrationBehavior } from '../../core/subscription/record.ts';
 import type { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -26,7 +26,7 @@ export async function endLineItem(
 ): Promise<SubscriptionLineItemModel> {
   return billingTransaction(stores, async (transaction) => {
     const { subscription, times, item } = await holdLine(stores, id, { scope, database: transaction, author });
-    const at = endOfLine(item.record, { field: 'effective_from', at: effective_from }, times);
+    const at = deriveLineEnd(item.record, { field: 'effective_from', at: effective_from }, times);
     const plan = await planLineChange(transaction, {
       subscription,
       ends: [{ item, at }],

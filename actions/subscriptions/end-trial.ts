@@ -4,7 +4,7 @@
  * (docs/rules/subscriptions.md, "Trials").
  */
 import { duePeriod } from '../../core/billing/due.ts';
-import { moveOf } from '../../core/subscription/moves.ts';
+import { requireStateAfter } from '../../core/subscription/moves.ts';
 import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
@@ -32,7 +32,7 @@ export async function endTrial(
     return { subscription: over, latest_invoice: null };
   }
   const changes = {
-    subscription_status: moveOf('end_trial', subscription.subscription_status),
+    subscription_status: requireStateAfter('end_trial', subscription.subscription_status),
     current_period_start: formatMs(period.start),
     current_period_end: formatMs(period.end),
   };
@@ -52,7 +52,7 @@ export async function endAt(
   { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: By },
 ): Promise<SubscriptionModel> {
   const changes = {
-    subscription_status: moveOf('cancel', subscription.subscription_status),
+    subscription_status: requireStateAfter('cancel', subscription.subscription_status),
     cancelled_at: formatMs(at),
     current_period_end: formatMs(at),
     end_date: formatMs(at),

@@ -2,7 +2,7 @@
  * The end of a subscription has come. A cancellation that was scheduled so gives back what was charged for the time behind it
  * (docs/rules/proration.md, "Credits of a cancellation").
  */
-import { givesBack } from '../../core/subscription/schedule.ts';
+import { creditsUnusedTime } from '../../core/subscription/schedule.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
@@ -18,7 +18,7 @@ export async function endWithCredits(
 ): Promise<SubscriptionModel> {
   const schedule = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, transaction);
   // What lay in a trial was not charged.
-  if (schedule && givesBack(schedule) && subscription.subscription_status !== 'trialing') {
+  if (schedule && creditsUnusedTime(schedule) && subscription.subscription_status !== 'trialing') {
     const author = { user_id: schedule.created_by, now: by.now };
     await creditUnused(transaction, { subscription, at, author });
   }

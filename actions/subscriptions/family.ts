@@ -5,8 +5,8 @@
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { checkNoThreshold, type GroupChild, type Hierarchy } from '../../core/subscription/hierarchy.ts';
-import { startStated } from '../../core/subscription/phases.ts';
+import { checkNoThreshold, type GroupChild, type SubscriptionHierarchy } from '../../core/subscription/hierarchy.ts';
+import { findRequestedStart } from '../../core/subscription/phases.ts';
 import type { CreateSubscription, Subscription } from '../../core/subscription/record.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -34,7 +34,7 @@ export function inGroupOf(parent: SubscriptionModel): Family {
 }
 
 type Question = {
-  readonly hierarchy: Exclude<Hierarchy, { kind: 'inherited' }>;
+  readonly hierarchy: Exclude<SubscriptionHierarchy, { kind: 'inherited' }>;
   readonly customer: CustomerModel;
   readonly request: CreateSubscription;
   readonly now: Milliseconds;
@@ -46,7 +46,7 @@ export async function gatherFamily(
   transaction: Transaction,
 ): Promise<Family> {
   checkNoThreshold(request.auto_invoice_threshold, hierarchy.kind);
-  const stated = startStated(request);
+  const stated = findRequestedStart(request);
   const from = stated ? toInstant(stated) : now;
   await checkInheritsNothing(scope, { customers: [customer], from, field: 'customer_id' }, transaction);
   if (hierarchy.kind === 'delegated') {
@@ -66,7 +66,7 @@ export async function gatherFamily(
   return { ...NOBODY, terms, grouped, children: hierarchy.children };
 }
 
-type Delegated = Extract<Hierarchy, { kind: 'delegated' }>;
+type Delegated = Extract<SubscriptionHierarchy, { kind: 'delegated' }>;
 
 async function delegatedPayer(
   scope: Scope,

@@ -3,7 +3,7 @@
  * "Families"). Called in the transaction that holds the parent, when the parent is as it is to be.
  */
 import { duePeriod } from '../../core/billing/due.ts';
-import { changesOfHeir, endedAt } from '../../core/subscription/followed.ts';
+import { deriveEndInstant, planInheritedChanges } from '../../core/subscription/propagation.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
 import { childrenOf, SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -26,7 +26,7 @@ export async function familyFollows(stores: Stores, transaction: Transaction, fo
 async function heirsFollow(transaction: Transaction, { parent, by }: Following): Promise<void> {
   const heirs = await childrenOf(parent, { parents: [parent], type: 'INHERITED' }, transaction).forUpdate();
   for (const heir of heirs) {
-    const changes = changesOfHeir(heir, parent, by.now.getTime());
+    const changes = planInheritedChanges(heir, parent, by.now.getTime());
     if (changes === null) continue;
     const record = await SubscriptionModel.change(heir, changes, { by, database: transaction });
     const isOver = record.subscription_status === 'cancelled';
@@ -47,7 +47,7 @@ async function groupFollows(stores: Stores, transaction: Transaction, { parent, 
     if (moved.subscription_status === 'cancelled' || parent.subscription_status !== 'cancelled') continue;
     const [alone] = await removeFromGroup([moved], by, transaction);
     // The parent's last invoice says nothing of the time behind its end, also where that is the instant at which a period has begun.
-    if (moved !== child || toInstant(moved.current_period_start) === endedAt(parent))
+    if (moved !== child || toInstant(moved.current_period_start) === deriveEndInstant(parent))
       await openAlone(stores, transaction, { child: alone!, by });
   }
 }
@@ -59,10 +59,10 @@ async function invoiceEnded(stores: Stores, transaction: Transaction, { parent, 
     .forUpdate();
   const invoiced = toInstant(parent.current_period_start);
   for (const child of children) {
-    if (endedAt(child) <= invoiced) continue;
+    if (deriveEndInstant(child) <= invoiced) continue;
     // As it was when it ended, in a period that would have gone on.
     const unended = Object.assign(child.$clone(), { cancel_at: null, cancel_at_period_end: false, end_date: null });
-    const last = { subscription: unended, effective_date: formatMs(endedAt(child)), now: by.now };
+    const last = { subscription: unended, effective_date: formatMs(deriveEndInstant(child)), now: by.now };
     // What stands on the parent's last invoice is not charged again.
     if (await draftFinalInvoice(stores, transaction, last)) await removeFromGroup([child], by, transaction);
   }
@@ -84,7 +84,7 @@ async function movedOn(
   if (child.subscription_status === 'incomplete' && parent.subscription_status === 'active')
     return changed(transaction, { child, changes: PAID, by, name: 'subscription.activated' });
   const invoicedUntil =
-    parent.subscription_status === 'cancelled' ? endedAt(parent) : toInstant(parent.current_period_start);
+    parent.subscription_status === 'cancelled' ? deriveEndInstant(parent) : toInstant(parent.current_period_start);
   const due = duePeriod(billedSubscription(child), currentPeriod(child), invoicedUntil);
   if (due === null) return child;
   if (due.next === null) return endWithCredits(transaction, { subscription: child, at: due.closed.end, by });

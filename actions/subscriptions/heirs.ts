@@ -7,8 +7,8 @@ import { invalid, notFound } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { checkDistinct, checkMayHaveHeirs } from '../../core/subscription/hierarchy.ts';
-import { asksForSomething, refuseNotYet } from '../../core/subscription/not-yet.ts';
+import { checkCanHaveInherited, checkDistinct } from '../../core/subscription/hierarchy.ts';
+import { hasContent, refuseUnsupported } from '../../core/subscription/not-yet.ts';
 import type { CreateSubscription } from '../../core/subscription/record.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -56,7 +56,7 @@ export async function checkHeirs(
   { parent, customers, start_date, field }: Pick<Joining, 'parent' | 'customers' | 'start_date' | 'field'>,
   database: Database,
 ): Promise<void> {
-  checkMayHaveHeirs(parent);
+  checkCanHaveInherited(parent);
   await checkKeepPlans(scope, { subscriptions: [parent], field }, database);
   const itself = customers.find(({ id }) => id === parent.customer_id);
   if (itself) throw invalid(field, `${itself.external_id} is the customer of the parent itself`);
@@ -151,10 +151,10 @@ export async function inheritSubscription(
   const parent = await SubscriptionModel.fetch(scope, parent_subscription_id, holding);
   if (parent.subscription_status === 'cancelled') throw invalid(field, `subscription ${parent.id} is cancelled`);
   // While it still is what it is: it is called a parent below.
-  checkMayHaveHeirs(parent);
-  refuseNotYet(request);
+  checkCanHaveInherited(parent);
+  refuseUnsupported(request);
   for (const own of OF_THE_PARENT)
-    if (asksForSomething(request[own]))
+    if (hasContent(request[own]))
       throw invalid(own, 'is stated for the parent: an inherited subscription has nothing of its own');
   for (const same of SAME_AS_THE_PARENT)
     if (request[same].toLowerCase() !== parent[same].toLowerCase())

@@ -5,7 +5,7 @@
  * kind by its id. So two who ask at one time never wait for each other. What is not there is said by who looks for it.
  */
 import type { Scope } from '../../core/scope.ts';
-import type { Hierarchy } from '../../core/subscription/hierarchy.ts';
+import type { SubscriptionHierarchy } from '../../core/subscription/hierarchy.ts';
 import type { CreateSubscription } from '../../core/subscription/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -35,7 +35,7 @@ export async function holdParties(
   await CustomerModel.in(scope, transaction).select('id').where('id', customer_id).forUpdate();
 }
 
-type Parties = { readonly hierarchy: Hierarchy; readonly request: CreateSubscription };
+type Parties = { readonly hierarchy: SubscriptionHierarchy; readonly request: CreateSubscription };
 
 /** Of a new subscription that belongs to others: what is alone holds its own customer, and nobody else. */
 export async function holdFamily(
@@ -77,7 +77,7 @@ function isNamed(name: string | null | undefined): name is string {
 
 async function payerOf(
   scope: Scope,
-  { kind, parent_subscription_id }: Extract<Hierarchy, { parent_subscription_id: string }>,
+  { kind, parent_subscription_id }: Extract<SubscriptionHierarchy, { parent_subscription_id: string }>,
   database: Transaction,
 ): Promise<string | null> {
   if (kind !== 'delegated') return null;

@@ -1,6 +1,6 @@
 /** Stores the price that a line of a subscription states with itself (core/subscription/inline-price.ts). */
 import { prefixField } from '../../core/error.ts';
-import { type InlinePrice, inlinePriceRequest } from '../../core/subscription/inline-price.ts';
+import { type InlinePrice, toCreatePrice } from '../../core/subscription/inline-price.ts';
 import type { Subscription } from '../../core/subscription/record.ts';
 import type { PriceModel } from '../../storage/models/price.ts';
 import { addChecked, type PriceWriting } from '../catalogue/create-price.ts';
@@ -21,7 +21,7 @@ export async function storeInlinePrice(
 ): Promise<PriceModel> {
   try {
     const from = start_date ?? subscription.start_date;
-    return await addChecked(inlinePriceRequest(inline, { subscription, start_date: from }), writing);
+    return await addChecked(toCreatePrice(inline, { subscription, start_date: from }), writing);
   } catch (error) {
     throw prefixField(error, field);
   }

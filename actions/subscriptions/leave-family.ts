@@ -5,7 +5,7 @@
  */
 import { duePeriod } from '../../core/billing/due.ts';
 import type { Scope } from '../../core/scope.ts';
-import { changesOfHeir } from '../../core/subscription/followed.ts';
+import { planInheritedChanges } from '../../core/subscription/propagation.ts';
 import { MOVED_BY_PARENT } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';
@@ -40,7 +40,7 @@ async function leave(
 ): Promise<boolean> {
   if (!heir.end_date) return false;
   // As it would be beside a parent that stays as it is.
-  const changes = changesOfHeir(heir, heir, now.getTime());
+  const changes = planInheritedChanges(heir, heir, now.getTime());
   if (changes === null) return false;
   const by = { now };
   const record = await SubscriptionModel.change(heir, changes, { by, database: transaction });

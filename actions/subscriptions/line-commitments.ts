@@ -10,7 +10,7 @@ import {
 import type { Price, PriceDefinition } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { overriddenPrice } from '../../core/subscription/lines.ts';
+import { buildOverriddenPrice } from '../../core/subscription/lines.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
@@ -49,7 +49,7 @@ export async function committedLine(
   const { commitment_time_buckets } = stated;
   const price = commitment_time_buckets?.length
     ? await storeOwnPrice(
-        overriddenPrice(shared, { price_id: shared.id, commitment_time_buckets }, subscription),
+        buildOverriddenPrice(shared, { price_id: shared.id, commitment_time_buckets }, subscription),
         writing,
         database,
       )

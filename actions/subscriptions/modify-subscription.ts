@@ -6,7 +6,7 @@
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import type { ChangedResources } from '../../core/subscription/changed-resources.ts';
-import { type ModifyRequest, modificationOf } from '../../core/subscription/modification.ts';
+import { type ModifyRequest, parseModification } from '../../core/subscription/modification.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { billingTransaction } from '../billing/transaction.ts';
@@ -56,7 +56,7 @@ function plan(
   database: Database,
   { request, subscription, author }: ModifyQuestion & { subscription: SubscriptionModel },
 ): Promise<PlannedModification> {
-  const { type, params } = modificationOf(request);
+  const { type, params } = parseModification(request);
   const planType = MODIFICATIONS[type] as PlanModification;
   return planType({ stores, database, subscription, params, author });
 }

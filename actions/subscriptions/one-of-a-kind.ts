@@ -2,7 +2,7 @@
  * Usage of a customer is counted by their own subscription or by the one in which they take part, at any instant by one of the two
  * (docs/rules/subscriptions.md, "Families"). Who asks holds the rows of the customers.
  */
-import { checkStartsAfter } from '../../core/customer/former-holder.ts';
+import { checkStartAfterFormerHolder } from '../../core/customer/former-holder.ts';
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
@@ -62,7 +62,7 @@ export async function checkBeginAfterFormerHolders(
   database: Database,
 ): Promise<void> {
   for (const customer of customers)
-    checkStartsAfter(await GivenUpExternalIdModel.formerHolder(scope, customer, database), formatMs(from));
+    checkStartAfterFormerHolder(await GivenUpExternalIdModel.formerHolder(scope, customer, database), formatMs(from));
 }
 
 function subscriptionsOf(scope: Scope, customers: readonly CustomerModel[], database: Database) {

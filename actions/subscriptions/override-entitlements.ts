@@ -1,5 +1,5 @@
 /** Writes what a new subscription is granted instead of what its plan grants. */
-import { type OverrideEntitlement, overriddenEntitlements } from '../../core/entitlement/override.ts';
+import { type OverrideEntitlement, planEntitlementOverrides } from '../../core/entitlement/override.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
@@ -15,7 +15,7 @@ export async function overrideEntitlements(
 ): Promise<void> {
   if (overrides.length === 0) return;
   const ofPlan = await EntitlementModel.publishedOf(scope, [subscription.plan_id], database);
-  const given = overriddenEntitlements(overrides, ofPlan, subscription.id);
+  const given = planEntitlementOverrides(overrides, ofPlan, subscription.id);
   const records = given.map((one) => ({
     ...one,
     ...createdBy(author),

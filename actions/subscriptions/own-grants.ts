@@ -1,5 +1,5 @@
 /** Credit grants of a subscription's own: made with it, and moved with the start of a draft (docs/rules/credits.md). */
-import { grantOfNew, type OwnCreditGrant } from '../../core/credit-grant/record.ts';
+import { defineSubscriptionGrant, type OwnCreditGrant } from '../../core/credit-grant/record.ts';
 import { prefixField } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -16,7 +16,7 @@ export async function addGrants(
 ): Promise<void> {
   const records = stated.map((one, index) => {
     try {
-      const grant = grantOfNew(one, subscription);
+      const grant = defineSubscriptionGrant(one, subscription);
       return { ...grant, ...createdBy(author), id: newId('credit_grant', author.now.getTime()) };
     } catch (error) {
       throw prefixField(error, `credit_grants[${index}]`);

@@ -4,7 +4,7 @@
  */
 import { errorRecord, FarthingError } from '../../core/error.ts';
 import type { Author } from '../../core/stamp.ts';
-import { isPending, type SubscriptionSchedule, triedAgainAt } from '../../core/subscription/schedule.ts';
+import { computeScheduleRetryAt, isPending, type SubscriptionSchedule } from '../../core/subscription/schedule.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
@@ -101,7 +101,7 @@ export async function noteTry(
     const schedule = await SubscriptionScheduleModel.fetch(scope, id, { database: transaction });
     if (!isPending(schedule)) return;
     const failed_attempts = schedule.failed_attempts + 1;
-    const again = error.isRefusal ? null : triedAgainAt(failed_attempts, now.getTime());
+    const again = error.isRefusal ? null : computeScheduleRetryAt(failed_attempts, now.getTime());
     const changes = {
       failed_attempts,
       error_message: error.message,

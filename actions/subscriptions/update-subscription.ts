@@ -8,8 +8,8 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { modifyShape } from '../../core/subscription/modification.ts';
 import type { Subscription, UpdateSubscription } from '../../core/subscription/record.ts';
-import { checkThreshold, keptThreshold } from '../../core/subscription/terms.ts';
-import { type AskedVerb, verbAsked } from '../../core/subscription/update.ts';
+import { checkThreshold, toStoredThreshold } from '../../core/subscription/terms.ts';
+import { findRequestedVerb, type RequestedVerb } from '../../core/subscription/update.ts';
 import { checkVersion } from '../../core/subscription/version.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
@@ -27,7 +27,7 @@ export async function updateSubscription(
   update: SubscriptionUpdate,
 ): Promise<SubscriptionModel> {
   const before = await SubscriptionModel.fetch(scope, update.id, { database: stores.postgres });
-  const asked = verbAsked(update.request, before);
+  const asked = findRequestedVerb(update.request, before);
   // Before it looks for what else the verb needs; each looks again, once it holds it.
   if (asked) checkVersion(update.request.version, before);
   return asked ? doVerb(stores, scope, { ...update, asked }) : changeInPlace(stores, scope, update);
@@ -36,7 +36,7 @@ export async function updateSubscription(
 async function doVerb(
   stores: Stores,
   scope: Scope,
-  { id, asked, author, request: { version } }: SubscriptionUpdate & { asked: AskedVerb },
+  { id, asked, author, request: { version } }: SubscriptionUpdate & { asked: RequestedVerb },
 ): Promise<SubscriptionModel> {
   switch (asked.verb) {
     case 'cancel': {
@@ -94,5 +94,5 @@ async function thresholdOf(
     .where((lives) => void lives.whereNull('end_date').orWhere('end_date', '>', subscription.current_period_start));
   const prices = lines.map(({ price_type }) => ({ type: price_type }));
   checkThreshold(threshold, prices, subscription.subscription_type);
-  return keptThreshold(threshold);
+  return toStoredThreshold(threshold);
 }

@@ -4,7 +4,7 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { bodyOf } from '../../core/system-event/body.ts';
+import { buildEventBody } from '../../core/system-event/body.ts';
 import { SYSTEM_EVENTS, type SystemEventName } from '../../core/system-event/catalogue.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -44,7 +44,7 @@ function eventOf(name: SystemEventName, { record, by, also }: Change) {
     entity_type: SYSTEM_EVENTS[name].entity_type,
     entity_id: record.id,
     user_id,
-    payload: bodyOf({ id, name, record, also, now: by.now }),
+    payload: buildEventBody({ id, name, record, also, now: by.now }),
     ...createdBy({ user_id, now: by.now }),
   };
 }

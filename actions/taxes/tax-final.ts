@@ -10,7 +10,7 @@ import { totalsText } from '../../core/billing/totals.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { InvoiceLineItem } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { wholeSetting } from '../../core/setting/record.ts';
+import { toWholeSetting } from '../../core/setting/record.ts';
 import type { Author } from '../../core/stamp.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import { noteSettled } from '../../storage/models/invoice-line-item.ts';
@@ -84,7 +84,7 @@ export function isTaxedOrCredited(line: InvoiceLineItem): boolean {
 
 export async function taxesComeFirst(scope: Scope, database: Database): Promise<boolean> {
   const stored = await findSetting(scope, 'tax_config', { database });
-  return wholeSetting('tax_config', stored?.value).taxes_before_credits;
+  return toWholeSetting('tax_config', stored?.value).taxes_before_credits;
 }
 
 /** As its draft states it: a line that gives back keeps its credits and its tax; what credits pay of a charge is computed again. */

@@ -3,7 +3,7 @@
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { TaxApplied } from '../../core/tax/applied.ts';
-import { taxableByRate } from '../../core/tax/by-rate.ts';
+import { groupTaxableByRate } from '../../core/tax/by-rate.ts';
 import type { AppliedTax } from '../../core/tax/taxes.ts';
 import { newId } from '../../storage/new-id.ts';
 
@@ -26,7 +26,7 @@ export function taxRecords(
       taxable_amount: taxable_amount.toFixed(),
       tax_amount: tax_amount.toFixed(),
     })),
-    ...taxableByRate(line_items),
+    ...groupTaxableByRate(line_items),
   ];
   return rows.map((row, position) => ({
     ...createdBy(author),

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { FarthingError } from '../../core/error.ts';
-import { type ClockProgress, withDone } from '../../core/test-clock/record.ts';
+import { addProgress, type ClockProgress } from '../../core/test-clock/record.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import { refreshStatistics } from '../../storage/postgres/statistics.ts';
@@ -162,10 +162,10 @@ class Advance {
         only: { tenant_id, environment_id },
         plans: this.#plans,
         mayGoOn: mayEnd ? () => this.#mayGoOn() : undefined,
-        onDone: (done) => this.#keep(clock.id, withDone(before, done)),
+        onDone: (done) => this.#keep(clock.id, addProgress(before, done)),
       });
       throwFirst(report, at);
-      progress = withDone(progress, report.done);
+      progress = addProgress(progress, report.done);
       if (mayEnd && this.#isTurnOver) break;
     }
     const isDone = countOf(progress) > countOf(clock.progress);

@@ -3,10 +3,10 @@
  * what was begun at the machine's instants would be years late or early by the clock.
  */
 import { notAllowed } from '../../core/error.ts';
-import { intervalAt } from '../../core/scheduled-task/interval.ts';
+import { findInterval } from '../../core/scheduled-task/interval.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { checkMayHaveClock, NO_PROGRESS, type TestClock } from '../../core/test-clock/record.ts';
+import { checkCanHaveClock, NO_PROGRESS, type TestClock } from '../../core/test-clock/record.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
 import { forgetClocks } from '../../storage/environment-clock.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
@@ -27,7 +27,7 @@ export async function createTestClock(
 ): Promise<TestClockModel> {
   const clock = await postgres.transaction(async (transaction) => {
     const { tenant_id, environment_id } = scope;
-    checkMayHaveClock(await EnvironmentModel.fetch(tenant_id, environment_id, { database: transaction, lock: true }));
+    checkCanHaveClock(await EnvironmentModel.fetch(tenant_id, environment_id, { database: transaction, lock: true }));
     await checkNothingBilled(transaction, scope);
     await sellFromThen(transaction, scope, { wanted, author });
     await exportFromThen(transaction, scope, wanted);
@@ -66,7 +66,7 @@ async function sellFromThen(
 async function exportFromThen(database: Transaction, scope: Scope, { frozen_time }: WantedClock): Promise<void> {
   for (const scheduled of await ScheduledTaskModel.in(scope, database).orderBy('id').forUpdate()) {
     if (await hasFiles(database, scheduled)) continue;
-    const { start, end } = intervalAt(scheduled.interval, toInstant(frozen_time));
+    const { start, end } = findInterval(scheduled.interval, toInstant(frozen_time));
     await moveOn(database, scheduled, { next_start: formatMs(start), next_end: formatMs(end) });
   }
 }

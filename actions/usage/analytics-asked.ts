@@ -2,7 +2,13 @@
  * The records that an analysis names. One that is not there is refused: its answer would be empty, and look like no usage
  * (docs/rules/usage.md, "Analytics").
  */
-import { divides, type Group, type GroupBy, groupOf, NO_GROUP } from '../../core/analytics/group-by.ts';
+import {
+  type AnalyticsGroup,
+  type GroupBy,
+  hasEventGroups,
+  NO_GROUP,
+  toAnalyticsGroup,
+} from '../../core/analytics/group-by.ts';
 import { notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { WindowSize } from '../../core/time/window.ts';
@@ -83,15 +89,18 @@ function checkFound(what: string, wanted: readonly string[], found: ReadonlySet<
 }
 
 /** Splits a key that `key_of` put together; without groups the key is the customer. */
-export function keyParts({ group_by }: { group_by: GroupBy }, key: string): { customer: string; group: Group } {
-  if (!divides(group_by)) return { customer: key, group: NO_GROUP };
+export function keyParts(
+  { group_by }: { group_by: GroupBy },
+  key: string,
+): { customer: string; group: AnalyticsGroup } {
+  if (!hasEventGroups(group_by)) return { customer: key, group: NO_GROUP };
   const [customer = '', ...values] = JSON.parse(key) as string[];
-  return { customer, group: groupOf(group_by, values) };
+  return { customer, group: toAnalyticsGroup(group_by, values) };
 }
 
 type Divided = { readonly group_by: GroupBy; readonly window_size: WindowSize | null };
 
 export function dividing({ group_by, window_size }: Divided): Dividing {
-  if (divides(group_by)) return 'group_by';
+  if (hasEventGroups(group_by)) return 'group_by';
   return window_size ? 'window_size' : 'external_customer_ids';
 }

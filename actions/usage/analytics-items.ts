@@ -6,7 +6,7 @@ import type { PricedItem } from '../../core/billing/line-amount.ts';
 import { indexById } from '../../core/by-id.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
-import type { Member } from '../../core/subscription/members.ts';
+import type { SubscriptionMember } from '../../core/subscription/members.ts';
 import { type Microseconds, toInstant, toMs, toUs } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
@@ -26,7 +26,7 @@ export type AnalyticsItem = PricedItem & {
   readonly subscription: SubscriptionModel;
   readonly external_customer_id: string;
   /** Whose usage it counts, with those who take part in the subscription. */
-  readonly members: readonly Member[];
+  readonly members: readonly SubscriptionMember[];
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
 };

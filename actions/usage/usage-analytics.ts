@@ -1,18 +1,20 @@
-/**
- * Usage and cost analytics: one item per usage line item and group, measured by the one usage reader and priced by the one
- * rating function; a point costs what it added (docs/rules/usage.md, "Analytics"). What a customer
- * used without a line item is shown without a cost.
- */
-import { divides, type Group, type GroupBy, groupValues, NO_GROUP } from '../../core/analytics/group-by.ts';
-import { pointSize } from '../../core/analytics/point-size.ts';
-import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
+/** Usage and cost analytics: an item per usage line and group, measured and rated as invoices are (docs/rules/usage.md, "Analytics"). */
+import {
+  type AnalyticsGroup,
+  type GroupBy,
+  hasEventGroups,
+  NO_GROUP,
+  toGroupValues,
+} from '../../core/analytics/group-by.ts';
+import { derivePointSize } from '../../core/analytics/point-size.ts';
+import { compilePropertyFilters, type PropertyFilters } from '../../core/analytics/property-filter.ts';
 import { countingStart } from '../../core/billing/charges.ts';
 import type { CommitmentInfo } from '../../core/commitment/info.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import type { Member } from '../../core/subscription/members.ts';
+import type { SubscriptionMember } from '../../core/subscription/members.ts';
 import { ceilToMs, type Microseconds, type Milliseconds, toInstant, toMs, toUs } from '../../core/time/instant.ts';
 import { type WindowSize, windowCount } from '../../core/time/window.ts';
 import { eventNamesOf } from '../../storage/events/event-names.ts';
@@ -60,7 +62,7 @@ export type AnalyticsRow = {
   readonly external_customer_id: string;
   readonly meter: MeterModel;
   readonly feature: FeatureModel | null;
-  readonly group: Group;
+  readonly group: AnalyticsGroup;
   readonly usage: Decimal;
   readonly cost: Decimal;
   readonly commitment_info: CommitmentInfo | null;
@@ -112,7 +114,7 @@ type Subject = {
   readonly meter: MeterModel;
   readonly external_customer_id: string;
   /** Of a line item that counts the usage of several customers as one; null of every other. */
-  readonly members: readonly Member[] | null;
+  readonly members: readonly SubscriptionMember[] | null;
   /** What is counted since then, as an invoice does: of a meter that never resets since the subscription began. */
   readonly since_us: Microseconds;
   /** Where its windows begin. */
@@ -194,7 +196,7 @@ async function namesToMeasure(
 
 /** Sources, properties and groups of the question's own are in no bucket, and every window is counted and costs. */
 function isSmall(asked: AnalyticsAsked): boolean {
-  return !isFiltered(asked) && !divides(asked.group_by) && asked.window_size === null;
+  return !isFiltered(asked) && !hasEventGroups(asked.group_by) && asked.window_size === null;
 }
 
 function isFiltered({ sources, property_filters }: AnalyticsAsked): boolean {
@@ -205,7 +207,11 @@ function pick({ tenant_id, environment_id }: Scope): Scope {
   return { tenant_id, environment_id };
 }
 
-type Measured = { subject: Subject; report: UsageReport; usage: readonly { group: Group; of: CountedUsage }[] };
+type Measured = {
+  subject: Subject;
+  report: UsageReport;
+  usage: readonly { group: AnalyticsGroup; of: CountedUsage }[];
+};
 
 /** Customers who share a meter, a range and a clock share one question, and so do the lines of one customer. */
 async function measureAll(
@@ -246,7 +252,7 @@ function gridOf({ timezone, anchor_ms }: Subject, { billing_anchor_ms }: Analyti
 
 /** A question is cut into its windows, whether or not there are events in them. */
 function windowsAsked({ meter, start_us, end_us }: Subject, { window_size }: AnalyticsAsked): number {
-  return windowCount({ start_us, end_us }, pointSize(window_size, meter.aggregation.bucket_size));
+  return windowCount({ start_us, end_us }, derivePointSize(window_size, meter.aggregation.bucket_size));
 }
 
 async function measureTogether(
@@ -256,7 +262,7 @@ async function measureTogether(
 ): Promise<Measured[]> {
   const [{ meter, members, since_us, start_us }] = same;
   const question = { ...questionOf(same, asked), is_of_many, ...(members ? familyOf(same[0], asked) : {}) };
-  const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size) ?? undefined;
+  const window_size = derivePointSize(asked.window_size, meter.aggregation.bucket_size) ?? undefined;
   // A weighted sum of who left is another one in a window than in the whole range.
   const every_window = window_size !== undefined && same.some(({ item }) => costsWithoutEvents(meter, item));
   const windows = { window_size, every_window };
@@ -276,7 +282,7 @@ async function measureTogether(
   const running = hasLead && window_size !== undefined ? await askUsage(stores, scope, led) : windowed;
   const [own, until] = [windowed, running].map(({ usage }) => new Map(usage.map((of) => [of.key, of.windows])));
   const counted = await inTurns(scope.tenant_id, report.usage, (of) => ({
-    ...keyParts(asked, members && !divides(asked.group_by) ? same[0].external_customer_id : of.key),
+    ...keyParts(asked, members && !hasEventGroups(asked.group_by) ? same[0].external_customer_id : of.key),
     of: { ...of, windows: own!.get(of.key) ?? [], running: until!.get(of.key) ?? [] },
   }));
   const byCustomer = groupBy(counted, ({ customer }) => customer);
@@ -292,8 +298,8 @@ function familyOf(
   return {
     ...customersAsked(members!, window, toMs(start_us)),
     by_customer: false,
-    key_of: divides(group_by)
-      ? (event) => JSON.stringify([external_customer_id, ...groupValues(group_by, event)])
+    key_of: hasEventGroups(group_by)
+      ? (event) => JSON.stringify([external_customer_id, ...toGroupValues(group_by, event)])
       : undefined,
   };
 }
@@ -309,12 +315,15 @@ function questionOf(same: readonly [Subject, ...Subject[]], asked: AnalyticsAske
     billing_anchor_ms: asked.billing_anchor_ms ?? anchor_ms ?? undefined,
     by_customer: true,
     only: isFiltered(asked)
-      ? { sources: sources ?? undefined, passes: property_filters ? passesAll(property_filters) : undefined }
+      ? {
+          sources: sources ?? undefined,
+          passes: property_filters ? compilePropertyFilters(property_filters) : undefined,
+        }
       : undefined,
-    key_of: divides(group_by)
-      ? (event) => JSON.stringify([event.external_customer_id, ...groupValues(group_by, event)])
+    key_of: hasEventGroups(group_by)
+      ? (event) => JSON.stringify([event.external_customer_id, ...toGroupValues(group_by, event)])
       : undefined,
-    is_grouped: divides(group_by),
+    is_grouped: hasEventGroups(group_by),
     now_ms: asked.now.getTime(),
     bounds: asked.bounds,
   };
@@ -349,14 +358,14 @@ function costingOf({ subject: { item }, report }: Measured, { asked, invoiced, c
 
 /** All of a line's usage, not a part of it. */
 function isWhole(asked: AnalyticsAsked): boolean {
-  return !isFiltered(asked) && !divides(asked.group_by);
+  return !isFiltered(asked) && !hasEventGroups(asked.group_by);
 }
 
 async function* rowsOf(stores: Stores, one: Measured, parts: RowParts): AsyncGenerator<AnalyticsRow> {
   const { asked, features, turns, ahead, chained } = parts;
   const { subject, usage } = one;
   const { item, meter, external_customer_id } = subject;
-  const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size);
+  const window_size = derivePointSize(asked.window_size, meter.aggregation.bucket_size);
   const row = { item, meter, external_customer_id, feature: features.get(meter.id) ?? null, window_size };
   const pointing = {
     range: subject,

@@ -5,9 +5,9 @@
 import { Decimal } from '../../core/decimal.ts';
 import { roundMoney } from '../../core/money.ts';
 import type { Scope } from '../../core/scope.ts';
-import { timesToFill } from '../../core/wallet/auto-topup.ts';
-import { bonusOf } from '../../core/wallet/bonus.ts';
-import { ownKey } from '../../core/wallet/movement-key.ts';
+import { computeTopupCount } from '../../core/wallet/auto-topup.ts';
+import { computeBonus } from '../../core/wallet/bonus.ts';
+import { toOwnKey } from '../../core/wallet/movement-key.ts';
 import type { AutoTopup } from '../../core/wallet/record.ts';
 import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { selfFilling, selfFillingOf } from '../../storage/due-wallets.ts';
@@ -79,7 +79,7 @@ async function lookAt(stores: Stores, scope: Scope, { id, now, isLast }: Look): 
     const since = new Decimal(wallet.credit_balance).minus(seen.credit_balance);
     if (!since.isZero() && !isLast) return null;
     const credits = since.plus(before.real_time_credit_balance);
-    const times = timesToFill(wallet.auto_topup, { ...(await earlier(transaction, wallet)), credits, now });
+    const times = computeTopupCount(wallet.auto_topup, { ...(await earlier(transaction, wallet)), credits, now });
     if (times > 0) await fill(transaction, wallet, { auto_topup: wallet.auto_topup, times, now });
     return times;
   };
@@ -92,7 +92,7 @@ async function lookAt(stores: Stores, scope: Scope, { id, now, isLast }: Look): 
  */
 const FILLED = [
   `(starts_with(idempotency_key, ?) or (metadata @> ? and created_by = '' and (starts_with(idempotency_key, ?) or starts_with(idempotency_key, 'request/'))))`,
-  [ownKey('auto_topup', ''), JSON.stringify(METADATA), ownKey('request', '')],
+  [toOwnKey('auto_topup', ''), JSON.stringify(METADATA), toOwnKey('request', '')],
 ] as const;
 
 async function earlier(transaction: Transaction, wallet: WalletModel) {
@@ -123,11 +123,11 @@ async function fill(transaction: Transaction, wallet: WalletModel, { auto_topup,
     { length: times },
     (): Plan => ({
       reason: auto_topup.invoicing ? 'PURCHASED_CREDIT_INVOICED' : 'PURCHASED_CREDIT_DIRECT',
-      key: ownKey('auto_topup', newId('request', now.getTime())),
+      key: toOwnKey('auto_topup', newId('request', now.getTime())),
       credits,
       price: roundMoney(credits.times(wallet.topup_conversion_rate), wallet.currency),
       expiry_date: null,
-      bonus: bonusOf(credits, config, now),
+      bonus: computeBonus(credits, config, now),
       request: { priority: null, description: 'Filled by itself', metadata: METADATA },
     }),
   );

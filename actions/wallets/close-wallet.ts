@@ -6,10 +6,10 @@ import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { inOrderOfUse } from '../../core/wallet/lots.ts';
-import { consumedText } from '../../core/wallet/movement.ts';
-import { keyOfPart, ownKey } from '../../core/wallet/movement-key.ts';
-import { moneyOf } from '../../core/wallet/rates.ts';
+import { compareLots } from '../../core/wallet/lots.ts';
+import { formatConsumed } from '../../core/wallet/movement.ts';
+import { toOwnKey, toPartKey } from '../../core/wallet/movement-key.ts';
+import { toMoney } from '../../core/wallet/rates.ts';
 import { type LedgerLine, post } from '../../storage/models/ledger.ts';
 import { heldIn, poolOf } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
@@ -31,14 +31,14 @@ export async function terminateWallet(stores: Stores, scope: Scope, { id, author
     if (wallet.wallet_status === 'closed') throw notAllowed('the wallet is closed already', { wallet_id: id });
     await checkNothingPending(transaction, wallet);
     await checkNothingHeld(transaction, wallet, author.now);
-    const lots = (await lotsOf(wallet, transaction)).map(lotOf).sort(inOrderOfUse);
+    const lots = (await lotsOf(wallet, transaction)).map(lotOf).sort(compareLots);
     const owed = new Decimal(wallet.credits_owed);
     const parts = lots.map((lot) => ({ lot_id: lot.id, credits: lot.available }));
     const said = writtenOff(id, author);
     const debt: Entry = {
       ...said,
       movement: { kind: 'credit', credits: owed },
-      idempotency_key: ownKey('terminate', id, 'owed'),
+      idempotency_key: toOwnKey('terminate', id, 'owed'),
     };
     const entries: Entry[] = [
       ...(parts.length === 0 ? [] : [{ ...said, movement: { kind: 'take' as const, parts } }]),
@@ -62,7 +62,7 @@ function writtenOff(id: string, author: Author): Saying {
     transaction_reason: 'WALLET_TERMINATION',
     reference_type: 'EXTERNAL',
     reference_id: id,
-    idempotency_key: ownKey('terminate', id),
+    idempotency_key: toOwnKey('terminate', id),
     description: 'The wallet was closed',
     metadata: null,
     author,
@@ -117,7 +117,7 @@ async function moveLots(
 ): Promise<void> {
   const stored = await lotsOf(from, transaction);
   if (stored.length === 0) return;
-  const key = ownKey('convert', from.id);
+  const key = toOwnKey('convert', from.id);
   const reference = { reference_type: 'EXTERNAL', reference_id: to.id } as const;
   const made = { ...createdBy(author), transaction_status: 'completed', ...reference };
   const move: Move = { from, to, key, made, now: author.now.getTime() };
@@ -154,7 +154,7 @@ type MovedLot = { readonly lot: WalletTransactionModel; readonly credits: Decima
 type Move = {
   readonly from: WalletModel;
   readonly to: WalletModel;
-  readonly key: ReturnType<typeof ownKey>;
+  readonly key: ReturnType<typeof toOwnKey>;
   /** What all transactions of it have alike. */
   readonly made: object;
   readonly now: number;
@@ -172,7 +172,7 @@ function takenOut(parts: readonly MovedLot[], { from, key, made, now }: Move) {
     transaction_reason: 'WALLET_TERMINATION',
     idempotency_key: key,
     description: 'The wallet became a postpaid one',
-    metadata: consumedText(parts.map(({ lot, credits }) => ({ lot_id: lot.id, credits }))),
+    metadata: formatConsumed(parts.map(({ lot, credits }) => ({ lot_id: lot.id, credits }))),
   };
 }
 
@@ -193,7 +193,7 @@ function putIn(parts: readonly MovedLot[], { to, key, made, now }: Move) {
       ...amounts,
       transaction_reason: lot.transaction_reason,
       parent_transaction_id: lot.id,
-      idempotency_key: keyOfPart(key, lot.id),
+      idempotency_key: toPartKey(key, lot.id),
       description: lot.description,
       expiry_date: lot.expiry_date ?? null,
       priority: lot.priority ?? null,
@@ -208,7 +208,7 @@ function amountsOf(
   { credits, before, after }: { credits: Decimal; before: Decimal; after: Decimal },
 ) {
   return {
-    amount: moneyOf(credits, conversion_rate).toFixed(),
+    amount: toMoney(credits, conversion_rate).toFixed(),
     credit_amount: credits.toFixed(),
     credit_balance_before: before.toFixed(),
     credit_balance_after: after.toFixed(),

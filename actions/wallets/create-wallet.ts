@@ -4,14 +4,14 @@ import { invalid, notFound } from '../../core/error.ts';
 import { checkCurrency } from '../../core/money.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { ownKey } from '../../core/wallet/movement-key.ts';
+import { toOwnKey } from '../../core/wallet/movement-key.ts';
 import { checkCredits } from '../../core/wallet/rates.ts';
 import {
   type CreateWallet,
   checkFilling,
   checkRates,
   checkWalletSettings,
-  expiryOf,
+  parseExpiry,
 } from '../../core/wallet/request.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
@@ -29,7 +29,7 @@ export async function createWallet(
   checkWalletSettings(request);
   const credits = new Decimal(request.initial_credits_to_load);
   if (!credits.isZero()) checkCredits('initial_credits_to_load', credits);
-  const expiry_date = expiryOf(
+  const expiry_date = parseExpiry(
     { instant: request.initial_credits_expiry_date_utc, day: request.initial_credits_to_load_expiry_date },
     { instant: 'initial_credits_expiry_date_utc', day: 'initial_credits_to_load_expiry_date' },
     author.now,
@@ -58,7 +58,7 @@ export async function createWallet(
       transaction_reason: 'FREE_CREDIT_GRANT',
       reference_type: 'EXTERNAL',
       reference_id: wallet.id,
-      idempotency_key: ownKey('initial', wallet.id),
+      idempotency_key: toOwnKey('initial', wallet.id),
       description: 'Initial credits',
       metadata: null,
       expiry_date,

@@ -4,7 +4,7 @@
  */
 import type { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
-import { creditsOf } from '../../core/wallet/rates.ts';
+import { toCredits } from '../../core/wallet/rates.ts';
 import { type Purse, WalletModel } from '../../storage/models/wallet.ts';
 import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Transaction } from '../../storage/stores.ts';
@@ -35,7 +35,7 @@ export async function creditWallet(
     (await addWallet(transaction, scope, { ...FOR_ALL, ...stated, ...purse, author: saying.author }));
   const movement = {
     kind: 'credit' as const,
-    credits: credits ?? creditsOf(amount, wallet.conversion_rate),
+    credits: credits ?? toCredits(amount, wallet.conversion_rate),
     amount,
   };
   return (await moveCredits(transaction, wallet, { ...saying, movement })).transaction;

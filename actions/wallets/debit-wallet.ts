@@ -6,7 +6,7 @@
 import { FarthingError, invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { expiriesOf, type Promised } from '../../core/wallet/promises.ts';
+import { listExpiries, type PromisedCredits } from '../../core/wallet/promises.ts';
 import { checkCredits } from '../../core/wallet/rates.ts';
 import type { Debit } from '../../core/wallet/request.ts';
 import { currentCaller, onBehalfOf } from '../../storage/caller.ts';
@@ -90,13 +90,13 @@ async function debitTogether(postgres: Database, asked: readonly Asked[]): Promi
   return onBehalfOf({ ...caller, request_id }, work);
 }
 
-async function promisedOf(transaction: Transaction, wallet: WalletModel, now: Date): Promise<Promised[]> {
+async function promisedOf(transaction: Transaction, wallet: WalletModel, now: Date): Promise<PromisedCredits[]> {
   const { lots } = await holdingOf(transaction, wallet);
-  return promisedIn(transaction, poolOf(wallet), { now, expiries: expiriesOf(lots) });
+  return promisedIn(transaction, poolOf(wallet), { now, expiries: listExpiries(lots) });
 }
 
 /** What is held of the credits is there for whoever has it. */
-function leaving(entry: Entry, promised: readonly Promised[]): Entry {
+function leaving(entry: Entry, promised: readonly PromisedCredits[]): Entry {
   const { movement } = entry;
   return movement.kind === 'spend' ? { ...entry, movement: { ...movement, promised } } : entry;
 }

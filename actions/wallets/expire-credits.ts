@@ -1,7 +1,7 @@
 /** Credits that have expired are taken out of their wallet (docs/rules/wallets.md, "Expiry"). */
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
-import { ownKey } from '../../core/wallet/movement-key.ts';
+import { toOwnKey } from '../../core/wallet/movement-key.ts';
 import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { expiredLots, isExpiredLot } from '../../storage/due-wallets.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
@@ -50,7 +50,7 @@ async function expireOne({ postgres }: Stores, scope: Scope, { id, now }: { id: 
       reference_type: 'EXTERNAL',
       reference_id: id,
       parent_transaction_id: id,
-      idempotency_key: ownKey('expired', id, String(before.length)),
+      idempotency_key: toOwnKey('expired', id, String(before.length)),
       description: 'The credits have expired',
       metadata: null,
       author: { user_id: '', now },

@@ -5,9 +5,9 @@
  */
 import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
-import type { Part } from '../../core/wallet/lots.ts';
-import { keyOfPart } from '../../core/wallet/movement-key.ts';
-import { creditsOf } from '../../core/wallet/rates.ts';
+import type { LotPart } from '../../core/wallet/lots.ts';
+import { toPartKey } from '../../core/wallet/movement-key.ts';
+import { toCredits } from '../../core/wallet/rates.ts';
 import { LedgerPostingModel } from '../../storage/models/ledger.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
@@ -90,7 +90,7 @@ async function putBackAll(
 
 /** A credit of its own, for what the wallet that it came from cannot take back. */
 async function creditPrepaid(transaction: Transaction, invoice: Invoice, giving: GivingBack): Promise<void> {
-  const idempotency_key = keyOfPart(giving.idempotency_key, 'prepaid');
+  const idempotency_key = toPartKey(giving.idempotency_key, 'prepaid');
   await creditAs(transaction, invoice, { ...giving, idempotency_key, pays_after_tax: false });
 }
 
@@ -127,7 +127,7 @@ async function putBack(
     parent_transaction_id: debit.id,
     type: 'credit',
   });
-  const idempotency_key = keyOfPart(saying.idempotency_key, debit.id);
+  const idempotency_key = toPartKey(saying.idempotency_key, debit.id);
   const done = before.find((one) => one.idempotency_key === idempotency_key);
   if (done) return new Decimal(done.amount);
   const open = new Decimal(debit.amount).minus(sumDecimals(before.map((one) => new Decimal(one.amount))));
@@ -137,7 +137,7 @@ async function putBack(
   // The last of it takes what rounding has left.
   const credits = given.eq(open)
     ? sumDecimals(taken.map((part) => part.credits))
-    : creditsOf(given, wallet.conversion_rate);
+    : toCredits(given, wallet.conversion_rate);
   const parts = upTo(taken, credits);
   if (parts.length === 0) return ZERO;
   await moveCredits(transaction, wallet, {
@@ -155,7 +155,7 @@ async function takenOf(
   transaction: Transaction,
   debit: WalletTransactionModel,
   before: readonly WalletTransactionModel[],
-): Promise<Part[]> {
+): Promise<LotPart[]> {
   const postings = await LedgerPostingModel.in(debit, transaction)
     .where({ account: 'lot' })
     .whereIn(
@@ -173,7 +173,7 @@ async function takenOf(
   return parts.filter(({ credits }) => credits.gt(0)).reverse();
 }
 
-function upTo(parts: readonly Part[], credits: Decimal): Part[] {
+function upTo(parts: readonly LotPart[], credits: Decimal): LotPart[] {
   let left = credits;
   return parts.flatMap(({ lot_id, credits: most }) => {
     const part = Decimal.min(most, left);

@@ -7,9 +7,15 @@ import { Decimal } from '../../core/decimal.ts';
 import { alreadyExists, FarthingError } from '../../core/error.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import { consumedText, type Decided, type Holding, type Movement, move } from '../../core/wallet/movement.ts';
+import {
+  computeMovement,
+  formatConsumed,
+  type Movement,
+  type MovementResult,
+  type WalletHolding,
+} from '../../core/wallet/movement.ts';
 import { isAutomatic, type MovementKey } from '../../core/wallet/movement-key.ts';
-import { moneyOf } from '../../core/wallet/rates.ts';
+import { toMoney } from '../../core/wallet/rates.ts';
 import type { ReferenceType, TransactionReason, Wallet } from '../../core/wallet/record.ts';
 import { type LedgerEntry, post } from '../../storage/models/ledger.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
@@ -106,7 +112,7 @@ function isBehind(last_ms: Milliseconds, now: Date): boolean {
   return ahead_ms > 0 && ahead_ms <= WAITS_MS_MAX;
 }
 
-type Fresh = { readonly entry: Entry; readonly record: Record<string, unknown>; readonly decided: Decided };
+type Fresh = { readonly entry: Entry; readonly record: Record<string, unknown>; readonly decided: MovementResult };
 type Repeated = { readonly key: string; readonly known: WalletTransactionModel | undefined };
 
 type Deciding = {
@@ -117,7 +123,7 @@ type Deciding = {
 };
 
 function decideAll(
-  holding: Holding,
+  holding: WalletHolding,
   entries: readonly Entry[],
   { known, wallet, checkNew }: Deciding,
 ): (Fresh | Repeated | FarthingError)[] {
@@ -145,11 +151,11 @@ function decideAll(
         created_ms: author.now.getTime(),
         pays_after_tax,
       };
-      const decided = move(now, { ...movement, ...told, ...lot } as Movement);
+      const decided = computeMovement(now, { ...movement, ...told, ...lot } as Movement);
       now = decided.holding;
       seen.set(key, decided.record.credit_amount);
       const isSpent = movement.kind === 'spend' || movement.kind === 'take';
-      const metadata = isSpent ? { ...said.metadata, ...consumedText(decided.parts) } : said.metadata;
+      const metadata = isSpent ? { ...said.metadata, ...formatConsumed(decided.parts) } : said.metadata;
       const record = {
         ...said,
         ...decided.record,
@@ -203,11 +209,11 @@ export function checkAmount(credits: Decimal, before: string): void {
 
 /** The first answer for ever: a later one does not say what others have left since. */
 export function asItWas(wallet: WalletModel, { credit_balance_after: credits }: WalletTransactionModel): WalletModel {
-  const balance = moneyOf(credits, wallet.conversion_rate).toFixed();
+  const balance = toMoney(credits, wallet.conversion_rate).toFixed();
   return Object.assign(Object.create(Object.getPrototypeOf(wallet)), wallet, { credit_balance: credits, balance });
 }
 
-export async function holdingOf(transaction: Transaction, wallet: WalletModel): Promise<Holding> {
+export async function holdingOf(transaction: Transaction, wallet: WalletModel): Promise<WalletHolding> {
   const lots = await lotsOf(wallet, transaction);
   return {
     conversion_rate: wallet.conversion_rate,
@@ -258,7 +264,7 @@ type Told = Pick<Saying, 'transaction_reason' | 'reference_type' | 'reference_id
 export function entryOf(
   wallet: Wallet,
   told: WalletTransactionModel,
-  { entry, decided }: { entry: Told; decided: Decided },
+  { entry, decided }: { entry: Told; decided: MovementResult },
 ): LedgerEntry {
   const { transaction_reason, reference_type, reference_id, author } = entry;
   return {

@@ -7,9 +7,9 @@ import { type FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import { RECEIVED } from '../../core/payment/moves.ts';
 import type { Author } from '../../core/stamp.ts';
-import { ownKey } from '../../core/wallet/movement-key.ts';
-import { creditsOf, payableMoney } from '../../core/wallet/rates.ts';
-import { paidTypes, paysFor } from '../../core/wallet/real-time.ts';
+import { toOwnKey } from '../../core/wallet/movement-key.ts';
+import { computePayableMoney, toCredits } from '../../core/wallet/rates.ts';
+import { derivePaidTypes, isPaidType } from '../../core/wallet/real-time.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
@@ -69,17 +69,17 @@ async function payable(
 ): Promise<Decimal> {
   if (await isPurchase(database, invoice)) return new Decimal(0);
   const usable = await creditsBesideHeld(database, wallet, { at_ms: referenceOf(invoice, now), now });
-  const money = payableMoney(usable, wallet.conversion_rate, invoice.currency);
+  const money = computePayableMoney(usable, wallet.conversion_rate, invoice.currency);
   return Decimal.min(money, await shareOf(database, invoice, wallet), invoice.amount_remaining);
 }
 
 /** The lines for whose prices it pays, with their taxes, less what credits have paid of the invoice. */
 async function shareOf(database: Database, invoice: Invoice, wallet: WalletModel): Promise<Decimal> {
-  const types = paidTypes(wallet.config, wallet.wallet_type);
+  const types = derivePaidTypes(wallet.config, wallet.wallet_type);
   if (types.includes('ALL')) return new Decimal(invoice.amount_remaining);
   const lines = await InvoiceLineItemModel.in(invoice, database).where({ invoice_id: invoice.id });
   const nets = lines
-    .filter(({ price_type }) => paysFor(types, price_type ?? null))
+    .filter(({ price_type }) => isPaidType(types, price_type ?? null))
     .map((line) =>
       new Decimal(line.amount)
         .minus(line.line_item_discount)
@@ -132,14 +132,14 @@ export async function takeForPayment(
   await moveCredits(transaction, wallet, {
     movement: {
       kind: 'spend',
-      credits: creditsOf(amount, wallet.conversion_rate),
+      credits: toCredits(amount, wallet.conversion_rate),
       amount,
       at_ms: referenceOf(invoice, author.now),
     },
     transaction_reason: 'INVOICE_PAYMENT',
     reference_type: 'INVOICE',
     reference_id: invoice.id,
-    idempotency_key: ownKey('payment', payment.id),
+    idempotency_key: toOwnKey('payment', payment.id),
     description: `Payment of invoice ${invoice.invoice_number ?? invoice.id}`,
     metadata: { payment_id: payment.id },
     author,

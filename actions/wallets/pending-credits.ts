@@ -8,9 +8,9 @@ import { type FarthingError, notAllowed } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import { expiryWhenPaid } from '../../core/wallet/late-payment.ts';
-import { move } from '../../core/wallet/movement.ts';
-import { moneyOf } from '../../core/wallet/rates.ts';
+import { computeExpiryWhenPaid } from '../../core/wallet/late-payment.ts';
+import { computeMovement } from '../../core/wallet/movement.ts';
+import { toMoney } from '../../core/wallet/rates.ts';
 import { post } from '../../storage/models/ledger.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
@@ -35,7 +35,7 @@ export async function addPending(
       ...createdBy(author),
       id: newId('wallet_transaction', author.now.getTime()),
       type: 'credit',
-      amount: moneyOf(credits, wallet.conversion_rate).toFixed(),
+      amount: toMoney(credits, wallet.conversion_rate).toFixed(),
       credit_amount: credits.toFixed(),
       credit_balance_before: wallet.credit_balance,
       credit_balance_after: wallet.credit_balance,
@@ -60,7 +60,7 @@ export async function completePurchase(transaction: Transaction, { invoice, by }
     const wallet = await holdWallet(transaction, invoice, pending.wallet_id);
     const before = await holdingOf(transaction, wallet);
     const expiry_ms = expiryOf(pending, by.now);
-    const decided = move(before, {
+    const decided = computeMovement(before, {
       kind: 'credit',
       id: pending.id,
       transaction_reason: pending.transaction_reason,
@@ -88,7 +88,7 @@ export async function completePurchase(transaction: Transaction, { invoice, by }
 
 function expiryOf({ created_at, expiry_date }: WalletTransactionModel, now: Date): Milliseconds | null {
   const expiry_ms = expiry_date ? toInstant(expiry_date) : null;
-  return expiryWhenPaid({ ordered_ms: toInstant(created_at), expiry_ms }, now.getTime());
+  return computeExpiryWhenPaid({ ordered_ms: toInstant(created_at), expiry_ms }, now.getTime());
 }
 
 /** The invoice is void: what was to be bought with it does not come. */

@@ -9,11 +9,11 @@ import type { Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import { type Lot, type LotKind, lotsAfter, lotsOfKind, takeFrom } from '../../core/wallet/lots.ts';
-import { ownKey } from '../../core/wallet/movement-key.ts';
-import { expiriesOf, freeCredits, type Promised } from '../../core/wallet/promises.ts';
-import { creditsOf, payableMoney } from '../../core/wallet/rates.ts';
-import { paidTypes, paysFor } from '../../core/wallet/real-time.ts';
+import { deductFromLots, filterLotsByKind, type Lot, type LotKind, takeFromLots } from '../../core/wallet/lots.ts';
+import { toOwnKey } from '../../core/wallet/movement-key.ts';
+import { computeFreeCredits, listExpiries, type PromisedCredits } from '../../core/wallet/promises.ts';
+import { computePayableMoney, toCredits } from '../../core/wallet/rates.ts';
+import { derivePaidTypes, isPaidType } from '../../core/wallet/real-time.ts';
 import { poolOf, promisedIn } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { lotOf, lotsOf } from '../../storage/models/wallet-transaction.ts';
@@ -76,8 +76,8 @@ async function paying(
   for (const wallet of wallets.filter((one) => one.currency === currency)) {
     const holding = await lotsBesideHeld(database, wallet, now);
     const balances = balancesOf(wallet, holding, at_ms);
-    const types = paidTypes(wallet.config, wallet.wallet_type);
-    found.push({ wallet, prepaid: { ...balances, pays: (type) => paysFor(types, type) }, rank: rankOf(types) });
+    const types = derivePaidTypes(wallet.config, wallet.wallet_type);
+    found.push({ wallet, prepaid: { ...balances, pays: (type) => isPaidType(types, type) }, rank: rankOf(types) });
   }
   return found.sort(
     (a, b) =>
@@ -85,7 +85,7 @@ async function paying(
   );
 }
 
-type LotsBesideHeld = { readonly lots: readonly Lot[]; readonly promised: readonly Promised[] };
+type LotsBesideHeld = { readonly lots: readonly Lot[]; readonly promised: readonly PromisedCredits[] };
 
 /** Lots of each kind pay whole minor units and leave the credits that are held for others. */
 function balancesOf(
@@ -94,12 +94,12 @@ function balancesOf(
   at_ms: Milliseconds,
 ) {
   const payable = (left: readonly Lot[], kind: LotKind) =>
-    payableMoney(freeCredits(left, at_ms, promised, kind), conversion_rate, currency);
+    computePayableMoney(computeFreeCredits(left, at_ms, promised, kind), conversion_rate, currency);
   return {
     balance: payable(lots, 'before_tax'),
     balanceAfterTax: (used: Decimal) => {
-      const taken = takeFrom(lotsOfKind(lots, 'before_tax'), creditsOf(used, conversion_rate), at_ms);
-      return payable(lotsAfter(lots, taken.parts), 'after_tax');
+      const taken = takeFromLots(filterLotsByKind(lots, 'before_tax'), toCredits(used, conversion_rate), at_ms);
+      return payable(deductFromLots(lots, taken.parts), 'after_tax');
     },
   };
 }
@@ -111,12 +111,12 @@ export async function creditsBesideHeld(
   { at_ms, now }: { at_ms: Milliseconds; now: Date },
 ): Promise<Decimal> {
   const { lots, promised } = await lotsBesideHeld(database, wallet, now);
-  return freeCredits(lots, at_ms, promised);
+  return computeFreeCredits(lots, at_ms, promised);
 }
 
 async function lotsBesideHeld(database: Database, wallet: WalletModel, now: Date): Promise<LotsBesideHeld> {
   const lots = (await lotsOf(wallet, database)).map(lotOf);
-  return { lots, promised: await promisedIn(database, poolOf(wallet), { now, expiries: expiriesOf(lots) }) };
+  return { lots, promised: await promisedIn(database, poolOf(wallet), { now, expiries: listExpiries(lots) }) };
 }
 
 /** Those for one kind of price before those for all. */
@@ -164,7 +164,7 @@ async function takeOfKind(
   const moved = await moveCredits(transaction, wallet, {
     movement: {
       kind: 'spend',
-      credits: creditsOf(amount, wallet.conversion_rate),
+      credits: toCredits(amount, wallet.conversion_rate),
       amount,
       at_ms: referenceOf(invoice, author.now),
       of_kind,
@@ -172,7 +172,7 @@ async function takeOfKind(
     transaction_reason: pays_after_tax ? 'INVOICE_PAYMENT' : 'CREDIT_ADJUSTMENT',
     reference_type: 'INVOICE',
     reference_id: invoice.id,
-    idempotency_key: ownKey(pays_after_tax ? 'invoice_after_tax' : 'invoice', invoice.id, wallet.id),
+    idempotency_key: toOwnKey(pays_after_tax ? 'invoice_after_tax' : 'invoice', invoice.id, wallet.id),
     description: pays_after_tax ? 'Credits for what remains of an invoice' : 'Credits for an invoice',
     metadata: null,
     pays_after_tax,

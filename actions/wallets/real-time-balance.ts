@@ -6,7 +6,7 @@
 import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
-import { type RealTime, realTimeBalance, type UnpaidInvoice } from '../../core/wallet/real-time.ts';
+import { computeRealTimeBalance, type RealTimeBalance, type UnpaidInvoice } from '../../core/wallet/real-time.ts';
 import type { Gathering } from '../../storage/kept/gather-desk.ts';
 import type { KeptAnswer, Made } from '../../storage/kept/kept-answer.ts';
 import { fromKept, type KeptView, keptAnswer } from '../../storage/kept/kept-answers.ts';
@@ -24,20 +24,20 @@ import { invoicedAlone } from '../billing/invoiced-alone.ts';
 import { runningCharge } from '../invoices/preview-invoice.ts';
 
 /** `as_of`: all usage that was accepted before this instant is in it. */
-export type RealTimeAsOf = RealTime & { readonly as_of: string };
+export type RealTimeAsOf = RealTimeBalance & { readonly as_of: string };
 
 export async function realTimeOf(stores: Stores, wallet: WalletModel, now: Date): Promise<RealTimeAsOf> {
-  if (!owes(wallet)) return { ...realTimeBalance(wallet, NOTHING), as_of: now.toISOString() };
+  if (!owes(wallet)) return { ...computeRealTimeBalance(wallet, NOTHING), as_of: now.toISOString() };
   const { tenant_id, environment_id } = wallet;
   const asked = { tenant_id, environment_id, key: chargesKey(wallet), now, about: [wallet.customer_id] };
   const { answer, as_of } = await keptAnswer(stores, asked, (gathering) => charges(stores, wallet, gathering));
-  return { ...realTimeBalance(wallet, answer), as_of };
+  return { ...computeRealTimeBalance(wallet, answer), as_of };
 }
 
 /** As the stores have it now, for whoever decides by it what may be spent. */
-export async function realTimeNow(stores: Stores, wallet: WalletModel, now: Date): Promise<RealTime> {
+export async function realTimeNow(stores: Stores, wallet: WalletModel, now: Date): Promise<RealTimeBalance> {
   const gathering = { database: stores.postgres, now };
-  return realTimeBalance(wallet, owes(wallet) ? (await charges(stores, wallet, gathering)).answer : NOTHING);
+  return computeRealTimeBalance(wallet, owes(wallet) ? (await charges(stores, wallet, gathering)).answer : NOTHING);
 }
 
 type Balance = { readonly wallet: WalletModel; readonly realTime: RealTimeAsOf };

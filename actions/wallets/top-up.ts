@@ -4,16 +4,16 @@
  */
 import { Decimal } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
-import { purchaseKey } from '../../core/invoice/own-key.ts';
+import { toPurchaseKey } from '../../core/invoice/own-key.ts';
 import { createInvoiceShape, type InvoiceWithLines } from '../../core/invoice/record.ts';
 import { roundMoney } from '../../core/money.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
-import { type Bonus, bonusOf } from '../../core/wallet/bonus.ts';
-import { everOwnKeys, type MovementKey, ownKey } from '../../core/wallet/movement-key.ts';
-import { checkCredits, creditsOf } from '../../core/wallet/rates.ts';
+import { type Bonus, computeBonus } from '../../core/wallet/bonus.ts';
+import { listOwnKeys, type MovementKey, toOwnKey } from '../../core/wallet/movement-key.ts';
+import { checkCredits, toCredits } from '../../core/wallet/rates.ts';
 import type { TransactionReason } from '../../core/wallet/record.ts';
-import { expiryOf, TOP_UP_REASONS, type TopUp } from '../../core/wallet/request.ts';
+import { parseExpiry, TOP_UP_REASONS, type TopUp } from '../../core/wallet/request.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { putInto } from '../../storage/models/ledger.ts';
 import { settingOf } from '../../storage/models/setting.ts';
@@ -84,7 +84,7 @@ async function planned(
   if (request.checkout !== null) throw invalid('checkout', 'is not supported yet');
   if (request.force_sync_invoice) throw invalid('force_sync_invoice', 'is not supported yet');
   const { credits, price } = amountsOf(wallet, request);
-  const expiry_date = expiryOf(
+  const expiry_date = parseExpiry(
     { instant: request.expiry_date_utc, day: request.expiry_date },
     { instant: 'expiry_date_utc', day: 'expiry_date' },
     author.now,
@@ -96,7 +96,7 @@ async function planned(
 
 /** Of what nobody stated a key for. */
 export function keyOfRequest(now: Date): MovementKey {
-  return ownKey('request', newId('request', now.getTime()));
+  return toOwnKey('request', newId('request', now.getTime()));
 }
 
 function amountsOf(wallet: WalletModel, { credits_to_add, amount }: TopUp) {
@@ -109,7 +109,7 @@ function amountsOf(wallet: WalletModel, { credits_to_add, amount }: TopUp) {
   const paid = new Decimal(amount);
   if (paid.lte(0)) throw invalid('amount', 'must be more than 0');
   if (!roundMoney(paid, wallet.currency).eq(paid)) throw invalid('amount', `has more decimals than ${wallet.currency}`);
-  return { credits: creditsOf(paid, rate), price: paid };
+  return { credits: toCredits(paid, rate), price: paid };
 }
 
 const BOUGHT: readonly TransactionReason[] = ['PURCHASED_CREDIT_INVOICED', 'PURCHASED_CREDIT_DIRECT'];
@@ -122,12 +122,13 @@ async function bonusWith(
   const stated = request.bonus_credits_to_add;
   const instant = request.bonus_credits_expiry_date_utc;
   const fields = { instant: 'bonus_credits_expiry_date_utc', day: 'bonus_credits_expiry_date_utc' };
-  const expiry_date = expiryOf({ instant, day: null }, fields, now);
+  const expiry_date = parseExpiry({ instant, day: null }, fields, now);
   if (!BOUGHT.includes(request.transaction_reason)) {
     if (stated !== null) throw invalid('bonus_credits_to_add', 'goes with credits that are bought');
     return null;
   }
-  if (stated === null) return bonusOf(credits, await settingOf(wallet, 'bonus_credits_topup_config', transaction), now);
+  if (stated === null)
+    return computeBonus(credits, await settingOf(wallet, 'bonus_credits_topup_config', transaction), now);
   const bonus = new Decimal(stated);
   return bonus.isZero() ? null : { credits: checkCredits('bonus_credits_to_add', bonus), expiry_date };
 }
@@ -157,7 +158,7 @@ export function entriesOf(
       ...saying,
       movement: { kind: 'credit', credits: bonus.credits },
       transaction_reason: 'PURCHASED_CREDIT_BONUS',
-      idempotency_key: ownKey('bonus', key),
+      idempotency_key: toOwnKey('bonus', key),
       metadata: null,
       expiry_date: bonus.expiry_date,
     },
@@ -212,7 +213,7 @@ async function draftOf(
     ...(isPaid ? { payment_status: 'SUCCEEDED', invoice_status: 'FINALIZED' } : {}),
     line_items: [{ display_name: `${credits.toFixed()} credits`, amount, quantity: '1' }],
   });
-  const keyed = { ...request, idempotency_key: purchaseKey(wallet.id, key) };
+  const keyed = { ...request, idempotency_key: toPurchaseKey(wallet.id, key) };
   return createInvoiceWithin(transaction, wallet, { request: keyed, author });
 }
 
@@ -226,7 +227,7 @@ async function doneBefore(transaction: Transaction, wallet: WalletModel, request
   checkAmount(amountsOf(wallet, request).credits, before.credit_amount);
   const [bonus] = await WalletTransactionModel.in(wallet, transaction)
     .where({ wallet_id: wallet.id })
-    .whereIn('idempotency_key', everOwnKeys('bonus', key));
+    .whereIn('idempotency_key', listOwnKeys('bonus', key));
   const credits_available = (await putInto(before, transaction)).toFixed();
   const wallet_transaction = Object.assign(Object.create(Object.getPrototypeOf(before)), before, { credits_available });
   const invoice_id = before.reference_type === 'INVOICE' ? before.reference_id : null;

@@ -4,7 +4,7 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import { toInstant } from '../../core/time/instant.ts';
-import { isToBeDisabled, nextTry } from '../../core/webhook/schedule.ts';
+import { computeNextDeliveryAttempt, shouldDisableEndpoint } from '../../core/webhook/schedule.ts';
 import type { Outcome, Target, WebhookBackend } from '../../integrations/webhooks/backend.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
 import { WebhookAttemptModel } from '../../storage/models/webhook-attempt.ts';
@@ -112,8 +112,8 @@ function changesOf(delivery: WebhookDeliveryModel, tried: Tried): Partial<Webhoo
     return { attempt_count, http_status, delivery_status: 'delivered', delivered_at, next_attempt_at: null, ...free };
   if (delivery.delivery_status !== 'pending' || delivery.lease !== lease) return { attempt_count };
   const failure_count = delivery.failure_count + 1;
-  const failure = { failure_count, told_at: toInstant(delivery.told_at), now: now.getTime() };
-  const next = nextTry(failure, tried.max_attempts);
+  const failure = { failure_count, emitted_at: toInstant(delivery.told_at), now: now.getTime() };
+  const next = computeNextDeliveryAttempt(failure, tried.max_attempts);
   const status = next === null ? ('failed' as const) : ('pending' as const);
   const next_attempt_at = next === null ? null : new Date(next).toISOString();
   const failed = { failure_count, failure_reason: error, delivery_status: status, next_attempt_at };
@@ -140,7 +140,8 @@ async function fails(
   const failures = endpoint.failures + 1;
   const failing_since = endpoint.failing_since ?? now.toISOString();
   const since = toInstant(failing_since);
-  const isOver = endpoint.endpoint_status === 'enabled' && isToBeDisabled({ since, failures, now: now.getTime() });
+  const isOver =
+    endpoint.endpoint_status === 'enabled' && shouldDisableEndpoint({ since, failures, now: now.getTime() });
   if (!isOver) {
     // That it fails is counted; a change is that it is switched off.
     const counted = { failures, failing_since, updated_at: now.toISOString() };

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Scope } from '../../core/scope.ts';
-import { attemptsOf, type RetryRules } from '../../core/webhook/schedule.ts';
+import { deriveMaxAttempts, type RetryRules } from '../../core/webhook/schedule.ts';
 import { isAway } from '../../storage/failure.ts';
 import { type DueDelivery, keysOf, takeDue, type Wanted } from '../../storage/webhooks/due-deliveries.ts';
 import { dispatchRound } from './dispatch-events.ts';
@@ -100,7 +100,7 @@ class Run {
   async #begin(delivery: DueDelivery): Promise<void> {
     await this.#sending.permit?.();
     const now = this.#sending.clock();
-    const max_attempts = attemptsOf(delivery, this.#sending);
+    const max_attempts = deriveMaxAttempts(delivery, this.#sending);
     for (const key of keysOf(delivery)) this.#served.set(key, (this.#served.get(key) ?? 0) + 1);
     this.#inHand.add(delivery, this.#send({ delivery, lease: this.#lease, now, max_attempts }));
   }

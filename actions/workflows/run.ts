@@ -5,7 +5,7 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { isTimeout, mayPass, workflowError } from '../../core/workflow/record.ts';
+import { isRetryable, isTimeout, toWorkflowError } from '../../core/workflow/record.ts';
 import type { Bound } from '../../storage/bounded.ts';
 import { addJobBeforeItsNext, addJobInTurn } from '../../storage/job-turns.ts';
 import { addJob, type NewJob } from '../../storage/jobs.ts';
@@ -120,8 +120,8 @@ export async function tryRun<Ends extends 'completed' | 'failed' | 'overtaken'>(
     await begun.patch({ attempt: attempt.attempt, updated_at: clock().toISOString() });
     return await work();
   } catch (error) {
-    await keepError(stores, place, { ...attempt, error, ends: attempt.is_last || !mayPass(error) });
-    if (mayPass(error)) throw error;
+    await keepError(stores, place, { ...attempt, error, ends: attempt.is_last || !isRetryable(error) });
+    if (isRetryable(error)) throw error;
     return 'failed';
   }
 }
@@ -160,7 +160,7 @@ async function keepError(
   await WorkflowRunModel.in(place, postgres)
     .where({ id: place.workflow_id, workflow_status: 'Running' })
     .patch({
-      error: workflowError(error),
+      error: toWorkflowError(error),
       updated_at: now.toISOString(),
       ...(ends ? { workflow_status: how, ...closedAt(now) } : {}),
     });

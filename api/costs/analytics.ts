@@ -9,10 +9,10 @@ import {
 import { requireRead } from '../../core/access/role.ts';
 import { parseGroupBy } from '../../core/analytics/group-by.ts';
 import { indexById } from '../../core/by-id.ts';
-import { marginOf } from '../../core/costsheet/margin.ts';
+import { computeMargin } from '../../core/costsheet/margin.ts';
 import { ZERO } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
-import { NO_REVENUE, totalRevenue } from '../../core/revenue/parts.ts';
+import { NO_REVENUE, sumRevenue } from '../../core/revenue/parts.ts';
 import { formatUs, toUs, US_PER_HOUR } from '../../core/time/instant.ts';
 import { type AskedRange, BEGINNING_US, checkedRange, checkWindows, withBounds } from '../events/asked.ts';
 import { checkExpand } from '../http/list.ts';
@@ -123,8 +123,8 @@ async function showCosts(found: CostAnalytics, { expand, range, page }: Shown, c
 }
 
 function figuresOf({ currency, cost, revenue }: CurrencyTotals) {
-  const total_revenue = totalRevenue(revenue);
-  return { currency, total_revenue, total_cost: cost, ...marginOf(total_revenue, cost), revenue_parts: revenue };
+  const total_revenue = sumRevenue(revenue);
+  return { currency, total_revenue, total_cost: cost, ...computeMargin(total_revenue, cost), revenue_parts: revenue };
 }
 
 function itemOf({ line: { meter, price }, customer, group, periods, revenue, ...row }: ShownCost) {
@@ -147,6 +147,6 @@ function itemOf({ line: { meter, price }, customer, group, periods, revenue, ...
     currency: price.currency,
     price_id: price.id,
     total_revenue: revenue,
-    margin: revenue && marginOf(revenue, row.cost).margin,
+    margin: revenue && computeMargin(revenue, row.cost).margin,
   };
 }

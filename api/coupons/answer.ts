@@ -1,11 +1,11 @@
 /** A coupon as it is answered: whether it can be redeemed now depends on when it is asked for. */
-import { refusalOf } from '../../core/coupon/record.ts';
+import { findCouponRefusal } from '../../core/coupon/record.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import type { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import type { Context } from '../http/route.ts';
 
 export function showCoupon(coupon: CouponModel, context: Context) {
-  return { ...coupon, valid: refusalOf(coupon, { now: context.now.getTime() }) === null };
+  return { ...coupon, valid: findCouponRefusal(coupon, { now: context.now.getTime() }) === null };
 }
 
 export async function showCouponAssociations(

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { archiveCustomer } from '../../actions/customers/archive-customer.ts';
 import { changeCustomer } from '../../actions/customers/change-customer.ts';
 import { createCustomer } from '../../actions/customers/create-customer.ts';
-import { CreateCustomer, fieldsOf, namedParent } from '../../core/customer/request.ts';
+import { CreateCustomer, toParentReference, toRecordFields } from '../../core/customer/request.ts';
 import { invalid } from '../../core/error.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
@@ -42,9 +42,9 @@ export const customerRoutes: Route[] = [
     body: CreateCustomer,
     handle: ({ body }, context) =>
       createCustomer(context.services, context.scope, {
-        fields: fieldsOf(body),
+        fields: toRecordFields(body),
         tax_rate_overrides: body.tax_rate_overrides ?? null,
-        parent: namedParent(body),
+        parent: toParentReference(body),
         author: authorOf(context),
       }),
   }),
@@ -159,7 +159,7 @@ async function changeChosen(choice: CustomerChoice, fields: UpdateCustomer, cont
   const { id, external_customer_id } = choice;
   if (!id && !external_customer_id)
     throw invalid('id', 'is required as a query parameter, or external_customer_id instead of it');
-  const change = { id, external_customer_id, changes: fieldsOf(fields), parent: namedParent(fields) };
+  const change = { id, external_customer_id, changes: toRecordFields(fields), parent: toParentReference(fields) };
   const changed = await changeCustomer(context.services, context.scope, { ...change, author: authorOf(context) });
   return showCustomer(changed, context);
 }

@@ -10,7 +10,7 @@ import { type Decimal, ZERO } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { PaymentStatus } from '../../core/invoice/record.ts';
-import { sizeFor, windowLabel } from '../../core/revenue/windows.ts';
+import { formatWindowLabel, selectWindowSize } from '../../core/revenue/windows.ts';
 import { ceilToMs, formatUs, type Milliseconds, toUs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { type WindowSize, windowAt, windowCount } from '../../core/time/window.ts';
@@ -55,7 +55,7 @@ export const dashboardRoutes: Route[] = [
 async function answerDashboard(body: z.output<typeof RevenueDashboardRequest>, context: Context) {
   const { start_us, end_us } = periodOf(body);
   const range = { start: Math.ceil(start_us / 1000), end: ceilToMs(end_us) };
-  const window_size = body.window_size ?? sizeFor(range);
+  const window_size = body.window_size ?? selectWindowSize(range);
   checkShown({ start_us, end_us }, window_size);
   const asked = {
     range,
@@ -126,7 +126,7 @@ function graphsOf(trend: RevenueTrend, size: WindowSize) {
     windowsOf(trend).map(([currency, of]) => [
       currency,
       of.map(({ window: { start }, total: value }) => ({
-        label: windowLabel(start, size),
+        label: formatWindowLabel(start, size),
         value,
         timestamp: instantText(start),
       })),
@@ -143,7 +143,7 @@ function recurringOf({ recurring, recurring_windows }: RevenueTrend, size: Windo
         const windows = of.map(({ currency: _, start, ...moves }) => ({
           window_start: instantText(start),
           window_end: instantText(ends.get(start)!),
-          window_label: windowLabel(start, size),
+          window_label: formatWindowLabel(start, size),
           ...moves,
         }));
         return [currency, { mrr: of.at(-1)!.closing, windows }];
@@ -198,7 +198,7 @@ function trendOf(trend: RevenueTrend, size: WindowSize) {
         windows: of.map(({ window, total: total_revenue }) => ({
           window_start: instantText(window.start),
           window_end: instantText(window.end),
-          window_label: windowLabel(window.start, size),
+          window_label: formatWindowLabel(window.start, size),
           total_revenue,
         })),
       },

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { EntitledFeature, HeldSource } from '../../actions/entitlements/entitled-features.ts';
 import type { FeatureUsage, Used } from '../../actions/entitlements/feature-usage.ts';
 import { AGGREGATION_MODES, GRANT_MEASURES, hasGrants } from '../../core/entitlement/grant-record.ts';
-import { entitlementShape, limitNumber, USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
+import { entitlementShape, toLimitNumber, USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
 import { decimalText, timestampText } from '../../core/record.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import { sharedValue } from '../../storage/kept/shared-value.ts';
@@ -99,7 +99,7 @@ export async function showEntitled(entitledFeatures: readonly EntitledFeature[],
     feature: sharedValue(features[index]),
     entitlement: {
       ...combined,
-      usage_limit: entry.sources[0]!.grant_measure === 'amount' ? null : limitNumber(combined.usage_limit),
+      usage_limit: entry.sources[0]!.grant_measure === 'amount' ? null : toLimitNumber(combined.usage_limit),
       usage_reset_period,
       ...showGranted(entry.sources.filter(hasGrants)),
     },
@@ -118,7 +118,7 @@ function showGranted(sources: readonly HeldSource[]) {
 function showSource({ subscription, ...source }: HeldSource) {
   const isLimited = source.feature_type === 'metered' && !hasGrants(source);
   const period = source.usage_reset_period ?? (isLimited ? subscription.billing_period : null);
-  return { ...source, usage_limit: limitNumber(source.usage_limit), usage_reset_period: period };
+  return { ...source, usage_limit: toLimitNumber(source.usage_limit), usage_reset_period: period };
 }
 
 const GrantAnswer = z
@@ -184,7 +184,7 @@ export async function showLimitedUsage(usages: readonly FeatureUsage[], context:
   );
   return usages.map(({ combined, window, granted, ...usage }, index) => ({
     feature: sharedValue(features[index]),
-    total_limit: limitNumber(combined.usage_limit),
+    total_limit: toLimitNumber(combined.usage_limit),
     is_unlimited: combined.usage_limit === null,
     ...showUsed(usage),
     is_enabled: combined.is_enabled,

@@ -1,6 +1,6 @@
 /** Entitlements as they are answered, with the records that `expand` asks for. */
 import { indexById } from '../../core/by-id.ts';
-import { toldEntitlement } from '../../core/entitlement/record.ts';
+import { toPublishedEntitlement } from '../../core/entitlement/record.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
@@ -34,7 +34,7 @@ export async function showEntitlements(
     services.postgres,
   );
   return entitlements.map((entitlement) => ({
-    ...toldEntitlement(entitlement),
+    ...toPublishedEntitlement(entitlement),
     feature: shown.get(entitlement.feature_id) ?? null,
     plan: plans.get(entitlement.entity_id) ?? null,
     addon: addons.get(entitlement.entity_id) ?? null,

@@ -1,7 +1,7 @@
 /** Requests and answers of entitlements. */
 import { z } from 'zod';
 import { NO_GRANTS } from '../../core/entitlement/grant-record.ts';
-import { entitlementShape, toldEntitlementShape } from '../../core/entitlement/record.ts';
+import { entitlementShape, publishedEntitlementShape } from '../../core/entitlement/record.ts';
 import { invalid } from '../../core/error.ts';
 import { featureShape } from '../../core/feature/record.ts';
 import { orNull } from '../../core/record.ts';
@@ -181,7 +181,7 @@ export const entitlementGrammar: ListGrammar = {
 };
 
 /** The limit is a JSON number on the wire; its text is short enough to be exact as one. */
-export const EntitlementAnswer = toldEntitlementShape
+export const EntitlementAnswer = publishedEntitlementShape
   .extend({
     feature: FeatureAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
     plan: PlanWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),

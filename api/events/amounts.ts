@@ -2,7 +2,7 @@
  * What usage costs is for who may read invoices, in every door (docs/permissions.md, "Amounts"): others are told the usage, and null in
  * the place of each amount.
  */
-import { mayRead } from '../../core/access/role.ts';
+import { canRead } from '../../core/access/role.ts';
 import { inTurns } from '../../storage/turns.ts';
 import type { Context } from '../http/route.ts';
 
@@ -27,7 +27,7 @@ export async function amountsFor<Answer extends Analytics>(
   { principal, scope }: Pick<Context, 'principal' | 'scope'>,
   answer: Answer,
 ) {
-  if (mayRead(principal, 'invoice')) return answer;
+  if (canRead(principal, 'invoice')) return answer;
   const items: Item[] = [];
   for (const { points, ...item } of answer.items) {
     const shown = points && (await inTurns(scope.tenant_id, points, withoutAmounts));

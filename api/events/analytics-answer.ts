@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { AnalyticsItem } from '../../actions/usage/analytics-items.ts';
 import type { AnalyticsPoint } from '../../actions/usage/analytics-points.ts';
 import type { AnalyticsRow } from '../../actions/usage/usage-analytics.ts';
-import { type Entity, requireRead } from '../../core/access/role.ts';
+import { type PermissionEntity, requireRead } from '../../core/access/role.ts';
 import { indexById } from '../../core/by-id.ts';
 import { CommitmentInfo } from '../../core/commitment/info.ts';
 import { type Decimal, sumDecimals } from '../../core/decimal.ts';
@@ -32,7 +32,7 @@ import { amountsFor } from './amounts.ts';
 import { BucketSummary, bucketSummaries, PointBucket, pointBuckets } from './times-of-day.ts';
 
 /** What may be expanded, and as what it may be read. */
-const SHOWN_BY: ReadonlyMap<string, Entity> = new Map([
+const SHOWN_BY: ReadonlyMap<string, PermissionEntity> = new Map([
   ['price', 'price'],
   ['meter', 'meter'],
   ['feature', 'feature'],

@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 import { csvOf } from '../../actions/exports/export-file.ts';
 import { type ExportedUsage, exportUsage } from '../../actions/usage/export-usage.ts';
 import { requireRead } from '../../core/access/role.ts';
-import { type Column, columnsOf } from '../../core/export/column.ts';
+import { defineExportColumns, type ExportColumn } from '../../core/export/column.ts';
 import { Turns } from '../../storage/turns.ts';
 import { freshness } from '../../storage/usage/usage.ts';
 import { type Context, type Route, route } from '../http/route.ts';
@@ -68,9 +68,9 @@ async function* inTurns(
   }
 }
 
-const { text, word, decimal, integer, instant } = columnsOf<ExportedUsage>();
+const { text, word, decimal, integer, instant } = defineExportColumns<ExportedUsage>();
 
-function columnsFor({ metadata_columns = [], amounts = false }: ExportQuery): Column<ExportedUsage>[] {
+function columnsFor({ metadata_columns = [], amounts = false }: ExportQuery): ExportColumn<ExportedUsage>[] {
   return [
     text('external_customer_id', ({ external_customer_id }) => external_customer_id),
     text('customer_name', ({ customer }) => customer?.name ?? null),

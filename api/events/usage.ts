@@ -1,7 +1,7 @@
 /** POST /events/usage (a question without a meter) and POST /events/usage/meter: one number, and its windows when asked. */
 import { z } from 'zod';
-import { pointSize } from '../../core/analytics/point-size.ts';
-import { passesAll } from '../../core/analytics/property-filter.ts';
+import { derivePointSize } from '../../core/analytics/point-size.ts';
+import { compilePropertyFilters } from '../../core/analytics/property-filter.ts';
 import { invalid } from '../../core/error.ts';
 import type { Meter } from '../../core/meter/record.ts';
 import { AGGREGATION_TYPES, aggregationType, windowSize } from '../../core/meter/record.ts';
@@ -182,10 +182,10 @@ async function answerUsage(
     ...counted,
     ...range,
     external_customer_ids,
-    window_size: pointSize(body.window_size, aggregation.bucket_size) ?? undefined,
+    window_size: derivePointSize(body.window_size, aggregation.bucket_size) ?? undefined,
     timezone: body.timezone ?? undefined,
     billing_anchor_ms: body.billing_anchor === null ? undefined : toMs(body.billing_anchor),
-    only: body.filters ? { passes: passesAll(body.filters) } : undefined,
+    only: body.filters ? { passes: compilePropertyFilters(body.filters) } : undefined,
     now_ms: context.now.getTime(),
   };
   const report = await withBounds(context, (bounds) => askUsage(context.services, context.scope, { ...asked, bounds }));

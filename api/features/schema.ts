@@ -1,7 +1,7 @@
 /** Requests and answers of features. */
 import { z } from 'zod';
 import { ALERT_CONDITIONS, featureShape } from '../../core/feature/record.ts';
-import { statedOfFeature } from '../../core/feature/request.ts';
+import { featureInputShape } from '../../core/feature/request.ts';
 import { filterShape, meterShape } from '../../core/meter/record.ts';
 import { requiredKey } from '../../core/record.ts';
 import { GroupAnswer } from '../groups/schema.ts';
@@ -10,7 +10,7 @@ import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts'
 const { name } = featureShape.shape;
 
 /** `filters` are those of the feature's meter. */
-export const UpdateFeature = statedOfFeature
+export const UpdateFeature = featureInputShape
   .extend({
     name: name.optional(),
     filters: z.array(filterShape).optional().meta({ description: 'Those of its meter, replaced as a whole.' }),
@@ -20,7 +20,7 @@ export const UpdateFeature = statedOfFeature
     example: { name: 'Calls of the API', unit_singular: 'call', unit_plural: 'calls' },
   });
 
-export const CloneFeature = statedOfFeature
+export const CloneFeature = featureInputShape
   .pick({ description: true, metadata: true })
   .extend({
     name,

@@ -5,7 +5,7 @@
  */
 import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
-import { mayDo, type Permission } from '../../core/access/role.ts';
+import { canDo, type Permission } from '../../core/access/role.ts';
 import { FarthingError } from '../../core/error.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import { hashApiKey } from '../../storage/api-key.ts';
@@ -83,7 +83,7 @@ export function knownCaller(
   const asked = headerOf(headers['x-environment-id']);
   if (secret_id === null || environment_id === null || (asked !== null && asked !== environment_id)) return undefined;
   if (expires_at !== null && toInstant(expires_at) <= now.getTime()) return undefined;
-  return mayDo(holder, access) ? { ...holder, environment_id } : undefined;
+  return canDo(holder, access) ? { ...holder, environment_id } : undefined;
 }
 
 /** Looked up again while it is still known: thousands that ask at that moment would wait for it otherwise, each by a longer way. */

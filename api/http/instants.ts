@@ -3,7 +3,7 @@
  * (docs/rules/clock.md, "What goes by it"). While the clock advances nothing else is written in its environment.
  */
 import { waitBeforeRequest } from '../../actions/test-clocks/wait-for-log.ts';
-import { isAdvancing } from '../../core/test-clock/record.ts';
+import { toAdvancingError } from '../../core/test-clock/record.ts';
 import { clockOf, type EnvironmentClock } from '../../storage/environment-clock.ts';
 import type { Access, Context } from './route.ts';
 
@@ -35,7 +35,7 @@ export async function clockOfRequest({
   const clock = await clockOf(services.postgres, scope, received_at.getTime());
   if (clock?.test_clock_status !== 'advancing' || action === 'read') return clock;
   response.set('Retry-After', '1');
-  throw isAdvancing(clock);
+  throw toAdvancingError(clock);
 }
 
 /** What may end a period, or compute what one costs. */

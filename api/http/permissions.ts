@@ -1,10 +1,10 @@
 /** What a route's `access` asks of the caller's key and roles, and of its tenant. */
-import { mayDo, type Permission, type Rights, withoutPermission } from '../../core/access/role.ts';
+import { canDo, type Permission, type Rights, toPermissionError } from '../../core/access/role.ts';
 import { FarthingError } from '../../core/error.ts';
 
 /** Throws `permission_denied` unless the key and one of the roles allow what the route does. */
 export function checkAccess(permission: Permission, caller: Rights & { suspended: boolean }): void {
-  if (!mayDo(caller, permission)) throw withoutPermission(permission);
+  if (!canDo(caller, permission)) throw toPermissionError(permission);
   if (!permission.endsWith(':read') && caller.suspended)
     throw new FarthingError('permission_denied', 'this tenant is suspended: it can be read and not written');
 }

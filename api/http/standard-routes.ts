@@ -4,7 +4,7 @@
  * An operation that is unlike the others is a `route` of its own beside these.
  */
 import { z } from 'zod';
-import type { Entity } from '../../core/access/role.ts';
+import type { PermissionEntity } from '../../core/access/role.ts';
 import type { Scope } from '../../core/scope.ts';
 import { entityType } from '../../storage/models/statements.ts';
 import type { Database } from '../../storage/stores.ts';
@@ -39,7 +39,7 @@ type Key<Row> = {
 
 type Resource<Row, Filter extends Shape> = {
   /** `plan`: the path is /plans, the operations are createPlan, listPlans …, the permissions plan:read and plan:write. */
-  noun: Entity;
+  noun: PermissionEntity;
   /** Where a resource is not called as its permissions are: `/prices/units`, `PriceUnit` of createPriceUnit, `price unit`. */
   called?: { path: string; name: string; words: string };
   tag: string;

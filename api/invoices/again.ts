@@ -2,7 +2,7 @@
 import { finalizeLater } from '../../actions/invoices/finalize-later.ts';
 import { recalculateDraft, recalculateInvoice } from '../../actions/invoices/recalculate-invoice.ts';
 import { tellAgain } from '../../actions/invoices/tell-again.ts';
-import { eventNamed } from '../../core/system-event/catalogue.ts';
+import { parseEventName } from '../../core/system-event/catalogue.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
 import { runAgain } from '../workflows/run-again.ts';
@@ -103,7 +103,7 @@ export const invoiceAgainRoutes: Route[] = [
     query: TellAgainQuery,
     success: 200,
     answer: ToldAgain,
-    once: { again: async (_done, { params: { id }, query }) => isToldAgain(eventNamed(query.event_name), id) },
+    once: { again: async (_done, { params: { id }, query }) => isToldAgain(parseEventName(query.event_name), id) },
     handle: async ({ params: { id }, query }, context) => {
       const telling = { id, event_name: query.event_name, author: authorOf(context) };
       return isToldAgain(await tellAgain(context.services, context.scope, telling), id);

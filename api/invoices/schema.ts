@@ -7,8 +7,8 @@ import {
   INVOICE_STATUSES,
   INVOICE_TYPES,
   paymentStatus,
+  updateInvoicePaymentShape,
   updateInvoiceShape,
-  updatePaymentShape,
 } from '../../core/invoice/record.ts';
 import { anyCase, decimalText, metadata, orDefault, orNull, timestampText } from '../../core/record.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
@@ -33,7 +33,7 @@ export const UpdateInvoice = updateInvoiceShape.meta({
   id: 'UpdateInvoiceRequest',
   example: { metadata: { order: 'PO-7' } },
 });
-export const UpdatePayment = updatePaymentShape.meta({
+export const UpdatePayment = updateInvoicePaymentShape.meta({
   id: 'UpdatePaymentStatusRequest',
   example: { payment_status: 'SUCCEEDED' },
 });

@@ -1,6 +1,6 @@
 /** What meters measured for one customer. */
 import { z } from 'zod';
-import { pointSize } from '../../core/analytics/point-size.ts';
+import { derivePointSize } from '../../core/analytics/point-size.ts';
 import { notFound } from '../../core/error.ts';
 import { AGGREGATION_TYPES, type AggregationType, aggregationType } from '../../core/meter/record.ts';
 import { decimalText } from '../../core/record.ts';
@@ -204,7 +204,7 @@ async function measured(
     definition,
     external_customer_ids: [body.external_customer_id],
     ...range,
-    window_size: pointSize(body.window_size, bucket_size) ?? undefined,
+    window_size: derivePointSize(body.window_size, bucket_size) ?? undefined,
     billing_anchor_ms: body.billing_anchor === null ? undefined : toMs(body.billing_anchor),
     now_ms: context.now.getTime(),
     is_of_many: areMany(count),

@@ -1,6 +1,6 @@
 /** Roles: a list of ours, not of the tenant's. */
 import { z } from 'zod';
-import { ROLES, roleOf } from '../../core/access/role.ts';
+import { findRole, ROLES } from '../../core/access/role.ts';
 import { notFound } from '../../core/error.ts';
 import { anyCase } from '../../core/record.ts';
 import { USER_TYPES } from '../../storage/models/user.ts';
@@ -56,7 +56,7 @@ export const rbacRoutes: Route[] = [
       .object({ role: RoleAnswer.meta({ description: 'The role that was asked for.' }) })
       .meta({ id: 'GetRoleResponse' }),
     handle: async ({ params }) => {
-      const role = roleOf(params.id);
+      const role = findRole(params.id);
       if (!role) throw notFound('role', params.id);
       return { role };
     },

@@ -1,6 +1,6 @@
 /** Settings of the environment, and tenant_config of the tenant: read whole, changed field by field. */
 import { changeSetting, resetSetting } from '../../actions/settings/change-setting.ts';
-import { isSet, SETTINGS, type SettingKey, settingKey, wholeSetting } from '../../core/setting/record.ts';
+import { isSet, parseSettingKey, SETTINGS, type SettingKey, toWholeSetting } from '../../core/setting/record.ts';
 import { findSetting } from '../../storage/models/setting.ts';
 import { authorOf, type Context, MessageAnswer, type Route, route } from '../http/route.ts';
 import { SettingAnswer, settingParams, UpdateSetting } from './schema.ts';
@@ -20,7 +20,7 @@ export const settingRoutes: Route[] = [
     success: 200,
     answer: SettingAnswer,
     handle: async ({ params }, context) => {
-      const key = settingKey(params.key);
+      const key = parseSettingKey(params.key);
       const row = await findSetting(context.scope, key, { database: context.services.postgres });
       return shown(key, row, context);
     },
@@ -40,7 +40,7 @@ export const settingRoutes: Route[] = [
     answer: SettingAnswer,
     handle: async ({ params, body }, context) => {
       const { services, scope, principal } = context;
-      const key = settingKey(params.key);
+      const key = parseSettingKey(params.key);
       const asked = { key, sent: body.value, principal, author: authorOf(context) };
       return shown(key, await changeSetting(services, scope, asked), context);
     },
@@ -58,7 +58,7 @@ export const settingRoutes: Route[] = [
     answer: MessageAnswer,
     handle: async ({ params }, context) => {
       const { services, scope, principal } = context;
-      const key = settingKey(params.key);
+      const key = parseSettingKey(params.key);
       await resetSetting(services, scope, { key, principal, author: authorOf(context) });
       return { message: `${key} is as by default` };
     },
@@ -73,7 +73,7 @@ function presetOf(key: SettingKey, { FINALIZATION_DELAY_SECONDS }: Context['serv
 function shown(key: SettingKey, row: Awaited<ReturnType<typeof findSetting>>, { scope, services }: Context) {
   const environment_id = SETTINGS[key].reach === 'tenant' ? '' : scope.environment_id;
   const unset = { id: '', status: 'published', created_at: null, updated_at: null, created_by: '', updated_by: '' };
-  const whole: Record<string, unknown> = wholeSetting(key, row?.value);
+  const whole: Record<string, unknown> = toWholeSetting(key, row?.value);
   const stated = new Set(Object.keys(row?.value ?? {}));
   const preset = Object.entries(presetOf(key, services.config)).filter(([field]) => !stated.has(field));
   const value = { ...whole, ...Object.fromEntries(preset) };

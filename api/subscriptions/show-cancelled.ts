@@ -1,7 +1,7 @@
 /** A cancellation as it is answered. */
 import type { Cancelled } from '../../actions/subscriptions/cancel-subscription.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { prorationDetail } from '../../core/subscription/proration-detail.ts';
+import { buildProrationDetail } from '../../core/subscription/proration-detail.ts';
 import { formatUs, toInstant, toUs } from '../../core/time/instant.ts';
 import type { Context, Decoded } from '../http/route.ts';
 import type { CancelSubscription } from './schema.ts';
@@ -14,7 +14,7 @@ export function showCancelled({ subscription, effective_date, credited }: Cancel
     effective_date,
     status: subscription_status,
     proration_invoice: credited?.settled[0]?.invoice ?? null,
-    proration_details: credited?.lines.map((line) => prorationDetail(line, timezone)) ?? [],
+    proration_details: credited?.lines.map((line) => buildProrationDetail(line, timezone)) ?? [],
     total_credit_amount: sumDecimals(
       (credited?.settled ?? []).map(({ wallet_transaction }) => new Decimal(wallet_transaction?.amount ?? '0')),
     ).toFixed(),

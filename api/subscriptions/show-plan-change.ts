@@ -8,7 +8,7 @@ import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { MAX_FRACTION_DIGITS } from '../../core/money.ts';
 import type { Plan } from '../../core/plan/record.ts';
 import type { ChangedResources } from '../../core/subscription/changed-resources.ts';
-import { prorationSummary } from '../../core/subscription/plan-change-summary.ts';
+import { buildProrationSummary } from '../../core/subscription/plan-change-summary.ts';
 import type { Subscription } from '../../core/subscription/record.ts';
 import { formatMs, toInstant } from '../../core/time/instant.ts';
 import type { Context } from '../http/route.ts';
@@ -114,7 +114,7 @@ function prorations({ before, plan, at }: Omit<PreviewedPlanChange, 'shared_mete
   const lines = plan.lines.settlement?.lines;
   if (!lines) return null;
   const current = { start: toInstant(before.current_period_start), end: toInstant(before.current_period_end) };
-  return prorationSummary(lines, { at, current, currency: before.currency, timezone: before.timezone });
+  return buildProrationSummary(lines, { at, current, currency: before.currency, timezone: before.timezone });
 }
 
 function showInvoicePreview({ subtotal, total, total_tax, currency, line_items, due_date }: InvoiceWithLines) {

@@ -1,6 +1,6 @@
 /** What is to happen to a subscription, as it is answered. */
 import { z } from 'zod';
-import { daysUntil, isPending, SubscriptionSchedule } from '../../core/subscription/schedule.ts';
+import { computeDaysUntil, isPending, SubscriptionSchedule } from '../../core/subscription/schedule.ts';
 import type { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 
 export const ScheduleAnswer = SubscriptionSchedule.extend({
@@ -11,7 +11,7 @@ export const ScheduleAnswer = SubscriptionSchedule.extend({
 export function showSchedule(schedule: SubscriptionScheduleModel, now: Date) {
   return {
     ...schedule,
-    days_until_execution: daysUntil(schedule, now.getTime()),
+    days_until_execution: computeDaysUntil(schedule, now.getTime()),
     can_be_cancelled: isPending(schedule),
   };
 }

@@ -4,7 +4,7 @@ import { csvOf } from '../../actions/exports/export-file.ts';
 import { IMPORTED, importLater, type NewImport } from '../../actions/imports/import-later.ts';
 import { requireWrite } from '../../core/access/role.ts';
 import { invalid, notFound } from '../../core/error.ts';
-import { columnsOf } from '../../core/export/column.ts';
+import { defineExportColumns } from '../../core/export/column.ts';
 import { checkFileUrl } from '../../core/import/file-url.ts';
 import { type NumberedFault, readFaults } from '../../storage/imports/faults.ts';
 import { TaskModel } from '../../storage/models/task.ts';
@@ -98,7 +98,7 @@ function begin(stated: Stated, context: Context): Promise<TaskModel> {
   return importLater(services, scope, { ...stated, id, author: authorOf(context) });
 }
 
-const { text, word, integer } = columnsOf<NumberedFault>();
+const { text, word, integer } = defineExportColumns<NumberedFault>();
 
 const REPORT_COLUMNS = [
   integer('row', ({ row_number }) => row_number),

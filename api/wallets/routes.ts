@@ -8,7 +8,7 @@ import { balanceOf, owedFromKept } from '../../actions/wallets/real-time-balance
 import { topUpWallet } from '../../actions/wallets/top-up.ts';
 import { invalid, notFound } from '../../core/error.ts';
 import { STATUSES } from '../../core/record.ts';
-import { realTimeBalance } from '../../core/wallet/real-time.ts';
+import { computeRealTimeBalance } from '../../core/wallet/real-time.ts';
 import { WALLET_STATUSES } from '../../core/wallet/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
@@ -255,7 +255,11 @@ function balanceRoute(path: string, operation_id: string): Route {
       const known = owedFromKept(kept, params.id);
       if (known === undefined) return undefined;
       const { wallet, owed } = known;
-      const moment = { ...realTimeBalance(wallet, owed), as_of: kept.as_of, balance_updated_at: now.toISOString() };
+      const moment = {
+        ...computeRealTimeBalance(wallet, owed),
+        as_of: kept.as_of,
+        balance_updated_at: now.toISOString(),
+      };
       return { of: [wallet], show: keptBalanceShown, moment };
     },
     handle: async ({ params, query }, context) => {

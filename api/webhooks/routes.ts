@@ -1,8 +1,8 @@
 /** System events, their deliveries, and the endpoints that they go to (endpoints.ts). */
 import { webhookBackend } from '../../actions/webhooks/backend.ts';
 import { retryEvent } from '../../actions/webhooks/retry-event.ts';
-import { mayWrite } from '../../core/access/role.ts';
-import { eventNamed, SYSTEM_EVENTS } from '../../core/system-event/catalogue.ts';
+import { canWrite } from '../../core/access/role.ts';
+import { parseEventName, SYSTEM_EVENTS } from '../../core/system-event/catalogue.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
 import { WebhookAttemptModel } from '../../storage/models/webhook-attempt.ts';
@@ -41,7 +41,7 @@ const eventRoutes: Route[] = [
     description: 'With the kind of record to which each happens, and when it is told.',
     answer: EventTypesAnswer,
     handle: async () => ({
-      items: Object.entries(SYSTEM_EVENTS).map(([event_name, { entity_type, told_when }]) => ({
+      items: Object.entries(SYSTEM_EVENTS).map(([event_name, { entity_type, emitted_when: told_when }]) => ({
         event_name,
         entity_type,
         description: told_when,
@@ -159,7 +159,7 @@ const deliveryRoutes: Route[] = [
     answer: DashboardAnswer,
     handle: async (_, { scope, principal, services }) => {
       // The link lets in whoever has it.
-      const may_change = mayWrite(principal, 'webhook');
+      const may_change = canWrite(principal, 'webhook');
       const shown = await webhookBackend(services.config).dashboard?.(scope, { may_change });
       return shown ? { svix_enabled: true, ...shown } : { svix_enabled: false };
     },
@@ -170,7 +170,7 @@ export const webhookRoutes: Route[] = [...endpointRoutes, ...eventRoutes, ...del
 
 function findEvents(input: SystemEventFilter, { scope, services }: Context) {
   const query = narrow(SystemEventModel.in(scope, services.postgres), [
-    ['event_name', input.event_names?.map(eventNamed)],
+    ['event_name', input.event_names?.map(parseEventName)],
     ['entity_type', input.entity_type],
     ['entity_id', input.entity_ids],
   ]);
@@ -182,7 +182,7 @@ function findDeliveries(input: DeliveryFilter, { scope, services }: Context) {
     ['endpoint_id', input.endpoint_ids],
     ['system_event_id', input.system_event_ids],
     ['entity_id', input.entity_ids],
-    ['event_name', input.event_names?.map(eventNamed)],
+    ['event_name', input.event_names?.map(parseEventName)],
     ['delivery_status', input.delivery_status],
   ]);
   return fetchPage(query, input, deliveryGrammar);

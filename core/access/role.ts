@@ -12,11 +12,11 @@ export const ENTITIES = [
   'setting', 'oauth', 'checkoutsession', 'workflow', 'audit_log', 'test_clock', 'reservation',
 ] as const;
 
-export type Entity = (typeof ENTITIES)[number];
+export type PermissionEntity = (typeof ENTITIES)[number];
 /** `correct`, of events alone: to void or replace what was accepted. */
 export type Action = 'read' | 'write' | 'correct';
 /** What a route asks of its caller. `self` is the caller's own profile, which no role names. */
-export type Permission = `${Entity | 'self'}:${'read' | 'write'}` | 'event:correct';
+export type Permission = `${PermissionEntity | 'self'}:${'read' | 'write'}` | 'event:correct';
 export type UserType = 'user' | 'service_account';
 export type ApiKeyType = 'private_key' | 'publishable_key';
 /** A principal as it calls: with one of its keys. */
@@ -35,28 +35,28 @@ export type Role = {
   readonly user_types: readonly UserType[];
 };
 
-const everywhere = (...actions: Action[]) => Object.fromEntries(ENTITIES.map((entity) => [entity, actions]));
+const grantEverywhere = (...actions: Action[]) => Object.fromEntries(ENTITIES.map((entity) => [entity, actions]));
 
 export const ROLES: readonly Role[] = [
   {
     id: 'super_admin',
     name: 'Super admin',
     description: 'Everything, including users and their keys.',
-    permissions: { ...everywhere('read', 'write'), event: ['read', 'write', 'correct'] },
+    permissions: { ...grantEverywhere('read', 'write'), event: ['read', 'write', 'correct'] },
     user_types: ['user', 'service_account'],
   },
   {
     id: 'all_writer',
     name: 'Writer',
     description: 'Reads and writes every record.',
-    permissions: { ...everywhere('read', 'write'), event: ['read', 'write', 'correct'] },
+    permissions: { ...grantEverywhere('read', 'write'), event: ['read', 'write', 'correct'] },
     user_types: ['user'],
   },
   {
     id: 'all_reader',
     name: 'Reader',
     description: 'Reads every record and writes none.',
-    permissions: everywhere('read'),
+    permissions: grantEverywhere('read'),
     user_types: ['user'],
   },
   {
@@ -82,44 +82,44 @@ export const ROLES: readonly Role[] = [
   },
 ];
 
-export function roleOf(id: string): Role | undefined {
+export function findRole(id: string): Role | undefined {
   return ROLES.find((role) => role.id === id);
 }
 
-export function mayDo({ roles, user_type, key_type }: Rights, permission: Permission): boolean {
+export function canDo({ roles, user_type, key_type }: Rights, permission: Permission): boolean {
   // A publishable key stands in a page or an app, where anybody can read it.
   if (key_type === 'publishable_key' && permission !== 'event:write') return false;
-  const [entity, action] = permission.split(':') as [Entity | 'self', Action];
+  const [entity, action] = permission.split(':') as [PermissionEntity | 'self', Action];
   // A person has a profile whatever the roles; a service account is there for what its roles name.
-  if (entity === 'self') return user_type === 'user' || allows(roles, 'user', action);
-  return allows(roles, entity, action);
+  if (entity === 'self') return user_type === 'user' || hasPermission(roles, 'user', action);
+  return hasPermission(roles, entity, action);
 }
 
-function allows(roles: readonly string[], entity: Entity, action: Action): boolean {
-  return roles.some((id) => roleOf(id)?.permissions[entity]?.includes(action));
+function hasPermission(roles: readonly string[], entity: PermissionEntity, action: Action): boolean {
+  return roles.some((id) => findRole(id)?.permissions[entity]?.includes(action));
 }
 
 /** Whether one of the roles lets its holder change such records. */
-export function mayWrite({ roles }: { roles: readonly string[] }, entity: Entity): boolean {
-  return allows(roles, entity, 'write');
+export function canWrite({ roles }: { roles: readonly string[] }, entity: PermissionEntity): boolean {
+  return hasPermission(roles, entity, 'write');
 }
 
 /** Whether one of the roles shows such records to its holder. */
-export function mayRead({ roles }: { roles: readonly string[] }, entity: Entity): boolean {
-  return allows(roles, entity, 'read');
+export function canRead({ roles }: { roles: readonly string[] }, entity: PermissionEntity): boolean {
+  return hasPermission(roles, entity, 'read');
 }
 
 /** What an answer shows beside what its operation is about takes a permission of its own. */
-export function requireRead({ roles }: { roles: readonly string[] }, entity: Entity, what: string): void {
-  if (!mayRead({ roles }, entity)) throw withoutPermission(`${entity}:read`, what);
+export function requireRead({ roles }: { roles: readonly string[] }, entity: PermissionEntity, what: string): void {
+  if (!canRead({ roles }, entity)) throw toPermissionError(`${entity}:read`, what);
 }
 
 /** What an operation changes beside what it is about takes a permission of its own. */
-export function requireWrite({ roles }: { roles: readonly string[] }, entity: Entity, what: string): void {
-  if (!mayWrite({ roles }, entity)) throw withoutPermission(`${entity}:write`, what);
+export function requireWrite({ roles }: { roles: readonly string[] }, entity: PermissionEntity, what: string): void {
+  if (!canWrite({ roles }, entity)) throw toPermissionError(`${entity}:write`, what);
 }
 
-export function withoutPermission(permission: Permission, what = 'this'): FarthingError {
+export function toPermissionError(permission: Permission, what = 'this'): FarthingError {
   return new FarthingError('permission_denied', `${what} needs the permission ${permission}`, {
     details: { permission },
   });
@@ -136,7 +136,7 @@ export function requireSuperAdmin(principal: { roles: readonly string[] }, deed:
 /** Roles that exist and that this type of user may hold. */
 export function checkRoles(roles: readonly string[], type: UserType): void {
   for (const id of roles) {
-    const role = roleOf(id);
+    const role = findRole(id);
     const allowed = ROLES.filter((known) => known.user_types.includes(type)).map((known) => known.id);
     if (!role?.user_types.includes(type)) throw invalid('roles', `a ${type} cannot hold ${id}`, { allowed });
   }

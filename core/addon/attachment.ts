@@ -8,18 +8,18 @@ import type { RequestedCommitment, StoredCommitment } from '../commitment/line-i
 import { buildCommitments, checkUntimed, withTimeBuckets } from '../commitment/requested.ts';
 import { Decimal } from '../decimal.ts';
 import type { Entitlement } from '../entitlement/record.ts';
-import { resetPeriodOf } from '../entitlement/reset.ts';
+import { deriveResetPeriod } from '../entitlement/reset.ts';
 import { alreadyExists, invalid, notAllowed } from '../error.ts';
 import type { Price } from '../price/record.ts';
 import { anyCase, orNull, timestampText } from '../record.ts';
-import { addedLife, type LineTimes } from '../subscription/line-changes.ts';
+import { type LineTimes, planAddedInterval } from '../subscription/line-changes.ts';
 import {
+  buildLineItem,
+  groupOverridesByPrice,
+  type LineItemInput,
   type LineItemTerms,
-  type LineQuestion,
-  lineItemOf,
-  overridesByPrice,
   type PriceOverride,
-  pricesToCopy,
+  selectPricesToCopy,
 } from '../subscription/lines.ts';
 import { type AttachAddon, PRORATION_BEHAVIORS, type Subscription } from '../subscription/record.ts';
 import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
@@ -39,28 +39,35 @@ export const detachAddonShape = z.object({
 });
 export type DetachAddon = z.output<typeof detachAddonShape>;
 
-type Held = Pick<AddonAssociation, 'start_date' | 'end_date'>;
+type AttachedInterval = Pick<AddonAssociation, 'start_date' | 'end_date'>;
 
 /** An add-on of type onetime is held once at a time; `held` are the associations of the subscription that have not ended. */
-export function checkHeldOnce(addon: Addon, held: readonly AddonAssociation[], life: Held): void {
-  if (addon.type === 'onetime' && held.some((other) => other.addon_id === addon.id && overlap(other, life)))
+export function checkAttachedOnce(
+  addon: Addon,
+  attached: readonly AddonAssociation[],
+  interval: AttachedInterval,
+): void {
+  if (
+    addon.type === 'onetime' &&
+    attached.some((other) => other.addon_id === addon.id && isOverlapping(other, interval))
+  )
     throw alreadyExists(`add-on ${addon.id} is attached already, and is of type onetime`, { field: 'addon_id' });
 }
 
 /** One begins where the other ends: that is no instant of both. */
-function overlap(a: Held, b: Held): boolean {
-  const endsAfter = ({ end_date }: Held, { start_date }: Held) =>
+function isOverlapping(a: AttachedInterval, b: AttachedInterval): boolean {
+  const endsAfter = ({ end_date }: AttachedInterval, { start_date }: AttachedInterval) =>
     !end_date || toInstant(end_date) > toInstant(start_date);
   return endsAfter(a, b) && endsAfter(b, a);
 }
 
 /** When it is held: one for a period ends with that period, or before. */
-export function heldFrom(
+export function computeAttachedInterval(
   request: Pick<AttachAddon, 'start_date' | 'end_date' | 'cadence' | 'proration_behavior'>,
   times: LineTimes,
   billed: BilledSubscription,
 ): Pick<AddonAssociation, 'start_date' | 'end_date'> {
-  const { start_date, end_date } = addedLife(request, { id: '', start_date: null, end_date: null }, times);
+  const { start_date, end_date } = planAddedInterval(request, { id: '', start_date: null, end_date: null }, times);
   if (request.cadence === 'recurring') return { start_date, end_date };
   if (request.proration_behavior === 'none')
     throw invalid('proration_behavior', 'none: an add-on of one period would not be charged');
@@ -75,10 +82,10 @@ export type AddonPrice = {
   readonly quantity: string | null;
   readonly override: PriceOverride | null;
   /** What the request states of its line. */
-  readonly stated: RequestedCommitment | undefined;
+  readonly commitment: RequestedCommitment | undefined;
 };
 
-type AddonTerms = {
+type AddonPriceTerms = {
   readonly currency: string;
   readonly life: Pick<AddonAssociation, 'start_date' | 'end_date'>;
   readonly now: Milliseconds;
@@ -87,52 +94,52 @@ type AddonTerms = {
 };
 
 /** Of an add-on that costs something at least one price is in the currency. */
-export function pricesOfAddon(
+export function planAddonPrices(
   prices: readonly Price[],
   request: Pick<AttachAddon, 'override_line_items' | 'line_item_commitments' | 'quantity'>,
-  { currency, life, now, isCommitted }: AddonTerms,
+  { currency, life, now, isCommitted }: AddonPriceTerms,
 ): AddonPrice[] {
   const end = life.end_date ? toInstant(life.end_date) : null;
   const sold = prices.some(({ status }) => status === 'published');
   const terms = { start: toInstant(life.start_date), end, now };
-  const chosen = sold ? pricesToCopy(prices, currency, terms, 'the add-on') : [];
+  const chosen = sold ? selectPricesToCopy(prices, currency, terms, 'the add-on') : [];
   const own = { prices: chosen, seller: 'add-on', own: isCommitted } as const;
   const commitments = buildCommitments(request.line_item_commitments, own);
-  const byPrice = withTimeBuckets(overridesByPrice(request.override_line_items ?? [], chosen), commitments);
-  if (isCommitted) checkUntimed([...chosen, ...timed(byPrice)], 'addon_id');
+  const byPrice = withTimeBuckets(groupOverridesByPrice(request.override_line_items ?? [], chosen), commitments);
+  if (isCommitted) checkUntimed([...chosen, ...listOverrideTimeBuckets(byPrice)], 'addon_id');
   return chosen.map((price) => {
     const override = byPrice.get(price.id) ?? null;
-    const quantity = timesQuantity(price, override?.quantity ?? null, request.quantity);
-    return { price, override, quantity, stated: commitments.get(price.id) };
+    const quantity = multiplyQuantity(price, override?.quantity ?? null, request.quantity);
+    return { price, override, quantity, commitment: commitments.get(price.id) };
   });
 }
 
-function timed(overrides: ReadonlyMap<string, PriceOverride>) {
+function listOverrideTimeBuckets(overrides: ReadonlyMap<string, PriceOverride>) {
   return [...overrides.values()].map(({ price_id: id, commitment_time_buckets = null }) => ({
     id,
     commitment_time_buckets,
   }));
 }
 
-function timesQuantity(price: Price, stated: string | null, quantity: number): string | null {
+function multiplyQuantity(price: Price, requested: string | null, quantity: number): string | null {
   if (price.type === 'USAGE') return null;
-  const one = stated ?? (price.min_quantity && !new Decimal(price.min_quantity).isZero() ? price.min_quantity : '1');
+  const one = requested ?? (price.min_quantity && !new Decimal(price.min_quantity).isZero() ? price.min_quantity : '1');
   return new Decimal(one).times(String(quantity)).toFixed();
 }
 
-type AddonLine = {
+type AddonLineInput = {
   readonly association: Pick<AddonAssociation, 'id' | 'addon_id' | 'start_date' | 'end_date'>;
   readonly addon: Pick<Addon, 'name'>;
   readonly price: Price;
   readonly quantity: string | null;
   readonly commitment: StoredCommitment | undefined;
   readonly meter_name: string | null;
-  readonly subscription: LineQuestion['subscription'];
+  readonly subscription: LineItemInput['subscription'];
   readonly times: LineTimes;
 };
 
 /** The line of one price of an add-on: it lives as long as the add-on is held, and as its price is sold. */
-export function addonLine({
+export function buildAddonLine({
   association,
   addon,
   price,
@@ -141,14 +148,14 @@ export function addonLine({
   meter_name,
   subscription,
   times,
-}: AddonLine): LineItemTerms {
+}: AddonLineInput): LineItemTerms {
   const { id, addon_id, start_date, end_date } = association;
   const entity = { entity_id: addon_id, entity_type: 'addon' as const, name: addon.name };
   const committed = commitment ? { commitment } : {};
-  const terms = lineItemOf({ price, subscription, quantity, entity, meter_name, now: times.now, ...committed });
+  const terms = buildLineItem({ price, subscription, quantity, entity, meter_name, now: times.now, ...committed });
   return {
     ...terms,
-    ...addedLife({ start_date, end_date }, price, times),
+    ...planAddedInterval({ start_date, end_date }, price, times),
     plan_display_name: null,
     addon_association_id: id,
   };
@@ -156,14 +163,14 @@ export function addonLine({
 
 /** Limits of one feature that begin again at different times cannot be added up to one (docs/rules/entitlements.md). */
 export function checkResets(
-  ofPlan: readonly Entitlement[],
-  ofAddon: readonly Entitlement[],
+  plan_entitlements: readonly Entitlement[],
+  addon_entitlements: readonly Entitlement[],
   subscription: Pick<Subscription, 'billing_period' | 'billing_period_count'>,
   field = 'addon_id',
 ): void {
-  for (const own of ofAddon.filter(isLimit)) {
-    const other = ofPlan.find((one) => isLimit(one) && one.feature_id === own.feature_id);
-    const reset = (one: Entitlement) => resetPeriodOf(one.usage_reset_period, subscription);
+  for (const own of addon_entitlements.filter(isLimit)) {
+    const other = plan_entitlements.find((one) => isLimit(one) && one.feature_id === own.feature_id);
+    const reset = (one: Entitlement) => deriveResetPeriod(one.usage_reset_period, subscription);
     if (other && reset(other) !== reset(own))
       throw invalid(
         field,
@@ -178,7 +185,11 @@ function isLimit({ feature_type, usage_limit, is_enabled }: Entitlement): boolea
 }
 
 /** Until when it is held that is detached: to the end of the running period, or an instant of it. */
-export function detachedAt(association: AddonAssociation, request: DetachAddon, times: LineTimes): Milliseconds {
+export function computeDetachInstant(
+  association: AddonAssociation,
+  request: DetachAddon,
+  times: LineTimes,
+): Milliseconds {
   const { id, cancelled_at, end_date, start_date } = association;
   const end = end_date ? toInstant(end_date) : Number.POSITIVE_INFINITY;
   const { current, now, subscription } = times;
@@ -188,11 +199,11 @@ export function detachedAt(association: AddonAssociation, request: DetachAddon, 
     });
   const start = toInstant(start_date);
   if (subscription.subscription_status === 'draft') return start;
-  const asked = request.effective_date ? toInstant(request.effective_date) : current.end;
-  if (asked < current.start || asked > current.end)
+  const requested = request.effective_date ? toInstant(request.effective_date) : current.end;
+  if (requested < current.start || requested > current.end)
     throw invalid(
       'effective_date',
       `must lie inside the running period, ${formatMs(current.start)} to ${formatMs(current.end)}`,
     );
-  return Math.min(Math.max(asked, start), end);
+  return Math.min(Math.max(requested, start), end);
 }

@@ -20,17 +20,20 @@ export const addonPolicyShape = z.object({
 });
 export type AddonPolicy = z.output<typeof addonPolicyShape>;
 
-type Held = Pick<AddonAssociation, 'id' | 'addon_id'>;
+type AttachedAddon = Pick<AddonAssociation, 'id' | 'addon_id'>;
 
 /** An override of what is not held is refused: nobody is to believe that it was dropped. */
-export function checkPolicy(held: readonly Held[], policy: AddonPolicy | null | undefined): void {
+export function checkPolicy(attached: readonly AttachedAddon[], policy: AddonPolicy | null | undefined): void {
   for (const key of Object.keys(policy?.overrides ?? {})) {
-    if (!held.some(({ id, addon_id }) => id === key || addon_id === key))
+    if (!attached.some(({ id, addon_id }) => id === key || addon_id === key))
       throw invalid(`entity_policies.addons.overrides.${key}`, `the subscription has no add-on ${key}`);
   }
 }
 
-export function behaviourOf({ id, addon_id }: Held, policy: AddonPolicy | null | undefined): EntityBehaviour {
+export function deriveAddonBehaviour(
+  { id, addon_id }: AttachedAddon,
+  policy: AddonPolicy | null | undefined,
+): EntityBehaviour {
   const overrides = policy?.overrides ?? {};
   return overrides[id] ?? overrides[addon_id] ?? policy?.default_behaviour ?? 'carry';
 }

@@ -5,7 +5,7 @@
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import type { AlertSettings } from '../feature/record.ts';
-import { levelsAbove } from './record.ts';
+import { requireLevelsAbove } from './record.ts';
 
 export const EXHAUSTED: AlertSettings = {
   alert_enabled: true,
@@ -23,21 +23,21 @@ export function usageRatio({ used, quota }: { readonly used: Decimal; readonly q
 
 /** What no part of a quota can reach, and what each does before anything is used, would never be told. */
 export function checkGrantLevels(settings: AlertSettings, field: string): void {
-  levelsAbove(settings, field);
+  requireLevelsAbove(settings, field);
   for (const name of ['critical', 'warning', 'info'] as const) {
     const level = settings[name];
-    if (level && !isPart(new Decimal(level.threshold)))
+    if (level && !isQuotaFraction(new Decimal(level.threshold)))
       throw invalid(`${field}.${name}.threshold`, 'must be a part of the quota: above 0, and at most 1');
   }
 }
 
-function isPart(threshold: Decimal): boolean {
+function isQuotaFraction(threshold: Decimal): boolean {
   return threshold.gt(0) && threshold.lte(1);
 }
 
-type Levelled = { readonly alert_settings: AlertSettings | null };
+type AlertSettingsSource = { readonly alert_settings: AlertSettings | null };
 
 /** Of sources whose grants are one: those of the first that has any; null where nobody watches it. */
-export function levelsOf(sources: readonly Levelled[]): AlertSettings | null {
+export function findAlertSettings(sources: readonly AlertSettingsSource[]): AlertSettings | null {
   return sources.find(({ alert_settings }) => alert_settings?.alert_enabled)?.alert_settings ?? null;
 }

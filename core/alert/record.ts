@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { invalid } from '../error.ts';
 import { type AlertSettings, alertSettings, checkAlertSettings } from '../feature/record.ts';
 import { anyCase, baseFields, decimalText, orNull, timestampText } from '../record.ts';
-import { ALERT_STATES, withDirection } from './state.ts';
+import { ALERT_STATES, applyDirection } from './state.ts';
 
 export const ALERT_ENTITY_TYPES = [
   'wallet',
@@ -87,17 +87,17 @@ export const alertLogShape = z.object({
 export type AlertLog = z.output<typeof alertLogShape>;
 
 /** Of spending, when its fields go together. */
-export function defineSpendAlert(stated: NewAlertSetting): NewAlertSetting & { entity_type: SpendEntity } {
-  const { entity_type, parent_entity_type, parent_entity_id } = stated;
+export function defineSpendAlert(input: NewAlertSetting): NewAlertSetting & { entity_type: SpendEntity } {
+  const { entity_type, parent_entity_type, parent_entity_id } = input;
   if (!isSpend(entity_type)) throw invalid('entity_type', `must be one of ${Object.keys(SPEND).join(', ')}`);
   if (entity_type === 'subscription') {
     for (const field of ['parent_entity_type', 'parent_entity_id'] as const)
-      if (stated[field] !== null) throw invalid(field, 'is not allowed for a subscription');
+      if (input[field] !== null) throw invalid(field, 'is not allowed for a subscription');
   } else {
     if (parent_entity_type !== 'subscription') throw invalid('parent_entity_type', 'must be subscription');
     if (parent_entity_id === null) throw invalid('parent_entity_id', `is required for a ${entity_type}`);
   }
-  return { ...stated, entity_type, config: defineSpendLevels(stated.config) };
+  return { ...input, entity_type, config: defineSpendLevels(input.config) };
 }
 
 function isSpend(entity_type: AlertEntityType): entity_type is SpendEntity {
@@ -105,20 +105,20 @@ function isSpend(entity_type: AlertEntityType): entity_type is SpendEntity {
 }
 
 export function defineSpendLevels(config: AlertSettings): AlertSettings {
-  return levelsAbove(config, 'config');
+  return requireLevelsAbove(config, 'config');
 }
 
 /** Of what grows, as spending does: it is looked at from below. */
-export function levelsAbove(settings: AlertSettings, field: string): AlertSettings {
+export function requireLevelsAbove(settings: AlertSettings, field: string): AlertSettings {
   for (const name of ['critical', 'warning', 'info'] as const)
     if (settings[name]?.condition === 'below') throw invalid(`${field}.${name}.condition`, 'must be above');
-  const above = withDirection(settings, 'above');
+  const above = applyDirection(settings, 'above');
   checkAlertSettings(above, field);
   return above;
 }
 
 /** The subscription whose spending is watched. */
-export function subscriptionOf({
+export function findWatchedSubscription({
   entity_type,
   entity_id,
   parent_entity_id,
@@ -127,7 +127,7 @@ export function subscriptionOf({
 }
 
 /** What of spending it is that has a state. */
-export function spendAlerted({
+export function toSpendAlertKey({
   entity_type,
   entity_id,
   parent_entity_id = null,

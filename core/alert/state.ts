@@ -15,34 +15,43 @@ const LEVELS = [
   ['info', 'info'],
 ] as const;
 
-export type Direction = 'above' | 'below';
-type Levels = Partial<Record<(typeof LEVELS)[number][0], Level | null>>;
-type Level = { readonly threshold: string; readonly condition?: Direction | null };
+export type AlertDirection = 'above' | 'below';
+type AlertLevels = Partial<Record<(typeof LEVELS)[number][0], AlertLevel | null>>;
+type AlertLevel = { readonly threshold: string; readonly condition?: AlertDirection | null };
 
-export function alertStateOf(settings: Levels, value: DecimalInput, unless: Direction = 'below'): AlertState {
-  const direction = directionOf(settings, unless);
-  return reachedLevel(settings, value, direction)?.[1] ?? 'ok';
+export function deriveAlertState(
+  settings: AlertLevels,
+  value: DecimalInput,
+  default_direction: AlertDirection = 'below',
+): AlertState {
+  const direction = deriveDirection(settings, default_direction);
+  return findReachedLevel(settings, value, direction)?.[1] ?? 'ok';
 }
 
 /** The threshold of the state; null where it is ok. */
-export function thresholdOf(settings: Levels, state: AlertState): string | null {
+export function findThreshold(settings: AlertLevels, state: AlertState): string | null {
   const level = LEVELS.find(([, reached]) => reached === state);
   return level ? (settings[level[0]]?.threshold ?? null) : null;
 }
 
 /** As they are gone by: each level says in which direction. */
-export function withDirection(settings: AlertSettings, unless: Direction): AlertSettings {
-  const condition = directionOf(settings, unless);
-  const said = (level: AlertSettings['critical']) => level && { ...level, condition };
-  return { ...settings, critical: said(settings.critical), warning: said(settings.warning), info: said(settings.info) };
+export function applyDirection(settings: AlertSettings, default_direction: AlertDirection): AlertSettings {
+  const condition = deriveDirection(settings, default_direction);
+  const setCondition = (level: AlertSettings['critical']) => level && { ...level, condition };
+  return {
+    ...settings,
+    critical: setCondition(settings.critical),
+    warning: setCondition(settings.warning),
+    info: setCondition(settings.info),
+  };
 }
 
-function directionOf(settings: Levels, unless: Direction): Direction {
+function deriveDirection(settings: AlertLevels, default_direction: AlertDirection): AlertDirection {
   const [worst] = LEVELS.flatMap(([name]) => settings[name] ?? []);
-  return worst?.condition ?? unless;
+  return worst?.condition ?? default_direction;
 }
 
-function reachedLevel(settings: Levels, value: DecimalInput, direction: Direction) {
+function findReachedLevel(settings: AlertLevels, value: DecimalInput, direction: AlertDirection) {
   const at = new Decimal(value);
   return LEVELS.find(([name]) => {
     const threshold = settings[name]?.threshold;
@@ -52,7 +61,7 @@ function reachedLevel(settings: Levels, value: DecimalInput, direction: Directio
 }
 
 /** The worse of two. */
-export function worseOf(a: AlertState, b: AlertState): AlertState {
+export function selectWorseState(a: AlertState, b: AlertState): AlertState {
   return ALERT_STATES.indexOf(a) >= ALERT_STATES.indexOf(b) ? a : b;
 }
 

@@ -10,9 +10,12 @@ import type { Property, PropertySource } from '../metering/event-text.ts';
 export type GroupBy = { readonly source: boolean; readonly properties: readonly string[] };
 
 /** What the events of a group have in common. */
-export type Group = { readonly source: string | null; readonly properties: Readonly<Record<string, string>> | null };
+export type AnalyticsGroup = {
+  readonly source: string | null;
+  readonly properties: Readonly<Record<string, string>> | null;
+};
 
-export const NO_GROUP: Group = { source: null, properties: null };
+export const NO_GROUP: AnalyticsGroup = { source: null, properties: null };
 
 const PREFIX = 'properties.';
 
@@ -35,17 +38,17 @@ function isProperty(entry: string): boolean {
   return entry.startsWith(PREFIX) && entry.length > PREFIX.length;
 }
 
-export function divides(group_by: GroupBy): boolean {
+export function hasEventGroups(group_by: GroupBy): boolean {
   return group_by.source || group_by.properties.length > 0;
 }
 
 /** The values by which an event is grouped; `groupOf` reads them back. */
-export function groupValues(group_by: GroupBy, event: { source: string; properties: PropertySource }): string[] {
-  const values = group_by.properties.map((name) => textOf(event.properties.get(name)));
+export function toGroupValues(group_by: GroupBy, event: { source: string; properties: PropertySource }): string[] {
+  const values = group_by.properties.map((name) => toGroupText(event.properties.get(name)));
   return group_by.source ? [event.source, ...values] : values;
 }
 
-export function groupOf(group_by: GroupBy, values: readonly string[]): Group {
+export function toAnalyticsGroup(group_by: GroupBy, values: readonly string[]): AnalyticsGroup {
   const named = group_by.source ? values.slice(1) : values;
   const properties = Object.fromEntries(group_by.properties.map((name, index) => [name, named[index] ?? '']));
   return {
@@ -55,7 +58,7 @@ export function groupOf(group_by: GroupBy, values: readonly string[]): Group {
 }
 
 /** One text for one value: a number does not depend on how it was written, and what is missing is ''. */
-function textOf(property: Property | undefined): string {
+function toGroupText(property: Property | undefined): string {
   if (property === undefined || property.kind === 'null') return '';
   return property.kind === 'number' ? canonicalNumber(property.text) : property.text;
 }

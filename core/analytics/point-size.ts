@@ -4,7 +4,10 @@
  */
 import { WINDOW_SIZES, type WindowSize } from '../time/window.ts';
 
-export function pointSize(asked: WindowSize | null, bucket_size: WindowSize | null | undefined): WindowSize | null {
-  if (asked === null || !bucket_size) return asked;
-  return WINDOW_SIZES.indexOf(bucket_size) > WINDOW_SIZES.indexOf(asked) ? bucket_size : asked;
+export function derivePointSize(
+  query: WindowSize | null,
+  bucket_size: WindowSize | null | undefined,
+): WindowSize | null {
+  if (query === null || !bucket_size) return query;
+  return WINDOW_SIZES.indexOf(bucket_size) > WINDOW_SIZES.indexOf(query) ? bucket_size : query;
 }

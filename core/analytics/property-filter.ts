@@ -8,7 +8,7 @@ import { accepts, compileFilter } from '../metering/filter.ts';
 /** Property name → accepted values. */
 export type PropertyFilters = Readonly<Record<string, readonly string[]>>;
 
-export function passesAll(wanted: PropertyFilters): (properties: PropertySource) => boolean {
-  const filters = Object.entries(wanted).map(([key, values]) => compileFilter({ key, values }));
+export function compilePropertyFilters(accepted: PropertyFilters): (properties: PropertySource) => boolean {
+  const filters = Object.entries(accepted).map(([key, values]) => compileFilter({ key, values }));
   return (properties) => filters.every((filter) => accepts(filter, properties.get(filter.key)));
 }

@@ -11,31 +11,31 @@ import { ceilToMs, type Microseconds, toMs, toUs, US_PER_DAY, US_PER_SECOND } fr
 import { listWindows, type WindowGrid, type WindowSize } from '../time/window.ts';
 import { findOffsetInterval } from '../time/zone.ts';
 
-export type Range = readonly [start_us: Microseconds, end_us: Microseconds];
+export type SegmentRange = readonly [start_us: Microseconds, end_us: Microseconds];
 
 /** `asked` is the start of the window that was asked for, `own` that of the meter's own bucket_size window. */
-export type Segment = {
+export type UsageSegment = {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
-  readonly asked_us: Microseconds;
+  readonly window_us: Microseconds;
   readonly own_us: Microseconds;
 };
 
 export type SegmentPlan = {
-  readonly segments: readonly Segment[];
+  readonly segments: readonly UsageSegment[];
   /** The meter's own windows are its base rows: each row is a window, and segments carry no own window. */
   readonly rows_are_windows: boolean;
-  readonly base_ranges: readonly Range[];
-  readonly day_ranges: readonly Range[];
-  readonly raw_ranges: readonly Range[];
+  readonly base_ranges: readonly SegmentRange[];
+  readonly day_ranges: readonly SegmentRange[];
+  readonly raw_ranges: readonly SegmentRange[];
   /** The base buckets that hold all of `raw_ranges`; empty where one belongs to several segments, or nothing is ragged. */
-  readonly edge_ranges: readonly Range[];
+  readonly edge_ranges: readonly SegmentRange[];
 };
 
 /** More separate ranges than this are read from the raw rows as one. */
 const RANGES_MAX = 200;
 
-type Planned = {
+type SegmentQuery = {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly window_size?: WindowSize | undefined;
@@ -45,14 +45,14 @@ type Planned = {
 };
 
 /** In steps, one a segment: there may be tens of thousands, and whoever plans lets others have their turn. */
-export function* planSegments(meter: CompiledMeter, asked: Planned): Generator<undefined, SegmentPlan, undefined> {
-  const rowsAreWindows = meter.bucket_size !== undefined && baseRowsAreWindows(meter, asked);
-  const segments = yield* segmentsOf(meter, asked, rowsAreWindows);
-  const base: Open[] = [];
-  const days: Open[] = [];
-  const raw: Open[] = [];
+export function* planSegments(meter: CompiledMeter, query: SegmentQuery): Generator<undefined, SegmentPlan, undefined> {
+  const rowsAreWindows = meter.bucket_size !== undefined && isWindowedByBaseRows(meter, query);
+  const segments = yield* planSegmentList(meter, query, rowsAreWindows);
+  const base: OpenRange[] = [];
+  const days: OpenRange[] = [];
+  const raw: OpenRange[] = [];
   for (const segment of segments) {
-    divide(meter, segment, { base, days, raw });
+    assignSegment(meter, segment, { base, days, raw });
     yield;
   }
   const plan = {
@@ -61,14 +61,14 @@ export function* planSegments(meter: CompiledMeter, asked: Planned): Generator<u
     base_ranges: base,
     day_ranges: days,
     raw_ranges: raw,
-    edge_ranges: raggedBuckets(segments, raw, { ...asked, size: US_BY_ROW_SIZE[meter.base_size] }),
+    edge_ranges: planEdgeBuckets(segments, raw, { ...query, size: US_BY_ROW_SIZE[meter.base_size] }),
   };
   if (plan.base_ranges.length + plan.day_ranges.length + plan.raw_ranges.length <= RANGES_MAX) return plan;
-  return rawPlan(plan, asked);
+  return planRawOnly(plan, query);
 }
 
 /** The same from raw rows alone. */
-export function rawPlan(
+export function planRawOnly(
   plan: SegmentPlan,
   { start_us, end_us }: { start_us: Microseconds; end_us: Microseconds },
 ): SegmentPlan {
@@ -76,86 +76,95 @@ export function rawPlan(
 }
 
 /** The same with the base buckets of the ragged ends in place of their raw rows: right where none reaches beyond the range. */
-export function withEdges(plan: SegmentPlan): SegmentPlan {
-  return { ...plan, base_ranges: united([...plan.base_ranges, ...plan.edge_ranges]), raw_ranges: [] };
+export function useEdgeBuckets(plan: SegmentPlan): SegmentPlan {
+  return { ...plan, base_ranges: mergeRanges([...plan.base_ranges, ...plan.edge_ranges]), raw_ranges: [] };
 }
 
 /**
  * The first and the last base bucket that the range has a part of. A bucket that several segments share, or raw rows elsewhere
  * than in these two, are left to the raw rows.
  */
-function raggedBuckets(
-  segments: readonly Segment[],
-  raw: readonly Range[],
+function planEdgeBuckets(
+  segments: readonly UsageSegment[],
+  raw: readonly SegmentRange[],
   { start_us, end_us, size }: { start_us: Microseconds; end_us: Microseconds; size: number },
-): Range[] {
+): SegmentRange[] {
   const areShared = segments.some(
     (segment) => segment.start_us !== start_us && floorTo(segment.start_us, size) !== segment.start_us,
   );
   if (areShared) return [];
   const edges = [...new Set([floorTo(start_us, size), floorTo(end_us, size)])]
-    .map((from): Range => [from, from + size])
+    .map((from): SegmentRange => [from, from + size])
     .filter(([from, to]) => raw.some((range) => range[0] < to && range[1] > from));
-  const found = united(edges);
+  const found = mergeRanges(edges);
   return raw.every((range) => found.some(([from, to]) => range[0] >= from && range[1] <= to)) ? found : [];
 }
 
 /** The same with daily rollups only of the days before this one (since 1970): there are none of later days. */
-export function withDaysBefore(plan: SegmentPlan, days_before: number): SegmentPlan {
+export function limitDailyRollups(plan: SegmentPlan, days_before: number): SegmentPlan {
   const end = days_before * US_PER_DAY;
-  const days = plan.day_ranges.map(([from, to]): Range => [from, Math.min(to, end)]).filter(([from, to]) => from < to);
-  const later = plan.day_ranges.map(([from, to]): Range => [Math.max(from, end), to]).filter(([from, to]) => from < to);
-  return { ...plan, day_ranges: days, base_ranges: united([...plan.base_ranges, ...later]) };
+  const days = plan.day_ranges
+    .map(([from, to]): SegmentRange => [from, Math.min(to, end)])
+    .filter(([from, to]) => from < to);
+  const later = plan.day_ranges
+    .map(([from, to]): SegmentRange => [Math.max(from, end), to])
+    .filter(([from, to]) => from < to);
+  return { ...plan, day_ranges: days, base_ranges: mergeRanges([...plan.base_ranges, ...later]) };
 }
 
 /** Base rows are aligned to UTC: they are the meter's windows where the zone's clock agrees with it. */
-function baseRowsAreWindows(
+function isWindowedByBaseRows(
   meter: CompiledMeter,
-  asked: { start_us: Microseconds; end_us: Microseconds; grid: WindowGrid },
+  query: { start_us: Microseconds; end_us: Microseconds; grid: WindowGrid },
 ): boolean {
   if (meter.bucket_size !== meter.base_size) return false;
   const size = toMs(US_BY_ROW_SIZE[meter.base_size]);
-  for (let at = toMs(asked.start_us); at < ceilToMs(asked.end_us); ) {
-    const stretch = findOffsetInterval(asked.grid.timezone, at);
-    if (stretch.offset % size !== 0) return false;
-    at = stretch.to;
+  for (let at = toMs(query.start_us); at < ceilToMs(query.end_us); ) {
+    const interval = findOffsetInterval(query.grid.timezone, at);
+    if (interval.offset % size !== 0) return false;
+    at = interval.to;
   }
   return true;
 }
 
-function* segmentsOf(
+function* planSegmentList(
   meter: CompiledMeter,
-  asked: Planned,
+  query: SegmentQuery,
   rowsAreWindows: boolean,
-): Generator<undefined, Segment[], undefined> {
-  const { start_us, end_us, window_size, grid } = asked;
-  const askedStarts = window_size === undefined ? [start_us] : askedStartsOf(asked, window_size);
+): Generator<undefined, UsageSegment[], undefined> {
+  const { start_us, end_us, window_size, grid } = query;
+  const queryStarts = window_size === undefined ? [start_us] : computeQueryStarts(query, window_size);
   const ownStarts =
-    meter.bucket_size === undefined || rowsAreWindows ? [start_us] : startsOf(asked, meter.bucket_size, grid);
-  const edges = edgesOf(askedStarts, ownStarts, start_us);
-  const segments: Segment[] = [];
-  let askedAt = 0;
+    meter.bucket_size === undefined || rowsAreWindows
+      ? [start_us]
+      : computeWindowStarts(query, meter.bucket_size, grid);
+  const edges = mergeEdges(queryStarts, ownStarts, start_us);
+  const segments: UsageSegment[] = [];
+  let queryAt = 0;
   let ownAt = 0;
   for (const [index, edge] of edges.entries()) {
-    while (askedAt + 1 < askedStarts.length && askedStarts[askedAt + 1]! <= edge) askedAt++;
+    while (queryAt + 1 < queryStarts.length && queryStarts[queryAt + 1]! <= edge) queryAt++;
     while (ownAt + 1 < ownStarts.length && ownStarts[ownAt + 1]! <= edge) ownAt++;
     const end = edges[index + 1] ?? end_us;
     if (end > edge)
-      segments.push({ start_us: edge, end_us: end, asked_us: askedStarts[askedAt]!, own_us: ownStarts[ownAt]! });
+      segments.push({ start_us: edge, end_us: end, window_us: queryStarts[queryAt]!, own_us: ownStarts[ownAt]! });
     yield;
   }
   return segments;
 }
 
 /** Segments are known by their second, so a shorter time before the windows belongs to the first of them. */
-function askedStartsOf({ start_us, end_us, windows_from_us = start_us, grid }: Planned, size: WindowSize): number[] {
-  if (windows_from_us - start_us < US_PER_SECOND) return startsOf({ start_us, end_us }, size, grid);
-  const [first = windows_from_us, ...later] = startsOf({ start_us: windows_from_us, end_us }, size, grid);
+function computeQueryStarts(
+  { start_us, end_us, windows_from_us = start_us, grid }: SegmentQuery,
+  size: WindowSize,
+): number[] {
+  if (windows_from_us - start_us < US_PER_SECOND) return computeWindowStarts({ start_us, end_us }, size, grid);
+  const [first = windows_from_us, ...later] = computeWindowStarts({ start_us: windows_from_us, end_us }, size, grid);
   return [start_us, Math.max(first, windows_from_us), ...later];
 }
 
 /** Both lists, each in order of time, as one without anything twice. */
-function edgesOf(left: readonly number[], right: readonly number[], start_us: Microseconds): number[] {
+function mergeEdges(left: readonly number[], right: readonly number[], start_us: Microseconds): number[] {
   const edges: number[] = [];
   for (let i = 0, j = 0; i < left.length || j < right.length; ) {
     const isLeft = j >= right.length || (i < left.length && left[i]! <= right[j]!);
@@ -165,53 +174,53 @@ function edgesOf(left: readonly number[], right: readonly number[], start_us: Mi
   return edges;
 }
 
-function startsOf(
-  asked: { start_us: Microseconds; end_us: Microseconds },
+function computeWindowStarts(
+  query: { start_us: Microseconds; end_us: Microseconds },
   size: WindowSize,
   grid: WindowGrid,
 ): number[] {
   // Windows are cut at milliseconds: the range is widened to whole ones and clipped again by the caller.
-  const windows = listWindows(toMs(asked.start_us), ceilToMs(asked.end_us), size, grid);
+  const windows = listWindows(toMs(query.start_us), ceilToMs(query.end_us), size, grid);
   return windows.map((window) => toUs(window.start));
 }
 
-type Open = [start_us: Microseconds, end_us: Microseconds];
+type OpenRange = [start_us: Microseconds, end_us: Microseconds];
 
 /** Segments come in order of time, and what one adds to a list goes on where the one before it has ended, or behind it. */
-function divide(
+function assignSegment(
   meter: CompiledMeter,
-  { start_us, end_us }: Segment,
-  into: { base: Open[]; days: Open[]; raw: Open[] },
+  { start_us, end_us }: UsageSegment,
+  into: { base: OpenRange[]; days: OpenRange[]; raw: OpenRange[] },
 ): void {
   const size = US_BY_ROW_SIZE[meter.base_size];
   const first = ceilTo(start_us, size);
   const last = floorTo(end_us, size);
   if (first >= last) {
-    extend(into.raw, start_us, end_us);
+    extendRanges(into.raw, start_us, end_us);
     return;
   }
-  if (start_us < first) extend(into.raw, start_us, first);
-  if (last < end_us) extend(into.raw, last, end_us);
+  if (start_us < first) extendRanges(into.raw, start_us, first);
+  if (last < end_us) extendRanges(into.raw, last, end_us);
   const firstDay = ceilTo(first, US_PER_DAY);
   const lastDay = floorTo(last, US_PER_DAY);
   if (!canUseDailyRollups(meter.bucket_size) || firstDay >= lastDay) {
-    extend(into.base, first, last);
+    extendRanges(into.base, first, last);
     return;
   }
-  if (first < firstDay) extend(into.base, first, firstDay);
-  extend(into.days, firstDay, lastDay);
-  if (lastDay < last) extend(into.base, lastDay, last);
+  if (first < firstDay) extendRanges(into.base, first, firstDay);
+  extendRanges(into.days, firstDay, lastDay);
+  if (lastDay < last) extendRanges(into.base, lastDay, last);
 }
 
-function extend(ranges: Open[], start_us: Microseconds, end_us: Microseconds): void {
+function extendRanges(ranges: OpenRange[], start_us: Microseconds, end_us: Microseconds): void {
   const previous = ranges.at(-1);
   if (previous && previous[1] === start_us) previous[1] = end_us;
   else ranges.push([start_us, end_us]);
 }
 
 /** Ranges of any kind, which may overlap, as the fewest that cover the same. */
-export function united(ranges: readonly Range[]): Range[] {
-  const result: Open[] = [];
+export function mergeRanges(ranges: readonly SegmentRange[]): SegmentRange[] {
+  const result: OpenRange[] = [];
   for (const [start, end] of ranges.toSorted((a, b) => a[0] - b[0])) {
     const previous = result.at(-1);
     if (previous && start <= previous[1]) previous[1] = Math.max(previous[1], end);
@@ -220,7 +229,7 @@ export function united(ranges: readonly Range[]): Range[] {
   return result;
 }
 
-export function isIn(ranges: readonly Range[], at: Microseconds): boolean {
+export function isInRanges(ranges: readonly SegmentRange[], at: Microseconds): boolean {
   return ranges.some(([start, end]) => at >= start && at < end);
 }
 

@@ -68,10 +68,10 @@ export const AuditEntry = z.object({
 });
 export type AuditEntry = z.infer<typeof AuditEntry>;
 
-type State = Readonly<Record<string, unknown>>;
+type AuditState = Readonly<Record<string, unknown>>;
 
 /** By the status that the record has got. */
-export function auditAction(before: State | null, after: State | null): AuditAction {
+export function deriveAuditAction(before: AuditState | null, after: AuditState | null): AuditAction {
   if (after === null) return 'deleted';
   if (before === null) return 'created';
   if (before.status === after.status) return 'updated';
@@ -87,7 +87,7 @@ const REDACTED = '[redacted]';
 const MAY_BE_SECRET = /hash|password|passphrase|token|api_?key|authorization|credential|private_key|cipher|secret/i;
 
 /** The record as JSON. A secret is there by name, so that it can be told that there is one, but not which. */
-export function withoutSecrets(record: unknown): string {
+export function redactSecrets(record: unknown): string {
   const text = JSON.stringify(record);
   // Most have none, and each field by itself takes longer than all of them at once.
   if (!MAY_BE_SECRET.test(text)) return text;

@@ -3,7 +3,7 @@
  * given back"). The share is that of the credited amount, rounded, and never more than is left of them. A credit that exhausts the amount
  * takes all that is left.
  */
-import { type DiscountShare, type LineDiscount, mergedShares } from '../coupon/discounts.ts';
+import { type DiscountShare, type LineDiscount, mergeShares } from '../coupon/discounts.ts';
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
 import { type LineTax, type TaxShare } from '../tax/line-tax.ts';
@@ -56,7 +56,7 @@ function mergeDiscountShares(lines: readonly BilledLine[]): DiscountShare[] | un
     !discounts && !new Decimal(line_item_discount).plus(invoice_level_discount).isZero();
   if (lines.some(isUnknown)) return undefined;
   const shares = lines.flatMap(({ discounts }) => discounts ?? []);
-  return mergedShares(shares.map((share) => ({ ...share, discount_amount: new Decimal(share.discount_amount) })));
+  return mergeShares(shares.map((share) => ({ ...share, discount_amount: new Decimal(share.discount_amount) })));
 }
 
 /** `credit` is not negative; what goes with it is, as the line that gives it back says it. */

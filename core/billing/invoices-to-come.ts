@@ -3,7 +3,7 @@
  * time"). What they charge is charged, what they draw from commitments is drawn, and a coupon that has taken something off has been used.
  */
 import type { RecordedUsage } from '../commitment/part.ts';
-import { type CouponInForce, worksAgain } from '../coupon/discounts.ts';
+import { type CouponInForce, isUsableAgain } from '../coupon/discounts.ts';
 import { toRecordedUsage } from './committed-lines.ts';
 import type { PricedItem } from './line-amount.ts';
 import {
@@ -43,7 +43,7 @@ export function planFollowing<Item extends PricedItem>(
 }
 
 function isLeft({ coupon, coupon_association_id: id, uses = 0 }: CouponInForce, since: CouponUses): boolean {
-  return id === null || worksAgain(coupon, uses + (since.get(id) ?? 0));
+  return id === null || isUsableAgain(coupon, uses + (since.get(id) ?? 0));
 }
 
 /** One for each coupon that takes something off it. */

@@ -6,8 +6,8 @@
 import { type AppliedCoupon, applyCoupons, type CouponInForce, type LineDiscounts } from '../coupon/discounts.ts';
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { minorUnits } from '../money.ts';
-import { type TaxShare, taxOf } from '../tax/line-tax.ts';
-import { type AppliedTax, type RateInForce, taxesOf } from '../tax/taxes.ts';
+import { sumTax, type TaxShare } from '../tax/line-tax.ts';
+import { type AppliedTax, computeTaxes, type RateInForce } from '../tax/taxes.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { LineAdjustments } from './credit-adjustments.ts';
 import { creditsAfterTax, nettedCredits, type PrepaidSplit, type PrepaidWallet, prepaidCredits } from './prepaid.ts';
@@ -87,7 +87,7 @@ function computeAdjustments(lines: readonly ChargedLine[], terms: InvoiceTerms, 
     if (credit_adjustments) return ZERO;
     return terms.taxes_before_credits ? nets[index]! : nets[index]!.minus(credits[index]!);
   });
-  const taxes = taxesOf(taxed, rates, currency);
+  const taxes = computeTaxes(taxed, rates, currency);
   const money = lines.map(({ credit_adjustments }, index) => ({
     ...discounts.lines[index]!,
     prepaid_credits_applied: credits[index]!,
@@ -136,7 +136,7 @@ function netReturnedCredits(
 
 /** Answers the rest of a line that is to be paid, with its tax. */
 function computeRemainingAmount(amount: Decimal, money: LineMoney): Decimal {
-  return amount.minus(discountOn(money)).minus(money.prepaid_credits_applied).plus(taxOf(money.taxes, 'exclusive'));
+  return amount.minus(discountOn(money)).minus(money.prepaid_credits_applied).plus(sumTax(money.taxes, 'exclusive'));
 }
 
 function discountOn({ line_item_discount, invoice_level_discount }: LineDiscounts): Decimal {
@@ -144,7 +144,7 @@ function discountOn({ line_item_discount, invoice_level_discount }: LineDiscount
 }
 
 function addedTax(money: readonly { readonly taxes: readonly TaxShare[] }[]): Decimal {
-  return sumDecimals(money.map(({ taxes }) => taxOf(taxes, 'exclusive')));
+  return sumDecimals(money.map(({ taxes }) => sumTax(taxes, 'exclusive')));
 }
 
 /** What the lines come to, also below 0, where the total says 0. */

@@ -20,16 +20,16 @@ import { type WindowedCharge, windowedCharge } from '../commitment/windowed.ts';
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import {
   type Allowance,
-  type Allowed,
-  afterAllowances,
-  amountAbove,
+  applyAllowances,
+  type BillableUsage,
+  computeAmountAbove,
   type MeasuredAllowance,
 } from '../entitlement/allowance.ts';
-import { allowancesText, partsText } from '../entitlement/allowances-text.ts';
-import type { UsedIn } from '../entitlement/beside.ts';
+import { formatAllowanceParts, formatAllowances } from '../entitlement/allowances-text.ts';
+import type { UsageInterval } from '../entitlement/independent-limits.ts';
 import { FarthingError } from '../error.ts';
 import { groupBy } from '../group-by.ts';
-import type { ComputedFrom, CountedOf } from '../invoice/computed-from.ts';
+import type { ComputedFrom, CountedScope } from '../invoice/computed-from.ts';
 import { MAX_FRACTION_DIGITS, roundMoney } from '../money.ts';
 import { CHARGED_FIELDS } from '../price/record.ts';
 import { addParts } from '../pricing/add-parts.ts';
@@ -68,7 +68,7 @@ export type MeasuredUsage = {
   /** One for each of the item's allowances. */
   readonly allowances?: readonly MeasuredAllowance[];
   /** What was used in each stretch between their bounds, where several cut the charge. */
-  readonly parts?: readonly UsedIn[];
+  readonly parts?: readonly UsageInterval[];
   /** Set for a level: units × microseconds in the time of the line, exact. */
   readonly integral?: Decimal | undefined;
   readonly as_of: string;
@@ -76,7 +76,7 @@ export type MeasuredUsage = {
   /** Which definition of the meter counted. */
   readonly meter_version: number;
   /** Whose events these are. */
-  readonly counted?: CountedOf;
+  readonly counted?: CountedScope;
 };
 
 export type LineAmount = {
@@ -146,7 +146,7 @@ export function usageCharge(
     chained?: ChainedLine | undefined;
   },
 ): LineAmount {
-  const allowed = { ...measured, ...afterAllowances(measured) };
+  const allowed = { ...measured, ...applyAllowances(measured) };
   const pricing = { measured: allowed, currency, part };
   const cost = chained?.cost;
   const computed = cost ? priceInChain(item, cost, pricing) : priceUsage(item, window, pricing);
@@ -173,8 +173,8 @@ export function usageCharge(
       ...(commitment_info === null ? {} : { base_amount: base.toFixed() }),
       ...(window_terms ? { window_terms } : {}),
       ...(of_term ? { of_term } : {}),
-      ...(measured.allowances?.length ? { allowances: allowancesText(measured.allowances) } : {}),
-      ...(measured.parts?.length ? { allowance_parts: partsText(measured.parts) } : {}),
+      ...(measured.allowances?.length ? { allowances: formatAllowances(measured.allowances) } : {}),
+      ...(measured.parts?.length ? { allowance_parts: formatAllowanceParts(measured.parts) } : {}),
       ...(chained ? { chain: chainText(chained) } : {}),
     },
   };
@@ -192,7 +192,7 @@ type LinePricing = {
   window_terms?: ComputedFrom['window_terms'];
   of_term?: ComputedFrom['of_term'];
 };
-type PricedUsage = MeasuredUsage & Pick<Allowed, 'free'>;
+type PricedUsage = MeasuredUsage & Pick<BillableUsage, 'free'>;
 type LinePricingInput = { measured: PricedUsage; currency: string; part: CommitmentPart };
 
 function priceUsage(item: PricedItem, window: Period, pricing: LinePricingInput): LinePricing {
@@ -202,7 +202,7 @@ function priceUsage(item: PricedItem, window: Period, pricing: LinePricingInput)
   const parts = usageParts(price, measured);
   const base = applyMoneyGrants(
     sumDecimals(parts.map(({ amount }) => amount)),
-    amountAbove(measured.allowances),
+    computeAmountAbove(measured.allowances),
     measured.free,
   );
   return applyLineCommitment(item, { base, breakdown: parts.map(partText) }, { currency, part });
@@ -245,7 +245,7 @@ export function computeTimeOfDayCharges(
   window: Period,
   { measured }: { measured: MeasuredUsage },
 ): WindowedCharge['by_time'] {
-  return computeWindowedCharge(item, window, { ...measured, ...afterAllowances(measured) }).by_time;
+  return computeWindowedCharge(item, window, { ...measured, ...applyAllowances(measured) }).by_time;
 }
 
 function computeWindowedCharge(

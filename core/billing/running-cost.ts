@@ -7,13 +7,16 @@ import { type CommitmentInfo, computedText } from '../commitment/info.ts';
 import { type CommitmentPart, committedCharge } from '../commitment/line.ts';
 import { type Decimal, ZERO } from '../decimal.ts';
 import type { MeasuredAllowance } from '../entitlement/allowance.ts';
-import type { UsedIn } from '../entitlement/beside.ts';
+import type { UsageInterval } from '../entitlement/independent-limits.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import { type MeasuredUsage, type PricedItem, usageCharge } from './line-amount.ts';
 
 /** Free units of the range: how many were used before it, and in which parts of it several limits hold beside each other. */
-export type RangeAllowances = { readonly allowances: readonly MeasuredAllowance[]; readonly parts: readonly UsedIn[] };
+export type RangeAllowances = {
+  readonly allowances: readonly MeasuredAllowance[];
+  readonly parts: readonly UsageInterval[];
+};
 
 type RunningCostRange = {
   readonly window: Period;
@@ -43,7 +46,7 @@ export class RunningCost {
   readonly #item: PricedItem;
   readonly #range: RunningCostRange;
   #allowances: readonly MeasuredAllowance[];
-  #parts: readonly UsedIn[];
+  #parts: readonly UsageInterval[];
   #quantity = ZERO;
   /** Before a commitment. */
   #base = ZERO;
@@ -125,7 +128,7 @@ function drawUnits(allowance: MeasuredAllowance, at: Milliseconds, units: Decima
   return { ...allowance, windows: used };
 }
 
-function addUsedUnits(parts: readonly UsedIn[], at: Milliseconds, units: Decimal): UsedIn[] {
+function addUsedUnits(parts: readonly UsageInterval[], at: Milliseconds, units: Decimal): UsageInterval[] {
   const place = Math.max(
     0,
     parts.findLastIndex(({ start }) => start <= at),

@@ -3,7 +3,7 @@
  * whether something was forgotten (docs/rules/invoices.md, "What stands on which invoice"). Where the records leave a doubt whether it is to
  * be invoiced, it is taken that it is not: nobody is to be told of what is as it should be.
  */
-import { endedAt } from '../subscription/followed.ts';
+import { deriveEndInstant } from '../subscription/propagation.ts';
 import type { Subscription } from '../subscription/record.ts';
 import { type Milliseconds, toInstant, toMs, toUs } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
@@ -35,7 +35,7 @@ export function deriveInvoicedReach(
   if (subscription_status === 'active') return running;
   // A draft and a trial are charged nothing; what is incomplete is invoiced when it is paid.
   if (subscription_status !== 'cancelled') return null;
-  const over = { until_ms: endedAt(subscription), is_over: true };
+  const over = { until_ms: deriveEndInstant(subscription), is_over: true };
   if (subscription_type !== 'grouped_invoicing') return hasEndedByItself(subscription) || has_last ? over : running;
   if (parent === undefined) return null;
   // What it owes waits for the next invoice of its parent.
@@ -49,7 +49,7 @@ export function deriveInvoicedReach(
  * forgiven it (`cancel_immediately_invoice_policy` `skip`), which no record says.
  */
 function hasEndedByItself(subscription: Subscription): boolean {
-  return toInstant(subscription.current_period_end) === endedAt(subscription);
+  return toInstant(subscription.current_period_end) === deriveEndInstant(subscription);
 }
 
 /**

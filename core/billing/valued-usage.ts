@@ -1,6 +1,6 @@
 /** Usage as the money that it costs (docs/rules/entitlements.md, "Grants"): each portion what it adds to the charge in which it lies. */
 import { type Decimal, sumDecimals, ZERO } from '../decimal.ts';
-import { OrderedUsage, type Portion } from '../entitlement/ordered-usage.ts';
+import { OrderedUsage, type UsagePortion } from '../entitlement/ordered-usage.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../pricing/charge.ts';
 import type { Milliseconds } from '../time/instant.ts';
 
@@ -16,8 +16,8 @@ export function* valueUsage(
   tariffs: readonly [Tariff, ...Tariff[]],
   before: Decimal | null = null,
 ): Generator<undefined, OrderedUsage, undefined> {
-  const beginning = new Map(tariffs.map(({ from, price }) => [usage.placeOf(from), price]));
-  const portions: Portion[] = [];
+  const beginning = new Map(tariffs.map(({ from, price }) => [usage.findIndex(from), price]));
+  const portions: UsagePortion[] = [];
   let [{ price }] = tariffs;
   let quantity = before ?? ZERO;
   let cost = before ? computeCost(before, price) : ZERO;

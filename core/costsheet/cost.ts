@@ -9,7 +9,7 @@ import type { Period } from '../time/period.ts';
 
 export type CostPrice = PriceTerms & { readonly id: string; readonly meter_id?: string | null | undefined };
 
-export type Measured = Pick<MeasuredUsage, 'quantity' | 'event_count' | 'buckets'>;
+export type CostUsage = Pick<MeasuredUsage, 'quantity' | 'event_count' | 'buckets'>;
 
 export type Cost = { readonly cost: Decimal; readonly quantity: Decimal; readonly event_count: number };
 
@@ -17,14 +17,14 @@ export const NO_COST: Cost = { cost: ZERO, quantity: ZERO, event_count: 0 };
 
 const NOWHEN: Period = { start: 0, end: 0 };
 
-export function costOf(price: CostPrice, { quantity, event_count, buckets }: Measured): Cost {
+export function computeUsageCost(price: CostPrice, { quantity, event_count, buckets }: CostUsage): Cost {
   const measured = { quantity, event_count, buckets, as_of: '', high_water: {}, meter_version: 0 };
-  const { exact } = usageCharge(itemOf(price), NOWHEN, { measured, currency: price.currency });
+  const { exact } = usageCharge(toPricedItem(price), NOWHEN, { measured, currency: price.currency });
   return { cost: exact!, quantity, event_count };
 }
 
 /** What a price of a cost sheet is as a line: without a commitment, and nothing of it is free. */
-function itemOf(price: CostPrice): PricedItem {
+function toPricedItem(price: CostPrice): PricedItem {
   return {
     id: price.id,
     price_type: 'USAGE',
@@ -48,7 +48,7 @@ const SHARE_DIGITS = 24;
  * A cost among those who used it, by their usage; where none of it is above zero by their events. The shares add up to it, so the last
  * one takes what division leaves (docs/rules/costs.md, "By source and properties").
  */
-export function sharedOut<Part extends { readonly usage: Decimal; readonly event_count: number }>(
+export function shareCost<Part extends { readonly usage: Decimal; readonly event_count: number }>(
   cost: Decimal,
   parts: readonly Part[],
 ): (Part & { readonly cost: Decimal })[] {
@@ -59,13 +59,13 @@ export function sharedOut<Part extends { readonly usage: Decimal; readonly event
   let [weighed, given] = [ZERO, ZERO];
   return parts.map((part, index) => {
     weighed = weighed.plus(weights[index]!);
-    const so_far = whole.isZero() ? ZERO : shareUntil(cost, weighed, whole);
+    const so_far = whole.isZero() ? ZERO : computeShareUntil(cost, weighed, whole);
     const own = so_far.minus(given);
     given = so_far;
     return { ...part, cost: own };
   });
 }
 
-function shareUntil(cost: Decimal, weighed: Decimal, whole: Decimal): Decimal {
+function computeShareUntil(cost: Decimal, weighed: Decimal, whole: Decimal): Decimal {
   return weighed.eq(whole) ? cost : cost.times(weighed).dividedBy(whole).toDecimalPlaces(SHARE_DIGITS);
 }

@@ -9,8 +9,8 @@ import { chargeParts } from '../pricing/charge.ts';
 import { ceilToMs, type Microseconds, type Milliseconds, toInstant, toMs, toUs } from '../time/instant.ts';
 import { nextPeriodEnd, type Period, periodsFrom } from '../time/period.ts';
 import { listWindows, type WindowSize } from '../time/window.ts';
+import { type ActivePrice, computeActivePrices, listPriceLineage } from './active-prices.ts';
 import { type Cost, NO_COST } from './cost.ts';
-import { type Life, lineOf, livesWithin } from './lives.ts';
 
 export type FixedPrice = Pick<
   Price,
@@ -29,19 +29,19 @@ export type FixedPrice = Pick<
   | 'billing_period_count'
   | 'min_quantity'
 >;
-type Range = { readonly start_us: Microseconds; readonly end_us: Microseconds };
+type CostRange = { readonly start_us: Microseconds; readonly end_us: Microseconds };
 
 /** A FIXED price while it holds within a range, with all of its periods that meet it; one without length is charged at its instant. */
-export type FixedLine<P extends FixedPrice> = Life<P> & { readonly periods: readonly Period[] };
+export type FixedLine<P extends FixedPrice> = ActivePrice<P> & { readonly periods: readonly Period[] };
 
-export function fixedLines<P extends FixedPrice>(prices: readonly P[], range: Range): FixedLine<P>[] {
-  return livesWithin(prices, range).flatMap((life) => {
+export function planFixedLines<P extends FixedPrice>(prices: readonly P[], range: CostRange): FixedLine<P>[] {
+  return computeActivePrices(prices, range).flatMap((life) => {
     // Unlike a price of usage it costs nothing before it begins: there is no end to that.
-    const start_us = Math.max(life.start_us, toUs(startOf(life.price)));
+    const start_us = Math.max(life.start_us, toUs(toPriceStart(life.price)));
     if (start_us >= life.end_us) return [];
-    const anchor = Math.min(...lineOf(life.price, prices).map(startOf));
+    const anchor = Math.min(...listPriceLineage(life.price, prices).map(toPriceStart));
     const within = { start: toMs(start_us), end: ceilToMs(life.end_us) };
-    return [{ ...life, start_us, periods: periodsWithin(life.price, anchor, within) }];
+    return [{ ...life, start_us, periods: listPeriodsWithin(life.price, anchor, within) }];
   });
 }
 
@@ -57,17 +57,17 @@ export function checkFixedPeriods(
   nextPeriodEnd({ ...rule, period_start: start });
 }
 
-function startOf({ start_date, created_at }: FixedPrice): Milliseconds {
+function toPriceStart({ start_date, created_at }: FixedPrice): Milliseconds {
   return toInstant(start_date ?? created_at);
 }
 
-function periodsWithin(price: FixedPrice, anchor: Milliseconds, within: Period): Period[] {
+function listPeriodsWithin(price: FixedPrice, anchor: Milliseconds, within: Period): Period[] {
   const { billing_period, billing_period_count } = price;
   // One that follows a ONETIME price finds it charged.
   if (billing_period === 'ONETIME') return within.start <= anchor ? [{ start: anchor, end: anchor }] : [];
   const rule = { billing_anchor: anchor, billing_period, billing_period_count, timezone: 'UTC' };
   const periods: Period[] = [];
-  for (const period of periodsFrom(firstOf(rule, within.start), rule)) {
+  for (const period of periodsFrom(findFirstPeriodStart(rule, within.start), rule)) {
     if (period.end > within.start) periods.push(period);
     if (period.end >= within.end) break;
   }
@@ -78,34 +78,42 @@ const DAY_MS = 86_400_000;
 const DAYS: { readonly [Each in BillingPeriod]?: number } = { DAILY: 1, WEEKLY: 7 };
 
 /** The start of a period not after the instant: days have one length in UTC, so those of many years need not be walked through. */
-function firstOf({ billing_anchor, billing_period, billing_period_count }: Rule, instant: Milliseconds): Milliseconds {
+function findFirstPeriodStart(
+  { billing_anchor, billing_period, billing_period_count }: FixedPeriodRule,
+  instant: Milliseconds,
+): Milliseconds {
   const length = (DAYS[billing_period] ?? 0) * billing_period_count * DAY_MS;
   if (length === 0 || instant < billing_anchor) return billing_anchor;
   return billing_anchor + Math.floor((instant - billing_anchor) / length) * length;
 }
 
-type Rule = Pick<FixedPrice, 'billing_period' | 'billing_period_count'> & { readonly billing_anchor: Milliseconds };
+type FixedPeriodRule = Pick<FixedPrice, 'billing_period' | 'billing_period_count'> & {
+  readonly billing_anchor: Milliseconds;
+};
 
 /** As many digits as usage is measured with. */
 const DIGITS = 24;
 
 /** Its quantity is how much of a period it is for, times the units of the price. */
-export function fixedCostIn<P extends FixedPrice>({ price, periods, ...life }: FixedLine<P>, range: Range): Cost {
+export function computeFixedCost<P extends FixedPrice>(
+  { price, periods, ...life }: FixedLine<P>,
+  range: CostRange,
+): Cost {
   const from = Math.max(life.start_us, range.start_us);
   const to = Math.min(life.end_us, range.end_us);
   if (from >= to) return NO_COST;
   const units = new Decimal(defaultQuantity(price));
   const charge = sumDecimals(chargeParts(price, units).map(({ amount }) => amount));
   return {
-    cost: sumDecimals(periods.map((period) => evenly(charge, period, { from, to }))),
-    quantity: sumDecimals(periods.map((period) => evenly(units, period, { from, to }))),
+    cost: sumDecimals(periods.map((period) => prorateEvenly(charge, period, { from, to }))),
+    quantity: sumDecimals(periods.map((period) => prorateEvenly(units, period, { from, to }))),
     event_count: 0,
   };
 }
 
-type Part = { readonly from: Microseconds; readonly to: Microseconds };
+type CostInterval = { readonly from: Microseconds; readonly to: Microseconds };
 
-function evenly(whole: Decimal, period: Period, { from, to }: Part): Decimal {
+function prorateEvenly(whole: Decimal, period: Period, { from, to }: CostInterval): Decimal {
   const [start, end] = [toUs(period.start), toUs(period.end)];
   if (start === end) return from <= start && start < to ? whole : ZERO;
   // Rounded is what it comes to up to an instant, so that nothing is lost between two of them.
@@ -121,7 +129,7 @@ function evenly(whole: Decimal, period: Period, { from, to }: Part): Decimal {
 }
 
 /** By windows of the clock of UTC, those in which it costs something or is there; they add up to its cost of the range. */
-export function fixedCostsBy<P extends FixedPrice>(
+export function computeFixedCostsByWindow<P extends FixedPrice>(
   size: WindowSize,
   line: FixedLine<P>,
 ): (Cost & { readonly window_us: Microseconds })[] {
@@ -129,7 +137,7 @@ export function fixedCostsBy<P extends FixedPrice>(
   return windows
     .map(({ start, end }) => ({
       window_us: toUs(start),
-      ...fixedCostIn(line, { start_us: toUs(start), end_us: toUs(end) }),
+      ...computeFixedCost(line, { start_us: toUs(start), end_us: toUs(end) }),
     }))
     .filter(({ quantity }) => !quantity.isZero());
 }

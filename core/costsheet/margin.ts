@@ -12,17 +12,17 @@ export type Margin = {
   readonly roi_percent: Decimal;
 };
 
-export function marginOf(revenue: Decimal, cost: Decimal): Margin {
+export function computeMargin(revenue: Decimal, cost: Decimal): Margin {
   const margin = revenue.minus(cost);
   return {
     margin,
-    margin_percent: ratio(margin.times(100), revenue),
-    roi: ratio(margin, cost),
-    roi_percent: ratio(margin.times(100), cost),
+    margin_percent: computeRatio(margin.times(100), revenue),
+    roi: computeRatio(margin, cost),
+    roi_percent: computeRatio(margin.times(100), cost),
   };
 }
 
 /** Nothing can be divided by 0: the answer is 0, and the documentation says so. */
-function ratio(dividend: Decimal, divisor: Decimal): Decimal {
+function computeRatio(dividend: Decimal, divisor: Decimal): Decimal {
   return divisor.isZero() ? ZERO : dividend.dividedBy(divisor).toDecimalPlaces(MAX_FRACTION_DIGITS);
 }

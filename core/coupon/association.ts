@@ -20,23 +20,26 @@ export const couponAssociationShape = z.object({
 });
 export type CouponAssociation = z.output<typeof couponAssociationShape>;
 
-type Target = Pick<CouponAssociation, 'coupon_id' | 'subscription_line_item_id' | 'start_date' | 'end_date'>;
+type CouponTarget = Pick<CouponAssociation, 'coupon_id' | 'subscription_line_item_id' | 'start_date' | 'end_date'>;
 
 /** What has a coupon has it once at a time: twice at once it would take off twice. */
-export function checkRedeemedOnce(added: Target, held: readonly (Target & { readonly id: string })[]): void {
-  const twice = held.find(
+export function checkRedeemedOnce(
+  added: CouponTarget,
+  associations: readonly (CouponTarget & { readonly id: string })[],
+): void {
+  const twice = associations.find(
     (one) =>
       one.coupon_id === added.coupon_id &&
       one.subscription_line_item_id === added.subscription_line_item_id &&
-      startsBeforeEnd(one, added) &&
-      startsBeforeEnd(added, one),
+      isStartedBeforeEnd(one, added) &&
+      isStartedBeforeEnd(added, one),
   );
   if (twice)
     throw alreadyExists(`coupon ${added.coupon_id} is there already, as ${twice.id}`, { field: 'coupon_code' });
 }
 
 /** On the invoice of a parent only coupons of lines work: one of the whole would be redeemed for nothing. */
-export function checkTakesOff(
+export function checkDiscountable(
   { subscription_type }: Pick<Subscription, 'subscription_type'>,
   { field, line_id }: { readonly field: string; readonly line_id: string | null },
 ): void {
@@ -44,6 +47,6 @@ export function checkTakesOff(
     throw invalid(field, 'takes nothing off a subscription that is invoiced with its parent: state one of its lines');
 }
 
-function startsBeforeEnd(one: Target, other: Target): boolean {
+function isStartedBeforeEnd(one: CouponTarget, other: CouponTarget): boolean {
   return other.end_date === null || toInstant(one.start_date) < toInstant(other.end_date);
 }

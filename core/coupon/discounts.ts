@@ -64,19 +64,23 @@ export type AppliedCoupon = {
   readonly discounted_amount: Decimal;
 };
 
-export type Discounts = { readonly lines: readonly LineDiscounts[]; readonly applied: readonly AppliedCoupon[] };
+export type InvoiceDiscounts = { readonly lines: readonly LineDiscounts[]; readonly applied: readonly AppliedCoupon[] };
 
-type Terms = Pick<Coupon, 'type' | 'amount_off' | 'percentage_off'>;
+type DiscountTerms = Pick<Coupon, 'type' | 'amount_off' | 'percentage_off'>;
 
 /** What it takes off an amount: rounded, and never more than that is. */
-export function discountOf({ type, amount_off, percentage_off }: Terms, amount: Decimal, currency: string): Decimal {
+export function computeDiscount(
+  { type, amount_off, percentage_off }: DiscountTerms,
+  amount: Decimal,
+  currency: string,
+): Decimal {
   if (!amount.gt(0)) return ZERO;
   const off = type === 'fixed' ? new Decimal(amount_off ?? 0) : amount.times(percentage_off ?? 0).dividedBy(100);
   return Decimal.min(amount, roundMoney(off, currency));
 }
 
 /** Whether it works once more, after it has worked on so many invoices. */
-export function worksAgain(
+export function isUsableAgain(
   { cadence, duration_in_periods }: Pick<Coupon, 'cadence' | 'duration_in_periods'>,
   uses: number,
 ) {
@@ -84,14 +88,23 @@ export function worksAgain(
   return uses < (cadence === 'once' ? 1 : (duration_in_periods ?? 0));
 }
 
-type Left = { line_item_discount: Decimal; invoice_level_discount: Decimal; shares: DiscountShare[] | undefined };
-type Taking = { lines: readonly DiscountableLine[]; taken: Left[]; applied: AppliedCoupon[]; currency: string };
+type LineDiscountState = {
+  line_item_discount: Decimal;
+  invoice_level_discount: Decimal;
+  shares: DiscountShare[] | undefined;
+};
+type DiscountState = {
+  lines: readonly DiscountableLine[];
+  taken: LineDiscountState[];
+  applied: AppliedCoupon[];
+  currency: string;
+};
 
 export function applyCoupons(
   lines: readonly DiscountableLine[],
   coupons: readonly CouponInForce[],
   currency: string,
-): Discounts {
+): InvoiceDiscounts {
   const taken = lines.map(({ credit_adjustments, discounted }) => {
     const before = credit_adjustments ?? discounted;
     return {
@@ -100,26 +113,26 @@ export function applyCoupons(
       shares: before ? before.shares && [...before.shares] : [],
     };
   });
-  const taking: Taking = { lines, taken, applied: [], currency };
-  for (const coupon of coupons) if (coupon.line !== null) takeOffLines(coupon, taking);
-  for (const coupon of coupons) if (coupon.line === null) takeOffInvoice(coupon, taking);
+  const taking: DiscountState = { lines, taken, applied: [], currency };
+  for (const coupon of coupons) if (coupon.line !== null) applyToLines(coupon, taking);
+  for (const coupon of coupons) if (coupon.line === null) applyToInvoice(coupon, taking);
   return { lines: taken, applied: taking.applied };
 }
 
 /** A fixed amount is one for all lines of what the coupon is for. */
-function takeOffLines(by: CouponInForce, taking: Taking): void {
+function applyToLines(by: CouponInForce, taking: DiscountState): void {
   const { coupon } = by;
-  let room = roomFor(by, taking);
-  const ofChain = discountsOfChains(by, taking);
+  let room = computeDiscountLimit(by, taking);
+  const ofChain = computeChainDiscounts(by, taking);
   for (const [index, line] of taking.lines.entries()) {
-    if (!isNamed(by, line) || !worksOn(by, line)) continue;
-    const wanted = line.chain === undefined ? discountOf(coupon, line.amount, taking.currency) : ofChain(index);
-    const off = Decimal.min(wanted, leftOf(index, taking), room ?? line.amount);
+    if (!isTargeted(by, line) || !isApplicable(by, line)) continue;
+    const wanted = line.chain === undefined ? computeDiscount(coupon, line.amount, taking.currency) : ofChain(index);
+    const off = Decimal.min(wanted, computeUndiscounted(index, taking), room ?? line.amount);
     if (!off.gt(0)) continue;
     room = room?.minus(off) ?? null;
     const own = taking.taken[index]!;
     own.line_item_discount = own.line_item_discount.plus(off);
-    note(own, by, off);
+    recordShare(own, by, off);
     taking.applied.push({ by, line: index, original_price: line.amount, discounted_amount: off });
   }
 }
@@ -128,15 +141,15 @@ function takeOffLines(by: CouponInForce, taking: Taking): void {
  * By its place, what comes off a part of one charge: what comes off all parts up to it less what came off before, and never more than comes
  * off the whole. So the parts have the discount of the whole, also where one of them is below 0.
  */
-function discountsOfChains(by: CouponInForce, { lines, currency }: Taking): (index: number) => Decimal {
-  const isOf = (line: DiscountableLine) => isNamed(by, line) && worksOn(by, line);
+function computeChainDiscounts(by: CouponInForce, { lines, currency }: DiscountState): (index: number) => Decimal {
+  const isDiscounted = (line: DiscountableLine) => isTargeted(by, line) && isApplicable(by, line);
   return (index) => {
     const parts = lines
       .map((line, place) => ({ line, place }))
       .filter(({ line }) => line.chain === lines[index]!.chain);
-    const named = parts.filter(({ line }) => isOf(line));
+    const named = parts.filter(({ line }) => isDiscounted(line));
     const discount = (those: typeof named) =>
-      discountOf(by.coupon, sumDecimals(those.map(({ line }) => line.amount)), currency);
+      computeDiscount(by.coupon, sumDecimals(those.map(({ line }) => line.amount)), currency);
     const whole = discount(named);
     let taken = ZERO;
     for (const [count, { place }] of named.entries()) {
@@ -148,67 +161,70 @@ function discountsOfChains(by: CouponInForce, { lines, currency }: Taking): (ind
   };
 }
 
-function isNamed({ line: named, followers }: CouponInForce, { key, place }: DiscountableLine): boolean {
+function isTargeted({ line: named, followers }: CouponInForce, { key, place }: DiscountableLine): boolean {
   return key === named || place === named || (key !== null && followers?.has(key) === true);
 }
 
-function note(own: Left, { coupon_association_id }: CouponInForce, discount_amount: Decimal): void {
+function recordShare(own: LineDiscountState, { coupon_association_id }: CouponInForce, discount_amount: Decimal): void {
   if (coupon_association_id === null || discount_amount.isZero()) return;
   own.shares?.push({ coupon_association_id, discount_amount });
 }
 
-function takeOffInvoice(by: CouponInForce, taking: Taking): void {
+function applyToInvoice(by: CouponInForce, taking: DiscountState): void {
   const { lines, currency, taken } = taking;
-  const left = lines.map((line, index) => (worksOn(by, line) ? leftOf(index, taking) : ZERO));
+  const left = lines.map((line, index) => (isApplicable(by, line) ? computeUndiscounted(index, taking) : ZERO));
   const original_price = Decimal.max(ZERO, sumDecimals(left));
-  const room = roomFor(by, taking) ?? original_price;
-  const off = Decimal.min(discountOf(by.coupon, original_price, currency), room);
+  const room = computeDiscountLimit(by, taking) ?? original_price;
+  const off = Decimal.min(computeDiscount(by.coupon, original_price, currency), room);
   if (!off.gt(0)) return;
   const weights = left.map((amount) => Decimal.max(ZERO, amount));
   for (const [index, part] of spread(off, weights, currency).entries()) {
     const own = taken[index]!;
     own.invoice_level_discount = own.invoice_level_discount.plus(part);
-    note(own, by, part);
+    recordShare(own, by, part);
   }
   taking.applied.push({ by, line: null, original_price, discounted_amount: off });
 }
 
-function worksOn({ start_ms, end_ms }: CouponInForce, { charged_ms, credit_adjustments }: DiscountableLine): boolean {
+function isApplicable(
+  { start_ms, end_ms }: CouponInForce,
+  { charged_ms, credit_adjustments }: DiscountableLine,
+): boolean {
   if (credit_adjustments) return false;
   if (charged_ms === null) return true;
   return (start_ms === null || start_ms <= charged_ms) && (end_ms === null || charged_ms < end_ms);
 }
 
 /** What coupons left of a line so far; negative of a line that lowers the invoice. */
-function leftOf(index: number, { lines, taken }: Taking): Decimal {
+function computeUndiscounted(index: number, { lines, taken }: DiscountState): Decimal {
   const { line_item_discount, invoice_level_discount } = taken[index]!;
   return lines[index]!.amount.minus(line_item_discount).minus(invoice_level_discount);
 }
 
 /** What a fixed coupon may take at most in all; null where its own amount alone limits it. */
-function roomFor(by: CouponInForce, { taken, currency }: Taking): Decimal | null {
+function computeDiscountLimit(by: CouponInForce, { taken, currency }: DiscountState): Decimal | null {
   const { coupon, is_returning } = by;
   if (coupon.type !== 'fixed') return null;
   const own = roundMoney(coupon.amount_off ?? '0', currency);
   if (!is_returning) return own;
-  const net = sumDecimals(taken.map((line) => takenBy(by, line)));
+  const net = sumDecimals(taken.map((line) => computeTakenByCoupon(by, line)));
   return Decimal.min(own, Decimal.max(ZERO, net.negated()));
 }
 
 /** Of what another coupon gave nothing comes back to this one. Where it is not known whose it was, it may be. */
-function takenBy({ coupon_association_id }: CouponInForce, line: Left): Decimal {
+function computeTakenByCoupon({ coupon_association_id }: CouponInForce, line: LineDiscountState): Decimal {
   if (!line.shares) return line.line_item_discount.plus(line.invoice_level_discount);
   const own = line.shares.filter((share) => share.coupon_association_id === coupon_association_id);
   return sumDecimals(own.map(({ discount_amount }) => discount_amount));
 }
 
 /** As it is stored, in all by each. */
-export function lineDiscounts(shares: readonly DiscountShare[] | undefined): LineDiscount[] | null {
+export function toLineDiscounts(shares: readonly DiscountShare[] | undefined): LineDiscount[] | null {
   if (!shares || shares.length === 0) return null;
-  return mergedShares(shares).map((share) => ({ ...share, discount_amount: share.discount_amount.toFixed() }));
+  return mergeShares(shares).map((share) => ({ ...share, discount_amount: share.discount_amount.toFixed() }));
 }
 
-export function mergedShares(shares: readonly DiscountShare[]): DiscountShare[] {
+export function mergeShares(shares: readonly DiscountShare[]): DiscountShare[] {
   const byAssociation = groupBy(shares, ({ coupon_association_id }) => coupon_association_id);
   return Array.from(byAssociation, ([coupon_association_id, own]) => ({
     coupon_association_id,

@@ -64,16 +64,16 @@ export const couponShape = couponFields.extend({
 export type Coupon = z.output<typeof couponShape>;
 
 /** The coupon that a request asks for, when its fields go together. */
-export function defineCoupon(stated: CouponFields): CouponFields {
-  checkOff(stated);
-  checkDuration(stated);
-  checkRedemption(stated);
-  const currency = stated.currency === null ? null : checkCurrency(stated.currency);
-  return { ...stated, currency };
+export function defineCoupon(input: CouponFields): CouponFields {
+  checkDiscountFields(input);
+  checkDuration(input);
+  checkRedemption(input);
+  const currency = input.currency === null ? null : checkCurrency(input.currency);
+  return { ...input, currency };
 }
 
-function checkOff({ type, amount_off, percentage_off, currency }: CouponFields): void {
-  const [own, other] = type === 'fixed' ? (['amount_off', 'percentage_off'] as const) : OF_PERCENTAGE;
+function checkDiscountFields({ type, amount_off, percentage_off, currency }: CouponFields): void {
+  const [own, other] = type === 'fixed' ? (['amount_off', 'percentage_off'] as const) : PERCENTAGE_FIELDS;
   const off = type === 'fixed' ? amount_off : percentage_off;
   if (off === null) throw invalid(own, `is required for a ${type} coupon`);
   if ((type === 'fixed' ? percentage_off : amount_off) !== null)
@@ -86,7 +86,7 @@ function checkOff({ type, amount_off, percentage_off, currency }: CouponFields):
   if (new Decimal(off).decimalPlaces() > minorUnits(currency)) throw invalid(own, `has more decimals than ${currency}`);
 }
 
-const OF_PERCENTAGE = ['percentage_off', 'amount_off'] as const;
+const PERCENTAGE_FIELDS = ['percentage_off', 'amount_off'] as const;
 
 function checkDuration({ cadence, duration_in_periods }: CouponFields): void {
   const duration = 'duration_in_periods';
@@ -107,21 +107,21 @@ function checkRedemption({ redeem_after, redeem_before, max_redemptions }: Coupo
     throw invalid('max_redemptions', `must be from 1 to ${MAX_REDEMPTIONS}`);
 }
 
-export type Redemption = { readonly now: Milliseconds; readonly currency?: string };
-export type Refusal = { readonly field: string; readonly reason: string; readonly why: string };
+export type CouponRedemption = { readonly now: Milliseconds; readonly currency?: string };
+export type CouponRefusal = { readonly field: string; readonly reason: string; readonly why: string };
 
 /** Why the coupon cannot be redeemed now, of something in this currency where one is named; null when it can. */
-export function refusalOf(coupon: Coupon, { now, currency }: Redemption): Refusal | null {
-  const refused = (field: string, reason: string, why: string) => ({ field, reason, why });
+export function findCouponRefusal(coupon: Coupon, { now, currency }: CouponRedemption): CouponRefusal | null {
+  const toRefusal = (field: string, reason: string, why: string) => ({ field, reason, why });
   const { status, redeem_after, redeem_before, max_redemptions, total_redemptions } = coupon;
-  if (status !== 'published') return refused('coupon', 'COUPON_NOT_PUBLISHED', `is ${status}`);
+  if (status !== 'published') return toRefusal('coupon', 'COUPON_NOT_PUBLISHED', `is ${status}`);
   if (redeem_after !== null && now < toInstant(redeem_after))
-    return refused('coupon', 'COUPON_NOT_ACTIVE', `may be redeemed from ${redeem_after} on`);
+    return toRefusal('coupon', 'COUPON_NOT_ACTIVE', `may be redeemed from ${redeem_after} on`);
   if (redeem_before !== null && now > toInstant(redeem_before))
-    return refused('coupon', 'COUPON_EXPIRED', `could be redeemed until ${redeem_before}`);
+    return toRefusal('coupon', 'COUPON_EXPIRED', `could be redeemed until ${redeem_before}`);
   if (max_redemptions !== null && total_redemptions >= max_redemptions)
-    return refused('coupon', 'REDEMPTION_LIMIT_REACHED', `was redeemed ${total_redemptions} times, which is all`);
+    return toRefusal('coupon', 'REDEMPTION_LIMIT_REACHED', `was redeemed ${total_redemptions} times, which is all`);
   if (coupon.type === 'fixed' && currency !== undefined && coupon.currency !== currency.toLowerCase())
-    return refused('currency', 'CURRENCY_MISMATCH', `is ${currency}, that of the coupon ${coupon.currency}`);
+    return toRefusal('currency', 'CURRENCY_MISMATCH', `is ${currency}, that of the coupon ${coupon.currency}`);
   return null;
 }

@@ -7,7 +7,7 @@ import { Decimal } from '../decimal.ts';
 import { baseFields, decimalText, metadata, timestampText } from '../record.ts';
 import { SUBSCRIPTION_STATUSES, type SubscriptionStatus } from '../subscription/record.ts';
 import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
-import { type Cycles, expiryOf, grantPeriod, shareOfPeriod } from './periods.ts';
+import { type BillingCycles, computeCreditExpiry, computeCreditShare, toGrantPeriod } from './periods.ts';
 import type { CreditGrant } from './record.ts';
 
 export const APPLICATION_STATUSES = ['applied', 'failed', 'pending', 'skipped', 'cancelled'] as const;
@@ -59,9 +59,9 @@ export const creditGrantApplicationShape = z.object({
 export type CreditGrantApplication = z.output<typeof creditGrantApplicationShape>;
 
 /** A grant as a subscription has it. */
-export type Given = {
+export type AppliedGrant = {
   readonly grant: CreditGrant;
-  readonly subscription: Cycles & { readonly id: string; readonly plan_id: string };
+  readonly subscription: BillingCycles & { readonly id: string; readonly plan_id: string };
   /** Of a grant of an add-on. */
   readonly association: {
     readonly id: string;
@@ -71,7 +71,7 @@ export type Given = {
   } | null;
 };
 
-type Planned = Pick<
+type PlannedApplication = Pick<
   CreditGrantApplication,
   | 'credit_grant_id'
   | 'subscription_id'
@@ -85,50 +85,66 @@ type Planned = Pick<
 >;
 
 /** The first one of what begins then. */
-export function firstApplication(given: Given, from: Milliseconds): Planned {
+export function planFirstApplication(given: AppliedGrant, from: Milliseconds): PlannedApplication {
   const { grant } = given;
   if (grant.cadence === 'ONETIME')
-    return planned(given, { start: from, end: null, credits: wholeCredits(given), reason: 'onetime_credit_grant' });
-  const { period, whole } = periodOf(given, from);
-  const credits = shareOfPeriod(wholeCredits(given), whole, from);
-  return planned(given, { ...period, credits, reason: 'first_time_recurring_credit_grant' });
+    return buildApplication(given, {
+      start: from,
+      end: null,
+      credits: computeWholeCredits(given),
+      reason: 'onetime_credit_grant',
+    });
+  const { period, whole } = computeGrantPeriod(given, from);
+  const credits = computeCreditShare(computeWholeCredits(given), whole, from);
+  return buildApplication(given, { ...period, credits, reason: 'first_time_recurring_credit_grant' });
 }
 
 /** The one that follows; null where the grant gives no more: a period that would end behind the end of the grant is none. */
-export function nextApplication(given: Given, last: Pick<CreditGrantApplication, 'period_end'>): Planned | null {
+export function planNextApplication(
+  given: AppliedGrant,
+  last: Pick<CreditGrantApplication, 'period_end'>,
+): PlannedApplication | null {
   if (given.grant.cadence === 'ONETIME' || !last.period_end) return null;
   const from = toInstant(last.period_end);
-  const { period, whole } = periodOf(given, from);
-  const end = endOf(given);
+  const { period, whole } = computeGrantPeriod(given, from);
+  const end = deriveGrantEnd(given);
   if (end !== null && period.end > end) return null;
   // Whole, unless the grid has moved since: what is left until its next instant has its share.
-  const credits = shareOfPeriod(wholeCredits(given), whole, from);
-  return planned(given, { ...period, credits, reason: 'recurring_credit_grant' });
+  const credits = computeCreditShare(computeWholeCredits(given), whole, from);
+  return buildApplication(given, { ...period, credits, reason: 'recurring_credit_grant' });
 }
 
 /** Of several of an add-on each gives. */
-function wholeCredits({ grant, association }: Given): Decimal {
+function computeWholeCredits({ grant, association }: AppliedGrant): Decimal {
   return new Decimal(grant.credits).times(association?.quantity ?? 1);
 }
 
 /** Those of a plan and of an add-on lie on the grid of the subscription, those of its own on their own. */
-function periodOf({ grant, subscription }: Given, start: Milliseconds) {
+function computeGrantPeriod({ grant, subscription }: AppliedGrant, start: Milliseconds) {
   const anchor = toInstant(grant.credit_grant_anchor ?? subscription.billing_anchor);
   const { timezone } = subscription;
-  return grantPeriod({ period: grant.period!, period_count: grant.period_count!, anchor, timezone }, start);
+  return toGrantPeriod({ period: grant.period!, period_count: grant.period_count!, anchor, timezone }, start);
 }
 
 /** When it ends: by itself, with the subscription, or with the add-on. */
-function endOf({ grant, subscription, association }: Given): Milliseconds | null {
+function deriveGrantEnd({ grant, subscription, association }: AppliedGrant): Milliseconds | null {
   const ends = [grant.end_date, subscription.end_date, association?.end_date].flatMap((end) =>
     end ? toInstant(end) : [],
   );
   return ends.length === 0 ? null : Math.min(...ends);
 }
 
-type Parts = { start: Milliseconds; end: Milliseconds | null; credits: Decimal; reason: Planned['application_reason'] };
+type ApplicationTerms = {
+  start: Milliseconds;
+  end: Milliseconds | null;
+  credits: Decimal;
+  reason: PlannedApplication['application_reason'];
+};
 
-function planned({ grant, subscription, association }: Given, { start, end, credits, reason }: Parts): Planned {
+function buildApplication(
+  { grant, subscription, association }: AppliedGrant,
+  { start, end, credits, reason }: ApplicationTerms,
+): PlannedApplication {
   const period_start = formatMs(start);
   const key = ['credit_grant', grant.id, subscription.id, ...(association ? [association.id] : []), period_start];
   return {
@@ -154,7 +170,7 @@ const ACTIONS: Record<SubscriptionStatus, 'apply' | 'defer' | 'cancel'> = {
   cancelled: 'cancel',
 };
 
-export function actionFor(status: SubscriptionStatus) {
+export function deriveApplicationAction(status: SubscriptionStatus) {
   return ACTIONS[status];
 }
 
@@ -162,30 +178,30 @@ const DEFER_MINUTES = 30;
 const DOUBLED_MAX = 4;
 
 /** After how long what was put off, or has failed, is tried again: twice as long each time, up to eight hours. */
-export function deferMinutes(retry_count: number): number {
+export function computeDeferMinutes(retry_count: number): number {
   return DEFER_MINUTES * 2 ** Math.min(retry_count, DOUBLED_MAX);
 }
 
-export type Outcome =
+export type ApplicationOutcome =
   | { readonly action: 'apply'; readonly expires_at: Milliseconds | null }
   | { readonly action: 'defer'; readonly why: string }
   | { readonly action: 'skip'; readonly why: string }
   | { readonly action: 'cancel'; readonly why: string };
 
-type Looked = { readonly status: SubscriptionStatus; readonly now: Milliseconds };
+type ApplicationContext = { readonly status: SubscriptionStatus; readonly now: Milliseconds };
 
 /** What becomes of one that is due. Where it is put off nothing follows yet; where it is cancelled nothing does. */
-export function outcomeOf(
-  given: Given,
+export function deriveApplicationOutcome(
+  given: AppliedGrant,
   { period_start, credits }: Pick<CreditGrantApplication, 'period_start' | 'credits'>,
-  { status, now }: Looked,
-): Outcome {
-  const action = actionFor(status);
+  { status, now }: ApplicationContext,
+): ApplicationOutcome {
+  const action = deriveApplicationAction(status);
   if (action === 'cancel') return { action, why: `the subscription is ${status}` };
-  const over = whyOver(given, toInstant(period_start));
+  const over = findGrantEndReason(given, toInstant(period_start));
   if (over !== null) return { action: 'cancel', why: over };
   if (action === 'defer') return { action, why: `the subscription is ${status}` };
-  const expires_at = expiryOf(given.grant, toInstant(period_start), given.subscription);
+  const expires_at = computeCreditExpiry(given.grant, toInstant(period_start), given.subscription);
   if (expires_at !== null && expires_at <= now)
     return { action: 'skip', why: `its credits had expired at ${formatMs(expires_at)}` };
   if (new Decimal(credits).isZero()) return { action: 'skip', why: 'its share of the period is nothing' };
@@ -193,7 +209,10 @@ export function outcomeOf(
 }
 
 /** Why a grant gives nothing for a period that begins then; null where it does. */
-export function whyOver({ grant, subscription, association }: Given, period_start: Milliseconds): string | null {
+export function findGrantEndReason(
+  { grant, subscription, association }: AppliedGrant,
+  period_start: Milliseconds,
+): string | null {
   const isOver = (end: string | null | undefined) => Boolean(end) && period_start >= toInstant(end!);
   if (grant.scope !== 'SUBSCRIPTION' && grant.status !== 'published') return `the grant is ${grant.status}`;
   if (isOver(grant.end_date)) return 'the grant has ended';
@@ -203,9 +222,9 @@ export function whyOver({ grant, subscription, association }: Given, period_star
 }
 
 /** What it is from then on when it was not applied: again after a while. */
-export function putOff({ retry_count }: Pick<CreditGrantApplication, 'retry_count'>, now: Milliseconds) {
+export function deferApplication({ retry_count }: Pick<CreditGrantApplication, 'retry_count'>, now: Milliseconds) {
   return {
     retry_count: retry_count + 1,
-    scheduled_for: formatMs(now + deferMinutes(retry_count) * 60_000),
+    scheduled_for: formatMs(now + computeDeferMinutes(retry_count) * 60_000),
   };
 }

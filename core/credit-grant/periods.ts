@@ -19,7 +19,7 @@ export type GrantPeriods = {
 };
 
 /** The period of a recurring grant that begins then, and the whole of which it is a part. */
-export function grantPeriod(
+export function toGrantPeriod(
   { period, period_count, anchor, timezone }: GrantPeriods,
   period_start: Milliseconds,
 ): { period: Period; whole: Period } {
@@ -29,7 +29,7 @@ export function grantPeriod(
 }
 
 /** What a period that begins then gives of the credits of the whole: the share of its time, to the millisecond. */
-export function shareOfPeriod(credits: DecimalInput, whole: Period, from: Milliseconds): Decimal {
+export function computeCreditShare(credits: DecimalInput, whole: Period, from: Milliseconds): Decimal {
   if (from <= whole.start) return new Decimal(credits);
   if (from >= whole.end) return new Decimal(0);
   return new Decimal(credits)
@@ -40,8 +40,8 @@ export function shareOfPeriod(credits: DecimalInput, whole: Period, from: Millis
 
 const UNITS = { DAY: 'DAILY', WEEK: 'WEEKLY', MONTH: 'MONTHLY', YEAR: 'ANNUAL' } as const;
 
-type Expiration = Pick<CreditGrant, 'expiration_type' | 'expiration_duration' | 'expiration_duration_unit'>;
-export type Cycles = Pick<
+type CreditExpiration = Pick<CreditGrant, 'expiration_type' | 'expiration_duration' | 'expiration_duration_unit'>;
+export type BillingCycles = Pick<
   Subscription,
   | 'start_date'
   | 'end_date'
@@ -56,13 +56,13 @@ export type Cycles = Pick<
 >;
 
 /** Until when what is given for a period that begins then is good; null is for ever. */
-export function expiryOf(
-  { expiration_type, expiration_duration, expiration_duration_unit }: Expiration,
+export function computeCreditExpiry(
+  { expiration_type, expiration_duration, expiration_duration_unit }: CreditExpiration,
   period_start: Milliseconds,
-  subscription: Cycles,
+  subscription: BillingCycles,
 ): Milliseconds | null {
   if (expiration_type === 'NEVER') return null;
-  if (expiration_type === 'BILLING_CYCLE') return cycleEnd(subscription, period_start);
+  if (expiration_type === 'BILLING_CYCLE') return findCycleEnd(subscription, period_start);
   return nextPeriodEnd({
     billing_period: UNITS[expiration_duration_unit!],
     billing_period_count: expiration_duration!,
@@ -73,7 +73,7 @@ export function expiryOf(
 }
 
 /** The end of the billing period, or of the trial, in which an instant lies. */
-function cycleEnd(subscription: Cycles, at: Milliseconds): Milliseconds {
+function findCycleEnd(subscription: BillingCycles, at: Milliseconds): Milliseconds {
   const { billing_anchor, current_period_start, current_period_end, trial_start, trial_end } = subscription;
   const [running, runningEnd] = [toInstant(current_period_start), toInstant(current_period_end)];
   if (at >= running && at < runningEnd) return runningEnd;

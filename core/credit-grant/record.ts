@@ -68,12 +68,15 @@ export const ownCreditGrantFields = creditGrantFields.extend({
 export type OwnCreditGrant = z.output<typeof ownCreditGrantFields>;
 
 /** The grant of a new subscription, when its fields go together. */
-export function grantOfNew(stated: OwnCreditGrant, subscription: Term & { readonly id: string }): CreditGrantFields {
-  if (stated.scope !== 'SUBSCRIPTION') throw invalid('scope', 'must be SUBSCRIPTION');
-  if (stated.subscription_id !== null) throw invalid('subscription_id', 'is that of the subscription that is made');
-  const start_date = stated.start_date ?? subscription.start_date;
-  const grant = defineCreditGrant({ ...stated, start_date, subscription_id: subscription.id });
-  checkInside(grant, subscription);
+export function defineSubscriptionGrant(
+  input: OwnCreditGrant,
+  subscription: SubscriptionTerm & { readonly id: string },
+): CreditGrantFields {
+  if (input.scope !== 'SUBSCRIPTION') throw invalid('scope', 'must be SUBSCRIPTION');
+  if (input.subscription_id !== null) throw invalid('subscription_id', 'is that of the subscription that is made');
+  const start_date = input.start_date ?? subscription.start_date;
+  const grant = defineCreditGrant({ ...input, start_date, subscription_id: subscription.id });
+  checkWithinSubscription(grant, subscription);
   return grant;
 }
 
@@ -81,63 +84,66 @@ export const creditGrantShape = creditGrantFields.extend({ id: z.string(), ...ba
 export type CreditGrant = z.output<typeof creditGrantShape>;
 
 /** The grant that a request asks for, when its fields go together. */
-export function defineCreditGrant(stated: CreditGrantFields): CreditGrantFields {
-  checkReferences(stated);
-  checkPositive(stated);
-  checkCadence(stated);
-  checkExpiration(stated);
-  if (stated.scope !== 'SUBSCRIPTION') {
+export function defineCreditGrant(input: CreditGrantFields): CreditGrantFields {
+  checkReferences(input);
+  checkPositive(input);
+  checkCadence(input);
+  checkExpiration(input);
+  if (input.scope !== 'SUBSCRIPTION') {
     for (const field of ['start_date', 'end_date', 'credit_grant_anchor'] as const)
-      if (stated[field] !== null) throw invalid(field, `is not allowed for scope ${stated.scope}`);
-    return stated;
+      if (input[field] !== null) throw invalid(field, `is not allowed for scope ${input.scope}`);
+    return input;
   }
-  if (stated.start_date === null) throw invalid('start_date', 'is required for scope SUBSCRIPTION');
-  const credit_grant_anchor = stated.credit_grant_anchor ?? stated.start_date;
-  if (toInstant(credit_grant_anchor) < toInstant(stated.start_date))
+  if (input.start_date === null) throw invalid('start_date', 'is required for scope SUBSCRIPTION');
+  const credit_grant_anchor = input.credit_grant_anchor ?? input.start_date;
+  if (toInstant(credit_grant_anchor) < toInstant(input.start_date))
     throw invalid('credit_grant_anchor', 'must not lie before start_date');
-  return { ...stated, credit_grant_anchor };
+  return { ...input, credit_grant_anchor };
 }
 
-function checkReferences(stated: CreditGrantFields): void {
+function checkReferences(input: CreditGrantFields): void {
   for (const [scope, field] of Object.entries(REFERENCES)) {
-    const isGiven = stated[field] !== null;
-    if (scope === stated.scope && !isGiven) throw invalid(field, `is required for scope ${scope}`);
-    if (scope !== stated.scope && isGiven) throw invalid(field, `is not allowed for scope ${stated.scope}`);
+    const isGiven = input[field] !== null;
+    if (scope === input.scope && !isGiven) throw invalid(field, `is required for scope ${scope}`);
+    if (scope !== input.scope && isGiven) throw invalid(field, `is not allowed for scope ${input.scope}`);
   }
 }
 
-function checkPositive(stated: CreditGrantFields): void {
+function checkPositive(input: CreditGrantFields): void {
   for (const field of ['credits', 'conversion_rate', 'topup_conversion_rate'] as const)
-    if (stated[field] !== null && !new Decimal(stated[field]).gt(0)) throw invalid(field, 'must be greater than 0');
+    if (input[field] !== null && !new Decimal(input[field]).gt(0)) throw invalid(field, 'must be greater than 0');
 }
 
-function checkCadence(stated: CreditGrantFields): void {
+function checkCadence(input: CreditGrantFields): void {
   for (const field of ['period', 'period_count'] as const) {
-    if (stated.cadence === 'RECURRING' && stated[field] === null)
+    if (input.cadence === 'RECURRING' && input[field] === null)
       throw invalid(field, 'is required for a RECURRING grant');
-    if (stated.cadence === 'ONETIME' && stated[field] !== null)
+    if (input.cadence === 'ONETIME' && input[field] !== null)
       throw invalid(field, 'is not allowed for a ONETIME grant');
   }
-  if (stated.period_count !== null && stated.period_count < 1) throw invalid('period_count', 'must be greater than 0');
+  if (input.period_count !== null && input.period_count < 1) throw invalid('period_count', 'must be greater than 0');
 }
 
-function checkExpiration(stated: CreditGrantFields): void {
-  const { expiration_type, expiration_duration } = stated;
+function checkExpiration(input: CreditGrantFields): void {
+  const { expiration_type, expiration_duration } = input;
   for (const field of ['expiration_duration', 'expiration_duration_unit'] as const) {
-    if (expiration_type === 'DURATION' && stated[field] === null)
+    if (expiration_type === 'DURATION' && input[field] === null)
       throw invalid(field, 'is required for expiration_type DURATION');
-    if (expiration_type !== 'DURATION' && stated[field] !== null)
+    if (expiration_type !== 'DURATION' && input[field] !== null)
       throw invalid(field, `is not allowed for expiration_type ${expiration_type}`);
   }
   if (expiration_duration !== null && expiration_duration < 1)
     throw invalid('expiration_duration', 'must be greater than 0');
 }
 
-type Dates = Pick<CreditGrant, 'start_date' | 'end_date'>;
-type Term = { readonly start_date: string; readonly end_date?: string | null | undefined };
+type CreditGrantDates = Pick<CreditGrant, 'start_date' | 'end_date'>;
+type SubscriptionTerm = { readonly start_date: string; readonly end_date?: string | null | undefined };
 
 /** A grant of a subscription lies inside of it. */
-export function checkInside({ start_date, end_date }: Dates, subscription: Term): void {
+export function checkWithinSubscription(
+  { start_date, end_date }: CreditGrantDates,
+  subscription: SubscriptionTerm,
+): void {
   const from = toInstant(start_date!);
   const last = subscription.end_date ? toInstant(subscription.end_date) : Number.POSITIVE_INFINITY;
   if (from < toInstant(subscription.start_date) || from > last)
@@ -147,28 +153,32 @@ export function checkInside({ start_date, end_date }: Dates, subscription: Term)
   if (toInstant(end_date) > last) throw invalid('end_date', 'must lie inside the subscription');
 }
 
-export function checkGrantable(subscription: { readonly id: string; readonly subscription_status: string }): void {
+export function checkCanBeGranted(subscription: { readonly id: string; readonly subscription_status: string }): void {
   if (subscription.subscription_status === 'cancelled')
     throw notAllowed(`subscription ${subscription.id} is cancelled: it gets no more credits`);
 }
 
-type Rates = Pick<CreditGrant, 'conversion_rate' | 'topup_conversion_rate'>;
+type CreditGrantRates = Pick<CreditGrant, 'conversion_rate' | 'topup_conversion_rate'>;
 
 /** All grants of one plan go to one wallet, which has one rate. */
-export function checkSameRates(grant: Rates, others: readonly Rates[]): void {
+export function checkSameRates(grant: CreditGrantRates, others: readonly CreditGrantRates[]): void {
   const [own] = others;
   if (own === undefined) return;
-  if (!rateOf(grant).eq(rateOf(own)))
-    throw invalid('conversion_rate', `must be ${rateOf(own).toFixed()}, as that of its other credit grants`);
-  if (!topupRateOf(grant).eq(topupRateOf(own)))
-    throw invalid('topup_conversion_rate', `must be ${topupRateOf(own).toFixed()}, as that of its other credit grants`);
+  if (!toConversionRate(grant).eq(toConversionRate(own)))
+    throw invalid('conversion_rate', `must be ${toConversionRate(own).toFixed()}, as that of its other credit grants`);
+  if (!toTopupRate(grant).eq(toTopupRate(own)))
+    throw invalid('topup_conversion_rate', `must be ${toTopupRate(own).toFixed()}, as that of its other credit grants`);
 }
 
-const rateOf = ({ conversion_rate }: Rates) => new Decimal(conversion_rate ?? 1);
-const topupRateOf = (rates: Rates) => new Decimal(rates.topup_conversion_rate ?? rateOf(rates));
+const toConversionRate = ({ conversion_rate }: CreditGrantRates) => new Decimal(conversion_rate ?? 1);
+const toTopupRate = (rates: CreditGrantRates) => new Decimal(rates.topup_conversion_rate ?? toConversionRate(rates));
 
 /** From an instant on: a grant of a subscription ends then, and stays until then; a template is not used any more. */
-export function archivedFrom(grant: Pick<CreditGrant, 'scope' | 'start_date' | 'end_date'>, from: number, now: number) {
+export function planGrantArchive(
+  grant: Pick<CreditGrant, 'scope' | 'start_date' | 'end_date'>,
+  from: number,
+  now: number,
+) {
   if (grant.scope !== 'SUBSCRIPTION') {
     if (from > now) throw invalid('effective_date', `must not lie ahead for scope ${grant.scope}, which has no dates`);
     return { status: 'archived' as const };

@@ -7,7 +7,7 @@ import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
 import { spread } from '../spread.ts';
 import type { LineTax } from '../tax/line-tax.ts';
-import type { Returned } from './refunded-lines.ts';
+import type { ReturnedAmount } from './refunded-lines.ts';
 
 export type CreditedCharge = {
   readonly amount: string;
@@ -19,13 +19,17 @@ export type CreditedCharge = {
 };
 
 /** `returned` is to the minor unit what the line of the change comes to, after its discounts, and in tax that is added. */
-export function asCredit<Charge extends CreditedCharge>(charge: Charge, returned: Returned, currency: string): Charge {
+export function toCredit<Charge extends CreditedCharge>(
+  charge: Charge,
+  returned: ReturnedAmount,
+  currency: string,
+): Charge {
   const { amount, line_item_discount = '0', invoice_level_discount = '0', discounts, taxes } = charge;
   const charged = new Decimal(amount).minus(line_item_discount).minus(invoice_level_discount);
-  const shareOf = (whole: string) =>
+  const toShare = (whole: string) =>
     roundMoney(new Decimal(whole).times(returned.amount).dividedBy(charged), currency).negated();
-  const ofLine = shareOf(line_item_discount);
-  const ofInvoice = shareOf(invoice_level_discount);
+  const ofLine = toShare(line_item_discount);
+  const ofInvoice = toShare(invoice_level_discount);
   return {
     ...charge,
     amount: ofLine.plus(ofInvoice).minus(returned.amount).toFixed(),
@@ -33,20 +37,20 @@ export function asCredit<Charge extends CreditedCharge>(charge: Charge, returned
     invoice_level_discount: ofInvoice.toFixed(),
     prepaid_credits_applied: (returned.prepaid ?? ZERO).negated().toFixed(),
     ...(discounts
-      ? { discounts: discounts.map((one) => ({ ...one, discount_amount: shareOf(one.discount_amount).toFixed() })) }
+      ? { discounts: discounts.map((one) => ({ ...one, discount_amount: toShare(one.discount_amount).toFixed() })) }
       : {}),
-    ...(taxes ? { taxes: taxesWith(taxes, returned.tax, { shareOf, currency }) } : {}),
+    ...(taxes ? { taxes: shareTaxes(taxes, returned.tax, { toShare: toShare, currency }) } : {}),
   };
 }
 
-type Sharing = { readonly shareOf: (whole: string) => Decimal; readonly currency: string };
+type CreditSharing = { readonly toShare: (whole: string) => Decimal; readonly currency: string };
 
 /** Tax that was added comes back as it came; what is in the amount has its share of that. */
-function taxesWith(taxes: readonly LineTax[], tax: Decimal, { shareOf, currency }: Sharing): LineTax[] {
+function shareTaxes(taxes: readonly LineTax[], tax: Decimal, { toShare, currency }: CreditSharing): LineTax[] {
   const added = taxes.map((one) => new Decimal(one.tax_behavior === 'exclusive' ? one.tax_amount : '0'));
   const parts = spread(Decimal.min(tax, sumDecimals(added)), added, currency);
   return taxes.map((one, index) => {
-    const given = one.tax_behavior === 'exclusive' ? parts[index]!.negated() : shareOf(one.tax_amount);
+    const given = one.tax_behavior === 'exclusive' ? parts[index]!.negated() : toShare(one.tax_amount);
     return { ...one, tax_amount: given.toFixed() };
   });
 }

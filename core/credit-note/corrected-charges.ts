@@ -7,7 +7,7 @@ import { Decimal, ZERO } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
 import type { Period } from '../time/period.ts';
 
-export type LineOfCharge = {
+export type ChargeLine = {
   readonly id: string;
   readonly item_id: string;
   readonly service: Period;
@@ -22,24 +22,24 @@ export type LineOfCharge = {
   readonly prepaid_noted: Decimal;
 };
 
-export type Corrected = { readonly amount: Decimal; readonly tax: Decimal; readonly prepaid: Decimal };
+export type CorrectedAmount = { readonly amount: Decimal; readonly tax: Decimal; readonly prepaid: Decimal };
 
 /** `lines`: all of each charge, oldest first. */
-export function correctedOf(lines: readonly LineOfCharge[]): Map<string, Corrected> {
-  const charges = [...groupBy(lines, ({ item_id }) => item_id).values()].flatMap(byCharge);
-  return new Map(charges.flatMap(correctedLines));
+export function computeCorrections(lines: readonly ChargeLine[]): Map<string, CorrectedAmount> {
+  const charges = [...groupBy(lines, ({ item_id }) => item_id).values()].flatMap(groupByCharge);
+  return new Map(charges.flatMap(correctChargeLines));
 }
 
-function correctedLines(lines: readonly LineOfCharge[]): [string, Corrected][] {
-  let amount = belowZero(lines.map(({ charged }) => charged));
-  let tax = belowZero(lines.map((line) => line.tax));
-  let prepaid = belowZero(lines.map((line) => line.prepaid));
+function correctChargeLines(lines: readonly ChargeLine[]): [string, CorrectedAmount][] {
+  let amount = sumBelowZero(lines.map(({ charged }) => charged));
+  let tax = sumBelowZero(lines.map((line) => line.tax));
+  let prepaid = sumBelowZero(lines.map((line) => line.prepaid));
   const charging = lines.filter(({ charged }) => charged.gt(0)).toReversed();
   return charging.map((line) => {
     const taken = {
-      amount: leastOf(amount, line.charged.minus(line.noted)),
-      tax: leastOf(tax, line.tax.minus(line.tax_noted)),
-      prepaid: leastOf(prepaid, line.prepaid.minus(line.prepaid_noted)),
+      amount: limitToRoom(amount, line.charged.minus(line.noted)),
+      tax: limitToRoom(tax, line.tax.minus(line.tax_noted)),
+      prepaid: limitToRoom(prepaid, line.prepaid.minus(line.prepaid_noted)),
     };
     amount = amount.minus(taken.amount);
     tax = tax.minus(taken.tax);
@@ -48,18 +48,18 @@ function correctedLines(lines: readonly LineOfCharge[]): [string, Corrected][] {
   });
 }
 
-function belowZero(amounts: readonly Decimal[]): Decimal {
+function sumBelowZero(amounts: readonly Decimal[]): Decimal {
   return amounts.reduce((sum, one) => (one.isNegative() ? sum.minus(one) : sum), ZERO);
 }
 
-function leastOf(rest: Decimal, room: Decimal): Decimal {
+function limitToRoom(rest: Decimal, room: Decimal): Decimal {
   return Decimal.max(ZERO, Decimal.min(rest, room));
 }
 
 /** Lines whose time overlaps are of one charge: what was invoiced before a period was over lies in it. */
-function byCharge(lines: readonly LineOfCharge[]): LineOfCharge[][] {
+function groupByCharge(lines: readonly ChargeLine[]): ChargeLine[][] {
   const ordered = lines.toSorted((one, other) => one.service.start - other.service.start);
-  const charges: LineOfCharge[][] = [];
+  const charges: ChargeLine[][] = [];
   let end = Number.NEGATIVE_INFINITY;
   for (const line of ordered) {
     if (line.service.start >= end) charges.push([]);

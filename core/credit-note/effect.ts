@@ -1,38 +1,44 @@
 /** What a credit note makes of its invoice, when it becomes final and when it is voided (docs/rules/credit-notes.md). */
 import { Decimal, ZERO } from '../decimal.ts';
 import { invalid, notAllowed } from '../error.ts';
-import { statusOf } from '../invoice/payment-status.ts';
+import { derivePaymentStatus } from '../invoice/payment-status.ts';
 import type { Invoice, PaymentStatus } from '../invoice/record.ts';
 import type { CreditNote } from './record.ts';
 
-type Given = Pick<CreditNote, 'credit_note_type' | 'total_amount'> &
+type NoteAmounts = Pick<CreditNote, 'credit_note_type' | 'total_amount'> &
   Partial<Pick<CreditNote, 'total_prepaid_credits_returned'>>;
-type Changes = Partial<Invoice>;
+type InvoiceChanges = Partial<Invoice>;
 
-export function creditedInvoice(invoice: Invoice, note: Given, now: Date): Changes {
-  if (note.credit_note_type === 'ADJUSTMENT') return adjusted(invoice, note, now);
-  const changes = { ...returned(invoice, note), refunded_amount: sum(invoice.refunded_amount, note.total_amount) };
-  return { ...changes, payment_status: statusOf({ ...invoice, ...changes }) };
+export function planCreditedInvoice(invoice: Invoice, note: NoteAmounts, now: Date): InvoiceChanges {
+  if (note.credit_note_type === 'ADJUSTMENT') return planAdjustedInvoice(invoice, note, now);
+  const changes = {
+    ...planReturnedCredits(invoice, note),
+    refunded_amount: addAmounts(invoice.refunded_amount, note.total_amount),
+  };
+  return { ...changes, payment_status: derivePaymentStatus({ ...invoice, ...changes }) };
 }
 
-function returned(invoice: Invoice, { total_prepaid_credits_returned: credits = '0' }: Given): Changes {
+function planReturnedCredits(
+  invoice: Invoice,
+  { total_prepaid_credits_returned: credits = '0' }: NoteAmounts,
+): InvoiceChanges {
   if (new Decimal(credits).isZero()) return {};
-  return { prepaid_credits_returned: sum(invoice.prepaid_credits_returned, credits) };
+  return { prepaid_credits_returned: addAmounts(invoice.prepaid_credits_returned, credits) };
 }
 
-function sum(one: string, other: string): string {
+function addAmounts(one: string, other: string): string {
   return new Decimal(one).plus(other).toFixed();
 }
 
 /** The part that prepaid credits had paid returns to their lots and does not lower the amount due. */
-function adjusted(invoice: Invoice, note: Given, now: Date): Changes {
+function planAdjustedInvoice(invoice: Invoice, note: NoteAmounts, now: Date): InvoiceChanges {
   const { total_amount, total_prepaid_credits_returned: credits = '0' } = note;
   const rest = new Decimal(total_amount).minus(credits);
-  const back = returned(invoice, note);
+  const back = planReturnedCredits(invoice, note);
   const amounts = {
-    ...withAdjustment(invoice, rest.plus(invoice.adjustment_amount)),
+    ...applyAdjustment(invoice, rest.plus(invoice.adjustment_amount)),
     ...back,
-    ...(back.prepaid_credits_returned ? { refunded_amount: sum(invoice.refunded_amount, credits) } : {}),
+    ...(back.prepaid_credits_returned ? { refunded_amount: addAmounts(invoice.refunded_amount, credits) } : {}),
   };
   // A charge that is on its way has not ended yet.
   if (!new Decimal(amounts.amount_remaining).isZero() || invoice.payment_status === 'PROCESSING') return amounts;
@@ -40,7 +46,7 @@ function adjusted(invoice: Invoice, note: Given, now: Date): Changes {
 }
 
 /** What is in a wallet may have been spent. */
-export function checkNoteVoidable({
+export function checkCanVoidNote({
   credit_note_status,
   credit_note_type,
   total_prepaid_credits_returned = '0',
@@ -63,12 +69,12 @@ export function checkNoteVoidable({
 }
 
 /** What an adjustment had taken off is due again. */
-export function uncreditedInvoice(invoice: Invoice, { total_amount }: Given): Changes {
+export function planUncreditedInvoice(invoice: Invoice, { total_amount }: NoteAmounts): InvoiceChanges {
   if (invoice.invoice_status !== 'FINALIZED')
     throw notAllowed(`the invoice is ${invoice.invoice_status}: its credit notes stay as they are`);
   if (!TO_BE_PAID.includes(invoice.payment_status))
     throw notAllowed(`the payment of the invoice is ${invoice.payment_status}: an adjustment of it cannot be voided`);
-  const amounts = withAdjustment(invoice, new Decimal(invoice.adjustment_amount).minus(total_amount));
+  const amounts = applyAdjustment(invoice, new Decimal(invoice.adjustment_amount).minus(total_amount));
   const over = new Decimal(invoice.amount_paid).minus(amounts.amount_due);
   if (over.gt(0)) return { ...amounts, payment_status: 'OVERPAID', overpaid_amount: over.toFixed() };
   const paid = { ...amounts, overpaid_amount: null };
@@ -80,7 +86,7 @@ export function uncreditedInvoice(invoice: Invoice, { total_amount }: Given): Ch
 /** What was refunded cannot be asked for again. */
 const TO_BE_PAID: readonly PaymentStatus[] = ['PENDING', 'PROCESSING', 'FAILED', 'SUCCEEDED', 'OVERPAID'];
 
-function withAdjustment(invoice: Invoice, adjustment: Decimal) {
+function applyAdjustment(invoice: Invoice, adjustment: Decimal) {
   const due = new Decimal(invoice.total).minus(adjustment);
   return {
     adjustment_amount: adjustment.toFixed(),

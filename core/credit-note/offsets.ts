@@ -14,14 +14,14 @@ export type CreditedLine = {
   readonly amount: Decimal;
   readonly tax: Decimal;
 };
-export type Offset = { readonly invoice_id: string; readonly amount: Decimal };
-export type OffsetPlan = { readonly offsets: readonly Offset[]; readonly rest: Decimal };
+export type CreditOffset = { readonly invoice_id: string; readonly amount: Decimal };
+export type CreditOffsetPlan = { readonly offsets: readonly CreditOffset[]; readonly rest: Decimal };
 
 /** `open`: oldest first. */
 export function planOffsets(
   credit: Decimal,
   { open, credited }: { readonly open: readonly OpenInvoice[]; readonly credited: readonly CreditedLine[] },
-): OffsetPlan {
+): CreditOffsetPlan {
   const taken = new Map<string, Decimal>();
   let left = credit;
   const take = ({ id, amount_remaining }: OpenInvoice, at_most: Decimal) => {
@@ -31,7 +31,7 @@ export function planOffsets(
     taken.set(id, before.plus(amount));
     left = left.minus(amount);
   };
-  for (const invoice of open) take(invoice, creditedOn(invoice.id, credited));
+  for (const invoice of open) take(invoice, sumCreditOn(invoice.id, credited));
   for (const invoice of open) take(invoice, left);
   const offsets = open.flatMap(({ id }) => {
     const amount = taken.get(id);
@@ -41,33 +41,33 @@ export function planOffsets(
 }
 
 /** With its tax. */
-export function creditedOn(invoice_id: string, credited: readonly CreditedLine[]): Decimal {
+export function sumCreditOn(invoice_id: string, credited: readonly CreditedLine[]): Decimal {
   return sumDecimals(
     credited.filter((line) => line.invoice_id === invoice_id).map(({ amount, tax }) => amount.plus(tax)),
   );
 }
 
 /** A line of an invoice that is lowered: what it charged after discounts and prepaid credits, and its tax. */
-export type LoweredLine = { readonly id: string; readonly amount: Decimal; readonly tax: Decimal };
-export type OffsetLine = LoweredLine;
+export type ReducedLine = { readonly id: string; readonly amount: Decimal; readonly tax: Decimal };
+export type OffsetLine = ReducedLine;
 
 /** The lines of the note: first what is credited of each line of the invoice, then in proportion to what the lines charged. */
-export function offsetLines(
-  { invoice_id, amount }: Offset,
+export function planOffsetLines(
+  { invoice_id, amount }: CreditOffset,
   {
     lines,
     credited,
     currency,
   }: {
-    readonly lines: readonly LoweredLine[];
+    readonly lines: readonly ReducedLine[];
     readonly credited: readonly CreditedLine[];
     readonly currency: string;
   },
 ): OffsetLine[] {
-  const own = Decimal.min(amount, creditedOn(invoice_id, credited));
-  const creditOf = (id: string, part: 'amount' | 'tax') =>
+  const own = Decimal.min(amount, sumCreditOn(invoice_id, credited));
+  const sumCreditOfLine = (id: string, part: 'amount' | 'tax') =>
     sumDecimals(credited.filter((one) => one.line_id === id).map((one) => one[part]));
-  const ownWeights = lines.flatMap(({ id }) => [creditOf(id, 'amount'), creditOf(id, 'tax')]);
+  const ownWeights = lines.flatMap(({ id }) => [sumCreditOfLine(id, 'amount'), sumCreditOfLine(id, 'tax')]);
   const weights = lines.flatMap((line) => [line.amount, line.tax]);
   const ownParts = spread(own, ownWeights, currency);
   const others = spread(amount.minus(own), weights, currency);
@@ -76,7 +76,7 @@ export function offsetLines(
   return spent.filter((line) => line.amount.plus(line.tax).gt(0));
 }
 
-type CreditLine = {
+type CreditedLineAmounts = {
   readonly amount: string;
   readonly line_item_discount: string;
   readonly invoice_level_discount: string;
@@ -88,19 +88,19 @@ type CreditLine = {
  * Answers the credit of a line that gives back: its amount after discounts, without the part that returns to prepaid lots, and its tax.
  * Both are not negative.
  */
-export function creditOfLine(line: CreditLine): { amount: Decimal; tax: Decimal } {
+export function computeLineCredit(line: CreditedLineAmounts): { amount: Decimal; tax: Decimal } {
   const discounted = new Decimal(line.amount).minus(line.line_item_discount).minus(line.invoice_level_discount);
   const amount = discounted.minus(line.prepaid_credits_applied);
   return { amount: amount.negated(), tax: new Decimal(line.tax_amount).negated() };
 }
 
 /** A charge of usage, newest first where several lines charged it. */
-export type ChargedUsage = LoweredLine & { readonly invoice_id: string };
+export type ChargedUsageLine = ReducedLine & { readonly invoice_id: string };
 
 /** A credit of usage that several lines charged comes off the newest first, each with its tax. */
-export function creditUsage(
+export function splitUsageCredit(
   credit: { readonly amount: Decimal; readonly tax: Decimal },
-  charged: readonly ChargedUsage[],
+  charged: readonly ChargedUsageLine[],
 ): CreditedLine[] {
   let { amount, tax } = credit;
   return charged.flatMap((line) => {

@@ -6,7 +6,7 @@ import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import type { Invoice, PaymentStatus } from '../invoice/record.ts';
 import { minorUnits, roundMoney } from '../money.ts';
-import { type CreditableLine, leftOfGiven, leftOfLine, splitOfGiven } from './left-to-give-back.ts';
+import { type CreditableLine, computeLineRemainder, computeRefundable, splitRefundable } from './creditable.ts';
 import type { CreditNoteType } from './record.ts';
 
 const TYPE_BY_PAYMENT: Partial<Record<PaymentStatus, CreditNoteType>> = {
@@ -36,8 +36,8 @@ export type CreditedInvoice = Pick<
 > &
   Partial<Pick<Invoice, 'prepaid_credits_returned'>>;
 
-export type AskedLine = { readonly invoice_line_item_id: string; readonly amount: string };
-export type CreditPlan = {
+export type CreditNoteLineInput = { readonly invoice_line_item_id: string; readonly amount: string };
+export type CreditNotePlan = {
   readonly credit_note_type: CreditNoteType;
   /** In the order of what was asked. */
   readonly lines: readonly CreditedPart[];
@@ -52,32 +52,32 @@ type CreditedPart = { readonly amount: Decimal; readonly prepaid: Decimal; reado
 export function planCreditNote(
   invoice: CreditedInvoice,
   lines: readonly CreditableLine[],
-  asked: readonly AskedLine[],
-): CreditPlan {
-  const credit_note_type = typeOf(invoice);
-  if (asked.length === 0) throw invalid('line_items', 'must name at least one line of the invoice');
-  const planned = creditLines(lines, asked, invoice.currency);
+  requested: readonly CreditNoteLineInput[],
+): CreditNotePlan {
+  const credit_note_type = deriveCreditNoteType(invoice);
+  if (requested.length === 0) throw invalid('line_items', 'must name at least one line of the invoice');
+  const planned = planCreditLines(lines, requested, invoice.currency);
   const subtotal = sumDecimals(planned.map(({ amount }) => amount));
   const total_tax = sumDecimals(planned.map(({ tax }) => tax));
   const total = subtotal.plus(total_tax);
   const lots = sumDecimals(planned.map(({ prepaid }) => prepaid));
-  const most = mostOf(invoice, credit_note_type, lots);
+  const most = computeCreditLimit(invoice, credit_note_type, lots);
   if (total.gt(most))
     throw invalid(
       'line_items',
       `come to ${total.toFixed()} with tax, but no more than ${most.toFixed()} of this invoice can be credited`,
       { max_allowed: most.toFixed() },
     );
-  const total_prepaid = credit_note_type === 'REFUND' ? prepaidOfRefund(invoice, total, lots) : lots;
+  const total_prepaid = credit_note_type === 'REFUND' ? computeRefundPrepaid(invoice, total, lots) : lots;
   return { credit_note_type, lines: planned, subtotal, total_tax, total, total_prepaid };
 }
 
 /** No more is refunded with its tax than was paid: what is beyond that was given by prepaid credits. */
-function prepaidOfRefund(invoice: CreditedInvoice, total: Decimal, lots: Decimal): Decimal {
-  return Decimal.max(lots, total.minus(splitOfGiven(invoice).rest));
+function computeRefundPrepaid(invoice: CreditedInvoice, total: Decimal, lots: Decimal): Decimal {
+  return Decimal.max(lots, total.minus(splitRefundable(invoice).rest));
 }
 
-function typeOf({ invoice_status, payment_status }: CreditedInvoice): CreditNoteType {
+function deriveCreditNoteType({ invoice_status, payment_status }: CreditedInvoice): CreditNoteType {
   if (invoice_status !== 'FINALIZED')
     throw invalid('invoice_id', `names an invoice that is ${invoice_status}: only a final one can be credited`);
   const type = TYPE_BY_PAYMENT[payment_status];
@@ -92,21 +92,29 @@ function typeOf({ invoice_status, payment_status }: CreditedInvoice): CreditNote
  * An adjustment gives at most the unpaid rest of the total, and the prepaid credits that return to their lots beside it. A refund gives at
  * most the payments and credits of the invoice that did not come back yet.
  */
-function mostOf(invoice: CreditedInvoice, type: CreditNoteType, lots: Decimal): Decimal {
-  if (type === 'REFUND') return leftOfGiven(invoice);
+function computeCreditLimit(invoice: CreditedInvoice, type: CreditNoteType, lots: Decimal): Decimal {
+  if (type === 'REFUND') return computeRefundable(invoice);
   const { total, adjustment_amount, amount_paid } = invoice;
   return Decimal.max(ZERO, new Decimal(total).minus(adjustment_amount).minus(amount_paid)).plus(lots);
 }
 
 /** One after the other: a line that is named twice has less left the second time. */
-function creditLines(lines: readonly CreditableLine[], asked: readonly AskedLine[], currency: string) {
-  const left = new Map(lines.map((line) => [line.id, leftOf(line)]));
-  return asked.map((one, index) => {
+function planCreditLines(
+  lines: readonly CreditableLine[],
+  requested: readonly CreditNoteLineInput[],
+  currency: string,
+) {
+  const left = new Map(lines.map((line) => [line.id, toCreditableRemainder(line)]));
+  return requested.map((one, index) => {
     const at = `line_items[${index}]`;
     const rest = left.get(one.invoice_line_item_id);
     if (rest === undefined) throw invalid(`${at}.invoice_line_item_id`, 'is no line of this invoice');
-    const amount = checkedAmount(one.amount, { field: `${at}.amount`, currency, most: rest.amount });
-    const part = { amount, prepaid: prepaidOf(amount, rest, currency), tax: taxOf(amount, rest, currency) };
+    const amount = parseCreditAmount(one.amount, { field: `${at}.amount`, currency, most: rest.amount });
+    const part = {
+      amount,
+      prepaid: computeCreditedPrepaid(amount, rest, currency),
+      tax: computeCreditedTax(amount, rest, currency),
+    };
     left.set(one.invoice_line_item_id, {
       ...rest,
       amount: rest.amount.minus(amount),
@@ -118,18 +126,21 @@ function creditLines(lines: readonly CreditableLine[], asked: readonly AskedLine
 }
 
 /** `charged`, `charged_prepaid` and `charged_tax` are those of the whole line. */
-type Left = CreditedPart & {
+type CreditableRemainder = CreditedPart & {
   readonly charged: Decimal;
   readonly charged_prepaid: Decimal;
   readonly charged_tax: Decimal;
 };
 
-function leftOf(line: CreditableLine): Left {
+function toCreditableRemainder(line: CreditableLine): CreditableRemainder {
   const { amount, discount, tax, prepaid = ZERO } = line;
-  return { charged: amount.minus(discount), charged_prepaid: prepaid, charged_tax: tax, ...leftOfLine(line) };
+  return { charged: amount.minus(discount), charged_prepaid: prepaid, charged_tax: tax, ...computeLineRemainder(line) };
 }
 
-function checkedAmount(text: string, { field, currency, most }: { field: string; currency: string; most: Decimal }) {
+function parseCreditAmount(
+  text: string,
+  { field, currency, most }: { field: string; currency: string; most: Decimal },
+) {
   const amount = new Decimal(text);
   if (amount.lte(0)) throw invalid(field, 'must be more than 0');
   if (amount.decimalPlaces() > minorUnits(currency)) throw invalid(field, `has more decimals than ${currency}`);
@@ -139,7 +150,7 @@ function checkedAmount(text: string, { field, currency, most }: { field: string;
 }
 
 /** The share of the line's tax, never more than is left of it; what credits all that is left takes all its tax. */
-function taxOf(amount: Decimal, left: Left, currency: string): Decimal {
+function computeCreditedTax(amount: Decimal, left: CreditableRemainder, currency: string): Decimal {
   if (amount.eq(left.amount)) return left.tax;
   return Decimal.min(left.tax, roundMoney(left.charged_tax.times(amount).dividedBy(left.charged), currency));
 }
@@ -148,7 +159,7 @@ function taxOf(amount: Decimal, left: Left, currency: string): Decimal {
  * The share of the line that prepaid credits paid, never more than is left of that. What was paid otherwise may be gone already, by a refund of
  * its payment: then more of what is left is credits.
  */
-function prepaidOf(amount: Decimal, left: Left, currency: string): Decimal {
+function computeCreditedPrepaid(amount: Decimal, left: CreditableRemainder, currency: string): Decimal {
   if (left.prepaid.isZero()) return ZERO;
   const share = roundMoney(left.charged_prepaid.times(amount).dividedBy(left.charged), currency);
   const beyond_paid = amount.minus(left.amount.minus(left.prepaid));

@@ -6,32 +6,32 @@
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { Invoice } from '../invoice/record.ts';
 import { spread } from '../spread.ts';
-import { type CreditableLine, paidOfLine, refundedByPayments } from './left-to-give-back.ts';
+import { type CreditableLine, computePaidRemainder, computeRefundedByPayments } from './creditable.ts';
 
-type Refunded = Pick<Invoice, 'refunded_amount' | 'currency'>;
+type RefundedInvoice = Pick<Invoice, 'refunded_amount' | 'currency'>;
 /** After discounts and without tax, as a credit note says it, what of that prepaid credits had paid, and the tax that came back with it. */
-export type Returned = { readonly amount: Decimal; readonly prepaid?: Decimal; readonly tax: Decimal };
+export type ReturnedAmount = { readonly amount: Decimal; readonly prepaid?: Decimal; readonly tax: Decimal };
 
 /** `by_notes` is what of `refunded_amount` credit notes gave. */
-export function refundedOfLines(
-  invoice: Refunded,
+export function computeRefundedLines(
+  invoice: RefundedInvoice,
   { lines, by_notes }: { readonly lines: readonly CreditableLine[]; readonly by_notes: Decimal },
-): Map<string, Returned> {
+): Map<string, ReturnedAmount> {
   const charges = lines.filter(({ amount }) => amount.gt(0));
-  const rooms = charges.map(paidOfLine).flatMap(({ amount, tax }) => [amount, tax]);
+  const rooms = charges.map(computePaidRemainder).flatMap(({ amount, tax }) => [amount, tax]);
   const weights = charges.flatMap(({ amount, discount, prepaid = ZERO, tax }) => [
     amount.minus(discount).minus(prepaid),
     tax,
   ]);
-  const refunded = Decimal.min(refundedByPayments(invoice, by_notes), sumDecimals(rooms));
+  const refunded = Decimal.min(computeRefundedByPayments(invoice, by_notes), sumDecimals(rooms));
   if (refunded.isZero()) return new Map();
-  const parts = inRooms(refunded, { weights, rooms }, invoice.currency);
+  const parts = spreadWithinRooms(refunded, { weights, rooms }, invoice.currency);
   return new Map(charges.map(({ id }, index) => [id, { amount: parts[2 * index]!, tax: parts[2 * index + 1]! }]));
 }
 
-type Places = { readonly weights: readonly Decimal[]; readonly rooms: readonly Decimal[] };
+type RefundRooms = { readonly weights: readonly Decimal[]; readonly rooms: readonly Decimal[] };
 
-function inRooms(amount: Decimal, { weights, rooms }: Places, currency: string): Decimal[] {
+function spreadWithinRooms(amount: Decimal, { weights, rooms }: RefundRooms, currency: string): Decimal[] {
   const parts = spread(amount, weights, currency).map((part, index) => Decimal.min(part, rooms[index]!));
   const left = rooms.map((room, index) => room.minus(parts[index]!));
   const over = spread(amount.minus(sumDecimals(parts)), left, currency);

@@ -11,7 +11,7 @@ export type FormerHolder = {
   readonly given_up_at: string;
 };
 
-export function checkStartsAfter(former: FormerHolder | null, start_date: string): void {
+export function checkStartAfterFormerHolder(former: FormerHolder | null, start_date: string): void {
   if (former === null || toInstant(start_date) >= toInstant(former.given_up_at)) return;
   const { external_id, customer_id, given_up_at } = former;
   throw invalid(

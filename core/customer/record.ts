@@ -90,7 +90,7 @@ export const customerFields = customerShape.omit({
 });
 export type CustomerFields = z.output<typeof customerFields>;
 
-type GivenCustomer = Partial<Omit<CustomerFields, 'external_id' | 'name' | 'timezone' | 'tax_exempt'>> & {
+type NewCustomerInput = Partial<Omit<CustomerFields, 'external_id' | 'name' | 'timezone' | 'tax_exempt'>> & {
   external_id: string;
   name?: string | null | undefined;
   timezone?: string | null | undefined;
@@ -98,7 +98,7 @@ type GivenCustomer = Partial<Omit<CustomerFields, 'external_id' | 'name' | 'time
 };
 
 /** A new customer: a name that is not given is the external id, a timezone that is not given is UTC. */
-export function newCustomer(given: GivenCustomer): CustomerFields {
+export function buildCustomer(given: NewCustomerInput): CustomerFields {
   return {
     email: '',
     contact: '',

@@ -1,7 +1,7 @@
 /** What a customer is made of, whether a request says it or a row of a file. */
 import { z } from 'zod';
 import { optionalKey, withoutEffect } from '../record.ts';
-import { taxOverrides } from '../tax/stated.ts';
+import { taxOverrides } from '../tax/overrides.ts';
 import { customerFields, customerShape } from './record.ts';
 
 /** Parts of a request whose resource does not exist here: refused when they say something, never quietly dropped. */
@@ -57,20 +57,30 @@ export const CreateCustomer = customerFields
     },
   });
 
-type NamedParent = {
+type ParentReference = {
   parent_customer_id?: string | null | undefined;
   parent_customer_external_id?: string | null | undefined;
 };
 
-const notKept = Object.keys({ ...taxParts, ...absentParts, ...parentParts, ...workflowParts });
+const NON_RECORD_FIELDS = Object.keys({ ...taxParts, ...absentParts, ...parentParts, ...workflowParts });
 
 /** What a request says of the parent. */
-export function namedParent({ parent_customer_id, parent_customer_external_id }: NamedParent): NamedParent {
+export function toParentReference({
+  parent_customer_id,
+  parent_customer_external_id,
+}: ParentReference): ParentReference {
   return { parent_customer_id, parent_customer_external_id };
 }
 
 /** What a request says of the record itself. */
-export function fieldsOf<Body extends object>(body: Body): Omit<Body, NotKept> {
-  return Object.fromEntries(Object.entries(body).filter(([key]) => !notKept.includes(key))) as Omit<Body, NotKept>;
+export function toRecordFields<Body extends object>(body: Body): Omit<Body, NonRecordField> {
+  return Object.fromEntries(Object.entries(body).filter(([key]) => !NON_RECORD_FIELDS.includes(key))) as Omit<
+    Body,
+    NonRecordField
+  >;
 }
-type NotKept = keyof typeof taxParts | keyof typeof absentParts | keyof typeof parentParts | keyof typeof workflowParts;
+type NonRecordField =
+  | keyof typeof taxParts
+  | keyof typeof absentParts
+  | keyof typeof parentParts
+  | keyof typeof workflowParts;

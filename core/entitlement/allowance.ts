@@ -8,8 +8,8 @@
 import { Decimal, type DecimalInput, sumDecimals, ZERO } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
-import { aboveAny, type UsedIn } from './beside.ts';
 import type { FreeWindows, Granting } from './grants.ts';
+import { computeAboveAnyLimit, type UsageInterval } from './independent-limits.ts';
 import type { OrderedUsage } from './ordered-usage.ts';
 import type { UsageResetPeriod } from './record.ts';
 
@@ -36,11 +36,11 @@ export type MeasuredAllowance = {
 };
 
 /** What a charge meets of what grants make free. */
-export function measuredGrants(
+export function measureGrants(
   { limit, windows }: FreeWindows,
   { usage, charge, granting }: { usage: OrderedUsage; charge: Period; granting: Granting },
 ): MeasuredAllowance {
-  const until = ({ start, end }: Period, at: Milliseconds) => usage.between({ start, end: Math.min(end, at) });
+  const until = ({ start, end }: Period, at: Milliseconds) => usage.sumBetween({ start, end: Math.min(end, at) });
   const met = windows.filter(({ end }) => end > charge.start);
   return {
     limit,
@@ -49,67 +49,67 @@ export function measuredGrants(
   };
 }
 
-type Measured = {
+type AllowanceUsage = {
   readonly quantity: Decimal;
   readonly buckets: readonly (readonly Decimal[])[] | null;
   readonly bucket_starts?: readonly Milliseconds[] | null;
   readonly allowances?: readonly MeasuredAllowance[];
   /** Where several of them hold beside each other, and cut the charge. */
-  readonly parts?: readonly UsedIn[];
+  readonly parts?: readonly UsageInterval[];
 };
 
-export type Allowed = Pick<Measured, 'quantity' | 'buckets'> & {
+export type BillableUsage = Pick<AllowanceUsage, 'quantity' | 'buckets'> & {
   /** Units that are not charged; null where nothing is granted. */
   readonly free: Decimal | null;
 };
 
-export function afterAllowances({ quantity, buckets, bucket_starts, ...measured }: Measured): Allowed {
-  const allowances = allowancesOfUnits(measured.allowances ?? []);
+export function applyAllowances({ quantity, buckets, bucket_starts, ...measured }: AllowanceUsage): BillableUsage {
+  const allowances = filterUnitAllowances(measured.allowances ?? []);
   if (allowances.length === 0) return { quantity, buckets, free: null };
   const used = Decimal.max(quantity, ZERO);
   if (buckets !== null) {
-    const left = bucketsLeft(buckets, bucket_starts ?? [], allowances);
+    const left = computeBillableBuckets(buckets, bucket_starts ?? [], allowances);
     const billable = sumDecimals(left.flat());
     return { quantity: billable, buckets: left, free: used.minus(billable) };
   }
   const { parts = [] } = measured;
-  const above = parts.length > 0 ? [aboveAny(allowances, parts)] : allowances.map(aboveLimit);
+  const above = parts.length > 0 ? [computeAboveAnyLimit(allowances, parts)] : allowances.map(computeAboveLimit);
   const billable = Decimal.min(used, Decimal.max(ZERO, ...above));
   return { quantity: billable, buckets, free: used.minus(billable) };
 }
 
-export function allowancesOfUnits(allowances: readonly MeasuredAllowance[]): MeasuredAllowance[] {
-  return allowances.filter((one) => !isOfMoney(one));
+export function filterUnitAllowances(allowances: readonly MeasuredAllowance[]): MeasuredAllowance[] {
+  return allowances.filter((one) => !isAmountAllowance(one));
 }
 
 /** What of the money that usage costs is above what grants of an amount make free; null without any. */
-export function amountAbove(allowances: readonly MeasuredAllowance[] = []): Decimal | null {
-  const above = allowances.filter(isOfMoney).map((allowance) => aboveLimit(allowance));
+export function computeAmountAbove(allowances: readonly MeasuredAllowance[] = []): Decimal | null {
+  const above = allowances.filter(isAmountAllowance).map((allowance) => computeAboveLimit(allowance));
   return above.length === 0 ? null : Decimal.max(ZERO, ...above);
 }
 
-function isOfMoney({ granting }: MeasuredAllowance): boolean {
+function isAmountAllowance({ granting }: MeasuredAllowance): boolean {
   return granting?.measure === 'amount';
 }
 
-function aboveLimit({ limit, windows }: MeasuredAllowance): Decimal {
+function computeAboveLimit({ limit, windows }: MeasuredAllowance): Decimal {
   if (limit === null) return ZERO;
   return sumDecimals(
-    windows.map(({ before, after, limit: own = limit }) => excess(after, own).minus(excess(before, own))),
+    windows.map(({ before, after, limit: own = limit }) => computeExcess(after, own).minus(computeExcess(before, own))),
   );
 }
 
-function excess(used: DecimalInput, free: Decimal): Decimal {
+function computeExcess(used: DecimalInput, free: Decimal): Decimal {
   return Decimal.max(ZERO, new Decimal(used).minus(free));
 }
 
 /** Of a meter with windows the first of them are free. */
-function bucketsLeft(
+function computeBillableBuckets(
   buckets: readonly (readonly Decimal[])[],
   starts: readonly Milliseconds[],
   allowances: readonly MeasuredAllowance[],
 ): Decimal[][] {
-  const rooms = allowances.map(roomOf);
+  const rooms = allowances.map(buildRoom);
   return buckets.map((values, index) =>
     values.map((value) => {
       const free = rooms.map((take) => take(starts[index] ?? 0, Decimal.max(value, ZERO)));
@@ -118,9 +118,9 @@ function bucketsLeft(
   );
 }
 
-type Take = (at: Milliseconds, units: Decimal) => Decimal;
+type TakeFreeUnits = (at: Milliseconds, units: Decimal) => Decimal;
 
-function roomOf({ limit, windows }: MeasuredAllowance): Take {
+function buildRoom({ limit, windows }: MeasuredAllowance): TakeFreeUnits {
   if (limit === null) return (_at, units) => units;
   const left = windows.map(({ before, limit: own = limit }) => Decimal.max(ZERO, own.minus(Decimal.max(before, ZERO))));
   return (at, units) => {

@@ -5,11 +5,11 @@ import { decimalText, timestampText } from '../record.ts';
 import { formatMs, toInstant } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import type { MeasuredAllowance } from './allowance.ts';
-import type { UsedIn } from './beside.ts';
 import { GRANT_MEASURES } from './grant-record.ts';
 import type { FreeWindows, Granting } from './grants.ts';
+import type { UsageInterval } from './independent-limits.ts';
 
-export function allowancesText(allowances: readonly MeasuredAllowance[]): Record<string, unknown>[] {
+export function formatAllowances(allowances: readonly MeasuredAllowance[]): Record<string, unknown>[] {
   return allowances.map(({ limit, windows, granting }) => ({
     limit: limit?.toFixed() ?? null,
     windows: windows.map(({ start, end, before, after, limit: own }) => ({
@@ -19,15 +19,15 @@ export function allowancesText(allowances: readonly MeasuredAllowance[]): Record
       before: before.toFixed(),
       after: after.toFixed(),
     })),
-    ...(granting ? { grants: grantingText(granting) } : {}),
+    ...(granting ? { grants: formatGranting(granting) } : {}),
   }));
 }
 
-export function partsText(parts: readonly UsedIn[]): { start: string; end: string; used: string }[] {
+export function formatAllowanceParts(parts: readonly UsageInterval[]): { start: string; end: string; used: string }[] {
   return parts.map(({ start, end, used }) => ({ start: formatMs(start), end: formatMs(end), used: used.toFixed() }));
 }
 
-function grantingText({ measure, groups, cycles, timezone }: Granting): Record<string, unknown> {
+function formatGranting({ measure, groups, cycles, timezone }: Granting): Record<string, unknown> {
   return {
     measure,
     groups: groups.map((group) => group.map(({ quota, duration }) => ({ quota: quota.toFixed(), ...duration }))),
@@ -65,15 +65,15 @@ const recorded = z.object({
 });
 
 /** A limit with the stretches in which it holds; or grants, whose stretches are made of usage each time. */
-export type Recorded = (Omit<FreeWindows, 'limit'> & { readonly limit: Decimal | null }) | Granting;
+export type RecordedAllowance = (Omit<FreeWindows, 'limit'> & { readonly limit: Decimal | null }) | Granting;
 
-export function recordedAllowances(texts: readonly Record<string, unknown>[]): Recorded[] {
+export function parseAllowances(texts: readonly Record<string, unknown>[]): RecordedAllowance[] {
   return z
     .array(recorded)
     .parse(texts)
-    .map(({ grants: granting, limit, windows }) => granting ?? { limit, windows: windows.map(withoutUndefined) });
+    .map(({ grants: granting, limit, windows }) => granting ?? { limit, windows: windows.map(omitUndefinedLimit) });
 }
 
-function withoutUndefined({ start, end, limit }: Period & { limit?: Decimal | undefined }) {
+function omitUndefinedLimit({ start, end, limit }: Period & { limit?: Decimal | undefined }) {
   return { start, end, ...(limit ? { limit } : {}) };
 }

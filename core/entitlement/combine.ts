@@ -11,7 +11,7 @@ import { type Milliseconds, toInstant } from '../time/instant.ts';
 import type { grantShape } from './grant-record.ts';
 import type { Entitlement } from './record.ts';
 
-export type Grant = Pick<
+export type EntitlementGrant = Pick<
   Entitlement,
   'is_enabled' | 'usage_limit' | 'is_soft_limit' | 'static_value' | 'config_value'
 > & {
@@ -21,7 +21,7 @@ export type Grant = Pick<
   quantity: number;
 };
 
-export type Combined = {
+export type CombinedEntitlement = {
   is_enabled: boolean;
   is_soft_limit: boolean;
   /** Null is unlimited, and of a feature that is not metered. */
@@ -31,40 +31,40 @@ export type Combined = {
 };
 
 /** `of_feature`: all grants of the feature, also those whose limits hold beside these and are not added to them. */
-export function combine(
+export function combineGrants(
   feature_type: Entitlement['feature_type'],
-  grants: readonly Grant[],
-  of_feature: readonly Grant[] = grants,
-): Combined {
+  grants: readonly EntitlementGrant[],
+  of_feature: readonly EntitlementGrant[] = grants,
+): CombinedEntitlement {
   const enabled = grants.filter(isEnabled);
   const values = enabled.flatMap(({ static_value }) => (static_value === null ? [] : [static_value]));
   return {
     is_enabled: enabled.length > 0,
     is_soft_limit: enabled.some((grant) => grant.is_soft_limit),
-    usage_limit: feature_type === 'metered' ? limitOf(enabled, of_feature.filter(isEnabled)) : null,
+    usage_limit: feature_type === 'metered' ? sumLimits(enabled, of_feature.filter(isEnabled)) : null,
     static_values: [...new Set(values)],
-    config_values: distinct(enabled.flatMap(({ config_value }) => (config_value === null ? [] : [config_value]))),
+    config_values: listDistinct(enabled.flatMap(({ config_value }) => (config_value === null ? [] : [config_value]))),
   };
 }
 
-const isEnabled = (grant: Grant) => grant.is_enabled;
+const isEnabled = (grant: EntitlementGrant) => grant.is_enabled;
 
 /** Of none at all it is 0: what nobody grants is not unlimited. */
-function limitOf(grants: readonly Grant[], of_feature: readonly Grant[]): Decimal | null {
-  if (grants.length > 0 && of_feature.some((grant) => limitOfOne(grant) === null)) return null;
-  return sumDecimals(grants.map((grant) => new Decimal(limitOfOne(grant)!).times(String(grant.quantity))));
+function sumLimits(grants: readonly EntitlementGrant[], of_feature: readonly EntitlementGrant[]): Decimal | null {
+  if (grants.length > 0 && of_feature.some((grant) => toGrantLimit(grant) === null)) return null;
+  return sumDecimals(grants.map((grant) => new Decimal(toGrantLimit(grant)!).times(String(grant.quantity))));
 }
 
-function limitOfOne({ usage_limit, grant_quota }: Grant): string | null {
+function toGrantLimit({ usage_limit, grant_quota }: EntitlementGrant): string | null {
   return usage_limit ?? grant_quota ?? null;
 }
 
-function distinct<Value>(values: readonly Value[]): Value[] {
+function listDistinct<Value>(values: readonly Value[]): Value[] {
   return [...new Map(values.map((value) => [JSON.stringify(value), value])).values()];
 }
 
 /** Where entitlements come from: the plan of a subscription, each of its add-ons, the subscription itself. */
-export type Holding = {
+export type EntitlementHolding = {
   subscription_id: string;
   entity_type: 'plan' | 'addon' | 'subscription';
   entity_id: string;
@@ -73,8 +73,8 @@ export type Holding = {
 };
 
 /** One entitlement by one holding. */
-export type Source = Holding &
-  Grant &
+export type EntitlementSource = EntitlementHolding &
+  EntitlementGrant &
   Pick<Entitlement, 'feature_id' | 'feature_type' | 'usage_reset_period' | keyof typeof grantShape> & {
     entitlement_id: string;
   };
@@ -83,11 +83,11 @@ export type Source = Holding &
  * What is in force at the instant, by every holding of it. One of a subscription takes the place of the one that it names,
  * however often that is held there.
  */
-export function sourcesOf(
-  holdings: readonly Holding[],
+export function listEntitlementSources(
+  holdings: readonly EntitlementHolding[],
   entitlements: readonly Entitlement[],
   now: Milliseconds,
-): Source[] {
+): EntitlementSource[] {
   const inForce = entitlements.filter((entitlement) => isInForce(entitlement, now));
   const replaced = new Set(
     inForce.map(({ entity_id, parent_entitlement_id }) => `${entity_id}/${parent_entitlement_id}`),

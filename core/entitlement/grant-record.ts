@@ -70,27 +70,27 @@ export function hasGrants({ grant_quota }: Pick<GrantRecord, 'grant_quota'>): bo
   return grant_quota !== null;
 }
 
-type Checked = GrantRecord & { readonly usage_limit: unknown; readonly usage_reset_period: unknown };
+type GrantTermsInput = GrantRecord & { readonly usage_limit: unknown; readonly usage_reset_period: unknown };
 
 /** All of them or none: what only some of them say would never be looked at. */
-export function checkGrantTerms(stated: Checked): void {
-  if (!GRANT_FIELDS.some((field) => stated[field] !== null)) {
-    if (stated.aggregation_mode === 'parallel')
+export function checkGrantTerms(terms: GrantTermsInput): void {
+  if (!GRANT_FIELDS.some((field) => terms[field] !== null)) {
+    if (terms.aggregation_mode === 'parallel')
       throw invalid('aggregation_mode', 'is parallel only with grants: grant_quota');
-    if (stated.alert_settings !== null)
+    if (terms.alert_settings !== null)
       throw invalid('alert_settings', 'is for an entitlement that is granted bit by bit: grant_quota');
     return;
   }
   for (const field of ['grant_quota', 'grant_measure', 'grant_duration_unit'] as const)
-    if (stated[field] === null) throw invalid(field, 'is required of an entitlement that is granted bit by bit');
+    if (terms[field] === null) throw invalid(field, 'is required of an entitlement that is granted bit by bit');
   for (const field of ['usage_limit', 'usage_reset_period'] as const)
-    if (stated[field] !== null)
+    if (terms[field] !== null)
       throw invalid(
         field,
         'does not belong to an entitlement that is granted bit by bit: grant_quota and grant_duration_unit say it',
       );
-  checkDuration(stated);
-  if (stated.alert_settings) checkGrantLevels(stated.alert_settings, 'alert_settings');
+  checkDuration(terms);
+  if (terms.alert_settings) checkGrantLevels(terms.alert_settings, 'alert_settings');
 }
 
 const GRANT_FIELDS = [

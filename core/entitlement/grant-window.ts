@@ -15,20 +15,20 @@ export type GrantDuration =
     };
 
 /** `cycle` is the billing period, `free_from` where the grant before it has ended, or the cycle begins. */
-type Opening = { readonly cycle: Period; readonly free_from: Milliseconds; readonly timezone: string };
+type GrantOpening = { readonly cycle: Period; readonly free_from: Milliseconds; readonly timezone: string };
 
 /** The grant that usage at an instant opens, where none lasts. */
-export function grantWindow(
+export function computeGrantWindow(
   at: Milliseconds,
   duration: GrantDuration,
-  { cycle, free_from, timezone }: Opening,
+  { cycle, free_from, timezone }: GrantOpening,
 ): Period {
   if (duration.unit === 'subscription_period') return cycle;
   const start =
     duration.allocation === 'first_usage'
       ? at
       : Math.max(free_from, windowStart(at, SIZES[duration.unit], { timezone }));
-  return { start, end: Math.min(cycle.end, after(start, duration, timezone)) };
+  return { start, end: Math.min(cycle.end, addGrantDuration(start, duration, timezone)) };
 }
 
 const SIZES = { hour: 'HOUR', day: 'DAY', week: 'WEEK' } as const;
@@ -36,7 +36,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /** Hours pass; days and weeks end at the same time of day by the clock, also where that is changed between. */
-function after(
+function addGrantDuration(
   start: Milliseconds,
   { unit, value }: Exclude<GrantDuration, { unit: 'subscription_period' }>,
   timezone: string,

@@ -8,8 +8,8 @@ import { groupBy } from '../group-by.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import type { GRANT_MEASURES } from './grant-record.ts';
-import { type GrantDuration, grantWindow } from './grant-window.ts';
-import type { OrderedUsage, Portion } from './ordered-usage.ts';
+import { computeGrantWindow, type GrantDuration } from './grant-window.ts';
+import type { OrderedUsage, UsagePortion } from './ordered-usage.ts';
 import type { Entitlement } from './record.ts';
 
 export type GrantMeasure = (typeof GRANT_MEASURES)[number];
@@ -31,7 +31,7 @@ export type FreeWindows = {
   readonly windows: readonly (Period & { readonly limit?: Decimal })[];
 };
 
-type Terms = Pick<
+type GrantSourceTerms = Pick<
   Entitlement,
   | 'grant_measure'
   | 'grant_quota'
@@ -42,88 +42,93 @@ type Terms = Pick<
 > & { readonly entitlement_id: string; readonly quantity: number };
 
 /** Sources with the same are one group: what holds beside others is one by itself, as often as it is held. */
-export function grantGroupOf({ aggregation_mode, grant_measure, entitlement_id }: Terms): string {
+export function deriveGrantGroup({ aggregation_mode, grant_measure, entitlement_id }: GrantSourceTerms): string {
   return aggregation_mode === 'parallel' ? entitlement_id : grant_measure!;
 }
 
 /** Those of one length together, in the order of the grants that they are. */
-export function alikeGrants<Source extends Terms>(sources: readonly Source[]): [Source, ...Source[]][] {
-  return [...groupBy(sources, (source) => JSON.stringify(durationOf(source))).values()];
+export function groupGrantsByDuration<Source extends GrantSourceTerms>(
+  sources: readonly Source[],
+): [Source, ...Source[]][] {
+  return [...groupBy(sources, (source) => JSON.stringify(toGrantDuration(source))).values()];
 }
 
 /** Of the sources of one group. */
-export function addedGrants(sources: readonly Terms[]): Grants[] {
-  return alikeGrants(sources).map((of) => ({
-    duration: durationOf(of[0]),
+export function sumGrants(sources: readonly GrantSourceTerms[]): Grants[] {
+  return groupGrantsByDuration(sources).map((of) => ({
+    duration: toGrantDuration(of[0]),
     quota: sumDecimals(of.map(({ grant_quota, quantity }) => new Decimal(grant_quota!).times(String(quantity)))),
   }));
 }
 
-function durationOf({
+function toGrantDuration({
   grant_duration_unit: unit,
   grant_duration_value,
   grant_allocation_behavior,
-}: Terms): GrantDuration {
+}: GrantSourceTerms): GrantDuration {
   if (unit === 'subscription_period') return { unit };
   return { unit: unit!, value: grant_duration_value!, allocation: grant_allocation_behavior ?? 'first_usage' };
 }
 
 /** A grant that was opened, with what was drawn from it. */
-type Opened = Period & { used: Decimal };
+type OpenedGrant = Period & { used: Decimal };
 /** From where nothing is left until one of the grants ends; `limit` of what is used in its first instant was free still. */
-type UsedUp = Period & {
+type ExhaustedInterval = Period & {
   readonly limit: Decimal;
   /** Of a history that goes on: what was used of it before. */
   readonly before?: Decimal;
 };
 /** What became of the grants of a group, in the order in which they are stated; those of each in order of time. */
-type GroupHistory = { readonly opened: readonly (readonly Opened[])[]; readonly used_up: readonly UsedUp[] };
+type GrantGroupHistory = {
+  readonly opened: readonly (readonly OpenedGrant[])[];
+  readonly used_up: readonly ExhaustedInterval[];
+};
 
 /** How a group stands at an instant of its cycle: all of it that what comes later goes by. */
-export type HistoryUntil = {
+export type GrantHistoryState = {
   readonly at: Milliseconds;
   /** The last grants that were opened; null where none was. */
-  readonly last: readonly (Opened | null)[];
-  readonly over: UsedUp | null;
+  readonly last: readonly (OpenedGrant | null)[];
+  readonly over: ExhaustedInterval | null;
   /** In the cycle. */
   readonly used: Decimal;
 };
 
 /** Where the usage of a history ends at an instant. */
-export function historyUntil(
+export function toHistoryState(
   at: Milliseconds,
-  { history, usage, before }: { history: GroupHistory; usage: OrderedUsage; before: HistoryUntil | null },
-): HistoryUntil {
+  { history, usage, before }: { history: GrantGroupHistory; usage: OrderedUsage; before: GrantHistoryState | null },
+): GrantHistoryState {
   const over = history.used_up.at(-1);
-  const used = usage.between({ start: Number.NEGATIVE_INFINITY, end: at });
+  const used = usage.sumBetween({ start: Number.NEGATIVE_INFINITY, end: at });
   return {
     at,
     last: history.opened.map((all) => all.at(-1) ?? null),
-    over: over ? { ...over, before: usedWhile(over, usage) } : null,
+    over: over ? { ...over, before: sumUsedWhile(over, usage) } : null,
     used: used.plus(before?.used ?? ZERO),
   };
 }
 
-function usedWhile(over: UsedUp, usage: OrderedUsage): Decimal {
-  return usage.between(over).plus(over.before ?? ZERO);
+function sumUsedWhile(over: ExhaustedInterval, usage: OrderedUsage): Decimal {
+  return usage.sumBetween(over).plus(over.before ?? ZERO);
 }
 
 /**
  * In steps, one a portion: there may be a million, and whoever counts them lets others have their turn. Behind what is known of a cycle it goes on, with
  * the usage from there.
  */
-export function* historyOf(
+export function* computeGrantHistory(
   group: readonly Grants[],
   { cycles, timezone }: Pick<Granting, 'cycles' | 'timezone'>,
   usage: OrderedUsage,
-  before: HistoryUntil | null = null,
-): Generator<undefined, GroupHistory, undefined> {
-  const known = group.map((_, index) => copyOf(before?.last[index] ?? null));
-  const opened = known.map((last): Opened[] => (last ? [last] : []));
-  const used_up: UsedUp[] = before?.over ? [before.over] : [];
+  before: GrantHistoryState | null = null,
+): Generator<undefined, GrantGroupHistory, undefined> {
+  const known = group.map((_, index) => copyGrant(before?.last[index] ?? null));
+  const opened = known.map((last): OpenedGrant[] => (last ? [last] : []));
+  const used_up: ExhaustedInterval[] = before?.over ? [before.over] : [];
   for (const cycle of cycles) {
-    const running = before ? known : group.map((): Opened | null => null);
-    for (let place = usage.placeOf(cycle.start); place < usage.portions.length; place++) {
+    const running = before ? known : group.map((): OpenedGrant | null => null);
+    for (let place = usage.findIndex(cycle.start); place < usage.portions.length; place++) {
       const portion = usage.portions[place]!;
       if (portion.at >= cycle.end) break;
       // An event of nothing is no use.
@@ -132,11 +137,11 @@ export function* historyOf(
         const last = running[index];
         if (last && portion.at < last.end) continue;
         const free_from = last?.end ?? cycle.start;
-        const next = { ...grantWindow(portion.at, duration, { cycle, free_from, timezone }), used: ZERO };
+        const next = { ...computeGrantWindow(portion.at, duration, { cycle, free_from, timezone }), used: ZERO };
         running[index] = next;
         opened[index]!.push(next);
       }
-      const over = drawn(portion, { group, running: running as Opened[], last: used_up.at(-1) });
+      const over = drawFromGrants(portion, { group, running: running as OpenedGrant[], last: used_up.at(-1) });
       if (over) used_up.push(over);
       yield;
     }
@@ -145,36 +150,36 @@ export function* historyOf(
 }
 
 /** It is drawn from. */
-function copyOf(grant: Opened | null): Opened | null {
+function copyGrant(grant: OpenedGrant | null): OpenedGrant | null {
   return grant && { ...grant };
 }
 
-type Drawing = {
+type GrantDrawing = {
   readonly group: readonly Grants[];
-  readonly running: readonly Opened[];
-  readonly last: UsedUp | undefined;
+  readonly running: readonly OpenedGrant[];
+  readonly last: ExhaustedInterval | undefined;
 };
 
 /** Draws what there is; what begins where nothing is left. */
-function drawn({ at, used }: Portion, { group, running, last }: Drawing): UsedUp | null {
+function drawFromGrants({ at, used }: UsagePortion, { group, running, last }: GrantDrawing): ExhaustedInterval | null {
   // Of what grants nothing nothing is drawn; what is given back in a stretch in which nothing is left is set off against what is charged there.
   if (running.length === 0) return null;
   if (last && at < last.end) return null;
-  const inTurn = running.map((grant, index) => ({ grant, quota: group[index]!.quota })).sort(endsFirst);
+  const byEnd = running.map((grant, index) => ({ grant, quota: group[index]!.quota })).sort(compareGrantEnds);
   if (used.isNegative()) {
-    inTurn[0]!.grant.used = inTurn[0]!.grant.used.plus(used);
+    byEnd[0]!.grant.used = byEnd[0]!.grant.used.plus(used);
     return null;
   }
   let left = used;
-  for (const { grant, quota } of inTurn) {
+  for (const { grant, quota } of byEnd) {
     const taken = Decimal.min(left, quota.minus(grant.used));
     grant.used = grant.used.plus(taken);
     left = left.minus(taken);
   }
-  return left.isZero() ? null : { start: at, end: inTurn[0]!.grant.end, limit: used.minus(left) };
+  return left.isZero() ? null : { start: at, end: byEnd[0]!.grant.end, limit: used.minus(left) };
 }
 
-function endsFirst(a: { readonly grant: Opened }, b: { readonly grant: Opened }): number {
+function compareGrantEnds(a: { readonly grant: OpenedGrant }, b: { readonly grant: OpenedGrant }): number {
   return a.grant.end - b.grant.end;
 }
 
@@ -182,21 +187,24 @@ function endsFirst(a: { readonly grant: Opened }, b: { readonly grant: Opened })
  * Up to which limits usage is free. Grants of one length alone are limits themselves; of others nothing is free where any group is
  * used up.
  */
-export function* freeWindows(granting: Granting, usage: OrderedUsage): Generator<undefined, FreeWindows, undefined> {
-  const histories: GroupHistory[] = [];
-  for (const group of granting.groups) histories.push(yield* historyOf(group, granting, usage));
+export function* computeFreeWindows(
+  granting: Granting,
+  usage: OrderedUsage,
+): Generator<undefined, FreeWindows, undefined> {
+  const histories: GrantGroupHistory[] = [];
+  for (const group of granting.groups) histories.push(yield* computeGrantHistory(group, granting, usage));
   const [group, ...others] = granting.groups;
   if (group?.length === 1 && others.length === 0) {
     const windows = histories[0]!.opened[0]!.map(({ start, end }) => ({ start, end }));
     return { limit: group[0]!.quota, windows };
   }
-  return usedUpInAny(histories.flatMap(({ used_up }) => used_up));
+  return mergeExhaustedIntervals(histories.flatMap(({ used_up }) => used_up));
 }
 
 /** Stretches in which some group is used up, those that overlap as one: nothing in them is free but what the first instant had left. */
-export function usedUpInAny(stretches: readonly UsedUp[]): FreeWindows {
+export function mergeExhaustedIntervals(intervals: readonly ExhaustedInterval[]): FreeWindows {
   const windows: { start: Milliseconds; end: Milliseconds; limit: Decimal }[] = [];
-  for (const { start, end, limit } of stretches.toSorted((a, b) => a.start - b.start || a.limit.comparedTo(b.limit))) {
+  for (const { start, end, limit } of intervals.toSorted((a, b) => a.start - b.start || a.limit.comparedTo(b.limit))) {
     const last = windows.at(-1);
     if (last && start < last.end) last.end = Math.max(last.end, end);
     else windows.push({ start, end, limit });
@@ -205,22 +213,22 @@ export function usedUpInAny(stretches: readonly UsedUp[]): FreeWindows {
 }
 
 /** One of the grants of a group, as it is at an instant: opened, or waiting for usage. */
-export type GrantNow = {
+export type GrantState = {
   readonly quota: Decimal;
   readonly used: Decimal;
   readonly window: Period | null;
 };
-export type GroupNow = {
+export type GrantGroupState = {
   readonly limit: Decimal;
   /** What is charged, too. */
   readonly used: Decimal;
   /** From where usage that is not in it would count, until where usage begins again from 0, at the latest. */
   readonly window: Period;
-  readonly grants: readonly GrantNow[];
+  readonly grants: readonly GrantState[];
 };
 
 /** How a group is in its cycle. */
-export function groupAt(
+export function computeGrantGroupState(
   at: Milliseconds,
   {
     group,
@@ -232,10 +240,10 @@ export function groupAt(
     group: readonly Grants[];
     cycle: Period;
     usage: OrderedUsage;
-    history: GroupHistory;
-    before?: HistoryUntil | null;
+    history: GrantGroupHistory;
+    before?: GrantHistoryState | null;
   },
-): GroupNow {
+): GrantGroupState {
   const placed = group.map(({ quota, duration }, index) => {
     const all = history.opened[index]!;
     const place = all.findLastIndex(({ start }) => start <= at);
@@ -249,11 +257,11 @@ export function groupAt(
   });
   // What grants nothing is compared with all that is used.
   if (placed.length === 0) {
-    const used = usage.between(cycle).plus(before?.used ?? ZERO);
+    const used = usage.sumBetween(cycle).plus(before?.used ?? ZERO);
     return { limit: ZERO, used, window: cycle, grants: [] };
   }
   const over = history.used_up.find(({ start, end }) => start <= at && at < end);
-  const charged = over ? Decimal.max(ZERO, usedWhile(over, usage).minus(over.limit)) : ZERO;
+  const charged = over ? Decimal.max(ZERO, sumUsedWhile(over, usage).minus(over.limit)) : ZERO;
   const grants = placed.map(({ now }) => now);
   return {
     limit: sumDecimals(grants.map(({ quota }) => quota)),

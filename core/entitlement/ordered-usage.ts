@@ -4,15 +4,15 @@ import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 
 /** What was used at one instant, in units or in money. */
-export type Portion = { readonly at: Milliseconds; readonly used: Decimal };
+export type UsagePortion = { readonly at: Milliseconds; readonly used: Decimal };
 
 export class OrderedUsage {
   /** In order of time, one for each instant. */
-  readonly portions: readonly Portion[];
+  readonly portions: readonly UsagePortion[];
   /** What was used before the portion of the same place. */
   readonly #before: readonly Decimal[];
 
-  constructor(portions: readonly Portion[]) {
+  constructor(portions: readonly UsagePortion[]) {
     this.portions = portions;
     const before = [ZERO];
     for (const { used } of portions) before.push(before.at(-1)!.plus(used));
@@ -20,19 +20,19 @@ export class OrderedUsage {
   }
 
   /** In a half-open range of time. */
-  between({ start, end }: Period): Decimal {
+  sumBetween({ start, end }: Period): Decimal {
     if (start >= end) return ZERO;
-    return this.#before[this.placeOf(end)]!.minus(this.#before[this.placeOf(start)]!);
+    return this.#before[this.findIndex(end)]!.minus(this.#before[this.findIndex(start)]!);
   }
 
   /** What was used before the instant, and from it on. */
-  cutAt(at: Milliseconds): [before: OrderedUsage, behind: OrderedUsage] {
-    const place = this.placeOf(at);
+  splitAt(at: Milliseconds): [before: OrderedUsage, behind: OrderedUsage] {
+    const place = this.findIndex(at);
     return [new OrderedUsage(this.portions.slice(0, place)), new OrderedUsage(this.portions.slice(place))];
   }
 
   /** Of the first portion at the instant or behind it. */
-  placeOf(at: Milliseconds): number {
+  findIndex(at: Milliseconds): number {
     let low = 0;
     let high = this.portions.length;
     while (low < high) {

@@ -7,37 +7,37 @@ import { invalid, prefixField } from '../error.ts';
 import { freeMap, orNull } from '../record.ts';
 import { checkEntitlement, type Entitlement, entitlementShape } from './record.ts';
 
-const KEPT = 'As the replaced one says it when absent.';
+const DEFAULT_NOTE = 'As the replaced one says it when absent.';
 
 export const overrideEntitlementShape = z.object({
   entitlement_id: z.string().min(1).meta({ description: 'An entitlement of the plan, named once.' }),
   usage_limit: orNull(entitlementShape.shape.usage_limit).meta({
-    description: `Units of a metered feature in each reset period. ${KEPT}`,
+    description: `Units of a metered feature in each reset period. ${DEFAULT_NOTE}`,
   }),
-  is_enabled: orNull(z.boolean()).meta({ description: `Whether it is granted. ${KEPT}` }),
-  static_value: orNull(z.string().max(5000)).meta({ description: `The value of a static feature. ${KEPT}` }),
-  config_value: orNull(freeMap).meta({ description: `The values of a config feature, by their keys. ${KEPT}` }),
+  is_enabled: orNull(z.boolean()).meta({ description: `Whether it is granted. ${DEFAULT_NOTE}` }),
+  static_value: orNull(z.string().max(5000)).meta({ description: `The value of a static feature. ${DEFAULT_NOTE}` }),
+  config_value: orNull(freeMap).meta({ description: `The values of a config feature, by their keys. ${DEFAULT_NOTE}` }),
 });
 export type OverrideEntitlement = z.output<typeof overrideEntitlementShape>;
 
-type Given = Omit<Entitlement, 'id' | 'tenant_id' | 'environment_id' | 'status' | Stamp>;
-type Stamp = 'created_at' | 'updated_at' | 'created_by' | 'updated_by';
+type EntitlementOverrideFields = Omit<Entitlement, 'id' | 'tenant_id' | 'environment_id' | 'status' | AuditStampField>;
+type AuditStampField = 'created_at' | 'updated_at' | 'created_by' | 'updated_by';
 
 /** The entitlements of the subscription, before they have ids and an author. */
-export function overriddenEntitlements(
+export function planEntitlementOverrides(
   overrides: readonly OverrideEntitlement[],
-  ofPlan: readonly Entitlement[],
+  plan_entitlements: readonly Entitlement[],
   subscription_id: string,
-): Given[] {
+): EntitlementOverrideFields[] {
   const seen = new Set<string>();
   return overrides.map((override, index) => {
     const field = `override_entitlements[${index}]`;
     const { entitlement_id } = override;
-    const parent = ofPlan.find(({ id }) => id === entitlement_id);
+    const parent = plan_entitlements.find(({ id }) => id === entitlement_id);
     if (!parent) throw invalid(`${field}.entitlement_id`, `${entitlement_id} is not an entitlement of the plan`);
     if (seen.has(entitlement_id)) throw invalid(`${field}.entitlement_id`, 'is overridden twice');
     seen.add(entitlement_id);
-    const given = overridden(parent, override, subscription_id);
+    const given = buildOverride(parent, override, subscription_id);
     try {
       checkEntitlement(given);
     } catch (error) {
@@ -47,7 +47,11 @@ export function overriddenEntitlements(
   });
 }
 
-function overridden(parent: Entitlement, override: OverrideEntitlement, subscription_id: string): Given {
+function buildOverride(
+  parent: Entitlement,
+  override: OverrideEntitlement,
+  subscription_id: string,
+): EntitlementOverrideFields {
   return {
     entity_type: 'SUBSCRIPTION',
     entity_id: subscription_id,

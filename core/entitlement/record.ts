@@ -56,7 +56,7 @@ export const entitlementShape = z.object({
 export type Entitlement = z.output<typeof entitlementShape>;
 
 /** What is granted, and for which time: what the rules of one entitlement alone are about. */
-export type Granted = Pick<
+export type EntitlementTerms = Pick<
   Entitlement,
   | 'feature_type'
   | 'usage_limit'
@@ -79,7 +79,7 @@ export function checkEnabled({ feature_type, is_enabled }: { feature_type: strin
 }
 
 /** A value that its type of feature does not go by would be kept and never looked at: it is refused by name. */
-export function checkEntitlement(granted: Granted): void {
+export function checkEntitlement(granted: EntitlementTerms): void {
   const { feature_type: type, static_value, config_value, start_date, end_date } = granted;
   if (type === 'static' && !static_value?.trim()) throw invalid('static_value', 'is required for a static feature');
   if (type === 'config') checkConfig(config_value);
@@ -115,9 +115,9 @@ export function checkMeterOfEntitlement(aggregation: { type: string; bucket_size
 }
 
 /** Which unit was used first is known of what adds up event by event (docs/rules/entitlements.md, "Grants"). */
-export function checkMeterOfGrants(granted: Granted, { aggregation, reset_usage }: GrantedMeter): void {
+export function checkMeterOfGrants(granted: EntitlementTerms, { aggregation, reset_usage }: GrantedMeter): void {
   if (!hasGrants(granted)) return;
-  if (!ADDS_UP.has(aggregation.type) || aggregation.bucket_size)
+  if (!ADDITIVE_AGGREGATIONS.has(aggregation.type) || aggregation.bucket_size)
     throw invalid(
       'grant_quota',
       'is for a feature whose meter adds events up: SUM, SUM_WITH_MULTIPLIER or COUNT, without buckets',
@@ -129,7 +129,7 @@ type GrantedMeter = {
   readonly aggregation: { type: string; bucket_size?: string | null | undefined };
   readonly reset_usage: string;
 };
-const ADDS_UP: ReadonlySet<string> = new Set(['SUM', 'SUM_WITH_MULTIPLIER', 'COUNT']);
+const ADDITIVE_AGGREGATIONS: ReadonlySet<string> = new Set(['SUM', 'SUM_WITH_MULTIPLIER', 'COUNT']);
 
 function isLimit(text: string): boolean {
   const limit = parseDecimal(text);
@@ -137,20 +137,20 @@ function isLimit(text: string): boolean {
 }
 
 /** Its digits are few enough for a JSON number. */
-export function limitNumber(limit: { toString(): string } | null): number | null {
+export function toLimitNumber(limit: { toString(): string } | null): number | null {
   return limit === null ? null : Number(limit.toString());
 }
 
 /** An entitlement as it is told to others, and answered without the records that it names. */
-export const toldEntitlementShape = entitlementShape.extend({
+export const publishedEntitlementShape = entitlementShape.extend({
   usage_limit: z.number().nullable().meta(entitlementShape.shape.usage_limit.meta()!),
   plan_id: z.string().nullable().meta({ description: 'The plan that grants it; null where none does.' }),
 });
 
-export function toldEntitlement<Told extends Entitlement>(entitlement: Told) {
+export function toPublishedEntitlement<Told extends Entitlement>(entitlement: Told) {
   return {
     ...entitlement,
-    usage_limit: limitNumber(entitlement.usage_limit),
+    usage_limit: toLimitNumber(entitlement.usage_limit),
     plan_id: entitlement.entity_type === 'PLAN' ? entitlement.entity_id : null,
   };
 }

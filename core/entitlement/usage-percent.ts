@@ -3,7 +3,7 @@ import { Decimal, ZERO } from '../decimal.ts';
 
 const ALL = new Decimal('100');
 
-export function usagePercent(used: Decimal, limit: Decimal | null): Decimal {
+export function computeUsagePercent(used: Decimal, limit: Decimal | null): Decimal {
   if (limit === null) return ZERO;
   if (limit.isZero()) return used.gt(0) ? ALL : ZERO;
   return used.times(ALL).div(limit).toDecimalPlaces(2);

@@ -7,17 +7,17 @@
 export type CellKind = 'text' | 'word' | 'decimal' | 'integer' | 'instant';
 
 /** A text of a text, word or decimal; a number of an integer or an instant; null is an empty cell, and not 0. */
-export type Cell = string | number | null;
+export type ExportCell = string | number | null;
 
 export type ColumnHead = { readonly name: string; readonly kind: CellKind };
 
-export type Column<Row> = ColumnHead & { of(row: Row): Cell };
+export type ExportColumn<Row> = ColumnHead & { toCell(row: Row): ExportCell };
 
 /** Each column in its place, written as a line: `text('event_id', (event) => event.id)`. */
-export function columnsOf<Row>() {
+export function defineExportColumns<Row>() {
   const kind =
-    <Value extends Cell>(kind: CellKind) =>
-    (name: string, of: (row: Row) => Value): Column<Row> => ({ name, kind, of });
+    <Value extends ExportCell>(kind: CellKind) =>
+    (name: string, of: (row: Row) => Value): ExportColumn<Row> => ({ name, kind, toCell: of });
   return {
     text: kind<string | null>('text'),
     word: kind<string | null>('word'),

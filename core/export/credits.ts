@@ -1,8 +1,8 @@
 /** The columns of exported movements of credits (docs/rules/exports.md, "Credits"). */
 import type { Microseconds } from '../time/instant.ts';
 import type { WalletTransaction } from '../wallet/record.ts';
-import { columnsOf } from './column.ts';
-import { microseconds } from './invoices.ts';
+import { defineExportColumns } from './column.ts';
+import { toExportMicroseconds } from './invoices.ts';
 
 export type ExportedCredits = {
   readonly transaction: WalletTransaction;
@@ -11,7 +11,7 @@ export type ExportedCredits = {
   readonly wallet: { readonly name?: string | null | undefined } | null;
 };
 
-const { text, word, decimal, instant } = columnsOf<ExportedCredits>();
+const { text, word, decimal, instant } = defineExportColumns<ExportedCredits>();
 
 const shared = [
   word('id', ({ transaction }) => transaction.id),
@@ -30,13 +30,13 @@ const shared = [
   word('reference_type', ({ transaction }) => transaction.reference_type),
   text('reference_id', ({ transaction }) => transaction.reference_id),
   text('description', ({ transaction }) => transaction.description),
-  instant('created_at', ({ transaction }) => microseconds(transaction.created_at)),
+  instant('created_at', ({ transaction }) => toExportMicroseconds(transaction.created_at)),
 ];
 
 export const CREDIT_TOPUP_COLUMNS = [
   ...shared,
   decimal('credits_available', ({ transaction }) => transaction.credits_available),
-  instant('expiry_date', ({ transaction }) => microseconds(transaction.expiry_date)),
+  instant('expiry_date', ({ transaction }) => toExportMicroseconds(transaction.expiry_date)),
 ];
 
 export const CREDIT_USAGE_COLUMNS = shared;

@@ -1,6 +1,6 @@
 /** The columns of exported events (docs/rules/exports.md, "Events"). */
 import type { Microseconds } from '../time/instant.ts';
-import { columnsOf } from './column.ts';
+import { defineExportColumns } from './column.ts';
 
 /** As the store gives it: of ten million each name would be read ten million times. */
 export type ExportedEvent = readonly [
@@ -15,7 +15,7 @@ export type ExportedEvent = readonly [
   properties: string,
 ];
 
-const { text, instant } = columnsOf<ExportedEvent>();
+const { text, instant } = defineExportColumns<ExportedEvent>();
 
 export const EVENT_COLUMNS = [
   text('event_id', ([event_id]) => event_id),

@@ -1,15 +1,15 @@
 /** The columns of exported invoices (docs/rules/exports.md, "Invoices"). */
 import type { Invoice } from '../invoice/record.ts';
 import { type Microseconds, toInstant, toUs } from '../time/instant.ts';
-import { columnsOf } from './column.ts';
+import { defineExportColumns } from './column.ts';
 
 export type ExportedInvoice = Invoice & {
   readonly customer: { readonly external_id: string; readonly name: string } | null;
 };
 
-const { text, word, decimal, instant } = columnsOf<ExportedInvoice>();
+const { text, word, decimal, instant } = defineExportColumns<ExportedInvoice>();
 
-export function microseconds(timestamp: string | null | undefined): Microseconds | null {
+export function toExportMicroseconds(timestamp: string | null | undefined): Microseconds | null {
   return timestamp ? toUs(toInstant(timestamp)) : null;
 }
 
@@ -34,12 +34,12 @@ export const INVOICE_COLUMNS = [
   decimal('amount_paid', (invoice) => invoice.amount_paid),
   decimal('amount_remaining', (invoice) => invoice.amount_remaining),
   decimal('refunded_amount', (invoice) => invoice.refunded_amount),
-  instant('period_start', (invoice) => microseconds(invoice.period_start)),
-  instant('period_end', (invoice) => microseconds(invoice.period_end)),
-  instant('due_date', (invoice) => microseconds(invoice.due_date)),
-  instant('paid_at', (invoice) => microseconds(invoice.paid_at)),
-  instant('voided_at', (invoice) => microseconds(invoice.voided_at)),
-  instant('finalized_at', (invoice) => microseconds(invoice.finalized_at)),
-  instant('created_at', (invoice) => microseconds(invoice.created_at)),
+  instant('period_start', (invoice) => toExportMicroseconds(invoice.period_start)),
+  instant('period_end', (invoice) => toExportMicroseconds(invoice.period_end)),
+  instant('due_date', (invoice) => toExportMicroseconds(invoice.due_date)),
+  instant('paid_at', (invoice) => toExportMicroseconds(invoice.paid_at)),
+  instant('voided_at', (invoice) => toExportMicroseconds(invoice.voided_at)),
+  instant('finalized_at', (invoice) => toExportMicroseconds(invoice.finalized_at)),
+  instant('created_at', (invoice) => toExportMicroseconds(invoice.created_at)),
   decimal('total_credits_applied_after_tax', (invoice) => invoice.total_credits_applied_after_tax),
 ];

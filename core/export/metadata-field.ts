@@ -25,12 +25,12 @@ export function checkMetadataFields(
     const at = `${field}.${index}`;
     if (!about.includes(entity_type))
       throw invalid(`${at}.entity_type`, `these records are not about a ${entity_type}`, { allowed: about });
-    const name = columnName(rest);
+    const name = toColumnName(rest);
     if (taken.has(name)) throw invalid(`${at}.column_name`, `there is a column ${name} already`);
     taken.add(name);
   }
 }
 
-export function columnName({ column_name, field_key }: Pick<MetadataField, 'column_name' | 'field_key'>): string {
+export function toColumnName({ column_name, field_key }: Pick<MetadataField, 'column_name' | 'field_key'>): string {
   return column_name ?? field_key;
 }

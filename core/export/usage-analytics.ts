@@ -1,7 +1,7 @@
 /** The columns of exported usage analytics (docs/rules/exports.md, "Usage analytics"). */
 import type { Decimal } from '../decimal.ts';
 import type { Microseconds } from '../time/instant.ts';
-import { columnsOf } from './column.ts';
+import { defineExportColumns } from './column.ts';
 
 export type ExportedUsageLine = {
   readonly customer: { readonly id: string; readonly external_id: string; readonly name: string } | null;
@@ -21,7 +21,7 @@ export type ExportedUsageLine = {
   readonly currency: string | null;
 };
 
-const { text, word, decimal, integer, instant } = columnsOf<ExportedUsageLine>();
+const { text, word, decimal, integer, instant } = defineExportColumns<ExportedUsageLine>();
 
 export const USAGE_ANALYTICS_COLUMNS = [
   text('customer_name', ({ customer }) => customer?.name ?? null),

@@ -115,7 +115,7 @@ export function checkAlertSettings(settings: AlertSettings, field = 'alert_setti
 }
 
 /** "API calls (v2)" → "api-calls-v2". */
-export function lookupKeyFrom(name: string): string {
+export function deriveLookupKey(name: string): string {
   const key = toLookupKey(name);
   if (key === null) throw invalid('lookup_key', 'cannot be made from this name, give one');
   return key;

@@ -3,7 +3,7 @@ import { createMeterShape } from '../meter/record.ts';
 import { optionalKey } from '../record.ts';
 import { featureShape } from './record.ts';
 
-export const statedOfFeature = featureShape
+export const featureInputShape = featureShape
   .pick({
     description: true,
     metadata: true,
@@ -17,7 +17,7 @@ export const statedOfFeature = featureShape
 
 const { name, type, meter_id, lookup_key } = featureShape.shape;
 
-export const CreateFeature = statedOfFeature
+export const CreateFeature = featureInputShape
   .extend({
     name,
     type, // "" and null leave the key to be made from the name.

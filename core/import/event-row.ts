@@ -1,7 +1,7 @@
 /** A row of a file as an event (docs/rules/imports.md, "Events"): the text that goes into the log, or what is wrong with it. */
 import { FarthingError, invalid } from '../error.ts';
 import { findEventFault, findKeyFault } from '../event/accept.ts';
-import { undefused } from '../export/csv.ts';
+import { unescapeFormula } from '../export/csv.ts';
 import { EVENT_COLUMNS as EXPORTED_COLUMNS } from '../export/events.ts';
 import { parseJson } from '../json/parse.ts';
 import type { ImportRow } from './row.ts';
@@ -12,11 +12,11 @@ const WITHOUT_EFFECT = ['received_at'];
 export const EVENT_COLUMNS = [...FIELDS, ...WITHOUT_EFFECT];
 
 /** JSON text; `event_id` where the file has one. */
-export type EventRow = { readonly text: string; readonly event_id: string | undefined };
+export type ImportedEventRow = { readonly text: string; readonly event_id: string | undefined };
 
 /** Throws what is wrong, with its field. */
-export function eventOfRow(row: ImportRow): EventRow {
-  const { value, text } = row.text === undefined ? fromCells(row.value) : { value: row.value, text: row.text };
+export function parseEventRow(row: ImportRow): ImportedEventRow {
+  const { value, text } = row.text === undefined ? toEventText(row.value) : { value: row.value, text: row.text };
   const fault = findEventFault(value);
   if (fault) throw invalid(fault.field || 'row', fault.why);
   const unknown = Object.keys(value as object).find((key) => !FIELDS.includes(key));
@@ -27,29 +27,29 @@ export function eventOfRow(row: ImportRow): EventRow {
   return { text, event_id: typeof event_id === 'string' && event_id.trim() !== '' ? event_id : undefined };
 }
 
-const DEFUSED = new Set(EXPORTED_COLUMNS.filter(({ kind }) => kind === 'text').map(({ name }) => name));
+const ESCAPED_COLUMNS = new Set(EXPORTED_COLUMNS.filter(({ kind }) => kind === 'text').map(({ name }) => name));
 
 /** Ids and properties as they were before an export made them no formulas: another id would be another event. */
-const asBeforeExport = (name: string, cell: unknown) =>
-  typeof cell === 'string' && DEFUSED.has(name) ? undefused(cell) : cell;
+const restoreExportedCell = (name: string, cell: unknown) =>
+  typeof cell === 'string' && ESCAPED_COLUMNS.has(name) ? unescapeFormula(cell) : cell;
 
 /** `properties` is JSON in one cell, kept as it stands, or a column for each: texts, which meters read as numbers. */
-function fromCells(cells: unknown): { value: unknown; text: string } {
+function toEventText(cells: unknown): { value: unknown; text: string } {
   const given = Object.entries(cells as Record<string, unknown>).map(([name, cell]) => [
     name,
-    asBeforeExport(name, cell),
+    restoreExportedCell(name, cell),
   ]);
   const { properties, ...others } = Object.fromEntries(given) as Record<string, unknown>;
-  const stated = Object.entries(others).filter(([key]) => !WITHOUT_EFFECT.includes(key));
-  const value = Object.fromEntries(stated);
+  const fields = Object.entries(others).filter(([key]) => !WITHOUT_EFFECT.includes(key));
+  const value = Object.fromEntries(fields);
   const text = JSON.stringify(value);
   if (properties === undefined) return { value, text };
   const json = typeof properties === 'string' ? properties : JSON.stringify(properties);
-  const before = stated.length === 0 ? '{' : `${text.slice(0, -1)},`;
-  return { value: { ...value, properties: parsed(json) }, text: `${before}"properties":${json}}` };
+  const before = fields.length === 0 ? '{' : `${text.slice(0, -1)},`;
+  return { value: { ...value, properties: parseProperties(json) }, text: `${before}"properties":${json}}` };
 }
 
-function parsed(json: string): unknown {
+function parseProperties(json: string): unknown {
   try {
     return parseJson(json);
   } catch (cause) {

@@ -82,37 +82,38 @@ export class JsonRows {
 
   /** Where an element begins; negative while none does. */
   #beginElement(at: number): number {
-    const sign = this.#rest[at]!;
-    if (BLANK.test(sign)) return -1;
-    if (sign === ']' && this.#needs !== 'element') {
+    const character = this.#rest[at]!;
+    if (BLANK.test(character)) return -1;
+    if (character === ']' && this.#needs !== 'element') {
       this.#kind = 'ended';
       return -1;
     }
-    if (sign === ',' && this.#needs === 'comma or end') {
+    if (character === ',' && this.#needs === 'comma or end') {
       this.#needs = 'element';
       return -1;
     }
-    if (this.#needs === 'comma or end' || sign === ',' || sign === ']') throw this.#wrong('must be valid JSON');
+    if (this.#needs === 'comma or end' || character === ',' || character === ']')
+      throw this.#wrong('must be valid JSON');
     return at;
   }
 
   /** Whether the element ends with this sign, or (depth below zero) before it. */
-  #isOver(sign: string): boolean {
+  #isOver(character: string): boolean {
     if (this.#isInString) {
       if (this.#isEscaped) this.#isEscaped = false;
-      else if (sign === '\\') this.#isEscaped = true;
-      else if (sign === '"') {
+      else if (character === '\\') this.#isEscaped = true;
+      else if (character === '"') {
         this.#isInString = false;
         return this.#depth === 0;
       }
       return false;
     }
-    if (sign === '"') this.#isInString = true;
-    else if (sign === '{' || sign === '[') this.#depth++;
-    else if (sign === '}' || sign === ']') {
+    if (character === '"') this.#isInString = true;
+    else if (character === '{' || character === '[') this.#depth++;
+    else if (character === '}' || character === ']') {
       this.#depth--;
       return this.#depth <= 0;
-    } else if (this.#depth === 0 && (sign === ',' || BLANK.test(sign))) {
+    } else if (this.#depth === 0 && (character === ',' || BLANK.test(character))) {
       this.#depth = -1;
       return true;
     }

@@ -9,7 +9,7 @@ import { checkTexts } from '../texts.ts';
 import type { ImportRow } from './row.ts';
 
 /** Throws what is wrong, with its field. */
-export function recordOfRow<Shape extends z.ZodObject>(shape: Shape, row: ImportRow): z.output<Shape> {
+export function parseRecordRow<Shape extends z.ZodObject>(shape: Shape, row: ImportRow): z.output<Shape> {
   if (typeof row.value !== 'object' || row.value === null || Array.isArray(row.value))
     throw invalid('row', 'must be a JSON object');
   checkDepth(row.value);
@@ -30,14 +30,14 @@ function readCells(shape: z.ZodObject, cells: Record<string, unknown>): Record<s
   const entries = Object.entries(cells).map(([key, cell]) => {
     const field = shape.shape[key];
     if (typeof cell !== 'string' || !field || field.safeParse(cell).success) return [key, cell];
-    const read = jsonIn(cell);
+    const read = parseCellJson(cell);
     return [key, read === undefined || typeof read === 'string' ? cell : read];
   });
   return Object.fromEntries(entries);
 }
 
 /** Numbers stay texts: shapes take them so, and none loses a digit. */
-function jsonIn(cell: string): unknown {
+function parseCellJson(cell: string): unknown {
   if (!/^\s*(?:[[{]|(?:true|false|null)\s*$)/.test(cell)) return undefined;
   try {
     const value = parseJson(cell);

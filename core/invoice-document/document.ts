@@ -6,11 +6,19 @@
 import type { Customer } from '../customer/record.ts';
 import { Decimal, sumDecimals } from '../decimal.ts';
 import type { Invoice, InvoiceLineItem } from '../invoice/record.ts';
-import type { SettingOf } from '../setting/record.ts';
+import type { SettingValue } from '../setting/record.ts';
 import { toInstant } from '../time/instant.ts';
-import { explained } from './explained.ts';
-import { type Language, showAmount, showDay, showMoney, showNumber, showPeriod, wordsOf } from './language.ts';
-import type { Words } from './words.ts';
+import { explainAmount } from './explained.ts';
+import {
+  type Language,
+  selectTranslations,
+  showAmount,
+  showDay,
+  showMoney,
+  showNumber,
+  showPeriod,
+} from './language.ts';
+import type { Translations } from './translations.ts';
 
 export type DocumentRow = {
   readonly text: string;
@@ -52,7 +60,7 @@ export type DocumentTax = { readonly label: string; readonly amount: string; rea
 /** Who used what of a line, and what of its amount is for it. */
 export type DocumentGroup = { readonly label: string; readonly usage: string; readonly cost: string };
 
-export type DocumentQuestion = {
+export type InvoiceDocumentInput = {
   readonly invoice: Invoice;
   readonly lines: readonly InvoiceLineItem[];
   readonly taxes: readonly DocumentTax[];
@@ -63,40 +71,40 @@ export type DocumentQuestion = {
     readonly tax_exempt?: Customer['tax_exempt'];
   };
   readonly seller: { readonly name: string; readonly lines: readonly string[] };
-  readonly settings: SettingOf<'invoice_pdf_config'>;
+  readonly settings: SettingValue<'invoice_pdf_config'>;
   readonly timezone: string;
 };
 type AddressPart = 'line1' | 'line2' | 'city' | 'state' | 'postal_code' | 'country';
-type Asked = DocumentQuestion & { readonly words: Words; readonly language: Language };
+type DocumentContext = InvoiceDocumentInput & { readonly words: Translations; readonly language: Language };
 
-export function invoiceDocument(question: DocumentQuestion): InvoiceDocument {
-  const { invoice, settings } = question;
+export function buildInvoiceDocument(input: InvoiceDocumentInput): InvoiceDocument {
+  const { invoice, settings } = input;
   const { language } = settings;
-  const words = wordsOf(language);
-  const asked = { ...question, words, language };
+  const words = selectTranslations(language);
+  const context = { ...input, words, language };
   return {
     title: invoice.invoice_type === 'CREDIT' ? words.credit_invoice : words.invoice,
-    mark: markOf(invoice, words),
-    facts: factsOf(asked),
-    from: { label: words.from, ...question.seller },
-    to: receiverOf(asked),
+    mark: deriveMark(invoice, words),
+    facts: buildFacts(context),
+    from: { label: words.from, ...input.seller },
+    to: buildReceiver(context),
     columns: [
       words.description,
       words.quantity,
       words.unit_price,
       `${words.amount} (${invoice.currency.toUpperCase()})`,
     ],
-    rows: question.lines.map((line) => rowOf(line, asked)),
-    sums: sumsOf(asked),
-    notes: [reverseCharge(asked), invoice.description, settings.payment_instructions, settings.notes].flatMap(
+    rows: input.lines.map((line) => buildRow(line, context)),
+    sums: buildSums(context),
+    notes: [findReverseChargeNote(context), invoice.description, settings.payment_instructions, settings.notes].flatMap(
       (note) => note || [],
     ),
-    foot: [question.seller.name, invoice.invoice_number].filter(Boolean).join(' · '),
+    foot: [input.seller.name, invoice.invoice_number].filter(Boolean).join(' · '),
     page: { word: words.page, of: words.of },
     not_shown: words.not_shown,
     language,
     look: { color: settings.color, page_size: settings.page_size, logo: settings.logo },
-    dated_ms: toInstant(issuedAt(invoice)),
+    dated_ms: toInstant(deriveIssueDate(invoice)),
   };
 }
 
@@ -105,21 +113,21 @@ function isVoid({ invoice_status }: Invoice): boolean {
   return invoice_status === 'VOIDED';
 }
 
-function markOf(invoice: Invoice, words: Words): string | null {
+function deriveMark(invoice: Invoice, words: Translations): string | null {
   const { invoice_status } = invoice;
   if (isVoid(invoice)) return words.voided;
   return invoice_status === 'DRAFT' || invoice_status === 'SKIPPED' ? words.draft : null;
 }
 
 /** The date that was stated takes the place of that on which it became final (docs/rules/documents.md, "The date of issue"). */
-function issuedAt({ issue_date, finalized_at, created_at }: Invoice): string {
+function deriveIssueDate({ issue_date, finalized_at, created_at }: Invoice): string {
   return issue_date ?? finalized_at ?? created_at;
 }
 
-function factsOf({ invoice, words, language, timezone }: Asked): InvoiceDocument['facts'] {
+function buildFacts({ invoice, words, language, timezone }: DocumentContext): InvoiceDocument['facts'] {
   const day = (instant: string) => showDay(toInstant(instant), timezone, language);
   const { period_start, period_end, due_date, invoice_number } = invoice;
-  const facts = [{ label: words.date, value: day(issuedAt(invoice)) }];
+  const facts = [{ label: words.date, value: day(deriveIssueDate(invoice)) }];
   if (invoice_number) facts.unshift({ label: words.number, value: invoice_number });
   if (due_date && !isVoid(invoice)) facts.push({ label: words.due, value: day(due_date) });
   if (period_start && period_end) {
@@ -129,7 +137,7 @@ function factsOf({ invoice, words, language, timezone }: Asked): InvoiceDocument
   return facts;
 }
 
-function receiverOf({ customer, words }: Asked): DocumentParty {
+function buildReceiver({ customer, words }: DocumentContext): DocumentParty {
   const { address_line1, address_line2, address_postal_code, address_city, address_state, address_country } = customer;
   const city = [address_postal_code, address_city].filter(Boolean).join(' ');
   const place = [city, address_state, address_country].filter(Boolean).join(', ');
@@ -138,10 +146,10 @@ function receiverOf({ customer, words }: Asked): DocumentParty {
   return { label: words.bill_to, name: customer.name || customer.external_id, lines };
 }
 
-function rowOf(line: InvoiceLineItem, { words, language, timezone, groups }: Asked): DocumentRow {
+function buildRow(line: InvoiceLineItem, { words, language, timezone, groups }: DocumentContext): DocumentRow {
   const { computed_from: from, period_start, period_end, plan_display_name: plan } = line;
   const text = line.display_name || line.meter_display_name || plan || line.price_id || '';
-  const { unit_price, steps } = explained(line, { words, language });
+  const { unit_price, steps } = explainAmount(line, { words, language });
   const taken = new Decimal(line.line_item_discount).plus(line.invoice_level_discount);
   const period =
     period_start && period_end
@@ -168,31 +176,31 @@ const GROUPS_SHOWN = 20;
 function showGroups(
   groups: readonly DocumentGroup[],
   { currency }: InvoiceLineItem,
-  { words, language }: { words: Words; language: Language },
+  { words, language }: { words: Translations; language: Language },
 ): string[] {
   const shown = groups.slice(0, GROUPS_SHOWN);
   const others = groups.slice(GROUPS_SHOWN);
-  const told = shown.map(
+  const texts = shown.map(
     ({ label, usage, cost }) =>
       `${label || '–'}: ${showNumber(usage, language)} ${words.units}, ${showAmount(cost, currency, language)}`,
   );
-  if (others.length === 0) return told;
+  if (others.length === 0) return texts;
   const rest = sumDecimals(others.map(({ cost }) => new Decimal(cost)));
-  return [...told, `${others.length} ${words.others}: ${showAmount(rest, currency, language)}`];
+  return [...texts, `${others.length} ${words.others}: ${showAmount(rest, currency, language)}`];
 }
 
 /** Where the customer owes the tax to the state, its invoice has to say so (docs/rules/taxes.md, "Which rates"). */
-function reverseCharge({ customer, invoice, taxes, words }: Asked): string | null {
+function findReverseChargeNote({ customer, invoice, taxes, words }: DocumentContext): string | null {
   const isTaxed = taxes.length > 0 || !new Decimal(invoice.total_tax).isZero();
   return customer.tax_exempt === 'reverse' && !isTaxed ? words.reverse_charge : null;
 }
 
-function sumsOf({ invoice, taxes, words, language }: Asked): DocumentSum[] {
+function buildSums({ invoice, taxes, words, language }: DocumentContext): DocumentSum[] {
   const { currency } = invoice;
   const money = (amount: Decimal | string) => showMoney(amount, currency, language);
   const sum = (label: string, amount: Decimal | string, strong = false) => ({ label, value: money(amount), strong });
   const credited = invoice.total_credits_applied_after_tax;
-  const less = (label: string, amount: Decimal | string) => {
+  const buildDeduction = (label: string, amount: Decimal | string) => {
     const taken = new Decimal(amount);
     return taken.isZero() ? [] : [sum(label, taken.negated())];
   };
@@ -202,14 +210,14 @@ function sumsOf({ invoice, taxes, words, language }: Asked): DocumentSum[] {
     named.length > 0 || new Decimal(invoice.total_tax).isZero() ? named : [sum(words.tax, invoice.total_tax)];
   return [
     sum(words.subtotal, invoice.subtotal),
-    ...less(words.discount, invoice.total_discount),
-    ...less(words.credits, invoice.total_prepaid_credits_applied),
+    ...buildDeduction(words.discount, invoice.total_discount),
+    ...buildDeduction(words.credits, invoice.total_prepaid_credits_applied),
     ...taxed,
     sum(words.total, invoice.total, true),
     ...included.map(({ label, amount }) => sum(`${words.included} ${label}`, amount)),
-    ...less(words.adjusted, invoice.adjustment_amount),
-    ...less(words.credits_after_tax, credited),
-    ...less(words.paid, new Decimal(invoice.amount_paid).minus(credited)),
+    ...buildDeduction(words.adjusted, invoice.adjustment_amount),
+    ...buildDeduction(words.credits_after_tax, credited),
+    ...buildDeduction(words.paid, new Decimal(invoice.amount_paid).minus(credited)),
     ...(new Decimal(invoice.refunded_amount).isZero() ? [] : [sum(words.refunded, invoice.refunded_amount)]),
     ...(isVoid(invoice) ? [] : [sum(words.to_pay, invoice.amount_remaining, true)]),
   ];

@@ -8,66 +8,66 @@ import type { ComputedFrom } from '../invoice/computed-from.ts';
 import type { InvoiceLineItem } from '../invoice/record.ts';
 import { roundMoney } from '../money.ts';
 import { type Language, showAmount, showNumber } from './language.ts';
-import type { Words } from './words.ts';
+import type { Translations } from './translations.ts';
 
 /** A tier or a package at a time (docs/rules/invoices.md, "What a line was computed from"). */
-type Part = {
+type PriceStep = {
   readonly units: string;
   readonly unit_amount: string;
   readonly flat_amount: string;
   readonly amount?: string;
 };
-type Saying = { readonly words: Words; readonly language: Language };
-type Line = Pick<InvoiceLineItem, 'quantity' | 'amount' | 'currency' | 'computed_from'>;
+type TextContext = { readonly words: Translations; readonly language: Language };
+type ExplainedLine = Pick<InvoiceLineItem, 'quantity' | 'amount' | 'currency' | 'computed_from'>;
 
 /** `unit_price` is empty where there is none that says it. */
-export function explained(line: Line, saying: Saying): { unit_price: string; steps: string[] } {
+export function explainAmount(line: ExplainedLine, context: TextContext): { unit_price: string; steps: string[] } {
   const { computed_from: from } = line;
   const none = { unit_price: '', steps: [] };
   // Of what was edited by hand all this says another amount.
   if (!from || from.edited) return none;
-  const parts = partsOf(from);
-  const unit = unitOf(parts, from);
-  const said = sumDecimals(parts.map(amountOf));
-  const share = shareOf(from);
+  const parts = toPriceSteps(from);
+  const unit = findUnitPrice(parts, from);
+  const sum = sumDecimals(parts.map(computeStepAmount));
+  const share = toProratedShare(from);
   if (unit && isAmount(unit.times(line.quantity), line, share))
-    return { unit_price: showAmount(unit, line.currency, saying.language), steps: shareText(share, saying) };
+    return { unit_price: showAmount(unit, line.currency, context.language), steps: formatShare(share, context) };
   const steps = [
-    ...parts.map((part) => partText(part, line, saying)),
-    ...shareText(share, saying),
-    ...lessText(from, line, saying),
+    ...parts.map((part) => formatStep(part, line, context)),
+    ...formatShare(share, context),
+    ...formatInvoicedBefore(from, line, context),
   ];
-  if (parts.length > 0 && isAmount(said, line, share)) return { unit_price: '', steps };
+  if (parts.length > 0 && isAmount(sum, line, share)) return { unit_price: '', steps };
   if (!from.base_amount) return none;
-  const base = `${saying.words.before_commitment}: ${showAmount(roundMoney(new Decimal(from.base_amount), line.currency), line.currency, saying.language)}`;
-  return { unit_price: '', steps: said.eq(from.base_amount) ? [...steps, base] : [base] };
+  const base = `${context.words.before_commitment}: ${showAmount(roundMoney(new Decimal(from.base_amount), line.currency), line.currency, context.language)}`;
+  return { unit_price: '', steps: sum.eq(from.base_amount) ? [...steps, base] : [base] };
 }
 
-function partsOf(from: ComputedFrom): Part[] {
-  return (from.breakdown ?? []) as unknown as Part[];
+function toPriceSteps(from: ComputedFrom): PriceStep[] {
+  return (from.breakdown ?? []) as unknown as PriceStep[];
 }
 
 /** The price of a unit, where there is one for all. */
-function unitOf(parts: readonly Part[], from: ComputedFrom): Decimal | null {
+function findUnitPrice(parts: readonly PriceStep[], from: ComputedFrom): Decimal | null {
   const [part] = parts;
   // What it says is the price of a package.
-  if (packageOf(from) !== null) return null;
-  if (part) return parts.length === 1 && fixedPartOf(part).isZero() ? new Decimal(part.unit_amount) : null;
+  if (findPackageSize(from) !== null) return null;
+  if (part) return parts.length === 1 && computeFixedPart(part).isZero() ? new Decimal(part.unit_amount) : null;
   const { billing_model, amount } = from.price ?? {};
   return billing_model === 'FLAT_FEE' && typeof amount === 'string' ? new Decimal(amount) : null;
 }
 
-function amountOf({ amount, units, unit_amount, flat_amount }: Part): Decimal {
+function computeStepAmount({ amount, units, unit_amount, flat_amount }: PriceStep): Decimal {
   return amount === undefined ? new Decimal(units).times(unit_amount).plus(flat_amount) : new Decimal(amount);
 }
 
 /** What is due once, as often as the tier was filled. */
-function fixedPartOf(part: Part): Decimal {
-  return amountOf(part).minus(new Decimal(part.units).times(part.unit_amount));
+function computeFixedPart(part: PriceStep): Decimal {
+  return computeStepAmount(part).minus(new Decimal(part.units).times(part.unit_amount));
 }
 
 /** Null for the whole period. */
-function shareOf({ share }: ComputedFrom): ProrationShare | null {
+function toProratedShare({ share }: ComputedFrom): ProrationShare | null {
   if (!share || share.part_ms === share.whole_ms) return null;
   const { part_ms, whole_ms, before_ms } = share;
   return { part_ms, whole_ms, ...(before_ms ? { before_ms } : {}) };
@@ -76,25 +76,29 @@ function shareOf({ share }: ComputedFrom): ProrationShare | null {
 /** What gives back says the same with a minus. */
 function isAmount(
   charge: Decimal,
-  { amount, currency, computed_from: from }: Line,
+  { amount, currency, computed_from: from }: ExplainedLine,
   share: ProrationShare | null,
 ): boolean {
   const whole = share ? roundedShare(charge, share, currency) : roundMoney(charge, currency);
   return whole
-    .minus(from ? lessOf(from) : ZERO)
+    .minus(from ? computeInvoicedBefore(from) : ZERO)
     .abs()
     .eq(new Decimal(amount).abs());
 }
 
-function lessOf({ less, billed_before }: ComputedFrom): Decimal {
+function computeInvoicedBefore({ less, billed_before }: ComputedFrom): Decimal {
   return new Decimal(less?.amount ?? billed_before?.amount ?? 0);
 }
 
-function partText(part: Part, { currency, computed_from: from }: Line, { words, language }: Saying): string {
+function formatStep(
+  part: PriceStep,
+  { currency, computed_from: from }: ExplainedLine,
+  { words, language }: TextContext,
+): string {
   const amount = (text: Decimal | string) => showAmount(text, currency, language);
-  const fixed = fixedPartOf(part);
+  const fixed = computeFixedPart(part);
   const once = fixed.isZero() ? '' : ` + ${amount(fixed)}`;
-  const of = packageOf(from);
+  const of = findPackageSize(from);
   const units = showNumber(part.units, language);
   return of === null
     ? `${units} ${words.units} × ${amount(part.unit_amount)}${once}`
@@ -102,7 +106,7 @@ function partText(part: Part, { currency, computed_from: from }: Line, { words, 
 }
 
 /** How many units a package has. */
-function packageOf(from: ComputedFrom | null | undefined): string | null {
+function findPackageSize(from: ComputedFrom | null | undefined): string | null {
   const { billing_model, transform_quantity } = from?.price ?? {};
   if (billing_model !== 'PACKAGE') return null;
   return String((transform_quantity as { divide_by: number | string }).divide_by);
@@ -112,7 +116,7 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
 /** In days, or in hours or seconds where the share is not one of whole days. */
-function shareText(share: ProrationShare | null, { words, language }: Saying): string[] {
+function formatShare(share: ProrationShare | null, { words, language }: TextContext): string[] {
   if (!share) return [];
   const units: [number, string][] = [
     [DAY_MS, words.days],
@@ -125,7 +129,11 @@ function shareText(share: ProrationShare | null, { words, language }: Saying): s
   return [`× ${count(share.part_ms)} ${words.of} ${count(share.whole_ms)} ${word}`];
 }
 
-function lessText(from: ComputedFrom, { currency }: Line, { words, language }: Saying): string[] {
-  const less = lessOf(from);
+function formatInvoicedBefore(
+  from: ComputedFrom,
+  { currency }: ExplainedLine,
+  { words, language }: TextContext,
+): string[] {
+  const less = computeInvoicedBefore(from);
   return less.isZero() ? [] : [`${words.invoiced_before}: ${showAmount(less.negated(), currency, language)}`];
 }

@@ -7,25 +7,25 @@ import { type Decimal, Decimal as Decimals } from '../decimal.ts';
 import { findNarrowSymbol, minorUnits } from '../money.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { toLocalMs } from '../time/zone.ts';
-import { de } from './words/de.ts';
-import { el } from './words/el.ts';
-import { en } from './words/en.ts';
-import { es } from './words/es.ts';
-import { fr } from './words/fr.ts';
-import { it } from './words/it.ts';
-import { nl } from './words/nl.ts';
-import { pl } from './words/pl.ts';
-import { pt } from './words/pt.ts';
-import { sv } from './words/sv.ts';
-import { uk } from './words/uk.ts';
-import type { Words } from './words.ts';
+import { de } from './translations/de.ts';
+import { el } from './translations/el.ts';
+import { en } from './translations/en.ts';
+import { es } from './translations/es.ts';
+import { fr } from './translations/fr.ts';
+import { it } from './translations/it.ts';
+import { nl } from './translations/nl.ts';
+import { pl } from './translations/pl.ts';
+import { pt } from './translations/pt.ts';
+import { sv } from './translations/sv.ts';
+import { uk } from './translations/uk.ts';
+import type { Translations } from './translations.ts';
 
 export const LANGUAGES = ['en', 'de', 'el', 'es', 'fr', 'it', 'nl', 'pl', 'pt', 'sv', 'uk'] as const;
 export type Language = (typeof LANGUAGES)[number];
 
-const WORDS: Readonly<Record<Language, Words>> = { en, de, el, es, fr, it, nl, pl, pt, sv, uk };
+const TRANSLATIONS: Readonly<Record<Language, Translations>> = { en, de, el, es, fr, it, nl, pl, pt, sv, uk };
 
-type Writing = {
+type LanguageFormat = {
   /** Between the whole and its parts, and between thousands. */
   readonly point: string;
   readonly thousands: string;
@@ -44,7 +44,7 @@ const english = (day: string, month: string, year: string) => `${Number(day)} ${
 const comma = { point: ',', thousands: '.', sign: 'after' } as const;
 const commaAndSpace = { point: ',', thousands: NO_BREAK, sign: 'after' } as const;
 
-const WRITING: Readonly<Record<Language, Writing>> = {
+const LANGUAGE_FORMATS: Readonly<Record<Language, LanguageFormat>> = {
   en: { point: '.', thousands: ',', sign: 'before', day: english },
   de: { ...comma, day: dotted },
   el: { ...comma, day: slashed },
@@ -58,14 +58,14 @@ const WRITING: Readonly<Record<Language, Writing>> = {
   uk: { ...commaAndSpace, day: dotted },
 };
 
-export function wordsOf(language: Language): Words {
-  return WORDS[language];
+export function selectTranslations(language: Language): Translations {
+  return TRANSLATIONS[language];
 }
 
 /** Every digit that it has, and no fewer than `least` behind the point. */
 export function showNumber(value: Decimal | string, language: Language, least = 0): string {
   const number = new Decimals(value);
-  const { point, thousands } = WRITING[language];
+  const { point, thousands } = LANGUAGE_FORMATS[language];
   const [whole = '0', parts] = number.abs().toFixed(Math.max(least, number.decimalPlaces())).split('.');
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, thousands);
   const minus = number.isNegative() && !number.isZero() ? '−' : '';
@@ -83,7 +83,7 @@ export function showMoney(amount: Decimal | string, currency: string, language: 
   const code = currency.toUpperCase();
   const sign = findNarrowSymbol(currency);
   if (sign === code) return `${number}${NO_BREAK}${code}`;
-  if (WRITING[language].sign === 'after') return `${number}${NO_BREAK}${sign}${NO_BREAK}${code}`;
+  if (LANGUAGE_FORMATS[language].sign === 'after') return `${number}${NO_BREAK}${sign}${NO_BREAK}${code}`;
   const gap = /\p{L}$/u.test(sign) ? NO_BREAK : '';
   const [minus, digits] = number.startsWith('−') ? ['−', number.slice(1)] : ['', number];
   return `${minus}${sign}${gap}${digits}${NO_BREAK}${code}`;
@@ -95,7 +95,7 @@ export function showDay(instant: Milliseconds, timezone: string, language: Langu
     .toISOString()
     .slice(0, 10)
     .split('-');
-  return WRITING[language].day(day, month, year);
+  return LANGUAGE_FORMATS[language].day(day, month, year);
 }
 
 /** The days of a half-open time: the last one is that of its last moment. */

@@ -6,25 +6,25 @@ import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { spread } from '../spread.ts';
 
 export type GroupUsage<Group> = { readonly group: Group; readonly usage: Decimal; readonly event_count: number };
-export type BrokenDown<Group> = GroupUsage<Group> & { readonly cost: Decimal; readonly percentage: Decimal };
+export type GroupBreakdown<Group> = GroupUsage<Group> & { readonly cost: Decimal; readonly percentage: Decimal };
 
 const PERCENT_DIGITS = 2;
 
-const nameOf = ({ group }: { readonly group: unknown }) => JSON.stringify(group);
+const toSortKey = ({ group }: { readonly group: unknown }) => JSON.stringify(group);
 
 /** The largest first. What is below zero has no share; where nothing is above it the number of events decides. */
 export function breakDown<Group>(
   amount: Decimal,
   groups: readonly GroupUsage<Group>[],
   currency: string,
-): BrokenDown<Group>[] {
+): GroupBreakdown<Group>[] {
   const byUsage = groups.map(({ usage }) => Decimal.max(ZERO, usage));
   const isUsed = byUsage.some((usage) => usage.gt(0));
   const weights = isUsed ? byUsage : groups.map(({ event_count }) => new Decimal(event_count));
   const whole = sumDecimals(weights);
   const ordered = groups
     .map((one, index) => ({ one, weight: weights[index]! }))
-    .toSorted((a, b) => b.weight.comparedTo(a.weight) || (nameOf(a.one) < nameOf(b.one) ? -1 : 1));
+    .toSorted((a, b) => b.weight.comparedTo(a.weight) || (toSortKey(a.one) < toSortKey(b.one) ? -1 : 1));
   const spreads = whole.gt(0);
   const costs = spreads
     ? spread(

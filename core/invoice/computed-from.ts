@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { timestampText } from '../record.ts';
 
 /** Whose events a usage line counted, with the times in which they are where these are not its whole window, and by which clock. */
-export const CountedOf = z.object({
+export const CountedScope = z.object({
   customers: z
     .array(
       z.object({
@@ -23,10 +23,10 @@ export const CountedOf = z.object({
   timezone: z.string().meta({ description: 'Whose clock cuts the windows of the meter.' }),
   billing_anchor: z.string().meta({ description: 'On whose day months begin.' }),
 });
-export type CountedOf = z.infer<typeof CountedOf>;
+export type CountedScope = z.infer<typeof CountedScope>;
 
 /** The lines with which a usage line was charged (docs/rules/proration.md, "Usage over a change"). */
-const ChainOf = z.object({
+const UsageLineChain = z.object({
   version: z.int().meta({ description: 'By which version of the rule: 1.' }),
   rule: z.enum(['additive', 'shared', 'integral']).meta({
     description:
@@ -168,7 +168,7 @@ export const ComputedFrom = z.object({
   carried_amount: z.string().nullish().meta({
     description: 'What was invoiced too much, and comes off the next invoice because this one has no room for it.',
   }),
-  counted: CountedOf.nullish().meta({
+  counted: CountedScope.nullish().meta({
     description: 'Whose events were counted, and by which clock; not there where an earlier version computed the line.',
   }),
   share: z
@@ -182,7 +182,7 @@ export const ComputedFrom = z.object({
     })
     .nullish()
     .meta({ description: 'The share of the period to the millisecond, where `proration` says one.' }),
-  chain: ChainOf.nullish().meta({
+  chain: UsageLineChain.nullish().meta({
     description:
       'The usage lines that follow one another in the period and are charged as one. Not there where a line is charged by itself, and where an earlier version computed the line, which charged each line by itself.',
   }),
@@ -207,13 +207,16 @@ export const ComputedFrom = z.object({
 });
 export type ComputedFrom = z.infer<typeof ComputedFrom>;
 
-type Charged = {
+type ComputedCharge = {
   readonly amount: string;
   readonly quantity: string;
   readonly computed_from?: Pick<ComputedFrom, 'edited'> | null | undefined;
 };
 
 /** What a charge came to by the rules: what is agreed on beside them by hand is no late event (docs/rules/invoices.md, "Edits"). */
-export function asComputed({ amount, quantity, computed_from }: Charged): { amount: string; quantity: string } {
+export function toComputedCharge({ amount, quantity, computed_from }: ComputedCharge): {
+  amount: string;
+  quantity: string;
+} {
   return computed_from?.edited ?? { amount, quantity };
 }

@@ -7,12 +7,12 @@ import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { decimalText, description, orNull, timestampText } from '../record.ts';
 import { toInstant } from '../time/instant.ts';
-import { asComputed } from './computed-from.ts';
-import { checkStatedLine } from './one-off.ts';
+import { toComputedCharge } from './computed-from.ts';
+import { invoiceDiscountFields } from './discount-fields.ts';
+import { checkLineInput } from './one-off.ts';
 import { type CreateInvoiceLine, createInvoiceLineShape, type Invoice, type InvoiceLineItem } from './record.ts';
-import { statedDiscountFields } from './stated-discounts.ts';
 
-const { invoice_coupons, line_item_coupons, prepared_tax_rates } = statedDiscountFields;
+const { invoice_coupons, line_item_coupons, prepared_tax_rates } = invoiceDiscountFields;
 
 export const editInvoiceShape = z.object({
   line_items: orNull(z.array(createInvoiceLineShape)).meta({
@@ -38,7 +38,7 @@ export const editInvoiceShape = z.object({
 export type EditInvoice = z.output<typeof editInvoiceShape>;
 
 /** Whether what it charges is said by hand from now on, and not computed any more. */
-export function changesLines({ line_items, invoice_coupons: ofInvoice, line_item_coupons: ofLines }: EditInvoice) {
+export function hasLineChanges({ line_items, invoice_coupons: ofInvoice, line_item_coupons: ofLines }: EditInvoice) {
   return line_items !== null || ofInvoice !== null || ofLines !== null;
 }
 
@@ -46,82 +46,91 @@ export function changesLines({ line_items, invoice_coupons: ofInvoice, line_item
 export type EditedLine =
   | { readonly kind: 'kept'; readonly before: InvoiceLineItem }
   | { readonly kind: 'changed'; readonly before: InvoiceLineItem; readonly fields: ChangedFields }
-  | { readonly kind: 'new'; readonly stated: CreateInvoiceLine };
+  | { readonly kind: 'new'; readonly requested: CreateInvoiceLine };
 type ChangedFields = Pick<
   InvoiceLineItem,
   'amount' | 'quantity' | 'display_name' | 'metadata' | 'price_unit_amount' | 'computed_from'
 >;
 
-type Edited = {
+type EditedInvoice = {
   readonly currency: string;
   readonly invoice_type: Invoice['invoice_type'];
   readonly line_items: readonly InvoiceLineItem[];
 };
 
 /** In the order of the request; behind them what was computed and is not named: nothing of it is charged again elsewhere. */
-export function editedLines(stated: readonly CreateInvoiceLine[], invoice: Edited): EditedLine[] {
+export function planEditedLines(requested: readonly CreateInvoiceLine[], invoice: EditedInvoice): EditedLine[] {
   const computed = invoice.line_items.filter(({ computed_from }) => computed_from);
   const left = new Set(computed);
-  const named = stated.map((line, index): EditedLine => {
+  const named = requested.map((line, index): EditedLine => {
     const at = `line_items[${index}]`;
-    const before = [...left].find((one) => isNamedBy(line, one));
-    const mayBeNegative = invoice.invoice_type === 'CREDIT' || (before !== undefined && givesBack(before));
-    checkStatedLine(line, { currency: invoice.currency, at, mayBeNegative });
+    const before = [...left].find((one) => isSameCharge(line, one));
+    const mayBeNegative = invoice.invoice_type === 'CREDIT' || (before !== undefined && isCreditLine(before));
+    checkLineInput(line, { currency: invoice.currency, at, mayBeNegative });
     if (before === undefined) {
       if (computed.length > 0 && line.subscription_line_item_id)
         throw invalid(`${at}.subscription_line_item_id`, 'names no line of this invoice with that time');
-      return { kind: 'new', stated: line };
+      return { kind: 'new', requested: line };
     }
     left.delete(before);
-    return inPlaceOf(before, line, at);
+    return replaceLine(before, line, at);
   });
-  return [...named, ...Array.from(left, withoutCharge)];
+  return [...named, ...Array.from(left, clearCharge)];
 }
 
 /** By what it charges, and for when; a time that is not stated is any. */
-function isNamedBy(stated: CreateInvoiceLine, line: InvoiceLineItem): boolean {
+function isSameCharge(requested: CreateInvoiceLine, line: InvoiceLineItem): boolean {
   const isSame = line.subscription_line_item_id
-    ? stated.subscription_line_item_id === line.subscription_line_item_id
-    : stated.entity_type === 'subscription' && stated.entity_id === line.entity_id;
-  return isSame && (['period_start', 'period_end'] as const).every((edge) => isAt(stated[edge], line[edge]));
+    ? requested.subscription_line_item_id === line.subscription_line_item_id
+    : requested.entity_type === 'subscription' && requested.entity_id === line.entity_id;
+  return (
+    isSame &&
+    (['period_start', 'period_end'] as const).every((edge) => isSameStatedInstant(requested[edge], line[edge]))
+  );
 }
 
-function isAt(stated: string | null, instant: string | null | undefined): boolean {
-  return stated === null || (Boolean(instant) && toInstant(stated) === toInstant(instant!));
+function isSameStatedInstant(requested: string | null, instant: string | null | undefined): boolean {
+  return requested === null || (Boolean(instant) && toInstant(requested) === toInstant(instant!));
 }
 
 /** What it gives back was charged elsewhere, and what of that is left comes off later invoices. */
-export function givesBack({ amount, computed_from }: InvoiceLineItem): boolean {
+export function isCreditLine({ amount, computed_from }: InvoiceLineItem): boolean {
   return new Decimal(amount).isNegative() || Boolean(computed_from?.carried_amount);
 }
 
-function inPlaceOf(before: InvoiceLineItem, stated: CreateInvoiceLine, at: string): EditedLine {
-  if (!givesBack(before)) return changed(before, stated);
-  if (!new Decimal(stated.amount).eq(before.amount))
+function replaceLine(before: InvoiceLineItem, requested: CreateInvoiceLine, at: string): EditedLine {
+  if (!isCreditLine(before)) return planLineEdit(before, requested);
+  if (!new Decimal(requested.amount).eq(before.amount))
     throw invalid(`${at}.amount`, `must be ${before.amount}: what a line gives back was charged by another`);
   return { kind: 'kept', before };
 }
 
-function withoutCharge(before: InvoiceLineItem): EditedLine {
-  if (givesBack(before)) return { kind: 'kept', before };
-  return changed(before, { amount: '0', quantity: '0', display_name: null, metadata: null, price_unit_amount: null });
+function clearCharge(before: InvoiceLineItem): EditedLine {
+  if (isCreditLine(before)) return { kind: 'kept', before };
+  return planLineEdit(before, {
+    amount: '0',
+    quantity: '0',
+    display_name: null,
+    metadata: null,
+    price_unit_amount: null,
+  });
 }
 
-type Change = Pick<CreateInvoiceLine, 'amount' | 'quantity' | 'display_name' | 'metadata' | 'price_unit_amount'>;
+type LineEdit = Pick<CreateInvoiceLine, 'amount' | 'quantity' | 'display_name' | 'metadata' | 'price_unit_amount'>;
 
-function changed(before: InvoiceLineItem, stated: Change): EditedLine {
+function planLineEdit(before: InvoiceLineItem, requested: LineEdit): EditedLine {
   const { edited: _before, ...computed_from } = before.computed_from!;
-  const computed = asComputed(before);
-  const isSame = new Decimal(stated.amount).eq(before.amount);
+  const computed = toComputedCharge(before);
+  const isSame = new Decimal(requested.amount).eq(before.amount);
   const isComputed =
-    new Decimal(stated.amount).eq(computed.amount) && new Decimal(stated.quantity).eq(computed.quantity);
-  const { amount, quantity } = stated;
+    new Decimal(requested.amount).eq(computed.amount) && new Decimal(requested.quantity).eq(computed.quantity);
+  const { amount, quantity } = requested;
   const fields = {
     amount: new Decimal(amount).toFixed(),
     quantity: new Decimal(quantity).toFixed(),
-    display_name: stated.display_name ?? before.display_name,
-    metadata: stated.metadata ?? before.metadata,
-    price_unit_amount: stated.price_unit_amount ?? (isSame ? before.price_unit_amount : null),
+    display_name: requested.display_name ?? before.display_name,
+    metadata: requested.metadata ?? before.metadata,
+    price_unit_amount: requested.price_unit_amount ?? (isSame ? before.price_unit_amount : null),
     computed_from: isComputed ? computed_from : { ...computed_from, edited: computed },
   };
   return { kind: 'changed', before, fields };

@@ -28,7 +28,7 @@ export const DEFAULT_NUMBER_CONFIG: NumberConfig = {
 };
 
 /** The date token: it names the counter as well. */
-export function numberToken(config: NumberConfig, finalizedAtMs: Milliseconds): string {
+export function toNumberToken(config: NumberConfig, finalizedAtMs: Milliseconds): string {
   const date = Temporal.Instant.fromEpochMilliseconds(finalizedAtMs).toZonedDateTimeISO(config.timezone).toPlainDate();
   const year = String(date.year).padStart(4, '0');
   const month = String(date.month).padStart(2, '0');

@@ -10,7 +10,7 @@ import { invalid, notAllowed } from '../error.ts';
 import { checkCurrency, minorUnits } from '../money.ts';
 import { refuseUsed } from '../subscription/not-yet.ts';
 import { toInstant } from '../time/instant.ts';
-import { paymentOf } from './payment-status.ts';
+import { derivePaymentState } from './payment-status.ts';
 import type { CreateInvoice, CreateInvoiceLine, PaymentStatus } from './record.ts';
 
 /** Credits and commitments are applied by rules that come later; what rules make cannot be dictated. */
@@ -26,27 +26,27 @@ const LINE_NOT_YET = [
   'adjusted_entitlement_quantity',
 ] as const satisfies readonly (keyof CreateInvoiceLine)[];
 
-export type WrittenInvoice = ReturnType<typeof writtenInvoice>;
+export type ManualInvoice = ReturnType<typeof defineManualInvoice>;
 
 /** The amounts, payment and lines of the new invoice, all checked. */
-export function writtenInvoice(request: CreateInvoice) {
+export function defineManualInvoice(request: CreateInvoice) {
   const currency = checkCurrency(request.currency);
   refuseUsed(request, INVOICE_NOT_YET);
   if (request.invoice_number)
     throw notAllowed('invoice_number: is assigned when the invoice is finalized', { field: 'invoice_number' });
   checkType(request);
   checkPeriod(request, '');
-  const lines = request.line_items?.length ? request.line_items : wholeAmount(request);
+  const lines = request.line_items?.length ? request.line_items : toSingleLine(request);
   const { invoice_type } = request;
   for (const [index, line] of lines.entries()) checkLine(line, { invoice_type, currency, at: `line_items[${index}]` });
   const subtotal = sumDecimals(lines.map((line) => new Decimal(line.amount)));
   checkSum(request, subtotal);
-  if (request.invoice_type === 'CREDIT') refuseUsed(request, NOT_OF_A_CREDIT);
+  if (request.invoice_type === 'CREDIT') refuseUsed(request, NOT_ALLOWED_ON_CREDIT);
   return { currency, lines };
 }
 
 /** What is credited is credited as it stands. */
-const NOT_OF_A_CREDIT = [
+const NOT_ALLOWED_ON_CREDIT = [
   'coupons',
   'invoice_coupons',
   'line_item_coupons',
@@ -56,14 +56,14 @@ const NOT_OF_A_CREDIT = [
 ] as const satisfies readonly (keyof CreateInvoice)[];
 
 /** What it comes to, and what was paid of it already. */
-export function writtenAmounts(request: CreateInvoice, currency: string, totals: Totals) {
+export function computeManualAmounts(request: CreateInvoice, currency: string, totals: Totals) {
   const isCredit = request.invoice_type === 'CREDIT';
   const { subtotal, total_discount, total_tax, total, amount_due } = totalsText(totals);
   // The total of all others is never below 0.
   const amounts = isCredit
     ? { subtotal, total_discount, total_tax, total: subtotal, amount_due: subtotal }
     : { subtotal, total_discount, total_tax, total, amount_due };
-  return { ...amounts, ...openingPayment(request, amounts.amount_due, currency) };
+  return { ...amounts, ...deriveOpeningPayment(request, amounts.amount_due, currency) };
 }
 
 function checkType(request: CreateInvoice): void {
@@ -86,14 +86,14 @@ function checkLine(
   line: CreateInvoiceLine,
   { invoice_type, ...rule }: { invoice_type: CreateInvoice['invoice_type']; currency: string; at: string },
 ): void {
-  checkStatedLine(line, { ...rule, mayBeNegative: invoice_type === 'CREDIT' });
+  checkLineInput(line, { ...rule, mayBeNegative: invoice_type === 'CREDIT' });
   if (invoice_type === 'SUBSCRIPTION' && !line.price_id) {
     throw invalid(`${rule.at}.price_id`, 'is required for a SUBSCRIPTION invoice');
   }
 }
 
 /** What is stated of a line, on a new invoice or in an edit of one. */
-export function checkStatedLine(
+export function checkLineInput(
   line: CreateInvoiceLine,
   { currency, at, mayBeNegative }: { currency: string; at: string; mayBeNegative: boolean },
 ): void {
@@ -117,14 +117,14 @@ export function checkSum(
   sum: Decimal,
 ): void {
   for (const field of ['subtotal', 'total', 'amount_due'] as const) {
-    const stated = request[field];
-    if (stated !== null && !new Decimal(stated).eq(sum)) {
-      throw invalid(field, `is ${stated}, but the line items sum to ${sum.toFixed()}`);
+    const requested = request[field];
+    if (requested !== null && !new Decimal(requested).eq(sum)) {
+      throw invalid(field, `is ${requested}, but the line items sum to ${sum.toFixed()}`);
     }
   }
 }
 
-function wholeAmount(request: CreateInvoice): CreateInvoiceLine[] {
+function toSingleLine(request: CreateInvoice): CreateInvoiceLine[] {
   if (new Decimal(request.amount_due).isZero()) return [];
   return [
     {
@@ -165,7 +165,7 @@ const NO_LINE_FIELDS: Omit<CreateInvoiceLine, 'amount' | 'quantity'> = {
 const OPENING_STATUSES: readonly PaymentStatus[] = ['PENDING', 'SUCCEEDED', 'OVERPAID', 'FAILED'];
 
 /** What the client says was paid already. */
-function openingPayment(request: CreateInvoice, amount_due: string, currency: string) {
+function deriveOpeningPayment(request: CreateInvoice, amount_due: string, currency: string) {
   const payment_status = request.payment_status ?? 'PENDING';
   if (!OPENING_STATUSES.includes(payment_status)) {
     throw invalid('payment_status', 'cannot be that of a new invoice', { allowed: OPENING_STATUSES });
@@ -180,5 +180,8 @@ function openingPayment(request: CreateInvoice, amount_due: string, currency: st
     return { payment_status, amount_paid: '0', amount_remaining: '0', overpaid_amount: null };
   }
   const unstated = payment_status === 'SUCCEEDED' ? amount_due : ZERO;
-  return paymentOf({ amount_due, currency }, { payment_status, paid: new Decimal(request.amount_paid ?? unstated) });
+  return derivePaymentState(
+    { amount_due, currency },
+    { payment_status, paid: new Decimal(request.amount_paid ?? unstated) },
+  );
 }

@@ -21,8 +21,8 @@ import {
 } from '../record.ts';
 import { LineTax } from '../tax/line-tax.ts';
 import { ComputedFrom } from './computed-from.ts';
-import { OWN_INVOICE_KEYS } from './own-key.ts';
-import { statedDiscountFields } from './stated-discounts.ts';
+import { invoiceDiscountFields } from './discount-fields.ts';
+import { RESERVED_INVOICE_KEYS } from './own-key.ts';
 
 export const INVOICE_TYPES = ['SUBSCRIPTION', 'ONE_OFF', 'CREDIT'] as const;
 export const INVOICE_STATUSES = ['DRAFT', 'FINALIZED', 'VOIDED', 'SKIPPED'] as const;
@@ -268,7 +268,7 @@ export const createInvoiceShape = z.object({
     description: 'Of a SUBSCRIPTION invoice: the subscription that is charged.',
   }),
   invoice_number: orNull(z.string()).meta({ description: 'Refused: it is given when the invoice becomes final.' }),
-  idempotency_key: orNull(keyNotMatching(OWN_INVOICE_KEYS)).meta({
+  idempotency_key: orNull(keyNotMatching(RESERVED_INVOICE_KEYS)).meta({
     description: 'One key is one invoice, voided ones aside: a second request is refused with 409.',
   }),
   invoice_type: orDefault(anyCase(INVOICE_TYPES), 'ONE_OFF').meta({
@@ -304,7 +304,7 @@ export const createInvoiceShape = z.object({
   }),
   metadata,
   invoice_pdf_url: orNull(webAddress).meta({ description: 'The address of its document.' }),
-  ...statedDiscountFields,
+  ...invoiceDiscountFields,
   force_sync_invoice: orNull(z.boolean()).meta(NOT_YET),
 });
 export type CreateInvoice = z.output<typeof createInvoiceShape>;
@@ -318,7 +318,7 @@ export const updateInvoiceShape = z.object({
 });
 export type UpdateInvoice = z.output<typeof updateInvoiceShape>;
 
-export const updatePaymentShape = z.object({
+export const updateInvoicePaymentShape = z.object({
   payment_status: paymentStatus.meta({
     description: 'SUCCEEDED, OVERPAID, PENDING or FAILED; PAID is another word for SUCCEEDED.',
   }),
@@ -327,4 +327,4 @@ export const updatePaymentShape = z.object({
       'What was paid in all: of SUCCEEDED exactly the amount due, of OVERPAID more, of PENDING and FAILED less.',
   }),
 });
-export type UpdatePayment = z.output<typeof updatePaymentShape>;
+export type UpdateInvoicePayment = z.output<typeof updateInvoicePaymentShape>;

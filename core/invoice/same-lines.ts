@@ -6,7 +6,7 @@ import { parseInstant } from '../time/instant.ts';
 import type { Invoice, InvoiceLineItem } from './record.ts';
 
 /** Of the records, and of what a line was computed from. */
-const NOT_SAID = new Set([
+const VOLATILE_FIELDS = new Set([
   'id',
   'created_at',
   'updated_at',
@@ -17,35 +17,42 @@ const NOT_SAID = new Set([
   'high_water',
 ]);
 
-type Stored = { readonly invoice: Invoice; readonly line_items: readonly InvoiceLineItem[] };
-type Computed = { readonly fields: Partial<Invoice>; readonly lines: readonly InvoiceLineItem[] };
+type StoredInvoice = { readonly invoice: Invoice; readonly line_items: readonly InvoiceLineItem[] };
+type ComputedInvoice = { readonly fields: Partial<Invoice>; readonly lines: readonly InvoiceLineItem[] };
 
 /** What is computed has a value, or null, for every field that a computation writes. */
-export function saysTheSame({ invoice, line_items }: Stored, { fields, lines }: Computed): boolean {
-  const isSameLine = (line: InvoiceLineItem, index: number) => hasSame(line_items[index]!, line);
-  return line_items.length === lines.length && hasSame(invoice, fields) && lines.every(isSameLine);
+export function isSameInvoice({ invoice, line_items }: StoredInvoice, { fields, lines }: ComputedInvoice): boolean {
+  const isSameLine = (line: InvoiceLineItem, index: number) => hasSameFields(line_items[index]!, line);
+  return line_items.length === lines.length && hasSameFields(invoice, fields) && lines.every(isSameLine);
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type InvoiceFields = Readonly<Record<string, unknown>>;
 
 /** By the fields of the second. */
-function hasSame(stored: Fields, computed: Fields): boolean {
-  return Object.keys(computed).every((field) => NOT_SAID.has(field) || isSame(stored[field], computed[field]));
+function hasSameFields(stored: InvoiceFields, computed: InvoiceFields): boolean {
+  return Object.keys(computed).every(
+    (field) => VOLATILE_FIELDS.has(field) || isSameValue(stored[field], computed[field]),
+  );
 }
 
-function isSame(a: unknown, b: unknown): boolean {
+function isSameValue(a: unknown, b: unknown): boolean {
   const [one, other] = [a ?? null, b ?? null];
   if (one === other) return true;
   if (typeof one === 'string' && typeof other === 'string') return isSameInstant(one, other);
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
   if (Array.isArray(one) !== Array.isArray(other)) return false;
-  return hasSame(one as Fields, other as Fields) && saysNoMore(one as Fields, other as Fields);
+  return (
+    hasSameFields(one as InvoiceFields, other as InvoiceFields) &&
+    hasNoOtherFields(one as InvoiceFields, other as InvoiceFields)
+  );
 }
 
 /** What only the first has is nothing. Each field is compared once: both ways, what lies deep would be compared many times. */
-function saysNoMore(one: Fields, other: Fields): boolean {
+function hasNoOtherFields(one: InvoiceFields, other: InvoiceFields): boolean {
   const isNothing = (field: string) => one[field] === null || one[field] === undefined;
-  return Object.keys(one).every((field) => Object.hasOwn(other, field) || NOT_SAID.has(field) || isNothing(field));
+  return Object.keys(one).every(
+    (field) => Object.hasOwn(other, field) || VOLATILE_FIELDS.has(field) || isNothing(field),
+  );
 }
 
 const WHOLE_SECOND = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/;

@@ -1,6 +1,6 @@
 /** Which invoices may be voided, and what is given back then (docs/rules/invoices.md, "Voiding"). */
 
-import { givenFor } from '../credit-note/left-to-give-back.ts';
+import { computePaidTotal } from '../credit-note/creditable.ts';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import type { Invoice, InvoiceStatus, PaymentStatus } from './record.ts';
@@ -22,8 +22,8 @@ export function checkVoidable(invoice: Invoice): void {
 }
 
 /** What a void writes about the money: an invoice for which nothing was given stays as it is. */
-export function voidedPayment(invoice: Invoice): Partial<Invoice> {
-  const given = givenFor(invoice);
+export function planVoidedPayment(invoice: Invoice): Partial<Invoice> {
+  const given = computePaidTotal(invoice);
   if (given.lte(0)) return {};
   const { total_prepaid_credits_applied: credits } = invoice;
   return {

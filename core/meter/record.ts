@@ -84,12 +84,12 @@ export const createMeterShape = meterShape.pick({
   filters: true,
   reset_usage: true,
 });
-export type MeterDefinition = z.output<typeof createMeterShape>;
+export type MeterInput = z.output<typeof createMeterShape>;
 
 /** Throws what is wrong with an expression; compiling is the expression engine's business. */
 export type CompileExpression = (text: string) => unknown;
 
-export function checkMeter(meter: MeterDefinition, compileExpression?: CompileExpression): void {
+export function checkMeter(meter: MeterInput, compileExpression?: CompileExpression): void {
   const { name, event_name } = meter;
   refuseBlank({ name, event_name });
   checkAggregation(meter.aggregation, compileExpression);
@@ -122,7 +122,8 @@ function refuseBlank(texts: Readonly<Record<string, string | null | undefined>>)
 
 function checkMultiplier({ type, multiplier }: Aggregation): void {
   if (!AGGREGATIONS[type].takes.includes('multiplier')) {
-    if (hasText(multiplier)) throw invalid('aggregation.multiplier', `is used by ${takersOf('multiplier')} only`);
+    if (hasText(multiplier))
+      throw invalid('aggregation.multiplier', `is used by ${listSupportingTypes('multiplier')} only`);
     return;
   }
   if (!hasText(multiplier)) throw invalid('aggregation.multiplier', `is required for ${type}`);
@@ -132,13 +133,16 @@ function checkMultiplier({ type, multiplier }: Aggregation): void {
 function checkBuckets({ type, bucket_size, group_by }: Aggregation): void {
   const { takes } = AGGREGATIONS[type];
   if (bucket_size && !takes.includes('bucket_size'))
-    throw invalid('aggregation.bucket_size', `is supported for ${takersOf('bucket_size')} only, not for ${type}`);
+    throw invalid(
+      'aggregation.bucket_size',
+      `is supported for ${listSupportingTypes('bucket_size')} only, not for ${type}`,
+    );
   if (hasText(group_by) && !(takes.includes('group_by') && bucket_size))
-    throw invalid('aggregation.group_by', `is supported only for ${takersOf('group_by')} with bucket_size`);
+    throw invalid('aggregation.group_by', `is supported only for ${listSupportingTypes('group_by')} with bucket_size`);
 }
 
 /** `MAX and SUM` */
-function takersOf(part: AggregationRules['takes'][number]): string {
+function listSupportingTypes(part: AggregationRules['takes'][number]): string {
   return AGGREGATION_TYPES.filter((type) => AGGREGATIONS[type].takes.includes(part))
     .sort()
     .join(' and ');

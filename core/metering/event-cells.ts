@@ -1,5 +1,5 @@
 /** Raw events added up to the cells of a question: the ragged ends of a range, and whatever has no pre-aggregated rows. */
-import type { Segment, SegmentPlan } from '../analytics/segments.ts';
+import type { SegmentPlan, UsageSegment } from '../analytics/segments.ts';
 import { toMs, toUs } from '../time/instant.ts';
 import { type WindowGrid, windowStart } from '../time/window.ts';
 import { UsageBucket } from './bucket.ts';
@@ -22,7 +22,7 @@ export class EventCells<Event extends MeteredEvent> {
   readonly #cells = new Map<string, PlacedCell>();
   readonly #keys = new Set<string>();
   readonly #query: EventCellQuery<Event>;
-  readonly #segmentAt: (at: number) => Segment;
+  readonly #segmentAt: (at: number) => UsageSegment;
 
   constructor(query: EventCellQuery<Event>) {
     this.#query = query;
@@ -64,7 +64,7 @@ export class EventCells<Event extends MeteredEvent> {
 }
 
 /** Events come in order of time within a customer, so the last segment is mostly the right one. */
-function finder(segments: readonly Segment[]): (at: number) => Segment {
+function finder(segments: readonly UsageSegment[]): (at: number) => UsageSegment {
   let last = segments[0]!;
   return (at) => {
     if (at >= last.start_us && at < last.end_us) return last;

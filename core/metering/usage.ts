@@ -5,7 +5,7 @@
  * There may be tens of thousands of windows. The work yields after each of its steps, so that whoever runs it can let
  * others have their turn in between; what comes out does not depend on that.
  */
-import type { Segment, SegmentPlan } from '../analytics/segments.ts';
+import type { SegmentPlan, UsageSegment } from '../analytics/segments.ts';
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import { FarthingError } from '../error.ts';
 import { groupBy } from '../group-by.ts';
@@ -231,7 +231,7 @@ type KeyCells = { readonly cells: OwnedCell[]; readonly windows: Map<number, Own
 /** By the start of each asked window, in order of time: the part of it that lies in the range. */
 function* windowRanges({ segments }: SegmentPlan): Steps<Map<number, WindowRange>> {
   const ranges = new Map<number, WindowRange>();
-  for (const { asked_us, start_us, end_us } of segments) {
+  for (const { window_us: asked_us, start_us, end_us } of segments) {
     const known = ranges.get(asked_us);
     ranges.set(asked_us, { start_us: known?.start_us ?? start_us, end_us, window_us: asked_us });
     yield;
@@ -263,15 +263,15 @@ function* cellsByWindow(
   for (const cell of cells) {
     const segment = bySegment.get(Math.floor(cell.segment_us / US_PER_SECOND))!;
     const own_us = plan.rows_are_windows ? cell.window_us : segment.own_us;
-    pushTo(byWindow, segment.asked_us, { ...cell, own_us });
+    pushTo(byWindow, segment.window_us, { ...cell, own_us });
     yield;
   }
   return byWindow;
 }
 
 /** The store tells the starts of segments in seconds. */
-function* segmentsByStart(segments: readonly Segment[]): Steps<Map<number, Segment>> {
-  const byStart = new Map<number, Segment>();
+function* segmentsByStart(segments: readonly UsageSegment[]): Steps<Map<number, UsageSegment>> {
+  const byStart = new Map<number, UsageSegment>();
   for (const segment of segments) {
     byStart.set(Math.floor(segment.start_us / US_PER_SECOND), segment);
     yield;

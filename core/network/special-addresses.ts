@@ -44,44 +44,44 @@ const SPECIAL = [
   'ff00::/8',
 ] as const;
 
-type Address = { readonly bits: 32 | 128; readonly value: bigint };
+type NetworkAddress = { readonly bits: 32 | 128; readonly value: bigint };
 
 /** Whether it is an address at all (without brackets, in the form that a URL or a resolver gives it), and a special one that is not allowed. */
 export function isSpecialAddress(text: string, allowed: readonly string[] = []): boolean {
-  const address = addressOf(text);
+  const address = parseAddress(text);
   const isIn = (ranges: readonly string[]) => ranges.some((range) => isWithin(range, address!));
   return address !== null && isIn(SPECIAL) && !isIn(allowed);
 }
 
 /** An address alone is a range, too. */
-function isWithin(range: string, address: Address): boolean {
+function isWithin(range: string, address: NetworkAddress): boolean {
   const [text = '', length] = range.split('/');
-  const first = addressOf(text);
+  const first = parseAddress(text);
   if (first === null || first.bits !== address.bits) return false;
   const rest = BigInt(first.bits - Number(length ?? first.bits));
   return address.value >> rest === first.value >> rest;
 }
 
 /** Null of what is a name. */
-function addressOf(text: string): Address | null {
+function parseAddress(text: string): NetworkAddress | null {
   const [plain = ''] = text.split('%');
-  if (/^\d+(\.\d+){3}$/.test(plain)) return { bits: 32, value: together(plain.split('.').map(Number), 8n) };
-  return plain.includes(':') ? { bits: 128, value: together(groupsOf(plain), 16n) } : null;
+  if (/^\d+(\.\d+){3}$/.test(plain)) return { bits: 32, value: joinGroups(plain.split('.').map(Number), 8n) };
+  return plain.includes(':') ? { bits: 128, value: joinGroups(parseGroups(plain), 16n) } : null;
 }
 
-function together(parts: readonly number[], bits: bigint): bigint {
+function joinGroups(parts: readonly number[], bits: bigint): bigint {
   return parts.reduce((sum, part) => (sum << bits) | BigInt(part), 0n);
 }
 
 /** The eight groups; `::` stands for as many as are missing, and the last two may be written as an address of version 4. */
-function groupsOf(text: string): number[] {
-  const [before = [], after] = text.split('::').map((side) => side.split(':').flatMap(groupOf));
+function parseGroups(text: string): number[] {
+  const [before = [], after] = text.split('::').map((side) => side.split(':').flatMap(parseGroup));
   if (after === undefined) return before;
   const missing = Math.max(0, 8 - before.length - after.length);
   return [...before, ...Array.from({ length: missing }, () => 0), ...after];
 }
 
-function groupOf(part: string): number[] {
+function parseGroup(part: string): number[] {
   if (part === '') return [];
   if (!part.includes('.')) return [Number.parseInt(part, 16) || 0];
   const [a = 0, b = 0, c = 0, d = 0] = part.split('.').map(Number);

@@ -6,19 +6,24 @@ import { Decimal } from '../decimal.ts';
 import type { BillingReason, Invoice } from '../invoice/record.ts';
 import type { Subscription } from '../subscription/record.ts';
 
-export type Collected = { readonly by: 'charge' | 'credits'; readonly amount: Decimal };
+export type PlannedCollection = { readonly by: 'charge' | 'credits'; readonly amount: Decimal };
 
-type Question = {
+type CollectionInput = {
   readonly remaining: Decimal;
   /** What the wallet can pay of that. */
   readonly covered: Decimal;
   /** Whether there is a card, or a bank account. */
-  readonly hasWay: boolean;
-  readonly inPart: boolean;
+  readonly hasPaymentMethod: boolean;
+  readonly allowsPartial: boolean;
 };
 
 /** Null where nothing is. */
-export function collectedOf({ remaining, covered, hasWay, inPart }: Question): Collected | null {
+export function computeCollection({
+  remaining,
+  covered,
+  hasPaymentMethod: hasWay,
+  allowsPartial: inPart,
+}: CollectionInput): PlannedCollection | null {
   if (remaining.lte(0)) return null;
   if (covered.gte(remaining)) return { by: 'credits', amount: remaining };
   if (hasWay) return { by: 'charge', amount: remaining.minus(covered) };
@@ -28,7 +33,7 @@ export function collectedOf({ remaining, covered, hasWay, inPart }: Question): C
 const OPENINGS: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END'];
 
 /** What opens a subscription with `error_if_incomplete` is paid as a whole, or not at all. */
-export function isPaidInPart(
+export function canBePaidInPart(
   { billing_reason }: Pick<Invoice, 'billing_reason'>,
   subscription: Pick<Subscription, 'payment_behavior'> | null,
 ): boolean {

@@ -12,13 +12,13 @@ const MOVES: Partial<Record<PaymentStatus, readonly PaymentStatus[]>> = {
   PARTIALLY_REFUNDED: ['PARTIALLY_REFUNDED', 'REFUNDED'],
 };
 
-export function mayMove(from: PaymentStatus, to: PaymentStatus): boolean {
+export function canMove(from: PaymentStatus, to: PaymentStatus): boolean {
   return MOVES[from]?.includes(to) ?? false;
 }
 
 /** Refuses what may not follow, and names the field. */
 export function checkMove(from: PaymentStatus, to: PaymentStatus): void {
-  if (!mayMove(from, to))
+  if (!canMove(from, to))
     throw invalid('payment_status', `cannot change from ${from} to ${to}`, { allowed: MOVES[from] ?? [] });
 }
 
@@ -28,7 +28,7 @@ export const OPEN: readonly PaymentStatus[] = ['INITIATED', 'PENDING'];
 export const RECEIVED: readonly PaymentStatus[] = ['SUCCEEDED', 'PARTIALLY_REFUNDED', 'REFUNDED'];
 
 /** A link waits for the customer, and what is not to be processed yet for whoever asks for that. */
-export function firstStatus(method: PaymentMethodType, process_payment: boolean): PaymentStatus {
+export function deriveFirstStatus(method: PaymentMethodType, process_payment: boolean): PaymentStatus {
   if (method === 'PAYMENT_LINK') return 'INITIATED';
   return method === 'OFFLINE' || process_payment ? 'PENDING' : 'INITIATED';
 }

@@ -4,7 +4,7 @@ import type { Invoice } from '../invoice/record.ts';
 import type { Payment } from './record.ts';
 
 /** What was received elsewhere may be more than remains. What a provider took beyond that, or for an invoice that is void, goes back. */
-export function neededOf(
+export function computeAppliedAmount(
   { amount, payment_method_type }: Pick<Payment, 'amount' | 'payment_method_type'>,
   { invoice_status, amount_remaining }: Pick<Invoice, 'invoice_status' | 'amount_remaining'>,
 ): Decimal {
@@ -12,9 +12,9 @@ export function neededOf(
   return invoice_status === 'FINALIZED' ? Decimal.min(amount, amount_remaining) : ZERO;
 }
 
-type Asked = Pick<Payment, 'payment_method_type' | 'gateway_tracking_id'>;
+type ProviderPageTerms = Pick<Payment, 'payment_method_type' | 'gateway_tracking_id'>;
 
 /** A page that its provider has, or is about to have: it is paid there and nowhere else, and has to be closed there. */
-export function hasPage({ payment_method_type, gateway_tracking_id }: Asked): boolean {
+export function hasPage({ payment_method_type, gateway_tracking_id }: ProviderPageTerms): boolean {
   return payment_method_type === 'PAYMENT_LINK' && Boolean(gateway_tracking_id);
 }

@@ -175,12 +175,12 @@ export const updatePaymentShape = z.object({
 export type UpdatePayment = z.output<typeof updatePaymentShape>;
 
 /** Of what goes back because its invoice does not need it any more: once for a payment. */
-const KEYS_OF_SURPLUS = /^surplus\/pay_/;
+const OVERPAYMENT_KEYS = /^surplus\/pay_/;
 
 export const refundPaymentShape = z.object({
   amount: orNull(decimalText).meta({ description: 'How much is given back; all that is left when absent.' }),
   reason: orNull(z.string().max(1000)).meta({ description: 'For people.' }),
-  idempotency_key: orNull(keyNotMatching(KEYS_OF_SURPLUS)).meta({
+  idempotency_key: orNull(keyNotMatching(OVERPAYMENT_KEYS)).meta({
     description: 'One key is one refund of the payment; when absent, equal refunds within a minute are one.',
   }),
 });

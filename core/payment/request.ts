@@ -5,13 +5,13 @@ import type { Invoice } from '../invoice/record.ts';
 import { minorUnits } from '../money.ts';
 import type { CreatePayment, Payment, PaymentGateway, PaymentMethodType } from './record.ts';
 
-type Payable = Pick<
+type PayableTerms = Pick<
   Invoice,
   'id' | 'invoice_status' | 'payment_status' | 'amount_remaining' | 'currency' | 'invoice_number'
 >;
 
 /** Final, with something left to pay, and nobody about to pay it. */
-export function checkPayable(invoice: Payable): void {
+export function checkPayable(invoice: PayableTerms): void {
   const { id, invoice_status, payment_status, amount_remaining } = invoice;
   const about = { invoice_id: id, invoice_status, payment_status };
   if (invoice_status !== 'FINALIZED')
@@ -28,7 +28,7 @@ export function checkPayable(invoice: Payable): void {
 /** Who charges never takes more than what remains; what was received elsewhere may be more. */
 export function checkAmount(
   { amount, currency, method }: { amount: string; currency: string; method: PaymentMethodType },
-  invoice: Payable,
+  invoice: PayableTerms,
 ): void {
   if (currency.toLowerCase() !== invoice.currency)
     throw invalid('currency', `is ${currency.toLowerCase()}, the invoice is in ${invoice.currency}`);
@@ -41,7 +41,7 @@ export function checkAmount(
 }
 
 /** What belongs to a charge does not belong to money that was received elsewhere. */
-export function methodOf(request: CreatePayment): PaymentMethodType {
+export function parsePaymentMethod(request: CreatePayment): PaymentMethodType {
   const { payment_method_type: method } = request;
   if (method === 'UPI')
     throw invalid('payment_method_type', `${method} is not supported yet`, {
@@ -64,7 +64,7 @@ export function methodOf(request: CreatePayment): PaymentMethodType {
 const THERE: readonly PaymentGateway[] = ['sandbox'];
 
 /** The provider, if it is there and may be used: the sandbox moves no money, and pays nothing where money is meant. */
-export function gatewayOf(
+export function checkGateway(
   gateway: PaymentGateway | null | undefined,
   environment_type: 'development' | 'production',
 ): PaymentGateway {
@@ -79,13 +79,14 @@ export function gatewayOf(
 }
 
 /** A key that comes again means what it meant: with other content it is a mistake. */
-export function differsFrom(payment: Payment, request: CreatePayment): string | null {
-  const said = {
+export function findDifferingField(payment: Payment, request: CreatePayment): string | null {
+  const requested = {
     destination_id: request.destination_id,
     payment_method_type: request.payment_method_type,
     currency: request.currency.toLowerCase(),
   };
-  for (const [field, value] of Object.entries(said)) if (payment[field as keyof typeof said] !== value) return field;
+  for (const [field, value] of Object.entries(requested))
+    if (payment[field as keyof typeof requested] !== value) return field;
   // What was not stated was chosen for it.
   const { payment_method_id, payment_gateway } = request;
   if (payment_method_id && payment.payment_method_id !== payment_method_id) return 'payment_method_id';

@@ -25,7 +25,7 @@ export const priceUnitShape = priceUnitFields.extend({ id: z.string(), ...baseFi
 export type PriceUnit = z.output<typeof priceUnitShape>;
 
 /** The unit that a request asks for. */
-export function definePriceUnit(stated: PriceUnitFields): PriceUnitFields {
-  checkPriceUnit(stated);
-  return { ...stated, base_currency: checkCurrency(stated.base_currency, 'base_currency') };
+export function definePriceUnit(input: PriceUnitFields): PriceUnitFields {
+  checkPriceUnit(input);
+  return { ...input, base_currency: checkCurrency(input.base_currency, 'base_currency') };
 }

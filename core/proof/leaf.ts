@@ -14,16 +14,16 @@ export type Leaf = {
   readonly group: string;
 };
 
-export function leafOf({ event, value, identity, group_key }: Contribution): Leaf {
+export function toLeaf({ event, value, identity, group_key }: Contribution): Leaf {
   const { event_id, timestamp_us, external_customer_id } = event;
   const text = value === undefined ? (identity ?? '') : exactText(value);
   return { event_id, timestamp_us, external_customer_id, value: text, group: group_key };
 }
 
-export function leafText({ event_id, timestamp_us, external_customer_id, value, group }: Leaf): string {
-  return [event_id, String(timestamp_us), external_customer_id, value, group].map(netstring).join('');
+export function formatLeaf({ event_id, timestamp_us, external_customer_id, value, group }: Leaf): string {
+  return [event_id, String(timestamp_us), external_customer_id, value, group].map(formatNetstring).join('');
 }
 
-function netstring(text: string): string {
+function formatNetstring(text: string): string {
   return `${Buffer.byteLength(text)}:${text},`;
 }

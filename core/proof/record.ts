@@ -3,7 +3,7 @@
  * definition of the meter, up to where, and the root of the Merkle tree over them. Who has it and the events can compute the rest.
  */
 import { z } from 'zod';
-import { CountedOf } from '../invoice/computed-from.ts';
+import { CountedScope } from '../invoice/computed-from.ts';
 import { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { aggregationShape, filterShape, RESET_USAGES } from '../meter/record.ts';
 import { decimalText, timestampText } from '../record.ts';
@@ -24,7 +24,7 @@ export const CountedLine = z
         reset_usage: z.enum(RESET_USAGES).meta({ description: 'NEVER counts from the start of the subscription.' }),
       })
       .meta({ description: 'As it was defined when the line was computed.' }),
-    ...CountedOf.shape,
+    ...CountedScope.shape,
     window_start: timestampText.meta({ description: 'Events at this instant or later.' }),
     window_end: timestampText.meta({ description: 'Events before this instant.' }),
     marks: z

@@ -5,25 +5,27 @@
 import { type Decimal, ZERO } from '../decimal.ts';
 import { type FarthingError, notAllowed } from '../error.ts';
 import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
-import type { Promised } from '../wallet/promises.ts';
+import type { PromisedCredits } from '../wallet/promises.ts';
 import type { Reservation } from './record.ts';
-import type { Verdict } from './room.ts';
+import type { ReservationVerdict } from './room.ts';
 
 /** `used`: what was committed meanwhile, and is in nothing that the judge has read. */
-export type PoolState = {
+export type ReservationPoolState = {
   readonly held: Decimal;
   readonly held_count: number;
   readonly used: Decimal;
   /** Of credits: what is held, by when it ends. */
-  readonly promised: readonly Promised[];
+  readonly promised: readonly PromisedCredits[];
 };
 /** `until`: so long it must be there to be used. Null while it was not gathered what there is room for. */
-export type Judge = ((quantity: Decimal, state: PoolState, until: Milliseconds) => Verdict) | null;
+export type DecideVerdict =
+  | ((quantity: Decimal, state: ReservationPoolState, until: Milliseconds) => ReservationVerdict)
+  | null;
 
 /** So many that what is held of one thing is found, listed and ended in no time that anybody waits for. */
 export const HELD_MAX = 10_000;
 
-type At = { readonly now: Milliseconds };
+type DecisionInstant = { readonly now: Milliseconds };
 export type HoldTerms = {
   readonly ttl_seconds: number;
   readonly on_expiry: Reservation['on_expiry'];
@@ -31,36 +33,52 @@ export type HoldTerms = {
   readonly metadata: Record<string, string> | null;
   readonly idempotency_key: string | null;
 };
-export type Check = At & { readonly kind: 'check'; readonly quantity: Decimal; readonly hold: HoldTerms | null };
-export type Commit = At & { readonly kind: 'commit'; readonly id: string; readonly quantity: Decimal };
-export type Release = At & { readonly kind: 'release'; readonly id: string };
+export type ReservationCheck = DecisionInstant & {
+  readonly kind: 'check';
+  readonly quantity: Decimal;
+  readonly hold: HoldTerms | null;
+};
+export type ReservationCommit = DecisionInstant & {
+  readonly kind: 'commit';
+  readonly id: string;
+  readonly quantity: Decimal;
+};
+export type ReservationRelease = DecisionInstant & { readonly kind: 'release'; readonly id: string };
 /** `is_charged` is false where it could not become what is charged: it ends as any other whose time is over. */
-export type Expiry = At & { readonly kind: 'expire'; readonly id: string; readonly is_charged: boolean };
+export type ReservationExpiry = DecisionInstant & {
+  readonly kind: 'expire';
+  readonly id: string;
+  readonly is_charged: boolean;
+};
 
-export type Decided = { readonly state: PoolState } & (
-  | { readonly kind: 'told'; readonly verdict: Verdict }
+export type ReservationDecision = { readonly state: ReservationPoolState } & (
+  | { readonly kind: 'told'; readonly verdict: ReservationVerdict }
   /** To be set apart: what the record says of it. */
-  | { readonly kind: 'hold'; readonly verdict: Verdict; readonly record: Record<string, unknown> }
-  | { readonly kind: 'end'; readonly changes: Ending }
+  | { readonly kind: 'hold'; readonly verdict: ReservationVerdict; readonly record: Record<string, unknown> }
+  | { readonly kind: 'end'; readonly changes: ReservationEnding }
   | { readonly kind: 'as it is' }
   | { readonly kind: 'refused'; readonly error: FarthingError; readonly is_doubtful: boolean }
   | { readonly kind: 'needs room' }
 );
 
-export type Ending = {
+export type ReservationEnding = {
   readonly reservation_status: Reservation['reservation_status'];
   readonly committed_quantity: string | null;
   readonly ended_at: string;
   readonly ended_by: Reservation['ended_by'];
 };
 
-export function decideCheck({ quantity, hold, now }: Check, state: PoolState, judge: Judge): Decided {
-  if (!judge) return { kind: 'needs room', state };
+export function decideCheck(
+  { quantity, hold, now }: ReservationCheck,
+  state: ReservationPoolState,
+  decideVerdict: DecideVerdict,
+): ReservationDecision {
+  if (!decideVerdict) return { kind: 'needs room', state };
   const expires = now + (hold?.ttl_seconds ?? 0) * 1000;
-  const verdict = judge(quantity, state, expires);
+  const verdict = decideVerdict(quantity, state, expires);
   if (!hold || !verdict.allowed) return { kind: 'told', verdict, state };
   if (state.held_count >= HELD_MAX)
-    return refused(
+    return toRefusedDecision(
       state,
       notAllowed(`no more than ${HELD_MAX} reservations of it are held at a time`, { field: 'hold' }),
     );
@@ -79,23 +97,24 @@ export function decideCheck({ quantity, hold, now }: Check, state: PoolState, ju
 
 /** What is held is promised; what is more, or comes when it has expired, needs room as a new one would. */
 export function decideCommit(
-  { quantity, now }: Commit,
+  { quantity, now }: ReservationCommit,
   { of, quantity_held }: { of: Reservation; quantity_held: Decimal },
-  { state, judge }: { state: PoolState; judge: Judge },
-): Decided {
+  { state, decideVerdict }: { state: ReservationPoolState; decideVerdict: DecideVerdict },
+): ReservationDecision {
   const { reservation_status: status, committed_quantity } = of;
   if (status === 'committed') {
     if (quantity.eq(committed_quantity!)) return { kind: 'as it is', state };
-    return refused(state, notAllowed('the reservation was committed already', endedDetails(of)));
+    return toRefusedDecision(state, notAllowed('the reservation was committed already', toEndedDetails(of)));
   }
-  if (status === 'released') return refused(state, notAllowed('the reservation was released', endedDetails(of)));
+  if (status === 'released')
+    return toRefusedDecision(state, notAllowed('the reservation was released', toEndedDetails(of)));
   const own = status === 'held' ? quantity_held : ZERO;
   const more = quantity.minus(own);
   if (more.gt(0)) {
-    if (!judge) return { kind: 'needs room', state };
-    const verdict = judge(more, state, now);
+    if (!decideVerdict) return { kind: 'needs room', state };
+    const verdict = decideVerdict(more, state, now);
     if (!verdict.allowed)
-      return refused(
+      return toRefusedDecision(
         state,
         notAllowed(`${more.toFixed()} more than are held cannot be used: ${verdict.reason}`, {
           field: 'quantity',
@@ -104,54 +123,58 @@ export function decideCommit(
         verdict.is_doubtful,
       );
   }
-  const changes: Ending = {
+  const changes: ReservationEnding = {
     reservation_status: 'committed',
     committed_quantity: quantity.toFixed(),
     ended_at: formatMs(now),
     ended_by: 'commit',
   };
-  const after = status === 'held' ? withoutOne(state, { of, quantity_held }) : state;
+  const after = status === 'held' ? removeReservation(state, { of, quantity_held }) : state;
   return { kind: 'end', changes, state: { ...after, used: state.used.plus(quantity) } };
 }
 
 export function decideRelease(
-  { now }: Release,
+  { now }: ReservationRelease,
   { of, quantity_held }: { of: Reservation; quantity_held: Decimal },
-  state: PoolState,
-): Decided {
+  state: ReservationPoolState,
+): ReservationDecision {
   const { reservation_status: status } = of;
   // It holds nothing, which is what is asked for.
   if (status === 'released' || status === 'expired') return { kind: 'as it is', state };
-  if (status === 'committed') return refused(state, notAllowed('the reservation was committed', endedDetails(of)));
-  const changes: Ending = {
+  if (status === 'committed')
+    return toRefusedDecision(state, notAllowed('the reservation was committed', toEndedDetails(of)));
+  const changes: ReservationEnding = {
     reservation_status: 'released',
     committed_quantity: null,
     ended_at: formatMs(now),
     ended_by: 'release',
   };
-  return { kind: 'end', changes, state: withoutOne(state, { of, quantity_held }) };
+  return { kind: 'end', changes, state: removeReservation(state, { of, quantity_held }) };
 }
 
 /** Of one that is charged when its time is over; what is released then is released by whoever comes first. */
 export function decideExpiry(
-  { now, is_charged }: Expiry,
+  { now, is_charged }: ReservationExpiry,
   { of, quantity_held }: { of: Reservation; quantity_held: Decimal },
-  state: PoolState,
-): Decided {
+  state: ReservationPoolState,
+): ReservationDecision {
   const { reservation_status, expires_at, on_expiry } = of;
   if (reservation_status !== 'held' || on_expiry !== 'charge' || toInstant(expires_at) > now)
     return { kind: 'as it is', state };
-  const changes: Ending = {
+  const changes: ReservationEnding = {
     reservation_status: is_charged ? 'committed' : 'expired',
     committed_quantity: is_charged ? quantity_held.toFixed() : null,
     ended_at: expires_at,
     ended_by: 'expiry',
   };
   const used = is_charged ? state.used.plus(quantity_held) : state.used;
-  return { kind: 'end', changes, state: { ...withoutOne(state, { of, quantity_held }), used } };
+  return { kind: 'end', changes, state: { ...removeReservation(state, { of, quantity_held }), used } };
 }
 
-function withoutOne(state: PoolState, one: { of: Reservation; quantity_held: Decimal }): PoolState {
+function removeReservation(
+  state: ReservationPoolState,
+  one: { of: Reservation; quantity_held: Decimal },
+): ReservationPoolState {
   const { held, held_count, promised } = state;
   const ended = { until: toInstant(one.of.expires_at), credits: one.quantity_held.negated() };
   return {
@@ -162,10 +185,14 @@ function withoutOne(state: PoolState, one: { of: Reservation; quantity_held: Dec
   };
 }
 
-function refused(state: PoolState, error: FarthingError, is_doubtful = false): Decided {
+function toRefusedDecision(
+  state: ReservationPoolState,
+  error: FarthingError,
+  is_doubtful = false,
+): ReservationDecision {
   return { kind: 'refused', error, is_doubtful, state };
 }
 
-function endedDetails({ reservation_status, committed_quantity, ended_at, ended_by }: Reservation) {
+function toEndedDetails({ reservation_status, committed_quantity, ended_at, ended_by }: Reservation) {
   return { reservation_status, committed_quantity, ended_at, ended_by };
 }

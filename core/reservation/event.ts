@@ -18,15 +18,19 @@ const ADDS_UP: ReadonlySet<string> = new Set(['COUNT', 'SUM', 'SUM_WITH_MULTIPLI
 /** Of which so many more can be asked about. */
 const GROWS: ReadonlySet<string> = new Set([...ADDS_UP, 'COUNT_UNIQUE']);
 
-export function checkAsksUnits({ definition }: CompiledMeter, quantity: Decimal): void {
+export function checkCountsUnits({ definition }: CompiledMeter, quantity: Decimal): void {
   const { type } = definition.aggregation;
   if (GROWS.has(type) || quantity.isZero()) return;
   throw invalid('quantity', `units of a meter with ${type} do not add up: 0 asks whether usage is within the limit`);
 }
 
-type Properties = Readonly<Record<string, unknown>> | null;
+type ReservationProperties = Readonly<Record<string, unknown>> | null;
 
-export function checkHoldable({ definition }: CompiledMeter, quantity: Decimal, properties: Properties): void {
+export function checkCanHold(
+  { definition }: CompiledMeter,
+  quantity: Decimal,
+  properties: ReservationProperties,
+): void {
   const { type } = definition.aggregation;
   if (!ADDS_UP.has(type)) throw invalid('hold', `units of a meter with ${type} cannot be held: they do not add up`);
   if (type !== 'COUNT') return;
@@ -38,7 +42,7 @@ export function checkHoldable({ definition }: CompiledMeter, quantity: Decimal, 
 const EVENTS_BYTES_MAX = 8 * 1024 * 1024;
 
 function checkSize(text: string, event_count: number, field: string): void {
-  const bytes = eventsBytes({ event_text: text, event_count });
+  const bytes = computeEventsBytes({ event_text: text, event_count });
   if (bytes <= EVENTS_BYTES_MAX) return;
   throw invalid(field, `become ${bytes} bytes in ${event_count} events, and may be ${EVENTS_BYTES_MAX} at most`, {
     bytes,
@@ -47,7 +51,7 @@ function checkSize(text: string, event_count: number, field: string): void {
 }
 
 /** Of all of them together, but for their ids. */
-export function eventsBytes({ event_text, event_count }: CommittedEvents): number {
+export function computeEventsBytes({ event_text, event_count }: CommittedEvents): number {
   return event_text === null ? 0 : Buffer.byteLength(event_text) * event_count;
 }
 
@@ -57,7 +61,7 @@ function checkCount(quantity: Decimal): void {
     throw invalid('quantity', `must be at most ${EVENTS_PER_REQUEST_MAX}: the meter counts events, and each is sent`);
 }
 
-export type Used = {
+export type CommittedUsage = {
   readonly external_customer_id: string;
   readonly quantity: Decimal;
   readonly properties: Readonly<Record<string, unknown>>;
@@ -69,14 +73,14 @@ export type Used = {
 /** The text of one of them without its id, and how many there are. */
 export type CommittedEvents = { readonly event_text: string | null; readonly event_count: number };
 
-export function committedEvents(meter: CompiledMeter, used: Used): CommittedEvents {
+export function buildCommittedEvents(meter: CompiledMeter, used: CommittedUsage): CommittedEvents {
   const { quantity } = used;
   if (quantity.isZero()) return { event_text: null, event_count: 0 };
   const { type } = meter.definition.aggregation;
   if (type === 'COUNT') checkCount(quantity);
-  const values = { ...filled(meter), ...used.properties };
+  const values = { ...fillFilterValues(meter), ...used.properties };
   const { field, multiplier, expression } = meter;
-  const own = type === 'COUNT' || expression || !field ? {} : { [field]: valueOf(quantity, multiplier) };
+  const own = type === 'COUNT' || expression || !field ? {} : { [field]: toEventValue(quantity, multiplier) };
   const properties = { ...values, ...own };
   const each = type === 'COUNT' ? new Decimal('1') : quantity;
   checkMeasured(meter, properties, { quantity: each, field: used.field ?? 'properties' });
@@ -93,13 +97,13 @@ export function committedEvents(meter: CompiledMeter, used: Used): CommittedEven
 }
 
 /** What a filter asks for where there is no choice. */
-function filled({ definition }: CompiledMeter): Record<string, string> {
+function fillFilterValues({ definition }: CompiledMeter): Record<string, string> {
   const single = definition.filters.filter(({ values }) => values.length === 1);
   return Object.fromEntries(single.map(({ key, values }) => [key, values[0]!]));
 }
 
 /** As text: a JSON number could not say it exactly. */
-function valueOf(quantity: Decimal, multiplier: Decimal | undefined): string {
+function toEventValue(quantity: Decimal, multiplier: Decimal | undefined): string {
   return (multiplier ? quantity.dividedBy(multiplier) : quantity).toFixed();
 }
 
@@ -132,31 +136,33 @@ function checkMeasured(
 }
 
 /** Each of them with its id: always the same bytes. */
-export function eventTexts(id: string, { event_text, event_count }: CommittedEvents): string[] {
+export function buildEventTexts(id: string, { event_text, event_count }: CommittedEvents): string[] {
   if (event_text === null) return [];
-  return Array.from({ length: event_count }, (_, index) => withId(event_text, index === 0 ? id : `${id}:${index + 1}`));
+  return Array.from({ length: event_count }, (_, index) =>
+    insertEventId(event_text, index === 0 ? id : `${id}:${index + 1}`),
+  );
 }
 
-function withId(text: string, event_id: string): string {
+function insertEventId(text: string, event_id: string): string {
   return `{"event_id":${JSON.stringify(event_id)},${text.slice(1)}`;
 }
 
-export type StoredContent = { readonly content_crc: number; readonly content_hash: number };
+export type StoredEventContent = { readonly content_crc: number; readonly content_hash: number };
 
 /** Whether what stands under the id is one of the events that the reservation with that id has become. */
 export function isCommitted(
   { id, event_text, event_count }: CommittedEvents & { readonly id: string },
-  event: StoredContent & { readonly event_id: string },
+  event: StoredEventContent & { readonly event_id: string },
 ): boolean {
   const place = event.event_id === id ? 1 : Number(event.event_id.slice(id.length + 1));
   const isNumbered = event.event_id === (place === 1 ? id : `${id}:${place}`);
   if (event_text === null || !isNumbered || !(place >= 1 && place <= event_count)) return false;
-  const { crc, hash } = contentOf(event_text);
+  const { crc, hash } = hashEventText(event_text);
   // One that was stored before there was a second hash is told by its CRC alone.
   return event.content_crc === crc && (event.content_hash === hash || event.content_hash === 0);
 }
 
-function contentOf(event_text: string): ContentHash {
+function hashEventText(event_text: string): ContentHash {
   const { event_name, external_customer_id, source, timestamp, properties } = JSON.parse(event_text);
   return hashContent(new ContentHash(), {
     name: event_name.trim(),
@@ -169,6 +175,6 @@ function contentOf(event_text: string): ContentHash {
 }
 
 /** How many units one of them is. */
-export function unitsOfEach(quantity: Decimal, event_count: number): Decimal {
+export function computeUnitsPerEvent(quantity: Decimal, event_count: number): Decimal {
   return event_count === 0 ? ZERO : quantity.dividedBy(String(event_count));
 }

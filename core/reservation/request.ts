@@ -43,7 +43,7 @@ export const checkShape = z.object({
     description: 'One key is one reservation: asked again, the same is answered, whatever is left by then.',
   }),
 });
-export type CheckAsked = z.output<typeof checkShape>;
+export type ReservationCheckInput = z.output<typeof checkShape>;
 
 export const commitShape = z.object({
   quantity: orNull(decimalText).meta({
@@ -51,11 +51,11 @@ export const commitShape = z.object({
   }),
   properties: orNull(freeMap).meta({ description: 'Properties of the event beside those of the reservation.' }),
 });
-export type CommitAsked = z.output<typeof commitShape>;
+export type ReservationCommitInput = z.output<typeof commitShape>;
 
 /** What is asked about, and about one thing alone. */
-export function checkAsked(asked: CheckAsked): void {
-  const { feature_id, feature_lookup_key, credits, wallet_id, currency, quantity, hold, idempotency_key } = asked;
+export function checkReservationInput(request: ReservationCheckInput): void {
+  const { feature_id, feature_lookup_key, credits, wallet_id, currency, quantity, hold, idempotency_key } = request;
   const named = [feature_id, feature_lookup_key, credits].filter((one) => one !== null);
   if (named.length !== 1) throw invalid('feature_id', 'or feature_lookup_key, or credits: one of them is required');
   if (credits !== null) {

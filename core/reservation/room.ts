@@ -17,10 +17,10 @@ export const REASONS = [
   'insufficient_credits',
   'in_doubt',
 ] as const;
-export type Reason = (typeof REASONS)[number];
+export type ReservationReason = (typeof REASONS)[number];
 
 /** One limit of the feature, in the window that runs. */
-export type Limit = {
+export type FeatureLimit = {
   /** Null is unlimited. */
   readonly limit: Decimal | null;
   readonly is_soft_limit: boolean;
@@ -41,58 +41,61 @@ export type Limit = {
   readonly worth?: (units: Decimal) => Decimal;
 };
 
-export type Room =
+export type FeatureRoom =
   | { readonly kind: 'none'; readonly reason: 'not_entitled' | 'not_enabled' }
   /** A feature that has no limits: it is there. */
   | { readonly kind: 'open' }
-  | { readonly kind: 'limited'; readonly limits: readonly Limit[]; readonly as_of: string }
+  | { readonly kind: 'limited'; readonly limits: readonly FeatureLimit[]; readonly as_of: string }
   /** Usage could not be read. */
   | { readonly kind: 'unknown' };
 
-export type Verdict = {
+export type ReservationVerdict = {
   readonly allowed: boolean;
-  readonly reason: Reason;
+  readonly reason: ReservationReason;
   /** Of one that is not allowed: whether it would be if nothing were in doubt. Else whether its numbers are: it is worth looking again. */
   readonly is_doubtful: boolean;
   /** Of one that is not allowed either way: whether its numbers are in doubt. */
   readonly is_unclear?: boolean;
 };
 
-type Asked = { readonly quantity: Decimal; readonly held: Decimal; readonly when_in_doubt: 'deny' | 'allow' };
+type RoomQuery = { readonly quantity: Decimal; readonly held: Decimal; readonly when_in_doubt: 'deny' | 'allow' };
 
-export function verdictOf(room: Room, { quantity, held, when_in_doubt }: Asked): Verdict {
-  if (room.kind === 'none') return said(false, room.reason);
-  if (room.kind === 'open') return said(true, 'entitled');
-  if (room.kind === 'unknown') return said(when_in_doubt === 'allow', 'in_doubt');
-  const over = room.limits.filter((limit) => isOver(limit, held.plus(quantity), ZERO));
+export function deriveFeatureVerdict(
+  room: FeatureRoom,
+  { quantity, held, when_in_doubt }: RoomQuery,
+): ReservationVerdict {
+  if (room.kind === 'none') return toVerdict(false, room.reason);
+  if (room.kind === 'open') return toVerdict(true, 'entitled');
+  if (room.kind === 'unknown') return toVerdict(when_in_doubt === 'allow', 'in_doubt');
+  const over = room.limits.filter((limit) => isOverLimit(limit, held.plus(quantity), ZERO));
   const isUnclear = room.limits.some(({ doubtful }) => !doubtful.isZero());
-  if (over.length === 0) return { ...said(true, 'within_limit'), is_doubtful: isUnclear };
+  if (over.length === 0) return { ...toVerdict(true, 'within_limit'), is_doubtful: isUnclear };
   const hard = over.filter(({ is_soft_limit }) => !is_soft_limit);
-  if (hard.length === 0) return { ...said(true, 'over_soft_limit'), is_doubtful: isUnclear };
-  const certain = hard.filter((limit) => isOver(limit, held.plus(quantity), limit.doubtful));
-  return { ...said(false, 'limit_reached'), is_doubtful: certain.length === 0, is_unclear: isUnclear };
+  if (hard.length === 0) return { ...toVerdict(true, 'over_soft_limit'), is_doubtful: isUnclear };
+  const certain = hard.filter((limit) => isOverLimit(limit, held.plus(quantity), limit.doubtful));
+  return { ...toVerdict(false, 'limit_reached'), is_doubtful: certain.length === 0, is_unclear: isUnclear };
 }
 
-function said(allowed: boolean, reason: Reason): Verdict {
+function toVerdict(allowed: boolean, reason: ReservationReason): ReservationVerdict {
   return { allowed, reason, is_doubtful: false };
 }
 
-function isOver(of: Limit, more: Decimal, less: Decimal): boolean {
-  const { limit, counted, committed, held_by_others, worth = asItIs } = of;
+function isOverLimit(of: FeatureLimit, more: Decimal, less: Decimal): boolean {
+  const { limit, counted, committed, held_by_others, worth = identityWorth } = of;
   return limit !== null && counted.plus(worth(committed.minus(less).plus(held_by_others).plus(more))).gt(limit);
 }
 
-function asItIs(units: Decimal): Decimal {
+function identityWorth(units: Decimal): Decimal {
   return units;
 }
 
 /** A limit as it is answered: what was committed was used, whether it was counted yet or not. `held` is of the customer. */
-export function shownLimit(of: Limit, held: Decimal) {
-  const { counted, committed, doubtful: _, held_by_others, limit, worth = asItIs, ...said } = of;
+export function showLimit(of: FeatureLimit, held: Decimal) {
+  const { counted, committed, doubtful: _, held_by_others, limit, worth = identityWorth, ...fields } = of;
   const used = counted.plus(worth(committed));
   const taken = counted.plus(worth(committed.plus(held_by_others).plus(held)));
   return {
-    ...said,
+    ...fields,
     limit: limit?.toFixed() ?? null,
     used: used.toFixed(),
     held: taken.minus(used).toFixed(),
@@ -101,8 +104,8 @@ export function shownLimit(of: Limit, held: Decimal) {
 }
 
 /** Of which the least is left: the answer is about it. Hard ones come before soft ones, and those that are unlimited last. */
-export function tightest(limits: readonly Limit[]): Limit | undefined {
-  const left = ({ limit, counted, committed, held_by_others, worth = asItIs }: Limit) =>
+export function findTightestLimit(limits: readonly FeatureLimit[]): FeatureLimit | undefined {
+  const left = ({ limit, counted, committed, held_by_others, worth = identityWorth }: FeatureLimit) =>
     limit?.minus(counted).minus(worth(committed.plus(held_by_others))) ?? null;
   return [...limits].sort((a, b) => {
     const [of, other] = [left(a), left(b)];
@@ -112,7 +115,7 @@ export function tightest(limits: readonly Limit[]): Limit | undefined {
 }
 
 /** What can be spent of a wallet: the credits that can be used, less what they will pay and what is held of them. */
-export function spendable(of: {
+export function computeSpendable(of: {
   readonly usable: Decimal;
   readonly owed: DecimalInput;
   readonly unpaid: Decimal;
@@ -122,15 +125,17 @@ export function spendable(of: {
 }
 
 /** Of credits: null is what cannot be known. */
-export function verdictOfCredits(of: {
+export function deriveCreditsVerdict(of: {
   readonly is_active: boolean;
   readonly left: Decimal | null;
   /** Whether it leaves what others were promised. */
-  readonly isKept: boolean;
+  readonly keepsPromises: boolean;
   readonly quantity: Decimal;
   readonly when_in_doubt: 'deny' | 'allow';
-}): Verdict {
-  if (!of.is_active) return said(false, 'no_wallet');
-  if (of.left === null) return said(of.when_in_doubt === 'allow', 'in_doubt');
-  return of.isKept && of.quantity.lte(of.left) ? said(true, 'within_limit') : said(false, 'insufficient_credits');
+}): ReservationVerdict {
+  if (!of.is_active) return toVerdict(false, 'no_wallet');
+  if (of.left === null) return toVerdict(of.when_in_doubt === 'allow', 'in_doubt');
+  return of.keepsPromises && of.quantity.lte(of.left)
+    ? toVerdict(true, 'within_limit')
+    : toVerdict(false, 'insufficient_credits');
 }

@@ -36,7 +36,7 @@ export type EarnedLine = {
 };
 
 /** What a line that says no time pays for is the time of its invoice, and else the instant at which that became final, or was made. */
-export function serviceOf({ line, invoice }: Pick<EarnedLine, 'line' | 'invoice'>): Period {
+export function deriveServicePeriod({ line, invoice }: Pick<EarnedLine, 'line' | 'invoice'>): Period {
   const timed = [line, invoice].find(({ period_start, period_end }) => period_start || period_end);
   const at = invoice.finalized_at ?? invoice.created_at;
   const start = toInstant(timed?.period_start ?? timed?.period_end ?? at);
@@ -44,6 +44,6 @@ export function serviceOf({ line, invoice }: Pick<EarnedLine, 'line' | 'invoice'
 }
 
 /** Usage is what a meter has measured; all else is fixed, also what was lacking to a commitment. */
-export function revenueKind({ price_type }: Pick<InvoiceLineItem, 'price_type'>): 'usage' | 'fixed' {
+export function toRevenueKind({ price_type }: Pick<InvoiceLineItem, 'price_type'>): 'usage' | 'fixed' {
   return price_type === 'USAGE' ? 'usage' : 'fixed';
 }

@@ -22,14 +22,14 @@ export type RevenueParts = Readonly<Record<RevenuePart, Decimal>>;
 
 export const NO_REVENUE: RevenueParts = Object.fromEntries(REVENUE_PARTS.map((part) => [part, ZERO])) as RevenueParts;
 
-export type Earned = {
+export type EarnedRevenue = {
   readonly kind: 'usage' | 'fixed';
   readonly amount: Decimal;
   /** Null where it stands on no invoice yet. */
   readonly invoice_status: InvoiceStatus | null;
 };
 
-export function totalRevenue({ usage, fixed }: RevenueParts): Decimal {
+export function sumRevenue({ usage, fixed }: RevenueParts): Decimal {
   return usage.plus(fixed);
 }
 
@@ -37,19 +37,19 @@ export function totalRevenue({ usage, fixed }: RevenueParts): Decimal {
 export class RevenueSums {
   readonly byCurrency = new Map<string, RevenueParts>();
 
-  add(currency: string, { kind, amount, invoice_status }: Earned): void {
-    this.note(currency, kind, amount);
-    this.note(currency, stateOf(invoice_status), amount);
+  add(currency: string, { kind, amount, invoice_status }: EarnedRevenue): void {
+    this.addPart(currency, kind, amount);
+    this.addPart(currency, toRevenuePart(invoice_status), amount);
   }
 
-  note(currency: string, part: RevenuePart, amount: Decimal): void {
+  addPart(currency: string, part: RevenuePart, amount: Decimal): void {
     const before = this.byCurrency.get(currency) ?? NO_REVENUE;
     this.byCurrency.set(currency, { ...before, [part]: before[part].plus(amount) });
   }
 }
 
 /** What was skipped has nothing to pay, and will not change by itself. */
-function stateOf(status: Earned['invoice_status']): RevenuePart {
+function toRevenuePart(status: EarnedRevenue['invoice_status']): RevenuePart {
   if (status === null) return 'open';
   return status === 'DRAFT' ? 'drafts' : 'finalized';
 }

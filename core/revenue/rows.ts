@@ -10,7 +10,7 @@ import { groupBy } from '../group-by.ts';
 import type { InvoiceStatus } from '../invoice/record.ts';
 import { roundMoney } from '../money.ts';
 import type { Milliseconds } from '../time/instant.ts';
-import { type EarnedLine, revenueKind, serviceOf } from './line.ts';
+import { deriveServicePeriod, type EarnedLine, toRevenueKind } from './line.ts';
 import { isPrepayment } from './prepayment.ts';
 
 /** What a charge of some instant comes to. */
@@ -27,37 +27,37 @@ export type RevenueRow = {
 /** A line, and whose revenue it is: that of who has the subscription, whoever is invoiced. */
 export type OwnedLine = EarnedLine & { readonly owner_id: string };
 
-export function revenueKey({ customer_id, currency, year }: Omit<RevenueRow, 'cells'>): string {
+export function toRevenueKey({ customer_id, currency, year }: Omit<RevenueRow, 'cells'>): string {
   return JSON.stringify([customer_id, currency, year]);
 }
 
 /** One row for each customer, currency and year of the lines; only final and skipped invoices count in it. */
-export function revenueRows(lines: readonly OwnedLine[]): RevenueRow[] {
+export function buildRevenueRows(lines: readonly OwnedLine[]): RevenueRow[] {
   const counted = lines.filter(({ invoice }) => !isPrepayment(invoice));
   const placed = counted.map((one) => {
-    const earned_at = serviceOf(one).start;
+    const earned_at = deriveServicePeriod(one).start;
     const { currency } = one.line;
-    return { one, earned_at, place: { customer_id: one.owner_id, currency, year: yearOf(earned_at) } };
+    return { one, earned_at, place: { customer_id: one.owner_id, currency, year: toYear(earned_at) } };
   });
-  return Array.from(groupBy(placed, ({ place }) => revenueKey(place)).values(), (of) => ({
+  return Array.from(groupBy(placed, ({ place }) => toRevenueKey(place)).values(), (of) => ({
     ...of[0].place,
-    cells: cellsOf(of),
+    cells: buildCells(of),
   }));
 }
 
-type Placed = { readonly one: OwnedLine; readonly earned_at: Milliseconds };
+type PlacedLine = { readonly one: OwnedLine; readonly earned_at: Milliseconds };
 
 /** What is skipped has nothing to pay, and may give back what was charged: into the wallet. */
 const SETTLED: readonly InvoiceStatus[] = ['FINALIZED', 'SKIPPED'];
 
-function cellsOf(placed: readonly Placed[]): RevenueCell[] {
+function buildCells(placed: readonly PlacedLine[]): RevenueCell[] {
   const settled = placed.filter(({ one }) => SETTLED.includes(one.invoice.invoice_status));
   const cells = Array.from(
     groupBy(settled, ({ earned_at }) => earned_at),
     ([earned_at, of]) => {
-      const sumOfKind = (kind: 'usage' | 'fixed') =>
-        sumDecimals(of.flatMap(({ one: { line } }) => (revenueKind(line) === kind ? new Decimal(line.amount) : [])));
-      return { earned_at, usage: sumOfKind('usage'), fixed: sumOfKind('fixed') };
+      const sumKind = (kind: 'usage' | 'fixed') =>
+        sumDecimals(of.flatMap(({ one: { line } }) => (toRevenueKind(line) === kind ? new Decimal(line.amount) : [])));
+      return { earned_at, usage: sumKind('usage'), fixed: sumKind('fixed') };
     },
   );
   return cells
@@ -65,7 +65,7 @@ function cellsOf(placed: readonly Placed[]): RevenueCell[] {
     .sort((a, b) => a.earned_at - b.earned_at);
 }
 
-export function yearOf(at: Milliseconds): number {
+export function toYear(at: Milliseconds): number {
   return new Date(at).getUTCFullYear();
 }
 
@@ -81,7 +81,7 @@ export type RecurringRow = {
 /** Beyond every period of an invoice, and within what the store can say. */
 const NEVER: Milliseconds = Date.UTC(2200, 0, 1);
 
-type Recurring = {
+type RecurringTerms = {
   readonly customer_id: string;
   readonly currency: string;
   /** Whether the subscription is charged at all, now or in the past. */
@@ -90,7 +90,10 @@ type Recurring = {
 };
 
 /** What a fixed line comes to by the month, rounded as a line is; 0 where it is never charged, and of what comes once. */
-export function recurringRow(item: PricedItem, { customer_id, currency, is_charged, end_ms }: Recurring): RecurringRow {
+export function buildRecurringRow(
+  item: PricedItem,
+  { customer_id, currency, is_charged, end_ms }: RecurringTerms,
+): RecurringRow {
   const starts_at = item.start_ms;
   const ends_at = Math.min(item.end_ms ?? NEVER, end_ms ?? NEVER);
   const isCharged = is_charged && item.price_type === 'FIXED' && starts_at < ends_at;

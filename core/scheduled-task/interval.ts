@@ -4,10 +4,10 @@ import type { Period } from '../time/period.ts';
 
 /** `custom` is known and not allowed. */
 export const INTERVALS = ['15MIN', '30MIN', 'hourly', 'daily', 'custom'] as const;
-export type Interval = (typeof INTERVALS)[number];
+export type ExportInterval = (typeof INTERVALS)[number];
 
 const MINUTE_MS = 60_000;
-const LENGTH_MS: Readonly<Record<Interval, Milliseconds>> = {
+const LENGTH_MS: Readonly<Record<ExportInterval, Milliseconds>> = {
   '15MIN': 15 * MINUTE_MS,
   '30MIN': 30 * MINUTE_MS,
   hourly: 60 * MINUTE_MS,
@@ -16,19 +16,19 @@ const LENGTH_MS: Readonly<Record<Interval, Milliseconds>> = {
 };
 
 /** The one in which the instant lies. */
-export function intervalAt(interval: Interval, at_ms: Milliseconds): Period {
+export function findInterval(interval: ExportInterval, at_ms: Milliseconds): Period {
   const length = LENGTH_MS[interval];
   const start = Math.floor(at_ms / length) * length;
   return { start, end: start + length };
 }
 
 /** The one that begins where this one ends. */
-export function intervalAfter(interval: Interval, { end }: Period): Period {
+export function computeNextInterval(interval: ExportInterval, { end }: Period): Period {
   return { start: end, end: end + LENGTH_MS[interval] };
 }
 
 /** The last one that is over. */
-export function lastWhole(interval: Interval, now_ms: Milliseconds): Period {
-  const { start } = intervalAt(interval, now_ms);
+export function findLastWholeInterval(interval: ExportInterval, now_ms: Milliseconds): Period {
+  const { start } = findInterval(interval, now_ms);
   return { start: start - LENGTH_MS[interval], end: start };
 }

@@ -70,10 +70,13 @@ export const scheduledTaskShape = z.object({
 });
 export type ScheduledTask = z.output<typeof scheduledTaskShape>;
 
-type Asked = Pick<ScheduledTask, 'interval' | 'job_config'> & { provider_type: ProviderType; may_be_private: boolean };
+type ScheduledTaskInput = Pick<ScheduledTask, 'interval' | 'job_config'> & {
+  provider_type: ProviderType;
+  may_be_private: boolean;
+};
 
 /** What goes together: an interval that there is, a bucket where files go to S3 and none where they do not, https to others. */
-export function checkScheduledTask({ interval, job_config, provider_type, may_be_private }: Asked): void {
+export function checkScheduledTask({ interval, job_config, provider_type, may_be_private }: ScheduledTaskInput): void {
   if (interval === 'custom') throw invalid('interval', 'custom is not allowed', { allowed: INTERVALS.slice(0, -1) });
   const { bucket, endpoint_url, use_path_style, virtual_host_style } = job_config;
   if (job_config.bom && job_config.format !== 'CSV') throw invalid('job_config.bom', 'is of CSV alone');
@@ -95,7 +98,7 @@ function checkEndpoint(endpoint_url: string, may_be_private: boolean): void {
   if (isSpecialHost(hostname) && !may_be_private) throw invalid(field, 'must be of a host with a public address');
 }
 
-const OF_S3 = ['bucket', 'region', 'encryption', 'endpoint_url', 'use_path_style', 'virtual_host_style'] as const;
+const S3_FIELDS = ['bucket', 'region', 'encryption', 'endpoint_url', 'use_path_style', 'virtual_host_style'] as const;
 
 /** Of a folder, where file systems end it. */
 const FOLDER_NAME_MAX = 255;
@@ -104,8 +107,8 @@ function checkForDirectory(job_config: JobConfig): void {
   const tooLong = job_config.key_prefix.split('/').some((name) => name.length > FOLDER_NAME_MAX);
   if (tooLong)
     throw invalid('job_config.key_prefix', `must not hold a name of more than ${FOLDER_NAME_MAX} characters`);
-  const stated = OF_S3.find((field) => job_config[field] !== null);
-  if (stated) throw invalid(`job_config.${stated}`, 'is of S3, and the connection is a directory');
+  const unexpected = S3_FIELDS.find((field) => job_config[field] !== null);
+  if (unexpected) throw invalid(`job_config.${unexpected}`, 'is of S3, and the connection is a directory');
 }
 
 /** Whether the bucket stands in the path. */

@@ -17,9 +17,9 @@ import { ttlSeconds } from '../reservation/request.ts';
 import { isTimezone } from '../time/zone.ts';
 import { explainInvalid } from '../why-invalid.ts';
 
-type Shape = z.ZodObject;
+type SettingShape = z.ZodObject;
 type SettingKind = {
-  readonly shape: Shape;
+  readonly shape: SettingShape;
   readonly default: Readonly<Record<string, unknown>>;
   /** What lies above the environments is one for all of them. */
   readonly reach: 'tenant' | 'environment';
@@ -236,44 +236,48 @@ export const SETTINGS = {
 } as const satisfies Record<string, SettingKind>;
 
 export type SettingKey = keyof typeof SETTINGS;
-export type SettingOf<Key extends SettingKey> = z.output<(typeof SETTINGS)[Key]['shape']>;
-type Given = Readonly<Record<string, unknown>>;
+export type SettingValue<Key extends SettingKey> = z.output<(typeof SETTINGS)[Key]['shape']>;
+type SettingFields = Readonly<Record<string, unknown>>;
 
 const KEYS = Object.keys(SETTINGS) as SettingKey[];
 
-export function settingKey(text: string): SettingKey {
+export function parseSettingKey(text: string): SettingKey {
   const known = KEYS.find((key) => key === text.toLowerCase());
   if (!known) throw invalid('key', `${text} is no setting`, { allowed: KEYS });
   return known;
 }
 
 /** Whether anything differs from the default. */
-export function isSet(stored: Given | undefined): boolean {
+export function isSet(stored: SettingFields | undefined): boolean {
   return stored !== undefined && Object.keys(stored).length > 0;
 }
 
 /** What is read: the default, and over it what is stored. */
-export function wholeSetting<Key extends SettingKey>(key: Key, stored: Given | undefined): SettingOf<Key> {
+export function toWholeSetting<Key extends SettingKey>(key: Key, stored: SettingFields | undefined): SettingValue<Key> {
   const { shape, default: preset } = SETTINGS[key] as SettingKind;
-  return shape.parse({ ...preset, ...stored }) as SettingOf<Key>;
+  return shape.parse({ ...preset, ...stored }) as SettingValue<Key>;
 }
 
 /**
  * What is stored after a change: a field that is sent takes the place of that before, null that of the default. The result
  * is checked as a whole, and a fault names its field.
  */
-export function changedSetting(key: SettingKey, stored: Given | undefined, sent: Given): Given {
+export function applySettingChange(
+  key: SettingKey,
+  stored: SettingFields | undefined,
+  sent: SettingFields,
+): SettingFields {
   const { shape, default: preset, check } = SETTINGS[key] as SettingKind;
   const changed = Object.fromEntries(Object.entries({ ...stored, ...sent }).filter(([, value]) => value !== null));
   const parsed = shape.safeParse({ ...preset, ...changed }, { error: explainInvalid });
-  if (!parsed.success) throw inValue(parsed.error);
+  if (!parsed.success) throw toValueError(parsed.error);
   check?.(parsed.data as never);
   const fields = Object.keys(changed);
   return Object.fromEntries(fields.map((field) => [field, (parsed.data as Record<string, unknown>)[field]]));
 }
 
 /** The fields stand in the key `value` of the request. */
-function inValue(error: z.ZodError): z.ZodError {
+function toValueError(error: z.ZodError): z.ZodError {
   return new z.ZodError(
     error.issues.map((issue) => {
       const unknown = issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];

@@ -13,18 +13,18 @@ export type CalendarTerms = Pick<
   'billing_cycle' | 'billing_period' | 'billing_period_count' | 'timezone' | 'proration_behavior'
 > & { start_date?: string | null; end_date?: string | null; billing_anchor?: string | null };
 
-export type Calendar = Pick<
+export type SubscriptionCalendar = Pick<
   Subscription,
   'start_date' | 'end_date' | 'billing_anchor' | 'current_period_start' | 'current_period_end'
 >;
 
-export function firstPeriod(terms: CalendarTerms, now: Milliseconds): Calendar {
+export function planFirstPeriod(terms: CalendarTerms, now: Milliseconds): SubscriptionCalendar {
   const start = terms.start_date ? toInstant(terms.start_date) : now;
   const end = terms.end_date ? toInstant(terms.end_date) : null;
   if (end !== null && end <= start) throw invalid('end_date', 'must be after start_date');
   checkStart(start, terms, now);
   checkPast(start, terms, now);
-  const anchor = anchorOf(start, terms);
+  const anchor = deriveAnchor(start, terms);
   const rule = { ...terms, billing_anchor: anchor, subscription_end: end };
   return {
     start_date: formatMs(start),
@@ -36,7 +36,7 @@ export function firstPeriod(terms: CalendarTerms, now: Milliseconds): Calendar {
 }
 
 /** What periods that begin then are anchored to. */
-export function anchorOf(start: Milliseconds, terms: CalendarTerms): number {
+export function deriveAnchor(start: Milliseconds, terms: CalendarTerms): number {
   if (terms.billing_cycle === 'calendar') {
     if (terms.billing_anchor) throw invalid('billing_anchor', 'is accepted only when billing_cycle is anniversary');
     return calendarAnchor(start, terms.billing_period, terms.timezone);
@@ -45,7 +45,7 @@ export function anchorOf(start: Milliseconds, terms: CalendarTerms): number {
 }
 
 /** When a subscription that lies ahead is opened: at its start, or that of its trial; null where that has come. */
-export function opensAt({ current_period_start }: Pick<Subscription, 'current_period_start'>, now: Milliseconds) {
+export function findOpening({ current_period_start }: Pick<Subscription, 'current_period_start'>, now: Milliseconds) {
   return toInstant(current_period_start) > now ? current_period_start : null;
 }
 

@@ -6,7 +6,7 @@
 
 import { invalid } from '../error.ts';
 import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
-import { stateAfter } from './moves.ts';
+import { findStateAfter } from './moves.ts';
 import type { CANCELLATION_TYPES, Subscription } from './record.ts';
 
 export type CancellationRequest = {
@@ -21,7 +21,7 @@ export type Cancellation = {
   changes: Partial<Subscription>;
 };
 
-export function cancellationOf(
+export function planCancellation(
   subscription: Subscription,
   request: CancellationRequest,
   now: Milliseconds,
@@ -29,17 +29,17 @@ export function cancellationOf(
   checkCancellable(subscription);
   switch (request.cancellation_type) {
     case 'immediate':
-      return endedAt(backdated(subscription, request.cancel_at, now), subscription, now);
+      return planImmediateEnd(parseBackdatedCancellation(subscription, request.cancel_at, now), subscription, now);
     case 'scheduled_date':
-      return scheduledFor(future(request.cancel_at, now), subscription, false);
+      return planScheduledEnd(parseFutureCancellation(request.cancel_at, now), subscription, false);
     case 'end_of_period':
       if (request.cancel_at) throw invalid('cancel_at', 'belongs to scheduled_date or immediate, not to end_of_period');
-      return scheduledFor(toInstant(subscription.current_period_end), subscription, true);
+      return planScheduledEnd(toInstant(subscription.current_period_end), subscription, true);
   }
 }
 
 function checkCancellable(subscription: Subscription): void {
-  if (stateAfter('cancel', subscription.subscription_status) === undefined) {
+  if (findStateAfter('cancel', subscription.subscription_status) === undefined) {
     throw invalid(
       'subscription_status',
       `a subscription that is ${subscription.subscription_status} cannot be cancelled`,
@@ -53,7 +53,11 @@ function checkCancellable(subscription: Subscription): void {
   }
 }
 
-function backdated(subscription: Subscription, cancel_at: string | null | undefined, now: Milliseconds): number {
+function parseBackdatedCancellation(
+  subscription: Subscription,
+  cancel_at: string | null | undefined,
+  now: Milliseconds,
+): number {
   if (!cancel_at) return now;
   const at = toInstant(cancel_at);
   if (at > now) throw invalid('cancel_at', 'lies in the future: use cancellation_type scheduled_date');
@@ -65,7 +69,7 @@ function backdated(subscription: Subscription, cancel_at: string | null | undefi
   return at;
 }
 
-function future(cancel_at: string | null | undefined, now: Milliseconds): number {
+function parseFutureCancellation(cancel_at: string | null | undefined, now: Milliseconds): number {
   if (!cancel_at) throw invalid('cancel_at', 'is required for scheduled_date');
   const at = toInstant(cancel_at);
   if (at <= now) throw invalid('cancel_at', 'must lie in the future for scheduled_date');
@@ -73,7 +77,7 @@ function future(cancel_at: string | null | undefined, now: Milliseconds): number
 }
 
 /** One that has not begun ends at its start, having lasted no time. */
-function endedAt(effective: Milliseconds, subscription: Subscription, now: Milliseconds): Cancellation {
+function planImmediateEnd(effective: Milliseconds, subscription: Subscription, now: Milliseconds): Cancellation {
   const end = Math.max(effective, toInstant(subscription.start_date));
   return {
     effective_date: formatMs(effective),
@@ -87,7 +91,7 @@ function endedAt(effective: Milliseconds, subscription: Subscription, now: Milli
 }
 
 /** Billing ends at `cancel_at`, also inside the running period; the period itself stays, so that this can be undone. */
-function scheduledFor(at: Milliseconds, subscription: Subscription, cancel_at_period_end: boolean): Cancellation {
+function planScheduledEnd(at: Milliseconds, subscription: Subscription, cancel_at_period_end: boolean): Cancellation {
   if (subscription.end_date && at > toInstant(subscription.end_date)) {
     throw invalid('cancel_at', 'lies after the end of the subscription', { end_date: subscription.end_date });
   }

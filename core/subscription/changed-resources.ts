@@ -26,7 +26,7 @@ export type ChangedResources = {
   invoices: ChangedInvoice[];
 };
 
-export function changedLine(
+export function toChangedLine(
   record: SubscriptionLineItem,
   change_action: ChangedLineItem['change_action'],
 ): ChangedLineItem {
@@ -35,7 +35,7 @@ export function changedLine(
 }
 
 /** A change that touches nothing but other subscriptions. */
-export function changedSubscriptions(
+export function toChangedSubscriptions(
   changes: readonly { record: Subscription; action: ChangedSubscription['action'] }[],
 ): ChangedResources {
   const subscriptions = changes.map(({ record: { id, subscription_status: status }, action }) => ({

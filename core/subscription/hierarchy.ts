@@ -9,7 +9,7 @@ import { toInstant } from '../time/instant.ts';
 import { toLocalMs } from '../time/zone.ts';
 import type { CreateSubscription, Subscription } from './record.ts';
 
-export type Hierarchy =
+export type SubscriptionHierarchy =
   | { readonly kind: 'alone' }
   /** Takes part in a parent's subscription, which counts its usage. */
   | { readonly kind: 'inherited'; readonly parent_subscription_id: string; readonly field: string }
@@ -32,9 +32,9 @@ const INHERITANCE_FIELDS = [
 ] as const;
 
 /** What a request for a new subscription asks to belong to; more than one is refused. */
-export function hierarchyOf(
+export function parseHierarchy(
   request: Pick<CreateSubscription, 'inheritance' | 'parent_subscription_id' | 'invoice_billing'>,
-): Hierarchy {
+): SubscriptionHierarchy {
   checkOneKind(request);
   const { inheritance, parent_subscription_id, invoice_billing } = request;
   if (parent_subscription_id && invoice_billing === 'invoice_to_parent')
@@ -44,10 +44,10 @@ export function hierarchyOf(
   if (parent_subscription_id && invoice_billing === 'invoice_to_self')
     throw invalid('invoice_billing', 'is invoice_to_parent where there is a parent_subscription_id, or left out');
   if (parent_subscription_id) return { kind: 'inherited', parent_subscription_id, field: 'parent_subscription_id' };
-  return inheritance ? stated(inheritance) : { kind: 'alone' };
+  return inheritance ? parseInheritance(inheritance) : { kind: 'alone' };
 }
 
-function stated(inheritance: NonNullable<CreateSubscription['inheritance']>): Hierarchy {
+function parseInheritance(inheritance: NonNullable<CreateSubscription['inheritance']>): SubscriptionHierarchy {
   const parent_subscription_id = inheritance.parent_subscription_id;
   if (parent_subscription_id)
     return { kind: 'inherited', parent_subscription_id, field: 'inheritance.parent_subscription_id' };
@@ -66,7 +66,7 @@ function stated(inheritance: NonNullable<CreateSubscription['inheritance']>): Hi
 }
 
 /** The two ways to name a group's children go together; nothing else does. */
-function checkOneKind({ inheritance, parent_subscription_id }: Parameters<typeof hierarchyOf>[0]): void {
+function checkOneKind({ inheritance, parent_subscription_id }: Parameters<typeof parseHierarchy>[0]): void {
   const named = INHERITANCE_FIELDS.filter((field) => {
     const value = inheritance?.[field];
     return Array.isArray(value) ? value.length > 0 : Boolean(value);
@@ -82,12 +82,12 @@ export function checkDistinct(field: string, values: readonly string[]): void {
 }
 
 /** A threshold invoices one subscription of its own usage before its period ends (docs/rules/subscriptions.md, "Families"). */
-export function checkNoThreshold(threshold: string | null | undefined, kind: Hierarchy['kind']): void {
+export function checkNoThreshold(threshold: string | null | undefined, kind: SubscriptionHierarchy['kind']): void {
   if (kind === 'alone' || !hasThreshold({ auto_invoice_threshold: threshold })) return;
   throw invalid('auto_invoice_threshold', 'is for standalone subscriptions only');
 }
 
-type Member = Pick<
+type HierarchyMember = Pick<
   Subscription,
   | 'id'
   | 'subscription_type'
@@ -103,25 +103,25 @@ type Member = Pick<
   | 'current_period_end'
   | 'auto_invoice_threshold'
 >;
-export type Parent = Member;
+export type HierarchyParent = HierarchyMember;
 
-const LIVING: readonly string[] = ['active', 'trialing'];
+const LIVE_STATUSES: readonly string[] = ['active', 'trialing'];
 
 /** Who may be the parent of inherited subscriptions: nobody's child, and no one who is invoiced between periods. */
-export function checkMayHaveHeirs(parent: Parent): void {
+export function checkCanHaveInherited(parent: HierarchyParent): void {
   checkParentType(parent);
   if (hasThreshold(parent))
     throw invalid('auto_invoice_threshold', `subscription ${parent.id} has one, and cannot have inherited children`);
 }
 
-function hasThreshold({ auto_invoice_threshold: threshold }: Pick<Member, 'auto_invoice_threshold'>): boolean {
+function hasThreshold({ auto_invoice_threshold: threshold }: Pick<HierarchyMember, 'auto_invoice_threshold'>): boolean {
   return new Decimal(threshold || 0).gt(0);
 }
 
 /** Whether a subscription may be invoiced with a parent: both live, and their periods are the same. */
-export function checkGroupable(child: Member, parent: Parent, field: string): void {
+export function checkGroupable(child: HierarchyMember, parent: HierarchyParent, field: string): void {
   checkParentType(parent);
-  if (!LIVING.includes(parent.subscription_status))
+  if (!LIVE_STATUSES.includes(parent.subscription_status))
     throw invalid('parent_subscription_id', `subscription ${parent.id} is ${parent.subscription_status}`);
   if (hasThreshold(parent))
     throw invalid('auto_invoice_threshold', `subscription ${parent.id} has one, and cannot have a group`);
@@ -129,7 +129,7 @@ export function checkGroupable(child: Member, parent: Parent, field: string): vo
   if (child.id === parent.id) throw refused('is the parent itself');
   if (child.subscription_type !== 'STANDALONE' || child.parent_subscription_id)
     throw refused(`is ${child.subscription_type} and not STANDALONE`);
-  if (!LIVING.includes(child.subscription_status)) throw refused(`is ${child.subscription_status}`);
+  if (!LIVE_STATUSES.includes(child.subscription_status)) throw refused(`is ${child.subscription_status}`);
   if (hasThreshold(child)) throw refused('has an auto_invoice_threshold');
   for (const term of ['currency', 'billing_period', 'billing_period_count', 'timezone'] as const)
     if (child[term] !== parent[term])
@@ -138,15 +138,15 @@ export function checkGroupable(child: Member, parent: Parent, field: string): vo
 }
 
 /** Of a child that is made with its parent: a trial of one alone has another first period. */
-export function checkSamePeriod(child: Member, parent: Parent): void {
+export function checkSamePeriod(child: HierarchyMember, parent: HierarchyParent): void {
   if (toInstant(child.current_period_end) === toInstant(parent.current_period_end)) return;
   throw invalid('inheritance.grouped_invoicing_children_to_create', 'has another first period than its parent', {
     current_period_end: parent.current_period_end,
   });
 }
 
-function checkSamePeriods(child: Member, parent: Parent, refused: (why: string) => Error): void {
-  if (anchorText(child) !== anchorText(parent))
+function checkSamePeriods(child: HierarchyMember, parent: HierarchyParent, refused: (why: string) => Error): void {
+  if (formatAnchor(child) !== formatAnchor(parent))
     throw refused('has another day or time of billing_anchor than the parent');
   if (toInstant(child.start_date) < toInstant(parent.start_date)) throw refused('starts before the parent');
   if (toInstant(child.current_period_end) !== toInstant(parent.current_period_end))
@@ -154,13 +154,13 @@ function checkSamePeriods(child: Member, parent: Parent, refused: (why: string) 
 }
 
 /** By the subscription's own clock. Weeks and days have no day of the month: that they end together says all. */
-function anchorText({ billing_anchor, billing_period, timezone }: Member): string {
-  const wall = new Date(toLocalMs(timezone, toInstant(billing_anchor))).toISOString();
+function formatAnchor({ billing_anchor, billing_period, timezone }: HierarchyMember): string {
+  const localTime = new Date(toLocalMs(timezone, toInstant(billing_anchor))).toISOString();
   const isOfMonths = billing_period !== 'WEEKLY' && billing_period !== 'DAILY';
-  return wall.slice(isOfMonths ? '2026-01-'.length : '2026-01-01T'.length);
+  return localTime.slice(isOfMonths ? '2026-01-'.length : '2026-01-01T'.length);
 }
 
-function checkParentType(parent: Parent): void {
+function checkParentType(parent: HierarchyParent): void {
   if (parent.subscription_type === 'STANDALONE' || parent.subscription_type === 'PARENT') return;
   throw invalid('parent_subscription_id', `subscription ${parent.id} is ${parent.subscription_type} itself`);
 }

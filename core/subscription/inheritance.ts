@@ -15,7 +15,7 @@ export const parentFields = {
   }),
 };
 
-const OF_A_CHILD = {
+const CHILD_FIELDS = {
   plan_id: true,
   trial_period_days: true,
   credit_grants: true,
@@ -36,13 +36,13 @@ const OF_A_CHILD = {
 } as const;
 
 /** What a child that is made with its group states; its currency, periods, start and clock are those of the parent. */
-export function childOf<Shape extends z.ZodRawShape>(terms: z.ZodObject<Shape>) {
-  const child = (terms as z.ZodObject).pick(OF_A_CHILD);
-  return child as unknown as z.ZodObject<Pick<Shape, keyof typeof OF_A_CHILD>>;
+export function buildChildShape<Shape extends z.ZodRawShape>(terms: z.ZodObject<Shape>) {
+  const child = (terms as z.ZodObject).pick(CHILD_FIELDS);
+  return child as unknown as z.ZodObject<Pick<Shape, keyof typeof CHILD_FIELDS>>;
 }
 
 /** One kind of belonging together; the two ways to name the children of a group go together. `child`: what one states. */
-export function inheritanceOf<Child extends z.ZodRawShape>(child: z.ZodObject<Child>) {
+export function buildInheritanceShape<Child extends z.ZodRawShape>(child: z.ZodObject<Child>) {
   const external_customer_id = z.string().min(1).meta({ description: 'The customer by the id that its events name.' });
   return z.object({
     external_customer_ids_to_inherit_subscription: ids.meta({

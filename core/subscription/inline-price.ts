@@ -23,7 +23,7 @@ export function checkOnePrice(line: { price_id: string | null; price: InlinePric
 }
 
 /** The request that creates it. `start_date` is that of the line. */
-export function inlinePriceRequest(
+export function toCreatePrice(
   inline: InlinePrice,
   { subscription, start_date }: { subscription: { id: string; currency: string }; start_date: string },
 ): CreatePrice {

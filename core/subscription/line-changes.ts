@@ -7,7 +7,7 @@ import { invalid, notAllowed } from '../error.ts';
 import type { Price } from '../price/record.ts';
 import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
-import { type LineEnd, lineEnd } from './line-end.ts';
+import { computeLineEnd, type LineItemEnd } from './line-end.ts';
 import type { Subscription, SubscriptionLineItem, SubscriptionStatus } from './record.ts';
 
 export type LineTimes = {
@@ -31,75 +31,84 @@ export function checkLinesChange({ subscription_status, subscription_type }: Lin
     });
 }
 
-type StatedLife = { readonly start_date: string | null; readonly end_date: string | null };
+type RequestedInterval = { readonly start_date: string | null; readonly end_date: string | null };
 
 /** The life of a line that is added now: within the subscription and its price. `field` is where the request has the start. */
-export function addedLife(
-  stated: StatedLife,
+export function planAddedInterval(
+  requested: RequestedInterval,
   price: Pick<Price, 'id' | 'start_date' | 'end_date'>,
   times: LineTimes,
   field = 'start_date',
-): { start_date: string } & LineEnd {
+): { start_date: string } & LineItemEnd {
   const sold = price.start_date ? toInstant(price.start_date) : Number.NEGATIVE_INFINITY;
-  const asked = stated.start_date ? toInstant(stated.start_date) : Math.max(times.now, firstStart(times));
-  if (asked < firstStart(times))
-    throw invalid(field, `must not lie before ${formatMs(firstStart(times))}: that time is invoiced`);
+  const requestedStart = requested.start_date
+    ? toInstant(requested.start_date)
+    : Math.max(times.now, findFirstStart(times));
+  if (requestedStart < findFirstStart(times))
+    throw invalid(field, `must not lie before ${formatMs(findFirstStart(times))}: that time is invoiced`);
   // A price that is known now counts from the start of its line; one that is to be sold later begins it later.
-  const start = sold > times.now ? Math.max(asked, sold) : asked;
+  const start = sold > times.now ? Math.max(requestedStart, sold) : requestedStart;
   if (times.end_ms !== null && start >= times.end_ms)
     throw invalid(field, 'must lie before the end of the subscription');
-  const last = stated.end_date ? toInstant(stated.end_date) : null;
+  const last = requested.end_date ? toInstant(requested.end_date) : null;
   if (last !== null && last <= start) throw invalid('end_date', 'must be after start_date');
   if (last !== null && times.end_ms !== null && last > times.end_ms)
     throw invalid('end_date', 'must not be after the end of the subscription');
   const priceEnd = price.end_date ? toInstant(price.end_date) : null;
   if (priceEnd !== null && priceEnd <= start) throw notAllowed(`price ${price.id} has ended`, { field: 'price_id' });
-  return { start_date: formatMs(start), ...lineEnd(price, [stated.end_date]) };
+  return { start_date: formatMs(start), ...computeLineEnd(price, [requested.end_date]) };
 }
 
 /** What a line of a phase says of its dates: where it says nothing it begins and ends with the phase. */
-export function lifeInPhase(
-  stated: StatedLife,
+export function planPhaseInterval(
+  requested: RequestedInterval,
   phase: { readonly start_date: string; readonly end_date?: string | null },
   times: LineTimes,
-): StatedLife {
+): RequestedInterval {
   const [start, end] = [toInstant(phase.start_date), phase.end_date ? toInstant(phase.end_date) : Infinity];
-  const begins = stated.start_date ? toInstant(stated.start_date) : Math.max(start, times.now, firstStart(times));
+  const begins = requested.start_date
+    ? toInstant(requested.start_date)
+    : Math.max(start, times.now, findFirstStart(times));
   if (begins < start || begins >= end) throw invalid('start_date', 'must lie inside the phase');
-  if (stated.end_date && toInstant(stated.end_date) > end) throw invalid('end_date', 'must lie inside the phase');
-  return { start_date: formatMs(begins), end_date: stated.end_date ?? phase.end_date ?? null };
+  if (requested.end_date && toInstant(requested.end_date) > end) throw invalid('end_date', 'must lie inside the phase');
+  return { start_date: formatMs(begins), end_date: requested.end_date ?? phase.end_date ?? null };
 }
 
 /** A draft is not invoiced at all, a running subscription up to its running period. */
-function firstStart({ subscription, current }: LineTimes): Milliseconds {
+function findFirstStart({ subscription, current }: LineTimes): Milliseconds {
   const start = toInstant(subscription.start_date);
   return subscription.subscription_status === 'draft' ? start : Math.max(start, current.start);
 }
 
-type Line = Pick<SubscriptionLineItem, 'id' | 'status' | 'start_date' | 'end_date'>;
+type ChangedLineTerms = Pick<SubscriptionLineItem, 'id' | 'status' | 'start_date' | 'end_date'>;
 
 /** When a line ends that is ended now, or at the stated instant: at its start if it has not begun. */
-export function endOfLine(line: Line, { field, at }: { field: string; at: string | null }, times: LineTimes): number {
+export function deriveLineEnd(
+  line: ChangedLineTerms,
+  { field, at }: { field: string; at: string | null },
+  times: LineTimes,
+): number {
   const isDraft = times.subscription.subscription_status === 'draft';
   const start = toInstant(line.start_date);
   const end = line.end_date ? toInstant(line.end_date) : Number.POSITIVE_INFINITY;
   if (line.status !== 'published' || end <= (isDraft ? start : times.now))
     throw notAllowed(`line item ${line.id} has ended already`, { field });
-  const asked = at === null ? Math.max(isDraft ? start : times.now, firstStart(times)) : toInstant(at);
-  if (asked < firstStart(times))
-    throw invalid(field, `must not lie before ${formatMs(firstStart(times))}: that time is invoiced`);
-  if (asked > end) throw invalid(field, `must not lie after the end of line item ${line.id} at ${line.end_date}`);
-  return Math.max(asked, start);
+  const requestedEnd = at === null ? Math.max(isDraft ? start : times.now, findFirstStart(times)) : toInstant(at);
+  if (requestedEnd < findFirstStart(times))
+    throw invalid(field, `must not lie before ${formatMs(findFirstStart(times))}: that time is invoiced`);
+  if (requestedEnd > end)
+    throw invalid(field, `must not lie after the end of line item ${line.id} at ${line.end_date}`);
+  return Math.max(requestedEnd, start);
 }
 
 /**
  * When a line is followed by one that charges differently. What a meter that never resets has counted is charged once per
  * period, so its price changes with the period, which may be one of the line's own; and what is charged once is not charged again.
  */
-export function changeOfLine(
-  line: Line,
+export function deriveLineChange(
+  line: ChangedLineTerms,
   item: Pick<BilledItem, 'billing_period' | 'reset_usage'> & { readonly running: Period },
-  stated: string | null,
+  requested: string | null,
   times: LineTimes,
 ): number {
   const field = 'effective_from';
@@ -109,13 +118,13 @@ export function changeOfLine(
     throw notAllowed(`line item ${line.id} is charged once, and has been`, { field });
   const isWithPeriod = item.reset_usage === 'NEVER' && hasBegun;
   const periodEnd = item.running.end;
-  if (isWithPeriod && stated !== null && toInstant(stated) !== periodEnd)
+  if (isWithPeriod && requested !== null && toInstant(requested) !== periodEnd)
     throw invalid(
       field,
       `must be ${formatMs(periodEnd)}: the price of a meter that never resets changes with the period`,
     );
-  const at = isWithPeriod ? formatMs(periodEnd) : stated;
-  const change = item.billing_period === 'ONETIME' ? start : endOfLine(line, { field, at }, times);
+  const at = isWithPeriod ? formatMs(periodEnd) : requested;
+  const change = item.billing_period === 'ONETIME' ? start : deriveLineEnd(line, { field, at }, times);
   const last = Math.min(line.end_date ? toInstant(line.end_date) : Infinity, times.end_ms ?? Infinity);
   if (change >= last) throw invalid(field, 'must lie before the end of the line item and of the subscription');
   return change;

@@ -5,14 +5,17 @@
 import type { Price } from '../price/record.ts';
 import { formatMs, toInstant } from '../time/instant.ts';
 
-export type LineEnd = {
+export type LineItemEnd = {
   readonly end_date: string | null;
   /** Null of a line that does not end. */
   readonly ends_with_price: boolean | null;
 };
 
 /** `own` are the ends that it has beside that of its price: its own, and that of the subscription. */
-export function lineEnd({ end_date }: Pick<Price, 'end_date'>, own: readonly (string | null | undefined)[]): LineEnd {
+export function computeLineEnd(
+  { end_date }: Pick<Price, 'end_date'>,
+  own: readonly (string | null | undefined)[],
+): LineItemEnd {
   const others = own.flatMap((end) => (end ? [toInstant(end)] : []));
   const ends = end_date ? [...others, toInstant(end_date)] : others;
   if (ends.length === 0) return { end_date: null, ends_with_price: null };

@@ -8,14 +8,14 @@ import { planSuccessor } from '../price/successor.ts';
 export type LineCharge = Partial<Pick<Price, CriticalField>>;
 
 /** What is stated of the charge; null states nothing. */
-export function statedCharge(request: object): LineCharge {
-  const stated = request as Readonly<Record<string, unknown>>;
-  const fields = CRITICAL_FIELDS.filter((field) => stated[field] !== null && stated[field] !== undefined);
-  return Object.fromEntries(fields.map((field) => [field, stated[field]]));
+export function toLineCharge(request: object): LineCharge {
+  const requested = request as Readonly<Record<string, unknown>>;
+  const fields = CRITICAL_FIELDS.filter((field) => requested[field] !== null && requested[field] !== undefined);
+  return Object.fromEntries(fields.map((field) => [field, requested[field]]));
 }
 
 /** `symbol` is that of its price unit. */
-export function priceOfLine(
+export function buildLinePrice(
   price: Price,
   charge: LineCharge,
   { subscription_id, start_date, symbol }: { subscription_id: string; start_date: string; symbol: string },

@@ -14,8 +14,8 @@ import { checkPrice, type Price, type PriceDefinition, type RequestedCharge, rep
 import { planSuccessor } from '../price/successor.ts';
 import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import { leastDays } from '../time/period.ts';
-import { type LineEnd, lineEnd } from './line-end.ts';
-import { statedCharge } from './line-price.ts';
+import { computeLineEnd, type LineItemEnd } from './line-end.ts';
+import { toLineCharge } from './line-price.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
 
 /** A line item before it has ids, a scope and an author. */
@@ -32,7 +32,7 @@ export type LineItemTerms = Omit<
   | 'created_by'
   | 'updated_by'
 > &
-  Pick<LineEnd, 'ends_with_price'>;
+  Pick<LineItemEnd, 'ends_with_price'>;
 
 /** What the client changes of one plan price for this subscription only. */
 export type PriceOverride = RequestedCharge &
@@ -41,25 +41,25 @@ export type PriceOverride = RequestedCharge &
     quantity?: string | null;
   };
 
-export type LineQuestion = {
+export type LineItemInput = {
   price: Price;
   subscription: Pick<Subscription, 'start_date' | 'end_date' | 'billing_period' | 'billing_period_count'>;
   now: Milliseconds;
-  entity: LineEntity;
+  entity: LineItemEntity;
   meter_name: string | null;
   quantity?: string | null;
   /** As `keptCommitment` says it; without one that of the price's times of day, or none. */
   commitment?: StoredCommitment;
   /** What an extra line says about itself. */
-  stated?: StatedLine;
+  requested?: RequestedLineFields;
 };
-type LineEntity = { entity_id: string; entity_type: 'plan' | 'addon' | 'subscription'; name: string | null };
-type StatedLine = { display_name: string | null; metadata: Metadata } & Partial<Life>;
-type Life = { start_date: string | null; end_date: string | null };
-type Metadata = SubscriptionLineItem['metadata'];
+type LineItemEntity = { entity_id: string; entity_type: 'plan' | 'addon' | 'subscription'; name: string | null };
+type RequestedLineFields = { display_name: string | null; metadata: LineItemMetadata } & Partial<LineDates>;
+type LineDates = { start_date: string | null; end_date: string | null };
+type LineItemMetadata = SubscriptionLineItem['metadata'];
 
 /** The prices that a subscription of this currency starts with: published and not expired; at least one. */
-export function pricesToCopy(
+export function selectPricesToCopy(
   prices: readonly Price[],
   currency: string,
   terms: { start: Milliseconds; end: Milliseconds | null; now: Milliseconds },
@@ -78,11 +78,11 @@ export function pricesToCopy(
 }
 
 /** The line item of one price. */
-export function lineItemOf(question: LineQuestion): LineItemTerms {
-  const { price, entity, meter_name, stated } = question;
-  checkPeriods(price, question.subscription);
+export function buildLineItem(input: LineItemInput): LineItemTerms {
+  const { price, entity, meter_name, requested } = input;
+  checkPeriods(price, input.subscription);
   return {
-    ...lifeOf(question),
+    ...computeLineInterval(input),
     entity_id: entity.entity_id,
     entity_type: entity.entity_type,
     plan_display_name: entity.name,
@@ -92,8 +92,8 @@ export function lineItemOf(question: LineQuestion): LineItemTerms {
     meter_display_name: meter_name,
     price_unit_id: price.price_unit_id,
     price_unit: price.price_unit,
-    display_name: stated?.display_name || price.display_name || entity.name || meter_name,
-    quantity: quantityOf(price, question.quantity),
+    display_name: requested?.display_name || price.display_name || entity.name || meter_name,
+    quantity: parseLineQuantity(price, input.quantity),
     currency: price.currency,
     billing_period: price.billing_period,
     billing_period_count: price.billing_period_count,
@@ -101,15 +101,15 @@ export function lineItemOf(question: LineQuestion): LineItemTerms {
     subscription_phase_id: null,
     addon_association_id: null,
     trial_period_days: price.trial_period_days,
-    ...(question.commitment ?? emptyCommitment(price)),
-    metadata: stated?.metadata ?? null,
+    ...(input.commitment ?? emptyCommitment(price)),
+    metadata: requested?.metadata ?? null,
   };
 }
 
 /** So many periods of a line, each a charge, may end in one of the subscription: two years of days, and more. */
 const LINE_PERIODS_MAX = 1_000;
 
-function checkPeriods(price: Price, subscription: LineQuestion['subscription']): void {
+function checkPeriods(price: Price, subscription: LineItemInput['subscription']): void {
   if (price.billing_period === 'ONETIME') return;
   const own = leastDays(price.billing_period) * price.billing_period_count;
   const whole = leastDays(subscription.billing_period) * subscription.billing_period_count;
@@ -122,7 +122,7 @@ function checkPeriods(price: Price, subscription: LineQuestion['subscription']):
 }
 
 /** From what a price comes that a line beside the plan's charges. */
-export function entityOfPrice(price: Price, plan: { id: string; name: string }): LineEntity {
+export function toLineEntity(price: Price, plan: { id: string; name: string }): LineItemEntity {
   const entity_id = price.entity_id ?? '';
   if (price.entity_type === 'PLAN')
     return { entity_id, entity_type: 'plan', name: entity_id === plan.id ? plan.name : null };
@@ -130,7 +130,7 @@ export function entityOfPrice(price: Price, plan: { id: string; name: string }):
 }
 
 /** The overrides by the price that they change; each names a price of the plan once and changes something. */
-export function overridesByPrice(
+export function groupOverridesByPrice(
   overrides: readonly PriceOverride[],
   prices: readonly Price[],
   prefix = '',
@@ -141,7 +141,7 @@ export function overridesByPrice(
     const price = prices.find((candidate) => candidate.id === override.price_id);
     if (!price) throw invalid(`${field}.price_id`, `${override.price_id} is not a price of this plan and currency`);
     if (byPrice.has(price.id)) throw invalid(`${field}.price_id`, 'is overridden twice');
-    if (isUnset(override.quantity) && !changesPrice(override)) throw invalid(field, 'changes nothing');
+    if (isUnset(override.quantity) && !hasPriceChange(override)) throw invalid(field, 'changes nothing');
     if (price.type === 'USAGE' && !isUnset(override.quantity)) {
       throw invalid(`${field}.quantity`, 'is measured for a usage price and cannot be given');
     }
@@ -151,17 +151,21 @@ export function overridesByPrice(
 }
 
 /** Whether the override needs a price of its own; a quantity alone belongs on the line item. */
-export function changesPrice(override: PriceOverride): boolean {
-  return Object.keys(statedCharge(override)).length > 0;
+export function hasPriceChange(override: PriceOverride): boolean {
+  return Object.keys(toLineCharge(override)).length > 0;
 }
 
 /** Where an override lives; the symbol is that of the price unit, where the root has one. */
-export type OverridePlace = { readonly id: string; readonly start_date: string; readonly symbol?: string };
+export type OverrideTarget = { readonly id: string; readonly start_date: string; readonly symbol?: string };
 
 /** The root price with what the override changes, checked as every price is. */
-export function overriddenPrice(root: Price, override: PriceOverride, subscription: OverridePlace): PriceDefinition {
+export function buildOverriddenPrice(
+  root: Price,
+  override: PriceOverride,
+  subscription: OverrideTarget,
+): PriceDefinition {
   const price: PriceDefinition = {
-    ...withOverride(root, override, subscription),
+    ...applyOverride(root, override, subscription),
     commitment_time_buckets: override.commitment_time_buckets ?? root.commitment_time_buckets,
     entity_type: 'SUBSCRIPTION',
     entity_id: subscription.id,
@@ -173,29 +177,34 @@ export function overriddenPrice(root: Price, override: PriceOverride, subscripti
 }
 
 /** What is stated in a price unit is mirrored in money, at the rate of the root; an amount in money cannot be stated there. */
-function withOverride(root: Price, override: PriceOverride, { start_date, symbol }: OverridePlace): PriceDefinition {
-  const { id, tenant_id, environment_id, status, created_at, updated_at, created_by, updated_by, sequence, ...kept } =
+function applyOverride(root: Price, override: PriceOverride, { start_date, symbol }: OverrideTarget): PriceDefinition {
+  const { id, tenant_id, environment_id, status, created_at, updated_at, created_by, updated_by, sequence, ...fields } =
     root;
-  const charge = statedCharge(override);
+  const charge = toLineCharge(override);
   const isInUnit = root.price_unit_type === 'CUSTOM' || 'price_unit_amount' in charge || 'price_unit_tiers' in charge;
-  if (!isInUnit) return replaceCharge(kept, override);
+  if (!isInUnit) return replaceCharge(fields, override);
   const { end_date } = root;
   const sold = root.start_date ?? start_date;
   return { ...planSuccessor(root, charge, { start_date: sold, symbol }), end_date };
 }
 
 /** A price that starts later than now starts its line later; one that is known now counts from the subscription's start. */
-function lifeOf({ price, subscription, now, stated }: LineQuestion): LineEnd & Pick<LineItemTerms, 'start_date'> {
-  checkInside({ start_date: stated?.start_date ?? null, end_date: stated?.end_date ?? null }, subscription);
-  const start = toInstant(stated?.start_date ?? subscription.start_date);
+function computeLineInterval({
+  price,
+  subscription,
+  now,
+  requested,
+}: LineItemInput): LineItemEnd & Pick<LineItemTerms, 'start_date'> {
+  checkInside({ start_date: requested?.start_date ?? null, end_date: requested?.end_date ?? null }, subscription);
+  const start = toInstant(requested?.start_date ?? subscription.start_date);
   const priceStart = price.start_date ? toInstant(price.start_date) : start;
   return {
     start_date: formatMs(priceStart > now ? Math.max(priceStart, start) : start),
-    ...lineEnd(price, [subscription.end_date, stated?.end_date]),
+    ...computeLineEnd(price, [subscription.end_date, requested?.end_date]),
   };
 }
 
-function checkInside(line: Life, subscription: LineQuestion['subscription']): void {
+function checkInside(line: LineDates, subscription: LineItemInput['subscription']): void {
   const start = toInstant(line.start_date ?? subscription.start_date);
   const end = line.end_date ? toInstant(line.end_date) : null;
   const last = subscription.end_date ? toInstant(subscription.end_date) : Number.POSITIVE_INFINITY;
@@ -207,7 +216,7 @@ function checkInside(line: Life, subscription: LineQuestion['subscription']): vo
   }
 }
 
-function quantityOf(price: Price, given: string | null | undefined): string {
+function parseLineQuantity(price: Price, given: string | null | undefined): string {
   if (price.type === 'USAGE') return '0';
   if (isUnset(given) || new Decimal(given).isZero()) return defaultQuantity(price);
   const quantity = new Decimal(given);

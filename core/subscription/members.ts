@@ -6,7 +6,7 @@
 import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 
-export type Member = {
+export type SubscriptionMember = {
   readonly external_customer_id: string;
   readonly joined_ms: Milliseconds;
   /** Null while they are there. */
@@ -14,7 +14,7 @@ export type Member = {
 };
 
 /** The customers of a question; those in `clipped` are counted in these times only, and all others in the whole range. */
-export type Counted = {
+export type CountedCustomers = {
   readonly external_customer_ids: readonly string[];
   readonly clipped: ReadonlyMap<string, readonly Period[]>;
 };
@@ -23,12 +23,12 @@ export type Counted = {
  * Of a service that counts the events of a window. A meter that never resets counts what still stands, and what stood at a
  * customer who has left before the service does not: so nobody pays for the seats of who is gone. Nothing is counted in `gaps`.
  */
-export function countedIn(
-  members: readonly Member[],
+export function computeCountedCustomers(
+  members: readonly SubscriptionMember[],
   window: Period,
   service_start: Milliseconds,
   gaps: readonly Period[] = [],
-): Counted {
+): CountedCustomers {
   const clipped = new Map<string, Period[]>();
   const whole = new Set<string>();
   for (const { external_customer_id, joined_ms, left_ms } of members) {
@@ -37,14 +37,14 @@ export function countedIn(
     if (left <= service_start || time.start >= time.end) continue;
     const isWhole = gaps.length === 0 && time.start === window.start && time.end === window.end;
     if (isWhole) whole.add(external_customer_id);
-    else clipped.set(external_customer_id, [...(clipped.get(external_customer_id) ?? []), ...without(gaps, time)]);
+    else clipped.set(external_customer_id, [...(clipped.get(external_customer_id) ?? []), ...subtractGaps(gaps, time)]);
   }
   for (const id of whole) clipped.delete(id);
   return { external_customer_ids: [...new Set([...whole, ...clipped.keys()])], clipped };
 }
 
 /** Gaps are in order of time. */
-function without(gaps: readonly Period[], { start, end }: Period): Period[] {
+function subtractGaps(gaps: readonly Period[], { start, end }: Period): Period[] {
   const starts = [start, ...gaps.map((gap) => gap.end)];
   const ends = [...gaps.map((gap) => gap.start), end];
   const parts = starts.map((from, index) => ({ start: Math.max(from, start), end: Math.min(ends[index]!, end) }));

@@ -128,8 +128,8 @@ export function checkParams<Params extends { readonly action: 'add' | 'remove' }
 }
 
 /** Exactly the parameters of the type must be there. */
-export function modificationOf(request: ModifyRequest): Modification {
-  const type = canonical(request.type);
+export function parseModification(request: ModifyRequest): Modification {
+  const type = toModifyType(request.type);
   const field = `${type}_params` as const;
   for (const other of MODIFY_TYPES) {
     if (other !== type && request[`${other}_params`] !== null)
@@ -144,6 +144,6 @@ export function modificationOf(request: ModifyRequest): Modification {
   return { type, params: whole } as Modification;
 }
 
-function canonical(name: ModifyRequest['type']): ModifyType {
+function toModifyType(name: ModifyRequest['type']): ModifyType {
   return name in ALIASES ? 'grouped_invoicing' : (name as ModifyType);
 }

@@ -18,19 +18,19 @@ const MOVES: Record<SubscriptionMove, Partial<Record<SubscriptionStatus, Subscri
 };
 
 /** The state after the move, or undefined where it is not possible. */
-export function stateAfter(move: SubscriptionMove, from: SubscriptionStatus): SubscriptionStatus | undefined {
+export function findStateAfter(move: SubscriptionMove, from: SubscriptionStatus): SubscriptionStatus | undefined {
   return MOVES[move][from];
 }
 
 /** As `stateAfter`, refusing what is not possible. */
-export function moveOf(move: SubscriptionMove, from: SubscriptionStatus): SubscriptionStatus {
-  const to = stateAfter(move, from);
+export function requireStateAfter(move: SubscriptionMove, from: SubscriptionStatus): SubscriptionStatus {
+  const to = findStateAfter(move, from);
   if (to === undefined)
     throw notAllowed(`a subscription that is ${from} cannot ${move.replace('_', ' ')}`, { subscription_status: from });
   return to;
 }
 
 /** What a draft becomes with its activation, and a subscription that never was one at its creation. */
-export function startOf({ trial_end }: Pick<Subscription, 'trial_end'>): SubscriptionStatus {
-  return moveOf(trial_end ? 'start_trial' : 'activate', 'draft');
+export function deriveStartStatus({ trial_end }: Pick<Subscription, 'trial_end'>): SubscriptionStatus {
+  return requireStateAfter(trial_end ? 'start_trial' : 'activate', 'draft');
 }

@@ -8,10 +8,10 @@ import { invalid, notAllowed } from '../error.ts';
 import { parseDecimal } from '../money.ts';
 import type { CreateSubscription } from './record.ts';
 
-const OF_A_SUBSCRIPTION: readonly (keyof CreateSubscription)[] = ['checkout'];
+const UNSUPPORTED_FIELDS: readonly (keyof CreateSubscription)[] = ['checkout'];
 
-export function refuseNotYet(request: CreateSubscription): void {
-  refuseUsed(request, OF_A_SUBSCRIPTION);
+export function refuseUnsupported(request: CreateSubscription): void {
+  refuseUsed(request, UNSUPPORTED_FIELDS);
   refuseInTerms(request);
   for (const [index, phase] of (request.phases ?? []).entries()) {
     refuseInTerms(phase, `phases[${index}].`);
@@ -31,7 +31,7 @@ function refuseInTerms({ line_items }: Pick<CreateSubscription, 'line_items'>, p
 /** Refuses the first of the fields that asks for something. */
 export function refuseUsed(record: object, fields: readonly string[], prefix = ''): void {
   const values = record as Record<string, unknown>;
-  for (const field of fields) if (asksForSomething(values[field])) throw notYet(prefix + field);
+  for (const field of fields) if (hasContent(values[field])) throw notYet(prefix + field);
 }
 
 function notYet(field: string): Error {
@@ -39,10 +39,10 @@ function notYet(field: string): Error {
 }
 
 /** Empty and zero values do not. */
-export function asksForSomething(value: unknown): boolean {
+export function hasContent(value: unknown): boolean {
   if (value === null || value === undefined || value === '' || value === false || value === 0) return false;
   if (Array.isArray(value)) return value.length > 0;
-  if (typeof value === 'object') return Object.values(value).some(asksForSomething);
+  if (typeof value === 'object') return Object.values(value).some(hasContent);
   if (typeof value === 'string' && parseDecimal(value) !== undefined) return !new Decimal(value).isZero();
   return true;
 }

@@ -15,7 +15,7 @@ const ALLOWED: Record<CollectionMethod, readonly PaymentBehavior[]> = {
 };
 
 /** The settings with their defaults, or a refusal of the pair. `default_incomplete` as a collection method is an old spelling. */
-export function paymentSettings(given: {
+export function resolvePaymentSettings(given: {
   collection_method?: CollectionMethod | 'default_incomplete' | null;
   payment_behavior?: PaymentBehavior | null;
 }): PaymentSettings {
@@ -40,14 +40,20 @@ export function paymentSettings(given: {
  * Where a subscription stands once the invoice that opens it, or that ends its trial, is known; `amount_remaining` is null
  * without an invoice.
  */
-export function statusAfterInvoice(behavior: PaymentBehavior, amount_remaining: string | null): SubscriptionStatus {
+export function deriveStatusAfterInvoice(
+  behavior: PaymentBehavior,
+  amount_remaining: string | null,
+): SubscriptionStatus {
   const isSettled = amount_remaining === null || new Decimal(amount_remaining).lte(0);
   return isSettled || behavior === 'default_active' ? 'active' : 'incomplete';
 }
 
 /** As `statusAfterInvoice`; a request that opens one is refused where its behaviour says so, and a job has nobody to refuse. */
-export function statusAfterOpening(behavior: PaymentBehavior, amount_remaining: string | null): SubscriptionStatus {
-  const status = statusAfterInvoice(behavior, amount_remaining);
+export function deriveStatusAfterOpening(
+  behavior: PaymentBehavior,
+  amount_remaining: string | null,
+): SubscriptionStatus {
+  const status = deriveStatusAfterInvoice(behavior, amount_remaining);
   if (status === 'incomplete' && behavior === 'error_if_incomplete') {
     throw notAllowed('the opening invoice cannot be paid now, and payment_behavior is error_if_incomplete', {
       field: 'payment_behavior',

@@ -1,9 +1,9 @@
 /** What a request states of a phase (core/subscription/phases.ts), of overrides and of lines as they are stated elsewhere. */
 import { z } from 'zod';
-import { statedCouponFields } from '../coupon/stated.ts';
+import { subscriptionCouponFields } from '../coupon/requested-coupons.ts';
 import { metadata, orNull, timestampText } from '../record.ts';
 
-export function phaseShapeOf<Override extends z.ZodType, Line extends z.ZodType>(override: Override, line: Line) {
+export function buildPhaseShape<Override extends z.ZodType, Line extends z.ZodType>(override: Override, line: Line) {
   return z.object({
     start_date: timestampText.meta({
       description: 'The start of the subscription, of the first phase; of any other the end of the phase before it.',
@@ -19,6 +19,6 @@ export function phaseShapeOf<Override extends z.ZodType, Line extends z.ZodType>
       description: 'Prices beside those of the plan, in this phase; with dates inside of it, or all of it when absent.',
     }),
     metadata,
-    ...statedCouponFields,
+    ...subscriptionCouponFields,
   });
 }

@@ -9,8 +9,8 @@ import { invalid } from '../error.ts';
 import type { Price } from '../price/record.ts';
 import { baseFields, metadata, timestampText } from '../record.ts';
 import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
-import { type LineItemTerms, type LineQuestion, overridesByPrice, type PriceOverride } from './lines.ts';
-import { itemOf } from './plan-sync.ts';
+import { groupOverridesByPrice, type LineItemInput, type LineItemTerms, type PriceOverride } from './lines.ts';
+import { toBilledItem } from './plan-sync.ts';
 import type { CreateSubscription } from './record.ts';
 
 export const SubscriptionPhase = z.object({
@@ -23,43 +23,47 @@ export const SubscriptionPhase = z.object({
 });
 export type SubscriptionPhase = z.infer<typeof SubscriptionPhase>;
 
-type StatedPhase = NonNullable<CreateSubscription['phases']>[number];
-type StatedLine = NonNullable<CreateSubscription['line_items']>[number];
+type PhaseInput = NonNullable<CreateSubscription['phases']>[number];
+type ExtraLineInput = NonNullable<CreateSubscription['line_items']>[number];
 
 /** A phase with the overrides that it states, by the price that they change. */
-export type Phase = {
+export type PlannedPhase = {
   readonly index: number;
   readonly start: Milliseconds;
   readonly end: Milliseconds | null;
-  readonly stated: StatedPhase;
+  readonly requested: PhaseInput;
   readonly overrides: ReadonlyMap<string, PriceOverride>;
 };
 
-type Life = { readonly start: Milliseconds; readonly end: Milliseconds | null };
+type SubscriptionInterval = { readonly start: Milliseconds; readonly end: Milliseconds | null };
 
 /** When the subscription starts, where only its first phase says so. */
-export function startStated({ start_date, phases }: CreateSubscription): string | null {
+export function findRequestedStart({ start_date, phases }: CreateSubscription): string | null {
   return start_date ?? phases?.[0]?.start_date ?? null;
 }
 
 /** The phases of a request, without a gap between them. */
-export function phasesOf(request: CreateSubscription, life: Life, prices: readonly Price[]): Phase[] {
-  const stated = request.phases ?? [];
-  if (stated.length > 0 && request.subscription_status === 'draft') throw invalid('phases', 'are not for a draft');
+export function planPhases(
+  request: CreateSubscription,
+  life: SubscriptionInterval,
+  prices: readonly Price[],
+): PlannedPhase[] {
+  const requested = request.phases ?? [];
+  if (requested.length > 0 && request.subscription_status === 'draft') throw invalid('phases', 'are not for a draft');
   let begins = life.start;
-  return stated.map((phase, index) => {
+  return requested.map((phase, index) => {
     const field = `phases[${index}]`;
-    const end = checkedEnd(phase, { field, begins, isLast: index === stated.length - 1, life });
-    const overrides = overridesByPrice(phase.override_line_items ?? [], prices, `${field}.`);
-    const found = { index, start: begins, end, stated: phase, overrides };
+    const end = parsePhaseEnd(phase, { field, begins, isLast: index === requested.length - 1, life });
+    const overrides = groupOverridesByPrice(phase.override_line_items ?? [], prices, `${field}.`);
+    const found = { index, start: begins, end, requested: phase, overrides };
     begins = end ?? begins;
     return found;
   });
 }
 
-type Place = { field: string; begins: Milliseconds; isLast: boolean; life: Life };
+type PhaseContext = { field: string; begins: Milliseconds; isLast: boolean; life: SubscriptionInterval };
 
-function checkedEnd(phase: StatedPhase, { field, begins, isLast, life }: Place): Milliseconds | null {
+function parsePhaseEnd(phase: PhaseInput, { field, begins, isLast, life }: PhaseContext): Milliseconds | null {
   if (toInstant(phase.start_date) !== begins) {
     const why = begins === life.start ? 'the start of the subscription' : 'the end of the phase before it';
     throw invalid(`${field}.start_date`, `must be ${why}, ${formatMs(begins)}`);
@@ -85,23 +89,23 @@ export type PlanPart = {
   readonly end_date: string | null;
 };
 
-export type PartsQuestion = {
-  readonly phases: readonly Phase[];
+export type PlanPartsInput = {
+  readonly phases: readonly PlannedPhase[];
   readonly overrides: ReadonlyMap<string, PriceOverride>;
   readonly billed: BilledSubscription;
   readonly reset_usage: ReadonlyMap<string, BilledItem['reset_usage']>;
 };
 
 /** One part, unless a phase changes what this price costs. */
-export function partsOf(root: Price, { phases, overrides, ...question }: PartsQuestion): PlanPart[] {
+export function planParts(root: Price, { phases, overrides, ...input }: PlanPartsInput): PlanPart[] {
   const always = overrides.get(root.id) ?? null;
   const whole = { root, override: always, phase: null, start_date: null, end_date: null };
   if (!phases.some((phase) => phase.overrides.has(root.id))) return [whole];
-  if (root.billing_period === 'ONETIME') return [{ ...whole, ...ofTheFirst(root, phases) }];
+  if (root.billing_period === 'ONETIME') return [{ ...whole, ...planFirstPhaseOverride(root, phases) }];
   const parts: PlanPart[] = [];
-  for (const { override, phase, start, end } of stretchesOf(root, phases)) {
-    const from = boundary(start, root, question);
-    const to = end === null ? null : boundary(end, root, question);
+  for (const { override, phase, start, end } of planPriceIntervals(root, phases)) {
+    const from = alignToPeriod(start, root, input);
+    const to = end === null ? null : alignToPeriod(end, root, input);
     if (to !== null && to <= from) continue;
     const dates = { start_date: formatMs(from), end_date: to === null ? null : formatMs(to) };
     parts.push({ root, override: override ?? always, phase, ...dates });
@@ -110,66 +114,79 @@ export function partsOf(root: Price, { phases, overrides, ...question }: PartsQu
 }
 
 /** What is charged once is charged with the first phase. */
-function ofTheFirst(root: Price, [first, ...later]: readonly Phase[]): Partial<PlanPart> {
-  const again = later.find((phase) => phase.overrides.has(root.id));
-  if (again)
+function planFirstPhaseOverride(root: Price, [first, ...later]: readonly PlannedPhase[]): Partial<PlanPart> {
+  const repeated = later.find((phase) => phase.overrides.has(root.id));
+  if (repeated)
     throw invalid(
-      `phases[${again.index}].override_line_items`,
+      `phases[${repeated.index}].override_line_items`,
       `price ${root.id} is charged once, at the start: only the first phase can override it`,
     );
   return { override: first!.overrides.get(root.id)!, phase: 0 };
 }
 
-type Stretch = { override: PriceOverride | null; phase: number | null; start: Milliseconds; end: Milliseconds | null };
+type PriceInterval = {
+  override: PriceOverride | null;
+  phase: number | null;
+  start: Milliseconds;
+  end: Milliseconds | null;
+};
 
 /** Phases that say nothing of the price, and what follows the last one, are one stretch where they adjoin. */
-function stretchesOf(root: Price, phases: readonly Phase[]): Stretch[] {
-  const stretches: Stretch[] = [];
+function planPriceIntervals(root: Price, phases: readonly PlannedPhase[]): PriceInterval[] {
+  const intervals: PriceInterval[] = [];
   for (const { index, start, end, overrides } of phases) {
     const override = overrides.get(root.id) ?? null;
-    const before = stretches.at(-1);
+    const before = intervals.at(-1);
     if (override === null && before?.phase === null) before.end = end;
-    else stretches.push({ override, phase: override === null ? null : index, start, end });
+    else intervals.push({ override, phase: override === null ? null : index, start, end });
   }
-  const last = stretches.at(-1)!;
-  if (last.end === null) return stretches;
-  if (last.phase !== null) return [...stretches, { override: null, phase: null, start: last.end, end: null }];
+  const last = intervals.at(-1)!;
+  if (last.end === null) return intervals;
+  if (last.phase !== null) return [...intervals, { override: null, phase: null, start: last.end, end: null }];
   last.end = null;
-  return stretches;
+  return intervals;
 }
 
 /** What a meter that never resets has counted changes its price with a period: two lines in one would charge it twice. */
-function boundary(at: Milliseconds, root: Price, { billed, reset_usage }: Omit<PartsQuestion, 'phases' | 'overrides'>) {
+function alignToPeriod(
+  at: Milliseconds,
+  root: Price,
+  { billed, reset_usage }: Omit<PlanPartsInput, 'phases' | 'overrides'>,
+) {
   if (root.meter_id === null || reset_usage.get(root.meter_id) !== 'NEVER') return at;
-  return roundUpToPeriodEnd(at, itemOf(root, billed.start_ms), billed);
+  return roundUpToPeriodEnd(at, toBilledItem(root, billed.start_ms), billed);
 }
 
 /** As a line is told when it lives; nothing where it lives as long as the subscription. */
-export function livingIn({ start_date, end_date }: PlanPart): LineQuestion['stated'] {
+export function toLineFields({ start_date, end_date }: PlanPart): LineItemInput['requested'] {
   if (start_date === null && end_date === null) return undefined;
   return { start_date, end_date, display_name: null, metadata: null };
 }
 
 /** A price that is sold only before or after a stretch has no line in it. */
-export function livesAtAll({ start_date, end_date }: Pick<LineItemTerms, 'start_date' | 'end_date'>): boolean {
+export function isEverActive({ start_date, end_date }: Pick<LineItemTerms, 'start_date' | 'end_date'>): boolean {
   return !end_date || toInstant(start_date) < toInstant(end_date);
 }
 
-export type ExtraLine = { readonly stated: StatedLine; readonly field: string; readonly phase: number | null };
+export type ExtraLine = { readonly requested: ExtraLineInput; readonly field: string; readonly phase: number | null };
 
 /** The extra lines of a request: its own, then those of its phases, which live inside of them. */
-export function extraLinesOf(request: CreateSubscription, phases: readonly Phase[]): ExtraLine[] {
-  const own = (request.line_items ?? []).map((stated, at) => ({ stated, field: `line_items[${at}]`, phase: null }));
+export function listExtraLines(request: CreateSubscription, phases: readonly PlannedPhase[]): ExtraLine[] {
+  const own = (request.line_items ?? []).map((requested, at) => ({
+    requested: requested,
+    field: `line_items[${at}]`,
+    phase: null,
+  }));
   const ofPhases = phases.flatMap((phase) =>
-    (phase.stated.line_items ?? []).map((stated, at) => {
+    (phase.requested.line_items ?? []).map((requested, at) => {
       const field = `phases[${phase.index}].line_items[${at}]`;
-      return { stated: { ...stated, ...insidePhase(stated, phase, field) }, field, phase: phase.index };
+      return { requested: { ...requested, ...computeInsidePhase(requested, phase, field) }, field, phase: phase.index };
     }),
   );
   return [...own, ...ofPhases];
 }
 
-function insidePhase({ start_date, end_date }: StatedLine, phase: Phase, field: string) {
+function computeInsidePhase({ start_date, end_date }: ExtraLineInput, phase: PlannedPhase, field: string) {
   const start = start_date ? toInstant(start_date) : phase.start;
   const end = end_date ? toInstant(end_date) : phase.end;
   const last = phase.end ?? Number.POSITIVE_INFINITY;

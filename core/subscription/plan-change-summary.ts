@@ -5,7 +5,7 @@ import { formatMs, type Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import { calendarDays } from '../time/period.ts';
 
-export function prorationSummary(
+export function buildProrationSummary(
   lines: readonly PlannedLine[],
   { at, current, currency, timezone }: { at: Milliseconds; current: Period; currency: string; timezone: string },
 ) {

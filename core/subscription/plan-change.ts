@@ -18,7 +18,7 @@ export type ChangeType = (typeof CHANGE_TYPES)[number];
 /** In which periods it goes on; where nothing is stated, in those that it has. */
 export type PeriodTerms = Partial<Pick<Subscription, 'billing_period' | 'billing_period_count' | 'billing_cycle'>>;
 
-type Changeable = Pick<
+type PlanChangeSubscription = Pick<
   Subscription,
   | 'plan_id'
   | 'subscription_status'
@@ -31,16 +31,16 @@ type Changeable = Pick<
 const STATUSES: readonly Subscription['subscription_status'][] = ['active', 'trialing'];
 
 /** Whose periods and lines are nobody else's, whoever pays. */
-const OF_ONE: readonly string[] = ['STANDALONE', 'DELEGATED_INVOICING'];
+const INDEPENDENT_TYPES: readonly string[] = ['STANDALONE', 'DELEGATED_INVOICING'];
 
 export function checkPlanChange(
-  subscription: Changeable,
+  subscription: PlanChangeSubscription,
   { target_plan_id, pending }: { target_plan_id: string; pending: string | null },
 ): void {
   const { subscription_status, subscription_type } = subscription;
   if (!STATUSES.includes(subscription_status))
     throw invalid('subscription_status', `a subscription that is ${subscription_status} gets no other plan`);
-  if (!OF_ONE.includes(subscription_type) || subscription.parent_subscription_id)
+  if (!INDEPENDENT_TYPES.includes(subscription_type) || subscription.parent_subscription_id)
     throw invalid('subscription_type', `a subscription that is ${subscription_type} gets no other plan`);
   if (subscription.plan_id === target_plan_id) throw invalid('target_plan_id', 'is the plan that it has');
   if (subscription.cancel_at || subscription.cancel_at_period_end)
@@ -49,14 +49,14 @@ export function checkPlanChange(
 }
 
 /** What changes of its periods at an instant: nothing where they go on as they are, else a new one begins there. */
-export function periodsFromChange(
+export function planPeriodsFromChange(
   subscription: Subscription,
-  stated: PeriodTerms,
+  requested: PeriodTerms,
   at: Milliseconds,
 ): Partial<Subscription> | null {
   const { billing_period, billing_period_count, billing_cycle, timezone } = {
     ...subscription,
-    ...withoutUndefined(stated),
+    ...withoutUndefined(requested),
   };
   const isSame =
     billing_period === subscription.billing_period &&
@@ -93,12 +93,12 @@ function withoutUndefined(terms: PeriodTerms): PeriodTerms {
 }
 
 /** By what the fixed, recurring charges of the lines that end and begin come to. */
-export function changeTypeOf(closing: readonly PricedItem[], opening: readonly PricedItem[]): ChangeType {
-  const difference = yearly(opening).comparedTo(yearly(closing));
+export function deriveChangeType(closing: readonly PricedItem[], opening: readonly PricedItem[]): ChangeType {
+  const difference = sumYearly(opening).comparedTo(sumYearly(closing));
   if (difference === 0) return 'lateral';
   return difference > 0 ? 'upgrade' : 'downgrade';
 }
 
-function yearly(items: readonly PricedItem[]): Decimal {
+function sumYearly(items: readonly PricedItem[]): Decimal {
   return sumDecimals(items.map((item) => (item.price_type === 'FIXED' ? yearlyCharge(item) : ZERO)));
 }

@@ -17,7 +17,7 @@ import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import { type Period, periodContaining } from '../time/period.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
 
-export type SyncQuestion = {
+export type PlanSyncInput = {
   readonly subscription: Pick<Subscription, 'currency' | 'subscription_status'> & {
     /** When it starts, and is charged for the first time, where that lies ahead. */
     readonly opens_at?: string | null;
@@ -67,29 +67,29 @@ export type PlanSync = {
   }[];
 };
 
-export function planSync(question: SyncQuestion): PlanSync {
-  const { plan_prices } = question;
-  const ended = endedLines(question);
+export function computePlanSync(input: PlanSyncInput): PlanSync {
+  const { plan_prices } = input;
+  const ended = planEndedLines(input);
   return {
     synced_price_sequence: Math.max(0, ...plan_prices.map(({ sequence }) => sequence)),
     ended,
-    added: addedPrices(question, ended),
+    added: planAddedPrices(input, ended),
   };
 }
 
 /** The first price of a lineage: what an override and a successor name. */
-export const rootOf = (price: Pick<Price, 'id' | 'parent_price_id'>) => price.parent_price_id || price.id;
+export const toRootId = (price: Pick<Price, 'id' | 'parent_price_id'>) => price.parent_price_id || price.id;
 
-function endedLines(question: SyncQuestion): PlanSync['ended'] {
-  const prices = new Map(question.plan_prices.map((price) => [price.id, price]));
-  return question.lines.flatMap((line) => {
+function planEndedLines(input: PlanSyncInput): PlanSync['ended'] {
+  const prices = new Map(input.plan_prices.map((price) => [price.id, price]));
+  return input.lines.flatMap((line) => {
     const price = prices.get(line.price_id);
     if (!price?.end_date || line.status !== 'published') return [];
     if (line.end_date && toInstant(line.end_date) <= toInstant(price.end_date)) return [];
     const start = toInstant(line.start_date);
-    const is_invoiced = question.invoiced.has(line.id);
+    const is_invoiced = input.invoiced.has(line.id);
     const anchor_ms = line.period_anchor ? toInstant(line.period_anchor) : null;
-    const end = endOf({ ...itemOf(price, start), anchor_ms, is_invoiced }, price, question);
+    const end = computeEnd({ ...toBilledItem(price, start), anchor_ms, is_invoiced }, price, input);
     if (end === null || (line.end_date && toInstant(line.end_date) <= end)) return [];
     return [{ line, end_date: formatMs(Math.max(end, start)), is_void: end <= start }];
   });
@@ -98,8 +98,8 @@ function endedLines(question: SyncQuestion): PlanSync['ended'] {
 type SyncedItem = BilledItem & { readonly is_invoiced?: boolean };
 
 /** When a line of a price that ends comes to its end: at its start if it has never lived. Null where it stays as it is. */
-function endOf(item: SyncedItem, price: Price, question: SyncQuestion): Milliseconds | null {
-  const { current, subscription, now } = question;
+function computeEnd(item: SyncedItem, price: Price, input: PlanSyncInput): Milliseconds | null {
+  const { current, subscription, now } = input;
   const { start_ms: start } = item;
   const priceEnd = toInstant(price.end_date!);
   // A draft is not charged: it is as if it were made now.
@@ -107,16 +107,16 @@ function endOf(item: SyncedItem, price: Price, question: SyncQuestion): Millisec
   if (isDraft && priceEnd <= Math.max(start, now)) return start;
   // It is charged in full where it begins, and to no end.
   if (item.billing_period === 'ONETIME') return start > current.start && priceEnd <= start ? start : null;
-  const end = isDraft ? priceEnd : Math.max(priceEnd, untouchableUntil(item, priceEnd, question));
-  return end > start && standsAcrossPeriods(price, question) ? periodEndFrom(end, item, question) : end;
+  const end = isDraft ? priceEnd : Math.max(priceEnd, computeUntouchableUntil(item, priceEnd, input));
+  return end > start && hasNeverResetMeter(price, input) ? computePeriodEndFrom(end, item, input) : end;
 }
 
 /** Until when a line is paid for, or invoiced, or cannot be cut. */
-function untouchableUntil(item: SyncedItem, priceEnd: Milliseconds, question: SyncQuestion): Milliseconds {
-  const { current, subscription } = question;
+function computeUntouchableUntil(item: SyncedItem, priceEnd: Milliseconds, input: PlanSyncInput): Milliseconds {
+  const { current, subscription } = input;
   const { start_ms: start } = item;
   if (item.invoice_cadence === 'ARREAR') {
-    const running = runningAt(current.start, item, question);
+    const running = findRunningPeriod(current.start, item, input);
     if (running === undefined) return start;
     // Cut inside what is invoiced already, a period of its own that still runs would be due nowhere.
     return running.start < priceEnd && priceEnd <= current.start ? running.end : running.start;
@@ -124,45 +124,45 @@ function untouchableUntil(item: SyncedItem, priceEnd: Milliseconds, question: Sy
   // What begins inside the running period may have been charged with its opening.
   const isCharged = start <= current.start || (start < current.end && (start < priceEnd || item.is_invoiced));
   if (subscription.subscription_status === 'trialing' || subscription.opens_at || !isCharged) return start;
-  return runningAt(current.end - 1, item, question)?.end ?? current.end;
+  return findRunningPeriod(current.end - 1, item, input)?.end ?? current.end;
 }
 
-export function itemOf(price: Price, start_ms: Milliseconds): BilledItem {
+export function toBilledItem(price: Price, start_ms: Milliseconds): BilledItem {
   return { ...price, price_type: price.type, start_ms, end_ms: null, reset_usage: null };
 }
 
 /** The period of an item that holds the instant, which is in the running period of the subscription or later. */
-function runningAt(at: Milliseconds, item: BilledItem, { billed, current }: SyncQuestion): Period | undefined {
+function findRunningPeriod(at: Milliseconds, item: BilledItem, { billed, current }: PlanSyncInput): Period | undefined {
   const later = () => periodContaining(at, current.end, periodRule(billed)) ?? { start: at, end: at };
   return runningPeriod(item, { subscription: billed, current: at < current.end ? current : later(), now: at });
 }
 
-function periodEndFrom(at: Milliseconds, item: BilledItem, question: SyncQuestion): Milliseconds {
-  const period = runningAt(at, item, question);
+function computePeriodEndFrom(at: Milliseconds, item: BilledItem, input: PlanSyncInput): Milliseconds {
+  const period = findRunningPeriod(at, item, input);
   return period === undefined || period.start === at ? at : period.end;
 }
 
 /** What a meter that never resets has counted stands in every period: two lines in one would charge it twice. */
-function standsAcrossPeriods(price: Price, { reset_usage }: SyncQuestion): boolean {
+function hasNeverResetMeter(price: Price, { reset_usage }: PlanSyncInput): boolean {
   return price.meter_id !== null && reset_usage.get(price.meter_id) === 'NEVER';
 }
 
-function addedPrices(question: SyncQuestion, ended: PlanSync['ended']): PlanSync['added'] {
-  const { plan_prices, overridden, subscription } = question;
-  const known = lastKnown(question);
-  const lineages = lineagesOf(question, ended);
+function planAddedPrices(input: PlanSyncInput, ended: PlanSync['ended']): PlanSync['added'] {
+  const { plan_prices, overridden, subscription } = input;
+  const known = findLastKnown(input);
+  const lineages = buildLineages(input, ended);
   const added: PlanSync['added'][number][] = [];
   for (const price of plan_prices) {
     if (price.status !== 'published' || price.currency !== subscription.currency) continue;
-    if (price.sequence <= (known.get(rootOf(price)) ?? 0)) continue;
-    const before = lineages.get(rootOf(price));
+    if (price.sequence <= (known.get(toRootId(price)) ?? 0)) continue;
+    const before = lineages.get(toRootId(price));
     // On terms of its own for all of the time: in a phase, say, it may be for some of it.
-    if (before === undefined && overridden.has(rootOf(price))) continue;
+    if (before === undefined && overridden.has(toRootId(price))) continue;
     const ends = before ?? [NONE_BEFORE];
-    const next = ends.map((before) => successor(price, before, question));
+    const next = ends.map((before) => planSuccessor(price, before, input));
     added.push(...next.flatMap((each) => each?.line ?? []));
     lineages.set(
-      rootOf(price),
+      toRootId(price),
       ends.map((before, index) => next[index]?.lineage ?? before),
     );
   }
@@ -170,10 +170,10 @@ function addedPrices(question: SyncQuestion, ended: PlanSync['ended']): PlanSync
 }
 
 /** By lineage the last price that has had a line: one before it without a line has been passed over, for good. */
-function lastKnown({ plan_prices, lines }: SyncQuestion): Map<string, number> {
+function findLastKnown({ plan_prices, lines }: PlanSyncInput): Map<string, number> {
   const priceIds = new Set(lines.map(({ price_id }) => price_id));
   const known = plan_prices.filter(({ id }) => priceIds.has(id));
-  return new Map(known.map((price) => [rootOf(price), price.sequence]));
+  return new Map(known.map((price) => [toRootId(price), price.sequence]));
 }
 
 /** A line of the last price of a lineage that the subscription has; there may be several. */
@@ -204,20 +204,20 @@ const NONE_BEFORE: Lineage = {
   anchor: null,
 };
 
-type Successor = { line: PlanSync['added'][number]; lineage: Lineage };
+type PlannedSuccessor = { line: PlanSync['added'][number]; lineage: Lineage };
 
-function successor(price: Price, before: Lineage, question: SyncQuestion): Successor | null {
+function planSuccessor(price: Price, before: Lineage, input: PlanSyncInput): PlannedSuccessor | null {
   if (before.is_last) return null;
-  const isAnew = before.end === null || before.is_settled;
-  const own = isAnew ? startOf(price, question) : priceStart(price, question);
+  const isRestart = before.end === null || before.is_settled;
+  const own = isRestart ? computeStart(price, input) : toSaleStart(price, input);
   const start = Math.max(own, before.end ?? own, before.not_before ?? own);
-  const anchor_ms = isOfLength(price, before.line) ? before.anchor : null;
-  const priceEnd = price.end_date ? addedEnd(price, { ...itemOf(price, start), anchor_ms }, question) : null;
-  const end = firstOf(priceEnd, before.until);
-  const last = firstOf(end, question.billed.end_ms);
+  const anchor_ms = hasSamePeriodLength(price, before.line) ? before.anchor : null;
+  const priceEnd = price.end_date ? computeAddedEnd(price, { ...toBilledItem(price, start), anchor_ms }, input) : null;
+  const end = findEarlier(priceEnd, before.until);
+  const last = findEarlier(end, input.billed.end_ms);
   if (last !== null && last <= start) return null;
   const endsByItself = end !== null && end === before.until;
-  const quantity = before.quantity === null ? null : quantityAfter(before.quantity, price);
+  const quantity = before.quantity === null ? null : inheritQuantity(before.quantity, price);
   return {
     line: {
       price,
@@ -239,36 +239,35 @@ function successor(price: Price, before: Lineage, question: SyncQuestion): Succe
 }
 
 /** Nothing of a line that is added now is paid yet. */
-function addedEnd(price: Price, item: BilledItem, question: SyncQuestion): Milliseconds {
+function computeAddedEnd(price: Price, item: BilledItem, input: PlanSyncInput): Milliseconds {
   const end = toInstant(price.end_date!);
-  if (end <= item.start_ms || (price.invoice_cadence === 'ADVANCE' && !standsAcrossPeriods(price, question)))
-    return end;
-  return endOf(item, price, question) ?? end;
+  if (end <= item.start_ms || (price.invoice_cadence === 'ADVANCE' && !hasNeverResetMeter(price, input))) return end;
+  return computeEnd(item, price, input) ?? end;
 }
 
-function lineagesOf(question: SyncQuestion, ended: PlanSync['ended']): Map<string, Lineage[]> {
-  const { plan_prices, lines } = question;
+function buildLineages(input: PlanSyncInput, ended: PlanSync['ended']): Map<string, Lineage[]> {
+  const { plan_prices, lines } = input;
   const endsNow = new Map(ended.map((each) => [each.line.id, each]));
   const lineages = new Map<string, Lineage[]>();
   // In the order of their making: the lines of the last price are those that are followed.
   for (const price of plan_prices) {
-    const before = lineages.get(rootOf(price)) ?? [];
+    const before = lineages.get(toRootId(price)) ?? [];
     const here = lines.filter(({ price_id, status }) => price_id === price.id && status === 'published');
     const ends = [...before, ...here.map(({ end_date }) => ({ end: end_date ? toInstant(end_date) : null }))];
     const found = here.map((line) => {
       const now = endsNow.get(line.id);
-      return now ? endedNow(now, { price, before: ends }, question) : goneOn(line, price, question);
+      return now ? toEndedLineage(now, { price, before: ends }, input) : toContinuedLineage(line, price, input);
     });
-    if (found.length > 0) lineages.set(rootOf(price), found);
+    if (found.length > 0) lineages.set(toRootId(price), found);
   }
   return lineages;
 }
 
 /** What comes instead of a line that is taken out begins where this one followed another, or anew. */
-function endedNow(
+function toEndedLineage(
   { line, end_date, is_void }: PlanSync['ended'][number],
   { price, before }: { price: Price; before: readonly Pick<Lineage, 'end'>[] },
-  question: SyncQuestion,
+  input: PlanSyncInput,
 ): Lineage {
   const end = toInstant(end_date);
   const isFree = is_void && !before.some((each) => each.end === end);
@@ -282,31 +281,35 @@ function endedNow(
     not_before: isFree && isOfItself ? start : null,
     is_settled: false,
     is_last: false,
-    anchor: is_void ? anchorStated(line) : anchorOf(line, price, question),
+    anchor: is_void ? toStoredAnchor(line) : deriveLineAnchor(line, price, input),
   };
 }
 
 /** A price that the plan sells for periods of the same length goes on in those that there are. */
-function isOfLength(price: Price, line: SyncedLine | null): boolean {
+function hasSamePeriodLength(price: Price, line: SyncedLine | null): boolean {
   return line?.billing_period === price.billing_period && line.billing_period_count === price.billing_period_count;
 }
 
-function anchorStated({ period_anchor }: SyncedLine): Milliseconds | null {
+function toStoredAnchor({ period_anchor }: SyncedLine): Milliseconds | null {
   return period_anchor ? toInstant(period_anchor) : null;
 }
 
 /** A draft is not charged yet: its lines begin where it will. */
-function anchorOf(line: SyncedLine, price: Price, { billed, subscription }: SyncQuestion): Milliseconds | null {
-  if (line.period_anchor || subscription.subscription_status === 'draft') return anchorStated(line);
+function deriveLineAnchor(
+  line: SyncedLine,
+  price: Price,
+  { billed, subscription }: PlanSyncInput,
+): Milliseconds | null {
+  if (line.period_anchor || subscription.subscription_status === 'draft') return toStoredAnchor(line);
   const start = Math.max(
     toInstant(line.charged_from ?? line.start_date),
     billed.trial_end_ms ?? Number.NEGATIVE_INFINITY,
   );
-  return hasOwnPeriods(itemOf(price, start), billed) ? start : null;
+  return hasOwnPeriods(toBilledItem(price, start), billed) ? start : null;
 }
 
-function goneOn(line: SyncedLine, price: Price, question: SyncQuestion): Lineage {
-  const { current } = question;
+function toContinuedLineage(line: SyncedLine, price: Price, input: PlanSyncInput): Lineage {
+  const { current } = input;
   const { quantity, end_date, billing_period } = line;
   const end = end_date ? toInstant(end_date) : null;
   const priceEnd = price.end_date ? toInstant(price.end_date) : Number.POSITIVE_INFINITY;
@@ -314,12 +317,12 @@ function goneOn(line: SyncedLine, price: Price, question: SyncQuestion): Lineage
   const hasLeft = end !== null && (end < priceEnd || isOfItself);
   const is_settled = end !== null && end < current.start;
   const is_last = hasLeft || billing_period === 'ONETIME';
-  const anchor = is_settled ? null : anchorOf(line, price, question);
+  const anchor = is_settled ? null : deriveLineAnchor(line, price, input);
   return { line, quantity, end, until: null, not_before: null, is_settled, is_last, anchor };
 }
 
 /** What the line that comes in the place of another is committed to: the same, at the times of day of its own price. */
-export function commitmentAfter(follows: SyncedLine | null, price: Price): StoredCommitment | undefined {
+export function inheritCommitment(follows: SyncedLine | null, price: Price): StoredCommitment | undefined {
   if (!follows?.commitment_type) return undefined;
   return {
     commitment_amount: follows.commitment_amount,
@@ -333,29 +336,29 @@ export function commitmentAfter(follows: SyncedLine | null, price: Price): Store
   };
 }
 
-function quantityAfter(quantity: string, { min_quantity }: Price): string {
+function inheritQuantity(quantity: string, { min_quantity }: Price): string {
   return Decimal.max(quantity, min_quantity ?? 0).toFixed();
 }
 
 /** Not before what is invoiced already; what is paid in advance and is sold already begins with the next period. */
-function startOf(price: Price, question: SyncQuestion): Milliseconds {
-  const { subscription, billed, current, now } = question;
-  const start = priceStart(price, question);
+function computeStart(price: Price, input: PlanSyncInput): Milliseconds {
+  const { subscription, billed, current, now } = input;
+  const start = toSaleStart(price, input);
   if (subscription.subscription_status === 'draft')
     return start > now ? Math.max(start, billed.start_ms) : billed.start_ms;
   if (subscription.subscription_status === 'trialing' || subscription.opens_at) return Math.max(start, current.start);
   const isBehind = start <= now || start <= current.start;
   // The running period is paid: what begins inside it would be charged when its time is over.
   if (price.invoice_cadence === 'ADVANCE') return Math.max(start, current.end, billed.start_ms);
-  if (standsAcrossPeriods(price, question)) return isBehind ? Math.max(current.end, billed.start_ms) : start;
+  if (hasNeverResetMeter(price, input)) return isBehind ? Math.max(current.end, billed.start_ms) : start;
   return Math.max(start, current.start);
 }
 
-function priceStart({ start_date }: Price, { now }: SyncQuestion): Milliseconds {
+function toSaleStart({ start_date }: Price, { now }: PlanSyncInput): Milliseconds {
   return start_date ? toInstant(start_date) : now;
 }
 
-function firstOf(a: Milliseconds | null, b: Milliseconds | null): Milliseconds | null {
+function findEarlier(a: Milliseconds | null, b: Milliseconds | null): Milliseconds | null {
   if (a === null || b === null) return a ?? b;
   return Math.min(a, b);
 }

@@ -14,9 +14,9 @@ export type ProrationDetail = {
   description: string;
 };
 
-type Named = PricedItem & { readonly record: { price_id: string; plan_display_name?: string | null } };
+type NamedLineItem = PricedItem & { readonly record: { price_id: string; plan_display_name?: string | null } };
 
-export function prorationDetail<Item extends Named>(
+export function buildProrationDetail<Item extends NamedLineItem>(
   { item, service, amount, display_name, computed_from }: PlannedLine<Item>,
   timezone: string,
 ): ProrationDetail {

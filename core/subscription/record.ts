@@ -12,7 +12,7 @@ import {
   subscriptionCommitmentFields,
 } from '../commitment/fields.ts';
 import { lineItemCommitmentShape } from '../commitment/line-item-commitment.ts';
-import { statedCouponFields } from '../coupon/stated.ts';
+import { subscriptionCouponFields } from '../coupon/requested-coupons.ts';
 import { ownCreditGrantFields } from '../credit-grant/record.ts';
 import { overrideEntitlementShape } from '../entitlement/override.ts';
 import {
@@ -32,11 +32,11 @@ import {
   timestampText,
   wholeNumber,
 } from '../record.ts';
-import { taxOverrides } from '../tax/stated.ts';
+import { taxOverrides } from '../tax/overrides.ts';
 import { isTimezone } from '../time/zone.ts';
-import { childOf, inheritanceOf, parentFields } from './inheritance.ts';
+import { buildChildShape, buildInheritanceShape, parentFields } from './inheritance.ts';
 import { extraLineItemShape, overrideLineItemShape } from './line-shapes.ts';
-import { phaseShapeOf } from './phase-shape.ts';
+import { buildPhaseShape } from './phase-shape.ts';
 
 export const SUBSCRIPTION_STATUSES = ['active', 'trialing', 'incomplete', 'draft', 'cancelled', 'paused'] as const;
 export const SUBSCRIPTION_TYPES = [
@@ -305,7 +305,7 @@ const termsShape = z.object({
   tax_rate_overrides: taxOverrides.meta({
     description: 'What it is taxed with in the place of what its customer is.',
   }),
-  ...statedCouponFields,
+  ...subscriptionCouponFields,
   line_item_commitments: orNull(z.record(z.string(), lineItemCommitmentShape)).meta({
     description: 'Commitments of lines that the plan brings, by the id of the price.',
   }),
@@ -313,7 +313,7 @@ const termsShape = z.object({
     description: 'What this subscription is granted in the place of entitlements of the plan.',
   }),
   addons: orNull(z.array(attachAddonShape).max(100)).meta({ description: 'Add-ons that it begins with.' }),
-  phases: orNull(z.array(phaseShapeOf(overrideLineItemShape, extraLineItemShape)).max(100)).meta({
+  phases: orNull(z.array(buildPhaseShape(overrideLineItemShape, extraLineItemShape)).max(100)).meta({
     description: 'Stretches with terms of their own, one after the other, from the start on; not for a draft.',
   }),
   checkout: anything,
@@ -322,7 +322,7 @@ const termsShape = z.object({
 /** What a client states about a new subscription. */
 export const createSubscriptionShape = termsShape.extend({
   ...parentFields,
-  inheritance: orNull(inheritanceOf(childOf(termsShape))).meta({
+  inheritance: orNull(buildInheritanceShape(buildChildShape(termsShape))).meta({
     description: 'Who takes part in it, who pays for it, or what is invoiced with it: one of these.',
   }),
 });

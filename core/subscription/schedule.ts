@@ -37,11 +37,11 @@ export type SubscriptionSchedule = z.infer<typeof SubscriptionSchedule>;
 
 const MINUTE_MS = 60_000;
 /** After the first failure, after the second …; with the one behind the last of them it has failed for good. */
-const TRIED_AGAIN_AFTER_MS = [MINUTE_MS, 10 * MINUTE_MS, 60 * MINUTE_MS, 360 * MINUTE_MS] as const;
+const RETRY_DELAYS_MS = [MINUTE_MS, 10 * MINUTE_MS, 60 * MINUTE_MS, 360 * MINUTE_MS] as const;
 
 /** When what has failed so often is tried again; null when it is given up. */
-export function triedAgainAt(failed_attempts: number, now: Milliseconds): Milliseconds | null {
-  const after = TRIED_AGAIN_AFTER_MS[failed_attempts - 1];
+export function computeScheduleRetryAt(failed_attempts: number, now: Milliseconds): Milliseconds | null {
+  const after = RETRY_DELAYS_MS[failed_attempts - 1];
   return after === undefined ? null : now + after;
 }
 
@@ -50,7 +50,7 @@ export function isPending({ status }: Pick<SubscriptionSchedule, 'status'>): boo
 }
 
 /** Whether it is a cancellation that credits the time behind it (docs/rules/proration.md, "Credits of a cancellation"). */
-export function givesBack({
+export function creditsUnusedTime({
   schedule_type,
   configuration,
 }: Pick<SubscriptionSchedule, 'schedule_type' | 'configuration'>): boolean {
@@ -65,7 +65,7 @@ export function checkPending(schedule: Pick<SubscriptionSchedule, 'id' | 'status
 const DAY_MS = 86_400_000;
 
 /** Whole days that are left, and none once it has happened. */
-export function daysUntil({ status, scheduled_at }: SubscriptionSchedule, now: Milliseconds): number {
+export function computeDaysUntil({ status, scheduled_at }: SubscriptionSchedule, now: Milliseconds): number {
   if (status !== 'pending') return 0;
   return Math.max(0, Math.ceil((toInstant(scheduled_at) - now) / DAY_MS));
 }

@@ -24,6 +24,6 @@ export function checkThreshold(
 }
 
 /** None is null, however it is said. */
-export function keptThreshold(threshold: string | null): string | null {
+export function toStoredThreshold(threshold: string | null): string | null {
   return threshold === null || new Decimal(threshold).isZero() ? null : threshold;
 }

@@ -9,7 +9,7 @@ import { invalid } from '../error.ts';
 import type { Price } from '../price/record.ts';
 import { formatMs, type Milliseconds, toInstant } from '../time/instant.ts';
 import { calendarDays, nextPeriodEnd, type Period } from '../time/period.ts';
-import { anchorOf, type Calendar, type CalendarTerms } from './calendar.ts';
+import { type CalendarTerms, deriveAnchor, type SubscriptionCalendar } from './calendar.ts';
 import type { TrialEndParams } from './modification.ts';
 import type { CreateSubscription, Subscription } from './record.ts';
 
@@ -26,16 +26,16 @@ export function checkTrialTerms({ trial_period_days, trial_start, trial_end }: T
 }
 
 /** The trial of a subscription that starts then; null without one. */
-export function trialOf(
+export function planTrial(
   terms: TrialTerms,
   { start, timezone, prices }: { start: Milliseconds; timezone: string; prices: readonly Price[] },
 ): Period | null {
-  if (terms.trial_start && terms.trial_end) return statedTrial(terms.trial_start, terms.trial_end, start);
-  const days = trialDays(terms, prices);
-  return days === 0 ? null : { start, end: daysAfter(start, days, timezone) };
+  if (terms.trial_start && terms.trial_end) return parseTrial(terms.trial_start, terms.trial_end, start);
+  const days = deriveTrialDays(terms, prices);
+  return days === 0 ? null : { start, end: addTrialDays(start, days, timezone) };
 }
 
-function statedTrial(trial_start: string, trial_end: string, start: Milliseconds): Period {
+function parseTrial(trial_start: string, trial_end: string, start: Milliseconds): Period {
   const trial = { start: toInstant(trial_start), end: toInstant(trial_end) };
   if (trial.start > start) throw invalid('trial_start', 'must not be after start_date');
   if (trial.end < start) throw invalid('trial_end', 'must not be before start_date');
@@ -43,43 +43,45 @@ function statedTrial(trial_start: string, trial_end: string, start: Milliseconds
 }
 
 /** The days of trial: the request's, else those that the recurring fixed prices agree on; usage prices have no say. */
-export function trialDays(terms: Pick<TrialTerms, 'trial_period_days'>, prices: readonly Price[]): number {
+export function deriveTrialDays(terms: Pick<TrialTerms, 'trial_period_days'>, prices: readonly Price[]): number {
   if (terms.trial_period_days !== null) return terms.trial_period_days;
-  const stated = prices
+  const priceTrialDays = prices
     .filter((price) => price.type === 'FIXED' && price.billing_period !== 'ONETIME')
     .map((price) => price.trial_period_days);
-  const [first = 0, ...others] = stated;
+  const [first = 0, ...others] = priceTrialDays;
   if (others.some((days) => days !== first)) {
-    throw invalid('trial_period_days', "the plan's recurring fixed prices do not agree on it: state it", { stated });
+    throw invalid('trial_period_days', "the plan's recurring fixed prices do not agree on it: state it", {
+      stated: priceTrialDays,
+    });
   }
   return first;
 }
 
-function daysAfter(start: Milliseconds, days: number, timezone: string): Milliseconds {
+function addTrialDays(start: Milliseconds, days: number, timezone: string): Milliseconds {
   const day = { billing_period: 'DAILY', billing_period_count: days, timezone } as const;
   return nextPeriodEnd({ ...day, billing_anchor: start, period_start: start });
 }
 
 /** The dates of a subscription that begins with this trial. */
-export function withTrial(
-  calendar: Calendar,
+export function applyTrial(
+  calendar: SubscriptionCalendar,
   trial: Period | null,
   terms: CalendarTerms,
-): Calendar & Pick<Subscription, 'trial_start' | 'trial_end'> {
+): SubscriptionCalendar & Pick<Subscription, 'trial_start' | 'trial_end'> {
   if (trial === null) return { ...calendar, trial_start: null, trial_end: null };
   return {
     ...calendar,
-    ...datesOf(trial, { ...terms, end_date: calendar.end_date }),
+    ...computeTrialDates(trial, { ...terms, end_date: calendar.end_date }),
     current_period_start: formatMs(trial.start),
     trial_start: formatMs(trial.start),
   };
 }
 
 /** What goes with the end of a trial: the period that it is, and the anchor of the paid ones. */
-function datesOf(trial: Period, terms: CalendarTerms): TrialDates {
+function computeTrialDates(trial: Period, terms: CalendarTerms): TrialDates {
   const last = terms.end_date ? toInstant(terms.end_date) : Number.POSITIVE_INFINITY;
   return {
-    billing_anchor: formatMs(anchorOf(trial.end, terms)),
+    billing_anchor: formatMs(deriveAnchor(trial.end, terms)),
     current_period_end: formatMs(Math.min(trial.end, last)),
     trial_end: formatMs(trial.end),
   };
@@ -87,13 +89,13 @@ function datesOf(trial: Period, terms: CalendarTerms): TrialDates {
 type TrialDates = Pick<Subscription, 'billing_anchor' | 'current_period_end' | 'trial_end'>;
 
 /** What changes when the trial of a subscription ends at another instant. */
-export function trialEndingAt(subscription: Subscription, at: Milliseconds): TrialDates {
+export function computeTrialEnding(subscription: Subscription, at: Milliseconds): TrialDates {
   const start = toInstant(subscription.trial_start ?? subscription.start_date);
-  return datesOf({ start, end: at }, { ...subscription, billing_anchor: statedAnchor(subscription) });
+  return computeTrialDates({ start, end: at }, { ...subscription, billing_anchor: findRequestedAnchor(subscription) });
 }
 
 /** When a modification ends the trial: at once, or at a later instant than now. */
-export function trialEndAsked(
+export function parseTrialEnd(
   { action, new_trial_end }: TrialEndParams,
   subscription: Subscription,
   now: Milliseconds,
@@ -118,19 +120,24 @@ export function trialEndAsked(
  * An anchor that was stated stays. One that was not is the start, or the end of the trial, and moves with it; that of calendar
  * billing follows from the calendar.
  */
-export function statedAnchor({ billing_cycle, billing_anchor, start_date, trial_end }: Subscription): string | null {
+export function findRequestedAnchor({
+  billing_cycle,
+  billing_anchor,
+  start_date,
+  trial_end,
+}: Subscription): string | null {
   if (billing_cycle === 'calendar') return null;
   const followed = [start_date, trial_end].some((date) => date && toInstant(date) === toInstant(billing_anchor));
   return followed ? null : billing_anchor;
 }
 
 /** The trial of a draft when the subscription starts at another instant: as many days, or, where they are not whole, as long. */
-export function movedTrial(draft: Subscription, start: Milliseconds): Period | null {
+export function moveTrial(draft: Subscription, start: Milliseconds): Period | null {
   if (!draft.trial_start || !draft.trial_end) return null;
   const trial = { start: toInstant(draft.trial_start), end: toInstant(draft.trial_end) };
   const began = start - (toInstant(draft.start_date) - trial.start);
   const { timezone } = draft;
   const days = calendarDays(trial.start, trial.end, timezone);
-  const isWhole = days > 0 && daysAfter(trial.start, days, timezone) === trial.end;
-  return { start: began, end: isWhole ? daysAfter(began, days, timezone) : began + (trial.end - trial.start) };
+  const isWhole = days > 0 && addTrialDays(trial.start, days, timezone) === trial.end;
+  return { start: began, end: isWhole ? addTrialDays(began, days, timezone) : began + (trial.end - trial.start) };
 }

@@ -6,7 +6,7 @@ import { invalid, notAllowed } from '../error.ts';
 import { toInstant } from '../time/instant.ts';
 import type { Subscription, UpdateSubscription } from './record.ts';
 
-export type AskedVerb =
+export type RequestedVerb =
   | {
       readonly verb: 'cancel';
       readonly cancellation_type: 'end_of_period' | 'scheduled_date';
@@ -19,44 +19,51 @@ export type AskedVerb =
 
 const IN_PLACE = ['metadata', 'lookup_key', 'auto_invoice_threshold'] as const;
 
-type Before = Pick<
+type SubscriptionBeforeUpdate = Pick<
   Subscription,
   'subscription_status' | 'cancel_at' | 'cancel_at_period_end' | 'parent_subscription_id' | (typeof IN_PLACE)[number]
 >;
 
 /** Null where everything that is asked for changes in place. */
-export function verbAsked(request: UpdateSubscription, before: Before): AskedVerb | null {
+export function findRequestedVerb(request: UpdateSubscription, before: SubscriptionBeforeUpdate): RequestedVerb | null {
   checkStatus(request, before);
-  const asked = [cancellationAsked(request, before), parentAsked(request, before)].filter((verb) => verb !== null);
-  const [verb] = asked;
+  const verbs = [findRequestedCancellation(request, before), findRequestedParent(request, before)].filter(
+    (verb) => verb !== null,
+  );
+  const [verb] = verbs;
   if (verb === undefined) return null;
-  const other = IN_PLACE.find((field) => request[field] !== undefined && said(request[field]) !== said(before[field]));
-  if (asked.length > 1)
+  const other = IN_PLACE.find(
+    (field) => request[field] !== undefined && toComparableText(request[field]) !== toComparableText(before[field]),
+  );
+  if (verbs.length > 1)
     throw invalid('parent_subscription_id', 'does not go with a cancellation: one change at a time');
   if (other) throw invalid(other, `does not go with a change of ${FIELD[verb.verb]}: send one after the other`);
   return verb;
 }
 
 /** What two that say the same have in common; empty values say nothing. */
-function said(value: Subscription[(typeof IN_PLACE)[number]]): string {
+function toComparableText(value: Subscription[(typeof IN_PLACE)[number]]): string {
   if (value === null || value === undefined || value === '' || value === '0') return '';
   return typeof value === 'string' ? value : JSON.stringify(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 const FIELD = { cancel: 'cancel_at', resume: 'cancel_at_period_end', join: 'parent_subscription_id' } as const;
 
-function checkStatus({ status, subscription_status }: UpdateSubscription, before: Before): void {
-  for (const stated of [status, subscription_status]) {
-    if (stated === null || stated === before.subscription_status || stated === 'published') continue;
+function checkStatus({ status, subscription_status }: UpdateSubscription, before: SubscriptionBeforeUpdate): void {
+  for (const requested of [status, subscription_status]) {
+    if (requested === null || requested === before.subscription_status || requested === 'published') continue;
     throw notAllowed('status: a subscription is activated by POST …/activate and ended by POST …/cancel', {
       field: 'status',
     });
   }
 }
 
-function cancellationAsked(request: UpdateSubscription, before: Before): AskedVerb | null {
+function findRequestedCancellation(
+  request: UpdateSubscription,
+  before: SubscriptionBeforeUpdate,
+): RequestedVerb | null {
   const { cancel_at, cancel_at_period_end } = request;
-  const isNewDate = cancel_at !== null && !isSame(cancel_at, before.cancel_at);
+  const isNewDate = cancel_at !== null && !isSameInstantText(cancel_at, before.cancel_at);
   const isNewFlag = cancel_at_period_end !== null && cancel_at_period_end !== before.cancel_at_period_end;
   if (isNewFlag && !cancel_at_period_end) {
     if (isNewDate)
@@ -68,11 +75,14 @@ function cancellationAsked(request: UpdateSubscription, before: Before): AskedVe
   return isNewDate ? { verb: 'cancel', cancellation_type: 'scheduled_date', cancel_at } : null;
 }
 
-function isSame(stated: string, kept: string | null | undefined): boolean {
-  return Boolean(kept) && toInstant(stated) === toInstant(kept!);
+function isSameInstantText(requested: string, stored: string | null | undefined): boolean {
+  return Boolean(stored) && toInstant(requested) === toInstant(stored!);
 }
 
-function parentAsked({ parent_subscription_id: parent }: UpdateSubscription, before: Before): AskedVerb | null {
+function findRequestedParent(
+  { parent_subscription_id: parent }: UpdateSubscription,
+  before: SubscriptionBeforeUpdate,
+): RequestedVerb | null {
   if (parent === null || parent === before.parent_subscription_id) return null;
   return { verb: 'join', parent_subscription_id: parent };
 }

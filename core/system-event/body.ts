@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { CreditNote } from '../credit-note/record.ts';
 import { customerShape } from '../customer/record.ts';
-import { toldEntitlementShape } from '../entitlement/record.ts';
+import { publishedEntitlementShape } from '../entitlement/record.ts';
 import { featureShape } from '../feature/record.ts';
 import { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { completeKeys } from '../json/complete-keys.ts';
@@ -24,7 +24,7 @@ const SHAPES: Partial<Record<SystemEntityType, z.ZodType>> = {
   customer: customerShape,
   // Their numbers are for those who set them, and have another form on the wire.
   feature: featureShape.omit({ reporting_unit: true, alert_settings: true }),
-  entitlement: toldEntitlementShape,
+  entitlement: publishedEntitlementShape,
   subscription: Subscription,
   phase: SubscriptionPhase,
   invoice: Invoice.extend({ line_items: InvoiceLineItem.array().nullish(), customer: customerShape.nullish() }),
@@ -45,9 +45,9 @@ const Head = z.object({ event_type: z.string(), id: z.string(), created_at: time
 /** The version of the interface of which the body is a part. */
 const API_VERSION = 'v1';
 
-type Said = { readonly entity_type: SystemEntityType; readonly body_key?: string };
+type BodyEvent = { readonly entity_type: SystemEntityType; readonly body_key?: string };
 
-export type Told = {
+export type EventBodyInput = {
   readonly id: string;
   readonly name: SystemEventName;
   readonly record: object;
@@ -56,8 +56,8 @@ export type Told = {
   readonly now: Date;
 };
 
-export function bodyOf({ id, name, record, also, now }: Told): Record<string, unknown> {
-  const { entity_type, body_key = entity_type }: Said = SYSTEM_EVENTS[name];
+export function buildEventBody({ id, name, record, also, now }: EventBodyInput): Record<string, unknown> {
+  const { entity_type, body_key = entity_type }: BodyEvent = SYSTEM_EVENTS[name];
   const shape = SHAPES_BY_KEY[body_key] ?? SHAPES[entity_type];
   const shown = shape === undefined ? JSON.parse(JSON.stringify(record)) : completeKeys(shape, record);
   const head = completeKeys(Head, { event_type: name, id, created_at: now.toISOString(), api_version: API_VERSION });

@@ -5,22 +5,22 @@
  */
 
 /** `body_key`: under which name the record stands in the body, where that is not its kind. */
-type Said = { readonly entity_type: string; readonly told_when: string; readonly body_key?: string };
-const about =
+type CatalogueEntry = { readonly entity_type: string; readonly emitted_when: string; readonly body_key?: string };
+const defineEntries =
   (entity_type: string) =>
-  (told_when: string): Said => ({ entity_type, told_when });
+  (condition: string): CatalogueEntry => ({ entity_type, emitted_when: condition });
 
-const customer = about('customer');
-const feature = about('feature');
-const entitlement = about('entitlement');
-const subscription = about('subscription');
-const phase = about('phase');
-const invoice = about('invoice');
-const payment = about('payment');
-const creditNote = about('credit_note');
-const wallet = about('wallet');
-const endpoint = about('webhook_endpoint');
-const reservation = about('reservation');
+const customer = defineEntries('customer');
+const feature = defineEntries('feature');
+const entitlement = defineEntries('entitlement');
+const subscription = defineEntries('subscription');
+const phase = defineEntries('phase');
+const invoice = defineEntries('invoice');
+const payment = defineEntries('payment');
+const creditNote = defineEntries('credit_note');
+const wallet = defineEntries('wallet');
+const endpoint = defineEntries('webhook_endpoint');
+const reservation = defineEntries('reservation');
 
 export const SYSTEM_EVENTS = {
   'customer.created': customer('A customer is created.'),
@@ -112,7 +112,7 @@ export const SYSTEM_EVENTS = {
   ),
   'webhook_endpoint.disabled': endpoint('An endpoint has failed for days and is switched off.'),
   'webhook_endpoint.test': endpoint('Somebody asks for a test; told to the endpoint itself, whatever its filter.'),
-} as const satisfies Record<string, Said>;
+} as const satisfies Record<string, CatalogueEntry>;
 
 export type SystemEventName = keyof typeof SYSTEM_EVENTS;
 export const SYSTEM_EVENT_NAMES = Object.keys(SYSTEM_EVENTS) as [SystemEventName, ...SystemEventName[]];
@@ -125,7 +125,7 @@ const ALIASES: Readonly<Record<string, SystemEventName>> = {
 };
 
 /** The event of this name in any case, or what was said where there is none. */
-export function eventNamed(said: string): string {
-  const name = said.trim().toLowerCase();
-  return ALIASES[name] ?? (Object.hasOwn(SYSTEM_EVENTS, name) ? name : said);
+export function parseEventName(input: string): string {
+  const name = input.trim().toLowerCase();
+  return ALIASES[name] ?? (Object.hasOwn(SYSTEM_EVENTS, name) ? name : input);
 }

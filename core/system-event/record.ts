@@ -4,11 +4,11 @@
  */
 import { z } from 'zod';
 import { baseFields, timestampText } from '../record.ts';
-import { eventNamed, SYSTEM_EVENT_NAMES } from './catalogue.ts';
+import { parseEventName, SYSTEM_EVENT_NAMES } from './catalogue.ts';
 
 /** A name of the catalogue in any case, or one that others have for it. */
 export const systemEventName = z.preprocess(
-  (said) => (typeof said === 'string' ? eventNamed(said) : said),
+  (said) => (typeof said === 'string' ? parseEventName(said) : said),
   z.enum(SYSTEM_EVENT_NAMES),
 );
 

@@ -81,7 +81,7 @@ export const taskShape = z.object({
 export type Task = z.output<typeof taskShape>;
 
 /** A scheduled task or a request says in small letters what is exported. */
-export function taskEntityType(exported: Lowercase<TaskEntityType>): TaskEntityType {
+export function toTaskEntityType(exported: Lowercase<TaskEntityType>): TaskEntityType {
   return exported.toUpperCase() as TaskEntityType;
 }
 
@@ -93,10 +93,12 @@ const MOVES: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
   COMPLETED: [],
 };
 
-export type Moved = Partial<Pick<Task, 'task_status' | 'started_at' | 'completed_at' | 'failed_at' | 'error_summary'>>;
+export type TaskChanges = Partial<
+  Pick<Task, 'task_status' | 'started_at' | 'completed_at' | 'failed_at' | 'error_summary'>
+>;
 
 /** What of a task changes with its status; refused where it cannot move there. `why` is of one that fails. */
-export function moveTask(task: Pick<Task, 'id' | 'task_status'>, to: TaskStatus, { now, why }: TaskMove): Moved {
+export function moveTask(task: Pick<Task, 'id' | 'task_status'>, to: TaskStatus, { now, why }: TaskMove): TaskChanges {
   if (!MOVES[task.task_status].includes(to))
     throw notAllowed(`a task that is ${task.task_status} cannot become ${to}`, { allowed: MOVES[task.task_status] });
   const instant = now.toISOString();

@@ -3,9 +3,9 @@ import { Decimal, ZERO } from '../decimal.ts';
 import type { InvoiceLineItem } from '../invoice/record.ts';
 import type { LineTax } from './line-tax.ts';
 
-type GivenBack = LineTax & { readonly taxable_amount: string; readonly tax_association_id: null };
+type CreditedTax = LineTax & { readonly taxable_amount: string; readonly tax_association_id: null };
 
-export function taxableByRate(lines: readonly InvoiceLineItem[]): GivenBack[] {
+export function groupTaxableByRate(lines: readonly InvoiceLineItem[]): CreditedTax[] {
   const rates = new Map<string, LineTax & { net: Decimal; tax: Decimal }>();
   for (const line of lines.filter(({ amount }) => new Decimal(amount).isNegative())) {
     const net = new Decimal(line.amount).minus(line.line_item_discount).minus(line.invoice_level_discount);

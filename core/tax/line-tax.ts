@@ -14,13 +14,13 @@ export type LineTax = z.output<typeof LineTax>;
 /** The same to reckon with. */
 export type TaxShare = Omit<LineTax, 'tax_amount'> & { readonly tax_amount: Decimal };
 
-export function taxOf(shares: readonly TaxShare[], behavior: TaxShare['tax_behavior']): Decimal {
+export function sumTax(shares: readonly TaxShare[], behavior: TaxShare['tax_behavior']): Decimal {
   return sumDecimals(
     shares.filter(({ tax_behavior }) => tax_behavior === behavior).map(({ tax_amount }) => tax_amount),
   );
 }
 
-export function lineTaxes(shares: readonly TaxShare[]): LineTax[] | null {
+export function toLineTaxes(shares: readonly TaxShare[]): LineTax[] | null {
   if (shares.length === 0) return null;
   return shares.map((share) => ({ ...share, tax_amount: share.tax_amount.toFixed() }));
 }

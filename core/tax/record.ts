@@ -59,10 +59,10 @@ export const taxRateShape = taxRateFields.extend({
 export type TaxRate = z.output<typeof taxRateShape>;
 
 /** The rate that a request asks for: of one type, with the value of that type and no other. */
-export function defineTaxRate(stated: TaxRateFields) {
-  const { percentage_value, fixed_value } = stated;
+export function defineTaxRate(input: TaxRateFields) {
+  const { percentage_value, fixed_value } = input;
   const byValue = fixed_value !== null && percentage_value === null ? 'fixed' : 'percentage';
-  const tax_rate_type = stated.tax_rate_type ?? byValue;
+  const tax_rate_type = input.tax_rate_type ?? byValue;
   const isFixed = tax_rate_type === 'fixed';
   const [own, value] = isFixed ? ['fixed_value', fixed_value] : ['percentage_value', percentage_value];
   const [other, extra] = isFixed ? ['percentage_value', percentage_value] : ['fixed_value', fixed_value];
@@ -71,7 +71,7 @@ export function defineTaxRate(stated: TaxRateFields) {
   if (new Decimal(value!).isNegative()) throw invalid(own!, 'must not be negative');
   if (!isFixed && new Decimal(value!).gt(MAX_PERCENTAGE))
     throw invalid(own!, `must not be greater than ${MAX_PERCENTAGE}`);
-  return { ...stated, tax_rate_type, tax_rate_status: 'ACTIVE' as const };
+  return { ...input, tax_rate_type, tax_rate_status: 'ACTIVE' as const };
 }
 
 export const DEFAULT_TAX_PRIORITY = 100;
@@ -100,10 +100,10 @@ export const taxAssociationShape = taxAssociationFields.extend({
 });
 export type TaxAssociation = z.output<typeof taxAssociationShape>;
 
-type Window = Pick<TaxAssociation, 'priority' | 'start_date' | 'end_date' | 'currency'>;
+type TaxAssociationTerms = Pick<TaxAssociation, 'priority' | 'start_date' | 'end_date' | 'currency'>;
 
 /** The association with its currency as it is stored, when its fields go together. */
-export function checkAssociation<Stated extends Window>(association: Stated): Stated {
+export function checkAssociation<Stated extends TaxAssociationTerms>(association: Stated): Stated {
   const { priority, start_date, end_date, currency } = association;
   if (priority < 0) throw invalid('priority', 'must not be negative');
   if (end_date !== null && toInstant(end_date) <= toInstant(start_date))

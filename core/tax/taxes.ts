@@ -21,21 +21,28 @@ export type AppliedTax = {
   readonly tax_amount: Decimal;
 };
 
-export type Taxes = { readonly applied: readonly AppliedTax[]; readonly lines: readonly (readonly TaxShare[])[] };
+export type AppliedTaxes = {
+  readonly applied: readonly AppliedTax[];
+  readonly lines: readonly (readonly TaxShare[])[];
+};
 
 /** `amounts`: what is taxed of each line, in the order of the lines; one that is negative lowers what the others are taxed for. */
-export function taxesOf(amounts: readonly Decimal[], rates: readonly RateInForce[], currency: string): Taxes {
+export function computeTaxes(
+  amounts: readonly Decimal[],
+  rates: readonly RateInForce[],
+  currency: string,
+): AppliedTaxes {
   const base = Decimal.max(ZERO, sumDecimals(amounts));
   const isInclusive = ({ rate }: RateInForce) => rate.tax_behavior === 'inclusive';
-  const contained = containedIn(base, rates.filter(isInclusive), currency);
+  const contained = computeIncludedTaxes(base, rates.filter(isInclusive), currency);
   const net = base.minus(sumDecimals(contained.map(({ tax_amount }) => tax_amount)));
   const added = rates
     .filter((by) => !isInclusive(by))
-    .map((by) => ({ by, taxable_amount: net, tax_amount: taxOn(net, by, currency) }));
+    .map((by) => ({ by, taxable_amount: net, tax_amount: computeTax(net, by, currency) }));
   const byRate = new Map([...contained, ...added].map((one) => [one.by, one]));
   const applied = rates.map((by) => byRate.get(by)!);
   const weights = amounts.map((amount) => Decimal.max(ZERO, amount));
-  const inside = sharesWithin(contained, weights, currency);
+  const inside = spreadIncluded(contained, weights, currency);
   const shares = applied.map((tax) => inside.get(tax) ?? spread(tax.tax_amount, weights, currency));
   const lines = amounts.map((_, line) =>
     applied.flatMap(({ by: { rate } }, tax) => {
@@ -50,7 +57,7 @@ export function taxesOf(amounts: readonly Decimal[], rates: readonly RateInForce
  * What is in the amounts already is never more than they are, of each line: so all of it is spread together, and each rate over what is
  * left of that for the rates from it on.
  */
-function sharesWithin(
+function spreadIncluded(
   contained: readonly AppliedTax[],
   weights: readonly Decimal[],
   currency: string,
@@ -66,21 +73,24 @@ function sharesWithin(
 }
 
 /** Nothing is no ground for a fixed tax either. */
-function taxOn(base: Decimal, { rate }: RateInForce, currency: string): Decimal {
+function computeTax(base: Decimal, { rate }: RateInForce, currency: string): Decimal {
   if (base.isZero()) return ZERO;
-  return roundMoney(exactTax(base, rate), currency);
+  return roundMoney(computeExactTax(base, rate), currency);
 }
 
-function exactTax(base: Decimal, { tax_rate_type, fixed_value, percentage_value }: RateInForce['rate']): Decimal {
+function computeExactTax(
+  base: Decimal,
+  { tax_rate_type, fixed_value, percentage_value }: RateInForce['rate'],
+): Decimal {
   if (tax_rate_type === 'fixed') return new Decimal(fixed_value ?? 0);
   return base.times(percentage_value ?? 0).dividedBy(100);
 }
 
 /** base = net + fixed taxes + net × all percentages: each rate is of the net. */
-function containedIn(base: Decimal, rates: readonly RateInForce[], currency: string): AppliedTax[] {
-  const ofType = (type: 'fixed' | 'percentage') => rates.filter(({ rate }) => rate.tax_rate_type === type);
-  const fixed = sumDecimals(ofType('fixed').map(({ rate }) => new Decimal(rate.fixed_value ?? 0)));
-  const percent = sumDecimals(ofType('percentage').map(({ rate }) => new Decimal(rate.percentage_value ?? 0)));
+function computeIncludedTaxes(base: Decimal, rates: readonly RateInForce[], currency: string): AppliedTax[] {
+  const selectRates = (type: 'fixed' | 'percentage') => rates.filter(({ rate }) => rate.tax_rate_type === type);
+  const fixed = sumDecimals(selectRates('fixed').map(({ rate }) => new Decimal(rate.fixed_value ?? 0)));
+  const percent = sumDecimals(selectRates('percentage').map(({ rate }) => new Decimal(rate.percentage_value ?? 0)));
   const net = Decimal.max(ZERO, base.minus(fixed)).times(100).dividedBy(percent.plus(100));
   let left = base;
   return rates
@@ -88,7 +98,7 @@ function containedIn(base: Decimal, rates: readonly RateInForce[], currency: str
       // Amounts that do not hold so much tax hold what they are.
       const tax_amount = Decimal.min(
         left,
-        by.rate.tax_rate_type === 'fixed' ? taxOn(base, by, currency) : taxOn(net, by, currency),
+        by.rate.tax_rate_type === 'fixed' ? computeTax(base, by, currency) : computeTax(net, by, currency),
       );
       left = left.minus(tax_amount);
       return { by, taxable_amount: base, tax_amount };

@@ -55,7 +55,7 @@ export const testClockShape = z.object({
 export type TestClock = z.output<typeof testClockShape>;
 
 /** Invoices of production are owed, and no test. */
-export function checkMayHaveClock(environment: { type: string }): void {
+export function checkCanHaveClock(environment: { type: string }): void {
   if (environment.type === 'production')
     throw notAllowed('a production environment cannot have a test clock', { field: 'environment_id' });
 }
@@ -72,7 +72,7 @@ export function checkAdvance(
 }
 
 /** Whoever writes during an advance would do so at an instant that is gone when it is answered. */
-export function isAdvancing(clock: Pick<TestClock, 'id' | 'target_time'>): FarthingError {
+export function toAdvancingError(clock: Pick<TestClock, 'id' | 'target_time'>): FarthingError {
   const { id, target_time } = clock;
   return new FarthingError('version_conflict', 'the test clock of this environment is advancing: try again later', {
     details: { test_clock_id: id, target_time },
@@ -80,13 +80,13 @@ export function isAdvancing(clock: Pick<TestClock, 'id' | 'target_time'>): Farth
 }
 
 /** Of a request that came before the clock was made. */
-export function hasClockNow({ id }: Pick<TestClock, 'id'>): FarthingError {
+export function toClockCreatedError({ id }: Pick<TestClock, 'id'>): FarthingError {
   return new FarthingError('version_conflict', 'this environment has got a test clock meanwhile: try again', {
     details: { test_clock_id: id },
   });
 }
 
-export function withDone(progress: ClockProgress, done: Readonly<Record<string, number>>): ClockProgress {
+export function addProgress(progress: ClockProgress, done: Readonly<Record<string, number>>): ClockProgress {
   const sum = { ...progress.done };
   for (const [what, count] of Object.entries(done)) if (count > 0) sum[what] = (sum[what] ?? 0) + count;
   return { ...progress, done: sum };

@@ -18,7 +18,7 @@ export type CounterAccount = (typeof COUNTER_ACCOUNTS)[number];
 export type Account = (typeof HOLDINGS)[number] | CounterAccount;
 
 /** Where the credits of a movement come from, or go to. */
-export const ACCOUNT_OF: Readonly<Record<TransactionReason, CounterAccount>> = {
+export const ACCOUNT_BY_REASON: Readonly<Record<TransactionReason, CounterAccount>> = {
   PURCHASED_CREDIT_INVOICED: 'purchased',
   PURCHASED_CREDIT_DIRECT: 'purchased',
   PURCHASED_CREDIT_BONUS: 'granted',

@@ -5,7 +5,7 @@
 import type { Decimal } from '../decimal.ts';
 import type { AutoTopup } from './record.ts';
 
-type Seen = {
+type AutoTopupState = {
   readonly credits: Decimal;
   /** When it was filled by itself last. */
   readonly last_at: Date | null;
@@ -19,7 +19,10 @@ const AT_ONCE_MAX = 100;
 const UNIT_MS = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 
 /** How many times `amount` is put in. */
-export function timesToFill({ enabled, threshold, amount, invoicing, cooldown }: AutoTopup, seen: Seen): number {
+export function computeTopupCount(
+  { enabled, threshold, amount, invoicing, cooldown }: AutoTopup,
+  seen: AutoTopupState,
+): number {
   if (!enabled || seen.credits.gt(threshold)) return 0;
   if (invoicing && seen.isWaiting) return 0;
   if (cooldown && seen.last_at && seen.now.getTime() < seen.last_at.getTime() + cooldown.value * UNIT_MS[cooldown.unit])

@@ -21,31 +21,31 @@ export type Lot = {
 export type LotKind = 'before_tax' | 'after_tax';
 
 /** All lots where no kind is named. */
-export function lotsOfKind(lots: readonly Lot[], kind: LotKind | undefined): readonly Lot[] {
+export function filterLotsByKind(lots: readonly Lot[], kind: LotKind | undefined): readonly Lot[] {
   return kind === undefined ? lots : lots.filter(({ pays_after_tax }) => pays_after_tax === (kind === 'after_tax'));
 }
 
 /** So many credits of one lot. */
-export type Part = { readonly lot_id: string; readonly credits: Decimal };
+export type LotPart = { readonly lot_id: string; readonly credits: Decimal };
 
 /** A lot can be used up to the instant of its expiry, and at it. */
 export function isUsable(lot: Lot, at_ms: Milliseconds): boolean {
   return lot.available.gt(0) && (lot.expiry_ms === null || lot.expiry_ms >= at_ms);
 }
 
-export function usableCredits(lots: readonly Lot[], at_ms: Milliseconds): Decimal {
+export function sumUsableCredits(lots: readonly Lot[], at_ms: Milliseconds): Decimal {
   return lots.reduce((sum, lot) => (isUsable(lot, at_ms) ? sum.plus(lot.available) : sum), ZERO);
 }
 
 /** What is taken of which lot, in order, and what they lack. */
-export function takeFrom(
+export function takeFromLots(
   lots: readonly Lot[],
   credits: Decimal,
   at_ms: Milliseconds,
-): { parts: Part[]; lacking: Decimal } {
+): { parts: LotPart[]; lacking: Decimal } {
   let lacking = credits;
-  const parts: Part[] = [];
-  for (const lot of lots.filter((one) => isUsable(one, at_ms)).sort(inOrderOfUse)) {
+  const parts: LotPart[] = [];
+  for (const lot of lots.filter((one) => isUsable(one, at_ms)).sort(compareLots)) {
     if (lacking.isZero()) break;
     const taken = Decimal.min(lot.available, lacking);
     parts.push({ lot_id: lot.id, credits: taken });
@@ -55,17 +55,17 @@ export function takeFrom(
 }
 
 /** What is left in them then. */
-export function lotsAfter(lots: readonly Lot[], parts: readonly Part[]): Lot[] {
+export function deductFromLots(lots: readonly Lot[], parts: readonly LotPart[]): Lot[] {
   const taken = new Map<string, Decimal>();
   for (const { lot_id, credits } of parts) taken.set(lot_id, (taken.get(lot_id) ?? ZERO).plus(credits));
   return lots.map((lot) => ({ ...lot, available: lot.available.minus(taken.get(lot.id) ?? ZERO) }));
 }
 
-export function inOrderOfUse(a: Lot, b: Lot): number {
+export function compareLots(a: Lot, b: Lot): number {
   return (
     Number(a.pays_after_tax) - Number(b.pays_after_tax) ||
-    lowerFirst(a.priority, b.priority) ||
-    lowerFirst(a.expiry_ms, b.expiry_ms) ||
+    compareNullsLast(a.priority, b.priority) ||
+    compareNullsLast(a.expiry_ms, b.expiry_ms) ||
     b.credit_amount.comparedTo(a.credit_amount) ||
     a.created_ms - b.created_ms ||
     (a.id < b.id ? -1 : 1)
@@ -73,7 +73,7 @@ export function inOrderOfUse(a: Lot, b: Lot): number {
 }
 
 /** Null comes last. */
-function lowerFirst(a: number | null, b: number | null): number {
+function compareNullsLast(a: number | null, b: number | null): number {
   if (a === b) return 0;
   if (a === null) return 1;
   if (b === null) return -1;

@@ -9,7 +9,7 @@ import { keyText } from '../record.ts';
 /** Made by `ownKey`, or stated by a caller and checked: no other text is one. */
 export type MovementKey = string & z.core.$brand<'MovementKey'>;
 
-const OURS = 'farthing/';
+const OWN_KEY_PREFIX = 'farthing/';
 
 export type KeyKind =
   /** Of a wallet that fills itself. */
@@ -43,30 +43,30 @@ export type KeyKind =
   | 'void';
 
 /** What is free in them comes last, so that two never read alike. */
-export function ownKey(kind: KeyKind, ...parts: readonly [string, ...string[]]): MovementKey {
-  return `${OURS}${[kind, ...parts].join('/')}` as MovementKey;
+export function toOwnKey(kind: KeyKind, ...parts: readonly [string, ...string[]]): MovementKey {
+  return `${OWN_KEY_PREFIX}${[kind, ...parts].join('/')}` as MovementKey;
 }
 
 /** Of a movement in several parts: that of one of them. */
-export function keyOfPart(key: MovementKey, part: string): MovementKey {
+export function toPartKey(key: MovementKey, part: string): MovementKey {
   return `${key}/${part}` as MovementKey;
 }
 
 /** By which a movement of ours is found, whenever it was made: keys of ours had no word of their own once. */
-export function everOwnKeys(kind: KeyKind, ...parts: readonly [string, ...string[]]): readonly string[] {
-  const key = ownKey(kind, ...parts);
-  return [key, key.slice(OURS.length)];
+export function listOwnKeys(kind: KeyKind, ...parts: readonly [string, ...string[]]): readonly string[] {
+  const key = toOwnKey(kind, ...parts);
+  return [key, key.slice(OWN_KEY_PREFIX.length)];
 }
 
 /** Whether a wallet was filled by itself with this key, or it is of the bonus of that. */
 export function isAutomatic(key: string): boolean {
-  const automatic = ownKey('auto_topup', '');
-  return key.startsWith(automatic) || key.startsWith(ownKey('bonus', automatic));
+  const automatic = toOwnKey('auto_topup', '');
+  return key.startsWith(automatic) || key.startsWith(toOwnKey('bonus', automatic));
 }
 
 /** A key that a caller states. */
 export const callersKey = keyText
-  .refine((text) => !text.startsWith(OURS), {
-    error: `must not begin with ${OURS}, as keys of movements that are made by themselves do`,
+  .refine((text) => !text.startsWith(OWN_KEY_PREFIX), {
+    error: `must not begin with ${OWN_KEY_PREFIX}, as keys of movements that are made by themselves do`,
   })
   .brand<'MovementKey'>();

@@ -10,17 +10,17 @@ import { MAX_FRACTION_DIGITS, minorUnits } from '../money.ts';
 export const CREDIT_DECIMALS = 12;
 
 /** Money of credits, as exact as an amount can be said. */
-export function moneyOf(credits: DecimalInput, rate: DecimalInput): Decimal {
+export function toMoney(credits: DecimalInput, rate: DecimalInput): Decimal {
   return new Decimal(credits).times(rate).toDecimalPlaces(MAX_FRACTION_DIGITS, Decimal.ROUND_HALF_UP);
 }
 
 /** The credits that are worth this amount. */
-export function creditsOf(amount: DecimalInput, rate: DecimalInput): Decimal {
+export function toCredits(amount: DecimalInput, rate: DecimalInput): Decimal {
   return new Decimal(amount).dividedBy(rate).toDecimalPlaces(CREDIT_DECIMALS, Decimal.ROUND_UP);
 }
 
 /** What the credits can pay: whole minor units. */
-export function payableMoney(credits: Decimal, rate: DecimalInput, currency: string): Decimal {
+export function computePayableMoney(credits: Decimal, rate: DecimalInput, currency: string): Decimal {
   // Of the exact product: what is rounded up first may reach a unit that the credits are not enough for.
   return credits.times(rate).toDecimalPlaces(minorUnits(currency), Decimal.ROUND_DOWN);
 }

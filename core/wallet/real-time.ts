@@ -16,8 +16,8 @@ export type UnpaidInvoice = {
   }[];
 };
 
-type OfWallet = Pick<Wallet, 'wallet_type' | 'wallet_status' | 'balance' | 'conversion_rate' | 'config'>;
-export type RealTime = {
+type RealTimeWallet = Pick<Wallet, 'wallet_type' | 'wallet_status' | 'balance' | 'conversion_rate' | 'config'>;
+export type RealTimeBalance = {
   readonly real_time_balance: string;
   readonly real_time_credit_balance: string;
   readonly current_period_usage: string;
@@ -25,38 +25,38 @@ export type RealTime = {
 };
 
 /** Which prices a wallet pays for: without a word a prepaid one usage, a postpaid one everything. */
-export function paidTypes(
+export function derivePaidTypes(
   config: WalletConfig | null | undefined,
   wallet_type: Wallet['wallet_type'],
 ): readonly string[] {
-  const stated = config?.allowed_price_types ?? [];
-  if (stated.length > 0) return stated;
+  const configured = config?.allowed_price_types ?? [];
+  if (configured.length > 0) return configured;
   return wallet_type === 'PRE_PAID' ? ['USAGE'] : ['ALL'];
 }
 
-export function paysFor(types: readonly string[], price_type: string | null): boolean {
+export function isPaidType(types: readonly string[], price_type: string | null): boolean {
   return types.includes('ALL') || (price_type !== null && types.includes(price_type));
 }
 
-export function realTimeBalance(
-  wallet: OfWallet,
+export function computeRealTimeBalance(
+  wallet: RealTimeWallet,
   { current_usage, unpaid }: { current_usage: Decimal; unpaid: readonly UnpaidInvoice[] },
-): RealTime {
-  const types = paidTypes(wallet.config, wallet.wallet_type);
-  if (wallet.wallet_status !== 'active') return shown(wallet, ZERO, { usage: ZERO, owed: ZERO });
+): RealTimeBalance {
+  const types = derivePaidTypes(wallet.config, wallet.wallet_type);
+  if (wallet.wallet_status !== 'active') return toRealTimeBalance(wallet, ZERO, { usage: ZERO, owed: ZERO });
   if (wallet.wallet_type === 'POST_PAID')
-    return shown(wallet, new Decimal(wallet.balance), { usage: ZERO, owed: ZERO });
-  const usage = paysFor(types, 'USAGE') ? current_usage : ZERO;
-  const owed = types.includes('ALL') || types.includes('FIXED') ? allThatRemains(unpaid) : usageThatRemains(unpaid);
-  return shown(wallet, new Decimal(wallet.balance).minus(usage).minus(owed), { usage, owed });
+    return toRealTimeBalance(wallet, new Decimal(wallet.balance), { usage: ZERO, owed: ZERO });
+  const usage = isPaidType(types, 'USAGE') ? current_usage : ZERO;
+  const owed = types.includes('ALL') || types.includes('FIXED') ? sumRemaining(unpaid) : sumRemainingUsage(unpaid);
+  return toRealTimeBalance(wallet, new Decimal(wallet.balance).minus(usage).minus(owed), { usage, owed });
 }
 
-function allThatRemains(unpaid: readonly UnpaidInvoice[]): Decimal {
+function sumRemaining(unpaid: readonly UnpaidInvoice[]): Decimal {
   return sumDecimals(unpaid.map(({ amount_remaining }) => amount_remaining));
 }
 
 /** Of each what was charged for usage, less what was paid of it; never less than nothing, since what was paid beyond has paid for what this wallet does not pay for. */
-function usageThatRemains(unpaid: readonly UnpaidInvoice[]): Decimal {
+function sumRemainingUsage(unpaid: readonly UnpaidInvoice[]): Decimal {
   return sumDecimals(
     unpaid.map(({ amount_paid, lines }) => {
       const usage = lines.filter(({ price_type }) => price_type === 'USAGE');
@@ -66,11 +66,11 @@ function usageThatRemains(unpaid: readonly UnpaidInvoice[]): Decimal {
   );
 }
 
-function shown(
-  { conversion_rate }: OfWallet,
+function toRealTimeBalance(
+  { conversion_rate }: RealTimeWallet,
   balance: Decimal,
   { usage, owed }: { usage: Decimal; owed: Decimal },
-): RealTime {
+): RealTimeBalance {
   return {
     real_time_balance: balance.toFixed(),
     real_time_credit_balance: balance.dividedBy(conversion_rate).toDecimalPlaces(CREDIT_DECIMALS).toFixed(),

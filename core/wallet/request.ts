@@ -120,12 +120,12 @@ export const debitShape = z.object({
 });
 export type Debit = z.output<typeof debitShape>;
 
-export function checkRates({ conversion_rate, topup_conversion_rate }: Rates): void {
+export function checkRates({ conversion_rate, topup_conversion_rate }: WalletRates): void {
   if (new Decimal(conversion_rate).lte(0)) throw invalid('conversion_rate', 'must be greater than 0');
   if (topup_conversion_rate !== null && new Decimal(topup_conversion_rate).lte(0))
     throw invalid('topup_conversion_rate', 'must be greater than 0');
 }
-type Rates = { readonly conversion_rate: string; readonly topup_conversion_rate: string | null };
+type WalletRates = { readonly conversion_rate: string; readonly topup_conversion_rate: string | null };
 
 /** What is said of filling it by itself, and of alerts. */
 export function checkWalletSettings({
@@ -149,22 +149,22 @@ export function checkFilling(
 }
 
 /** When credits expire, which is yet to come; null is never. */
-export function expiryOf(
-  said: { readonly instant: string | null; readonly day: number | null },
+export function parseExpiry(
+  requested: { readonly instant: string | null; readonly day: number | null },
   fields: { readonly instant: string; readonly day: string },
   now: Date,
 ): string | null {
-  if (said.instant !== null && said.day !== null)
+  if (requested.instant !== null && requested.day !== null)
     throw invalid(fields.day, `does not go with ${fields.instant}: give one of them`);
-  const field = said.instant === null ? fields.day : fields.instant;
-  const expiry = said.day === null ? said.instant : startOfDay(said.day, field);
+  const field = requested.instant === null ? fields.day : fields.instant;
+  const expiry = requested.day === null ? requested.instant : parseDayStart(requested.day, field);
   if (expiry !== null && toInstant(expiry) <= now.getTime())
     throw invalid(field, 'must be in the future', { now: formatUs(toUs(now.getTime())) });
   return expiry;
 }
 
 /** 20360101 */
-function startOfDay(day: number, field: string): string {
+function parseDayStart(day: number, field: string): string {
   const digits = String(day);
   const text = `${digits.slice(0, 4)}-${digits.slice(4, 6)}-${digits.slice(6)}T00:00:00Z`;
   const instant = digits.length === 8 ? parseInstant(text) : undefined;

@@ -11,22 +11,25 @@ const DAY = 24 * HOUR;
 const DELAYS_MS = [MINUTE, 10 * MINUTE, HOUR, 12 * HOUR, DAY] as const;
 
 /** An event that is older is not told again by itself. */
-export const TOLD_AGAIN_WITHIN_MS = 48 * HOUR;
+export const RETRY_WINDOW_MS = 48 * HOUR;
 
 /** Later events of the same record wait for one that has failed less often than so: then its order is given up. */
-export const ORDER_KEPT_FAILURES = 4;
+export const ORDERED_FAILURES_MAX = 4;
 
 /** An endpoint that has taken nothing for so long, and has failed so often meanwhile, is switched off. */
 const FAILS_FOR_MS = 5 * DAY;
 const FAILS_AT_LEAST = 10;
 
-export type Failure = { readonly failure_count: number; readonly told_at: number; readonly now: number };
+export type DeliveryFailure = { readonly failure_count: number; readonly emitted_at: number; readonly now: number };
 
 /** When a delivery with so many failures is tried again; null when it is given up. */
-export function nextTry({ failure_count, told_at, now }: Failure, max_attempts: number): number | null {
+export function computeNextDeliveryAttempt(
+  { failure_count, emitted_at: told_at, now }: DeliveryFailure,
+  max_attempts: number,
+): number | null {
   if (failure_count >= max_attempts) return null;
   const next = now + DELAYS_MS[Math.min(failure_count, DELAYS_MS.length) - 1]!;
-  return next - told_at > TOLD_AGAIN_WITHIN_MS ? null : next;
+  return next - told_at > RETRY_WINDOW_MS ? null : next;
 }
 
 /** What is tried again by itself, and how often; each of them all where nothing is said. */
@@ -38,7 +41,7 @@ export type RetryRules = {
 };
 
 /** How often a delivery is tried: what is not tried again is given up with its first failure, so that nothing waits for it. */
-export function attemptsOf(
+export function deriveMaxAttempts(
   { tenant_id, event_name }: { tenant_id: string; event_name: string },
   { max_attempts, enabled = true, excluded_tenants = [], allowed_event_types = [] }: RetryRules,
 ): number {
@@ -46,6 +49,6 @@ export function attemptsOf(
   return enabled && isAllowed && !excluded_tenants.includes(tenant_id) ? max_attempts : 1;
 }
 
-export function isToBeDisabled(failing: { since: number; failures: number; now: number }): boolean {
+export function shouldDisableEndpoint(failing: { since: number; failures: number; now: number }): boolean {
   return failing.failures >= FAILS_AT_LEAST && failing.now - failing.since >= FAILS_FOR_MS;
 }

@@ -50,12 +50,12 @@ export type WorkflowRun = z.infer<typeof WorkflowRun>;
  * Whether another try may succeed. What the rules forbid stays forbidden: the record is not there, or its state does not
  * allow it. A store that is away, and what we did not expect, may pass.
  */
-export function mayPass(error: unknown): boolean {
+export function isRetryable(error: unknown): boolean {
   return !(error instanceof FarthingError) || error.http_status_code >= 500;
 }
 
 /** What whoever asked for the work is told. What the stores say names tables and statements: it is for the log. */
-export function workflowError(error: unknown): WorkflowError {
+export function toWorkflowError(error: unknown): WorkflowError {
   if (isTimeout(error)) return { code: 'timeout', message: 'it took longer than it may' };
   if (error instanceof Error && error.name === 'AbortError')
     return { code: 'service_unavailable', message: 'its worker was stopped; it is tried again' };

@@ -1,17 +1,17 @@
 /** A file of CSV, in pieces of some size. A file without a record has its head. */
-import type { Cell, ColumnHead } from '../../core/export/column.ts';
-import { csvHead, csvLine } from '../../core/export/csv.ts';
+import type { ColumnHead, ExportCell } from '../../core/export/column.ts';
+import { formatCsvHead, formatCsvLine } from '../../core/export/csv.ts';
 
 const PIECE_LENGTH = 65_536;
 
 export async function* csvFile(
   columns: readonly ColumnHead[],
-  batches: AsyncIterable<readonly Cell[][]>,
+  batches: AsyncIterable<readonly ExportCell[][]>,
 ): AsyncGenerator<Uint8Array> {
-  let text = csvHead(columns);
+  let text = formatCsvHead(columns);
   for await (const batch of batches) {
     for (const cells of batch) {
-      text += csvLine(columns, cells);
+      text += formatCsvLine(columns, cells);
       if (text.length < PIECE_LENGTH) continue;
       yield Buffer.from(text);
       text = '';

@@ -3,7 +3,7 @@
  * Parquet holds every digit that we may have; instants are microseconds in UTC (docs/rules/exports.md, "Parquet").
  */
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
-import type { Cell, CellKind, ColumnHead } from '../../core/export/column.ts';
+import type { CellKind, ColumnHead, ExportCell } from '../../core/export/column.ts';
 
 /** A group ends with whichever comes first: what is in memory of it is its texts, and twice as many bytes until they are sent. */
 const ROWS_PER_GROUP = 20_000;
@@ -11,11 +11,11 @@ const LENGTH_PER_GROUP = 16 * 1_048_576;
 
 export async function* parquetFile(
   columns: readonly ColumnHead[],
-  batches: AsyncIterable<readonly Cell[][]>,
+  batches: AsyncIterable<readonly ExportCell[][]>,
 ): AsyncGenerator<Uint8Array> {
   const bytes = new ByteWriter();
   const writer = new ParquetWriter({ writer: bytes, schema: schemaOf(columns), createdBy: 'Farthing' });
-  let group: Cell[][] = [];
+  let group: ExportCell[][] = [];
   let length = 0;
   for await (const batch of batches)
     for (const cells of batch) {
@@ -33,7 +33,7 @@ export async function* parquetFile(
 }
 
 /** Of its texts: the others have eight bytes. */
-function lengthOf(cells: readonly Cell[]): number {
+function lengthOf(cells: readonly ExportCell[]): number {
   let length = 0;
   for (const cell of cells) if (typeof cell === 'string') length += cell.length;
   return length;
@@ -42,7 +42,7 @@ function lengthOf(cells: readonly Cell[]): number {
 async function writeGroup(
   writer: ParquetWriter,
   columns: readonly ColumnHead[],
-  group: readonly Cell[][],
+  group: readonly ExportCell[][],
 ): Promise<void> {
   const columnData = columns.map(({ name, kind }, at) => ({
     name,
@@ -59,7 +59,7 @@ function taken(bytes: ByteWriter): Uint8Array {
   return piece;
 }
 
-function valueOf(kind: CellKind, cell: Cell): string | bigint | null {
+function valueOf(kind: CellKind, cell: ExportCell): string | bigint | null {
   if (cell === null) return null;
   return kind === 'instant' || kind === 'integer' ? BigInt(cell) : (cell as string);
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { MAIL_TASK, type MailOutcome, mailInvoice } from '../../actions/invoices/mail-invoice.ts';
 import type { Mailer } from '../../actions/invoices/mailer.ts';
-import { LETTER_KINDS } from '../../core/invoice-document/letter.ts';
+import { INVOICE_EMAIL_KINDS } from '../../core/invoice-document/email.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Work } from '../job.ts';
 
@@ -11,7 +11,7 @@ const Payload = z.object({
   environment_id: z.string(),
   invoice_id: z.string(),
   event_id: z.string(),
-  kind: z.enum(LETTER_KINDS),
+  kind: z.enum(INVOICE_EMAIL_KINDS),
 });
 
 export type Mailed = MailOutcome & { readonly invoice_id: string };

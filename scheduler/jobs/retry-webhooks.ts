@@ -6,7 +6,7 @@ import { TokenBucket } from 'limiter';
 import { InHand } from '../../actions/webhooks/in-hand.ts';
 import type { WebhookServices } from '../../actions/webhooks/send-delivery.ts';
 import { sendDue } from '../../actions/webhooks/send-due.ts';
-import { TOLD_AGAIN_WITHIN_MS } from '../../core/webhook/schedule.ts';
+import { RETRY_WINDOW_MS } from '../../core/webhook/schedule.ts';
 import { giveUpOld } from '../../storage/webhooks/due-deliveries.ts';
 import type { Job } from '../job.ts';
 import { clockFrom, reportOf, type SendOptions } from './send-webhooks.ts';
@@ -24,7 +24,7 @@ export function retryWebhooksJob(services: WebhookServices, options: RetryOption
     name: 'retry-webhooks',
     every_seconds,
     async run(now) {
-      const told_before = new Date(now.getTime() - TOLD_AGAIN_WITHIN_MS);
+      const told_before = new Date(now.getTime() - RETRY_WINDOW_MS);
       const { has_targets } = services.backend;
       const expired = await giveUpOld(services.postgres, { told_before, has_targets, now });
       if (rules.enabled === false) return { done: { expired }, waiting: [], failed: [] };

@@ -1,6 +1,6 @@
 /** Stored events one by one: pages of a list as they count now, and the event of an id. The JSON text of properties stays as it was sent. */
 
-import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
+import { compilePropertyFilters, type PropertyFilters } from '../../core/analytics/property-filter.ts';
 import { invalid } from '../../core/error.ts';
 import { hashIdentity } from '../../core/event/identity.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
@@ -312,6 +312,6 @@ function mayPass(index: number): string {
 
 function passesOf({ property_filters }: EventsWanted): Passes | undefined {
   if (!property_filters || Object.keys(property_filters).length === 0) return undefined;
-  const passes = passesAll(property_filters);
+  const passes = compilePropertyFilters(property_filters);
   return ({ properties }) => passes(propertiesIn(properties));
 }

@@ -3,7 +3,7 @@
  * (docs/rules/clock.md, "Advancing"). The first write of its transaction holds the clock there until it ends: an advance begins
  * behind it, and a write that comes behind the advance is refused, so that nothing is written at an instant that is gone.
  */
-import { isAdvancing } from '../../core/test-clock/record.ts';
+import { toAdvancingError } from '../../core/test-clock/record.ts';
 import { currentCaller, forEverybody } from '../caller.ts';
 import type { Database } from '../stores.ts';
 
@@ -18,6 +18,6 @@ export async function holdClock(transaction: Database): Promise<void> {
       [clock.id, clock.now.toISOString()],
     ),
   );
-  if (rows.length === 0) throw isAdvancing({ id: clock.id, target_time: clock.target_time ?? null });
+  if (rows.length === 0) throw toAdvancingError({ id: clock.id, target_time: clock.target_time ?? null });
   held.add(transaction);
 }

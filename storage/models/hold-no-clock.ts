@@ -3,7 +3,7 @@
  * ends. Whoever makes one holds the environment (actions/test-clocks/create-test-clock.ts), and finds what has begun.
  */
 import type { Scope } from '../../core/scope.ts';
-import { hasClockNow } from '../../core/test-clock/record.ts';
+import { toClockCreatedError } from '../../core/test-clock/record.ts';
 import { currentCaller } from '../caller.ts';
 import type { Database } from '../stores.ts';
 import { EnvironmentModel } from './environment.ts';
@@ -15,5 +15,5 @@ export async function holdNoClock(scope: Scope, transaction: Database): Promise<
   const { tenant_id, environment_id } = scope;
   await EnvironmentModel.fetch(tenant_id, environment_id, { database: transaction, lock: 'shared' });
   const [clock] = await TestClockModel.in(scope, transaction).select('id').limit(1);
-  if (clock) throw hasClockNow(clock);
+  if (clock) throw toClockCreatedError(clock);
 }

@@ -6,7 +6,7 @@ import { Decimal, ZERO } from '../../core/decimal.ts';
 import { type Reservation, reservationShape } from '../../core/reservation/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.ts';
-import type { Promised } from '../../core/wallet/promises.ts';
+import type { PromisedCredits } from '../../core/wallet/promises.ts';
 import type { Database, Transaction } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 
@@ -120,7 +120,7 @@ export async function promisedIn(
   database: Database,
   pool: Pool,
   { now, expiries }: { now: Date; expiries: readonly Milliseconds[] },
-): Promise<Promised[]> {
+): Promise<PromisedCredits[]> {
   const { rows } = await database.raw(
     `select max(expires_at) as until, sum(quantity)::text as credits from reservations
       where ${OF_POOL} and reservation_status = 'held' and not (on_expiry = 'release' and expires_at <= ?)

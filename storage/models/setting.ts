@@ -1,7 +1,7 @@
 /** Tables `settings` and `tenant_settings`: what differs from the defaults, per environment and for all of them. */
 
 import type { Scope } from '../../core/scope.ts';
-import { SETTINGS, type SettingKey, type SettingOf, wholeSetting } from '../../core/setting/record.ts';
+import { SETTINGS, type SettingKey, type SettingValue, toWholeSetting } from '../../core/setting/record.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel, TenantWideModel } from './model.ts';
 
@@ -54,7 +54,7 @@ export async function settingOf<Key extends SettingKey>(
   scope: Scope,
   key: Key,
   database: Database,
-): Promise<SettingOf<Key>> {
+): Promise<SettingValue<Key>> {
   const row = await findSetting(scope, key, { database });
-  return wholeSetting(key, row?.value);
+  return toWholeSetting(key, row?.value);
 }

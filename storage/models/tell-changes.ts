@@ -3,7 +3,7 @@
  * forget it.
  */
 import type { Model } from 'objection';
-import { auditAction, SYSTEM_USER, withoutSecrets } from '../../core/audit/record.ts';
+import { deriveAuditAction, redactSecrets, SYSTEM_USER } from '../../core/audit/record.ts';
 import { currentCaller, forEverybody } from '../caller.ts';
 import { newId } from '../new-id.ts';
 import { textArray } from '../postgres/text-array.ts';
@@ -69,9 +69,9 @@ function entryOf<M extends Model>({ before, after, at: stated }: Told<M>): Entry
   return {
     id: newId('audit_entry'),
     entity_id: String(id),
-    action: auditAction(before as unknown as State | null, after as unknown as State | null),
-    before: before && withoutSecrets(before),
-    after: after && withoutSecrets(after),
+    action: deriveAuditAction(before as unknown as State | null, after as unknown as State | null),
+    before: before && redactSecrets(before),
+    after: after && redactSecrets(after),
     created_at: stated ?? (typeof updated_at === 'string' ? updated_at : null),
   };
 }

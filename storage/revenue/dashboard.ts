@@ -4,7 +4,7 @@
  */
 import { Decimal } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { yearOf } from '../../core/revenue/rows.ts';
+import { toYear } from '../../core/revenue/rows.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -190,13 +190,13 @@ function rowsOf({ customer_ids }: RevenueAsked): string {
 }
 
 function yearsWithin({ start, end }: Period): string {
-  return `and year between ${yearOf(start)} and ${yearOf(end - 1)}`;
+  return `and year between ${toYear(start)} and ${toYear(end - 1)}`;
 }
 
 /** By row: whole years by their sums, and of those that the range cuts what lies in it. */
 function sumsOfYears(asked: RevenueAsked): string {
   const { start, end } = asked.range;
-  const years = Array.from({ length: yearOf(end - 1) - yearOf(start) + 1 }, (_, index) => yearOf(start) + index);
+  const years = Array.from({ length: toYear(end - 1) - toYear(start) + 1 }, (_, index) => toYear(start) + index);
   const isWhole = (year: number) => Date.UTC(year, 0, 1) >= start && Date.UTC(year + 1, 0, 1) <= end;
   const within = (column: string) =>
     `arraySum(arrayFilter((value, at) -> at >= {start:DateTime64(3, 'UTC')} and at < {end:DateTime64(3, 'UTC')}, revenue.${column}, earned_at)) as ${column}`;

@@ -3,7 +3,7 @@
  * who waits is told by one statement, wherever in the log they stand, so that whoever asks knows also which of them may have
  * been counted while the rows were read. So are the raw events of the many lines of one answer, where they are few.
  */
-import { isIn, type Range, united } from '../../core/analytics/segments.ts';
+import { isInRanges, mergeRanges, type SegmentRange } from '../../core/analytics/segments.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { ClickHouseClient } from '../clickhouse/clickhouse.ts';
@@ -15,7 +15,7 @@ import { asSmall, type QuestionBounds } from './question.ts';
 export type BeyondQuestion = Scope & {
   readonly event_name: string;
   readonly external_customer_ids: readonly string[];
-  readonly ranges: readonly Range[];
+  readonly ranges: readonly SegmentRange[];
   readonly bounds: QuestionBounds | undefined;
 };
 
@@ -56,7 +56,7 @@ async function answerAll(
     environment_id,
     event_names: [...new Set(asked.map(({ event_name }) => event_name))],
     external_customer_ids: [...new Set(asked.flatMap(({ external_customer_ids }) => external_customer_ids))],
-    ranges: united(asked.flatMap(({ ranges }) => ranges)),
+    ranges: mergeRanges(asked.flatMap(({ ranges }) => ranges)),
   };
   // Who has gone leaves the others their answer.
   const ofAll = bounds && { ...bounds, signal: new AbortController().signal, spent: { work: 0 } };
@@ -68,7 +68,7 @@ async function answerAll(
     if (answered > ANSWERED_EVENTS_MAX) return null;
     const own = [...new Set(external_customer_ids)]
       .flatMap((customer) => byLine.get(lineKey(customer, event_name)) ?? [])
-      .filter(({ timestamp_us }) => isIn(ranges, timestamp_us));
+      .filter(({ timestamp_us }) => isInRanges(ranges, timestamp_us));
     answered += own.length;
     return own;
   });

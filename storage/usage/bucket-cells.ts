@@ -4,7 +4,7 @@
  * customer-month the statement costs more than the rows.
  */
 
-import { type Range, type SegmentPlan, united } from '../../core/analytics/segments.ts';
+import { mergeRanges, type SegmentPlan, type SegmentRange } from '../../core/analytics/segments.ts';
 import { type BucketField, type BucketFields, UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
@@ -33,7 +33,7 @@ export type BucketQuestion = Scope & {
 };
 
 /** Half-open, in microseconds: where the events of the rows of `edge_ranges` must lie. */
-export type Inside = Range;
+export type Inside = SegmentRange;
 
 export type ExtraUniques = {
   segment_us: Microseconds;
@@ -233,8 +233,8 @@ function rowsCondition(asked: BucketQuestion, params: Record<string, unknown>): 
 
 /** What the plans leave to rows: of each size of row the stretches of time that any of them wants. */
 export function rangesCondition(asked: readonly Pick<BucketQuestion, 'meter' | 'plan' | 'asks_later'>[]): string {
-  const bySize = new Map<string, Range[]>();
-  const add = (size: string, ranges: readonly Range[]) => {
+  const bySize = new Map<string, SegmentRange[]>();
+  const add = (size: string, ranges: readonly SegmentRange[]) => {
     if (ranges.length > 0) bySize.set(size, [...(bySize.get(size) ?? []), ...ranges]);
   };
   for (const { meter, plan, asks_later } of asked) {
@@ -242,7 +242,9 @@ export function rangesCondition(asked: readonly Pick<BucketQuestion, 'meter' | '
     if (asks_later && endOf(plan) < LAST_INSTANT_US) add(meter.base_size, [[endOf(plan), LAST_INSTANT_US + 1]]);
     add('DAY', plan.day_ranges);
   }
-  const times = [...bySize].flatMap(([size, ranges]) => united(ranges).map((range) => rangeCondition(size, range)));
+  const times = [...bySize].flatMap(([size, ranges]) =>
+    mergeRanges(ranges).map((range) => rangeCondition(size, range)),
+  );
   return `(${times.join(' or ') || '0'})`;
 }
 
@@ -251,7 +253,7 @@ export function endOf({ base_ranges, day_ranges }: SegmentPlan): Microseconds {
   return Math.max(...[...base_ranges, ...day_ranges].map(([, end_us]) => end_us));
 }
 
-function rangeCondition(size: string, [start_us, end_us]: Range): string {
+function rangeCondition(size: string, [start_us, end_us]: SegmentRange): string {
   const at = (us: number) => `toDateTime64(${us / US_PER_SECOND}, 0, 'UTC')`;
   return `(size = '${size}' and bucket_start >= ${at(start_us)} and bucket_start < ${at(end_us)})`;
 }

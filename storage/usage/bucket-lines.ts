@@ -9,7 +9,7 @@
  * of all of them together which have any rows.
  */
 import { TupleParam } from '@clickhouse/client';
-import { isIn, type SegmentPlan } from '../../core/analytics/segments.ts';
+import { isInRanges, type SegmentPlan } from '../../core/analytics/segments.ts';
 import type { BucketField } from '../../core/metering/bucket.ts';
 import { US_BY_ROW_SIZE } from '../../core/metering/bucket-size.ts';
 import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
@@ -265,12 +265,13 @@ const STRETCH = 5;
 function isAsked({ meter, plan }: BucketQuestion, row: LineRow): boolean {
   const at = startOf(row);
   return (
-    (row[SIZE] === meter.base_size && isIn(plan.base_ranges, at)) || (row[SIZE] === 'DAY' && isIn(plan.day_ranges, at))
+    (row[SIZE] === meter.base_size && isInRanges(plan.base_ranges, at)) ||
+    (row[SIZE] === 'DAY' && isInRanges(plan.day_ranges, at))
   );
 }
 
 function endsWith({ first_us, last_us }: Ends, { meter, plan }: BucketQuestion, row: LineRow): Ends {
-  const isEdge = row[SIZE] === meter.base_size && isIn(plan.edge_ranges, startOf(row));
+  const isEdge = row[SIZE] === meter.base_size && isInRanges(plan.edge_ranges, startOf(row));
   if (!isEdge) return { first_us, last_us };
   return { first_us: Math.min(first_us, Number(row[6])), last_us: Math.max(last_us, Number(row[7])) };
 }

@@ -138,7 +138,7 @@ export async function historyDiffers(stores: Stores, { kept }: KeptHistory, now:
   const read = await readUsageInOrder(stores, scope, question);
   if (!(await holds(stores, kept, { read, question }))) return null;
   const counted = read.event_counts.reduce((sum, count) => sum + count, 0);
-  const quantity = read.usage.between({ start: question.start_ms, end: at });
+  const quantity = read.usage.sumBetween({ start: question.start_ms, end: at });
   const [said, anew] = [
     textOf(kept),
     textOf({ at, event_count: counted, quantity, made: await kept.anew(read.usage, at) }),

@@ -1,5 +1,5 @@
 /** What is kept of one question (storage/usage/usage-memory.ts): its cells, as of the progress that the memory has followed. */
-import { isIn, type Range, united } from '../../core/analytics/segments.ts';
+import { isInRanges, mergeRanges, type SegmentRange } from '../../core/analytics/segments.ts';
 import { UsageBucket } from '../../core/metering/bucket.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
@@ -31,7 +31,7 @@ export class KeptUsage {
   /** Null where what came behind the range is not known. */
   readonly open_key: string | null;
   #question: BucketQuestion;
-  #ranges: readonly Range[];
+  #ranges: readonly SegmentRange[];
   readonly #cells = new Map<string, KeptCell>();
   /** That to which something was added last: most questions have one, and rows come one cell after the other. */
   #last: KeptCell | null = null;
@@ -69,11 +69,11 @@ export class KeptUsage {
     if (row.tenant_id !== tenant_id || row.environment_id !== environment_id || version !== meter_version) return;
     if (this.is_overgrown) return;
     const start_us = row.bucket_start_us;
-    const isInside = isIn(this.#ranges, start_us);
+    const isInside = isInRanges(this.#ranges, start_us);
     if (!isInside && !(this.#later && start_us >= this.#end_us)) return;
     if (!isInside) return this.#keepForLater(row, this.#later!);
     addRow(row, this.#bucketAt(this.#placeOf(row)));
-    if (isIn(this.#question.plan.edge_ranges, start_us)) this.#ends = widened(this.#ends, endsOf(row));
+    if (isInRanges(this.#question.plan.edge_ranges, start_us)) this.#ends = widened(this.#ends, endsOf(row));
   }
 
   /** It has become too much, and what came since is not in it. */
@@ -87,18 +87,18 @@ export class KeptUsage {
     const before_us = this.#end_us;
     if (this.#later === null || this.is_overgrown || endOf(question.plan) < before_us) return false;
     // Of the bucket of each end it must be known when its first and last event happened.
-    const isKnown = ([from, to]: Range) =>
+    const isKnown = ([from, to]: SegmentRange) =>
       from >= before_us || plan.edge_ranges.some((edge) => edge[0] === from && edge[1] === to);
     if (!question.plan.edge_ranges.every(isKnown)) return false;
     this.#question = question;
     this.#ranges = rangesOf(question);
     this.#end_us = endOf(question.plan);
     for (const [place, addition] of this.#later) {
-      if (!isIn(this.#ranges, addition.start_us)) continue;
+      if (!isInRanges(this.#ranges, addition.start_us)) continue;
       this.#later.delete(place);
       const { cell, ends } = addition;
       this.#bucketAt(cell).combine(cell.bucket);
-      if (isIn(this.#question.plan.edge_ranges, addition.start_us)) this.#ends = widened(this.#ends, ends);
+      if (isInRanges(this.#question.plan.edge_ranges, addition.start_us)) this.#ends = widened(this.#ends, ends);
     }
     return true;
   }
@@ -198,6 +198,6 @@ function lineOf({
 }
 
 /** Whichever size of row stands for a part of it. */
-function rangesOf({ plan: { base_ranges, day_ranges } }: BucketQuestion): Range[] {
-  return united([...base_ranges, ...day_ranges]);
+function rangesOf({ plan: { base_ranges, day_ranges } }: BucketQuestion): SegmentRange[] {
+  return mergeRanges([...base_ranges, ...day_ranges]);
 }

@@ -1,5 +1,5 @@
 /** Gathers what a question is answered from: merged partials of the pre-aggregated rows, and of the raw rows beside them. */
-import { type Range, rawPlan, type SegmentPlan, withEdges } from '../../core/analytics/segments.ts';
+import { planRawOnly, type SegmentPlan, type SegmentRange, useEdgeBuckets } from '../../core/analytics/segments.ts';
 import { FarthingError } from '../../core/error.ts';
 import { type BucketField, UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
@@ -53,7 +53,7 @@ export type Reading = {
 export type CellsRead = {
   readonly cells: readonly PlacedCell[];
   /** Whose raw rows were read for them. */
-  readonly raw_ranges: readonly Range[];
+  readonly raw_ranges: readonly SegmentRange[];
   readonly certainty: Certainty;
   /** What rows alone have answered: worth keeping if nothing moved meanwhile. */
   readonly stored?: Remembered;
@@ -88,13 +88,13 @@ export async function cellsOf(reading: Reading): Promise<CellsRead> {
   // Values that the engine has counted as distinct cannot be united with those of raw rows of the same time.
   const isApart = others.length > 0 && !meter.aggregation.fills.includes('uniques');
   const [cells, whole] = await Promise.all([
-    clippedCells(isApart ? ofClipped(reading, clipped) : { ...reading, plan: rawPlan(reading.plan, asked) }),
+    clippedCells(isApart ? ofClipped(reading, clipped) : { ...reading, plan: planRawOnly(reading.plan, asked) }),
     isApart
       ? cellsOfWhole({ ...reading, asked: { ...asked, external_customer_ids: others, clipped: undefined } })
       : null,
   ]);
   const { places: _ofOthers, ...read } = whole ?? { cells: [] };
-  const raw_ranges: Range[] = [[asked.start_us, asked.end_us]];
+  const raw_ranges: SegmentRange[] = [[asked.start_us, asked.end_us]];
   return { ...read, cells: [...read.cells, ...cells], raw_ranges, certainty: 'open' };
 }
 
@@ -103,7 +103,7 @@ function ofClipped(reading: Reading, clipped: Clipped): Reading {
   const start_us = Math.min(...times.map(([from]) => from));
   const end_us = Math.max(...times.map(([, to]) => to));
   const asked = { ...reading.asked, external_customer_ids: [...clipped.keys()] };
-  return { ...reading, asked, plan: rawPlan(reading.plan, { start_us, end_us }) };
+  return { ...reading, asked, plan: planRawOnly(reading.plan, { start_us, end_us }) };
 }
 
 /** Whoever leaves takes their level with them: of a weighted sum it is taken away at the instant at which they leave. */
@@ -150,7 +150,7 @@ function isWhole({ edge_ranges, raw_ranges, base_ranges, day_ranges }: SegmentPl
 async function withoutOutside(
   reading: Reading,
   stored: readonly Cell[],
-  outside: readonly Range[],
+  outside: readonly SegmentRange[],
 ): Promise<Omit<CellsRead, 'certainty'>> {
   const { stores, scope, asked, meter } = reading;
   const { external_customer_ids, bounds } = asked;
@@ -184,7 +184,7 @@ function isBefore({ snapshot, stop }: Reading): (event: PlacedEvent) => boolean 
   return ({ place }) => BigInt(place.offset) < (before.get(place.partition) ?? 0n);
 }
 
-function timeUntilNow(ranges: readonly Range[], { now_ms }: UsageAsked): Microseconds {
+function timeUntilNow(ranges: readonly SegmentRange[], { now_ms }: UsageAsked): Microseconds {
   const now_us = toUs(now_ms ?? Date.now());
   return ranges.reduce((sum, [start, end]) => sum + Math.max(0, Math.min(end, now_us) - start), 0);
 }
@@ -192,7 +192,7 @@ function timeUntilNow(ranges: readonly Range[], { now_ms }: UsageAsked): Microse
 /** All of a range from pre-aggregated rows, in memory or by one statement: those of its ends may hold events beyond the range. */
 async function storedWithEdges(reading: Reading): Promise<Remembered & { readonly is_kept: boolean }> {
   const { plan, asked, stores, progress } = reading;
-  const question = { ...questionOf(reading), plan: withEdges(plan) };
+  const question = { ...questionOf(reading), plan: useEdgeBuckets(plan) };
   const inside: Inside | undefined = plan.edge_ranges.length > 0 ? [asked.start_us, asked.end_us] : undefined;
   const kept = progress && stores.usage_memory?.find(question, inside, progress);
   if (kept) return { question, inside, answer: kept, is_kept: true };
@@ -212,7 +212,7 @@ function mayBeExtended({ progress, asked: { now_ms } }: Reading, question: Bucke
  * what arrived since it was asked: so few, that who sends much is asked about as cheaply as who sends little. Null where it
  * does not add up, and where less time lies inside of the range than beyond it.
  */
-function outsideToTakeAway({ meter, plan, asked }: Reading, beyond: Beyond): Range[] | null {
+function outsideToTakeAway({ meter, plan, asked }: Reading, beyond: Beyond): SegmentRange[] | null {
   if (!meter.aggregation.fills.every((field) => ADDITIVE.includes(field))) return null;
   const { start_us, end_us } = asked;
   const ends = plan.edge_ranges.flat();

@@ -5,7 +5,7 @@
  * (docs/rules/usage.md, "Never a quiet zero").
  */
 
-import { planSegments, rawPlan, type SegmentPlan, withDaysBefore } from '../../core/analytics/segments.ts';
+import { limitDailyRollups, planRawOnly, planSegments, type SegmentPlan } from '../../core/analytics/segments.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import { FarthingError, unavailable } from '../../core/error.ts';
 import type { Meter } from '../../core/meter/record.ts';
@@ -128,7 +128,7 @@ function readingOf({ stores, scope, asked, began }: Asking, counting: Counting):
   const read = (isRaw: boolean) => (snapshot: Snapshot, progress?: readonly SliceState[]) =>
     Promise.all(
       parts.map((part) => {
-        const plan = isRaw ? rawPlan(part.plan, asked) : withDaysBefore(part.plan, snapshot.days_before);
+        const plan = isRaw ? planRawOnly(part.plan, asked) : limitDailyRollups(part.plan, snapshot.days_before);
         // Where a stopped meter stopped is not of the moment of the progress.
         const of_moment = counter.stop === undefined ? progress : undefined;
         return cellsOf({ ...question, ...part, plan, snapshot, progress: of_moment });
@@ -162,7 +162,7 @@ async function mayBeTorn(
   if (doubts.some(({ is_wide }) => is_wide) && isOfSeveralMonths(asked)) return true;
   const [part] = parts;
   // What is read by one statement is of one moment; a second one must not see more than the first.
-  const { raw_ranges } = parts.length > 1 ? rawPlan(part!.plan, asked) : found[0]!;
+  const { raw_ranges } = parts.length > 1 ? planRawOnly(part!.plan, asked) : found[0]!;
   if (raw_ranges.length === 0) return false;
   const { places } = found[0]!;
   if (places && parts.length === 1) return places.some((place) => doubts.some((doubt) => isOf(doubt, place)));

@@ -3,7 +3,7 @@
  * any transaction; leases run on the clock of the database, because they guard against processes.
  */
 import type { Scope } from '../../core/scope.ts';
-import { ORDER_KEPT_FAILURES } from '../../core/webhook/schedule.ts';
+import { ORDERED_FAILURES_MAX } from '../../core/webhook/schedule.ts';
 import type { Database } from '../stores.ts';
 
 /** Longer than a try can take. */
@@ -144,7 +144,7 @@ export async function takeDue(database: Database, wanted: Wanted): Promise<DueDe
       has_targets: wanted.has_targets,
       excluded_tenants: [...excluded_tenants],
       allowed_event_types: [...allowed_event_types],
-      order_kept: ORDER_KEPT_FAILURES,
+      order_kept: ORDERED_FAILURES_MAX,
       lease_seconds: LEASE_SECONDS,
     },
   );

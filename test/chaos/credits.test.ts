@@ -19,7 +19,7 @@ import { expireCredits } from '../../actions/wallets/expire-credits.ts';
 import { topUpWallet } from '../../actions/wallets/top-up.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
-import { withReceipt } from '../../core/invoice/payment-status.ts';
+import { applyReceipt } from '../../core/invoice/payment-status.ts';
 import { checkShape } from '../../core/reservation/request.ts';
 import { debitShape, topUpShape } from '../../core/wallet/request.ts';
 import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
@@ -162,7 +162,7 @@ describe('chaos: credits', function () {
         stores.postgres.transaction(async (transaction) => {
           const held = await holdInvoice(transaction, scope, done.invoice_id!);
           if (new Decimal(held.invoice.amount_remaining).isZero()) return;
-          const changes = withReceipt(held.invoice, held.invoice.amount_remaining, author.now);
+          const changes = applyReceipt(held.invoice, held.invoice.amount_remaining, author.now);
           await changeInvoicePayment(stores, transaction, { ...held, changes, by: author });
         });
       await Promise.all([surely(pay), surely(pay)]);

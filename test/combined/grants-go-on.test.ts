@@ -85,8 +85,8 @@ describe('scenario: grants that go on', () => {
     };
     const { read, known, keep } = await readUsageBehind<string>(services, scope, { key: 'test', question });
     if (!known) {
-      const [early] = read.usage.cutAt(at_ms!);
-      const quantity = early.between({ start: start_ms!, end: end_ms! });
+      const [early] = read.usage.splitAt(at_ms!);
+      const quantity = early.sumBetween({ start: start_ms!, end: end_ms! });
       keep(
         { at: at_ms!, event_count: early.portions.length, quantity, made: `${early.portions.length} early` },
         async () => '',

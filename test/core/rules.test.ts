@@ -8,8 +8,8 @@ import { planCorrections } from '../../core/billing/late-events.ts';
 import { type MeasuredUsage, type PricedItem, usageCharge } from '../../core/billing/line-amount.ts';
 import { computeShare, prorate, regularPeriod } from '../../core/billing/proration.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { lookupKeyFrom } from '../../core/feature/record.ts';
-import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, numberToken } from '../../core/invoice/number.ts';
+import { deriveLookupKey } from '../../core/feature/record.ts';
+import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, toNumberToken } from '../../core/invoice/number.ts';
 import { toLookupKeys } from '../../core/lookup-key.ts';
 import { type CompiledMeter, compileMeter, measure } from '../../core/metering/compiled-meter.ts';
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
@@ -230,7 +230,7 @@ describe('the worked examples of docs/rules', () => {
   describe('invoices', () => {
     it('Numbers', () => {
       says('invoices', '`INV-202602-00001`');
-      const token = numberToken(DEFAULT_NUMBER_CONFIG, at('2026-02-01 02:00'));
+      const token = toNumberToken(DEFAULT_NUMBER_CONFIG, at('2026-02-01 02:00'));
       expect(formatInvoiceNumber(DEFAULT_NUMBER_CONFIG, token, 1n)).to.equal('INV-202602-00001');
     });
 
@@ -263,7 +263,7 @@ describe('the worked examples of docs/rules', () => {
 
   it('records: Lookup keys', () => {
     says('records', '`API calls (v2)` becomes `api-calls-v2`');
-    expect(lookupKeyFrom('API calls (v2)')).to.equal('api-calls-v2');
+    expect(deriveLookupKey('API calls (v2)')).to.equal('api-calls-v2');
     expect(toLookupKeys('API calls (v2)').slice(1, 3)).to.deep.equal(['api-calls-v2-2', 'api-calls-v2-3']);
   });
 });

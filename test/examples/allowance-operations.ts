@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { type MeasuredUsage, usageCharge } from '../../core/billing/line-amount.ts';
 import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
-import { combine } from '../../core/entitlement/combine.ts';
+import { combineGrants } from '../../core/entitlement/combine.ts';
 import { USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
-import { limitWindowsWithin } from '../../core/entitlement/reset.ts';
+import { listLimitWindows } from '../../core/entitlement/reset.ts';
 import type { PriceTerms } from '../../core/pricing/charge.ts';
 import { anyCase } from '../../core/record.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
@@ -66,8 +66,8 @@ function lineOf(price: PriceTerms, service: Period, { used, granted }: Question)
   const limits = granted
     ? [{ ...granted, usage_limit: granted.usage_limit ?? null, quantity: 1, static_value: null, config_value: null }]
     : [];
-  const { is_enabled, usage_limit: limit } = combine('metered', limits);
-  const windows = limitWindowsWithin(service, {
+  const { is_enabled, usage_limit: limit } = combineGrants('metered', limits);
+  const windows = listLimitWindows(service, {
     subscription: SUBSCRIPTION,
     usage_reset_period: granted?.usage_reset_period ?? null,
     reset_usage: 'BILLING_PERIOD',

@@ -4,8 +4,8 @@ import { cappedCredit, planChangeLines } from '../../core/billing/change.ts';
 import { type BilledSubscription } from '../../core/billing/charges.ts';
 import type { PricedItem } from '../../core/billing/line-amount.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
-import { changeTypeOf } from '../../core/subscription/plan-change.ts';
-import { quantityChangesOf } from '../../core/subscription/quantity.ts';
+import { deriveChangeType } from '../../core/subscription/plan-change.ts';
+import { planQuantityChanges } from '../../core/subscription/quantity.ts';
 import type { SubscriptionLineItem } from '../../core/subscription/record.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -152,7 +152,7 @@ function quantityChanges({ current, old_quantity, new_quantity, effective }: Qua
   } as SubscriptionLineItem;
   const stated = { id: record.id, quantity: new_quantity.toFixed(), effective_date: formatMs(effective) };
   const items = [{ record, price_record: { min_quantity: null } }];
-  return quantityChangesOf({ line_items: [stated] }, { items, current, now: effective });
+  return planQuantityChanges({ line_items: [stated] }, { items, current, now: effective });
 }
 
 const priced = z.array(z.object({ unit_amount: decimal, quantity: decimal }));
@@ -161,7 +161,7 @@ export function classifyPlanChange(given: Result): Result {
   const { closing, opening } = z.object({ closing: priced, opening: priced }).parse(given);
   const asked = { currency: 'usd', invoice_cadence: 'ADVANCE', start: 0 } as Calculation & { start: number };
   const items = (terms: Terms[]) => terms.map((each, index) => itemOf(`line ${index}`, { ...asked, ...each }));
-  return { change_type: changeTypeOf(items(closing), items(opening)) };
+  return { change_type: deriveChangeType(items(closing), items(opening)) };
 }
 
 const START = '2026-04-01T00:00:00Z';

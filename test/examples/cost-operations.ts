@@ -1,6 +1,6 @@
 /** The operation of cost analytics, by the function that its answers come from. */
 import { z } from 'zod';
-import { marginOf } from '../../core/costsheet/margin.ts';
+import { computeMargin } from '../../core/costsheet/margin.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { Result } from './compare.ts';
 
@@ -8,6 +8,6 @@ const given = z.object({ total_revenue: z.coerce.string(), total_cost: z.coerce.
 
 export function costFigures(asked: Result): Result {
   const { total_revenue, total_cost } = given.parse(asked);
-  const figures = marginOf(new Decimal(total_revenue), new Decimal(total_cost));
+  const figures = computeMargin(new Decimal(total_revenue), new Decimal(total_cost));
   return Object.fromEntries(Object.entries(figures).map(([name, figure]) => [name, figure.toFixed()]));
 }

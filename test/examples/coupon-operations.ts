@@ -1,6 +1,6 @@
 /** The operations of the area coupon.validation on core/. */
 import { z } from 'zod';
-import { type Coupon, couponFields, defineCoupon, refusalOf } from '../../core/coupon/record.ts';
+import { type Coupon, couponFields, defineCoupon, findCouponRefusal } from '../../core/coupon/record.ts';
 import { invalid } from '../../core/error.ts';
 
 const when = z.string().optional();
@@ -23,7 +23,7 @@ export function attachCoupon(given: unknown) {
   const made = defineCoupon(couponFields.parse(fields));
   const coupon = { ...made, status: 'published', total_redemptions: redemptions_so_far } as Coupon;
   const target = target_currency === undefined ? {} : { currency: target_currency };
-  const refusal = refusalOf(coupon, { now: Date.parse(now), ...target });
+  const refusal = findCouponRefusal(coupon, { now: Date.parse(now), ...target });
   if (refusal) throw invalid(refusal.field, refusal.why);
   return { accepted: true };
 }

@@ -1,14 +1,14 @@
 /** The operations of coupons and taxes on core/: what is taken off, spread, taxed, and what an invoice comes to with it. */
 import { z } from 'zod';
 import { applyLineAdjustments } from '../../core/billing/line-adjustments.ts';
-import { type CouponInForce, discountOf, worksAgain } from '../../core/coupon/discounts.ts';
+import { type CouponInForce, computeDiscount, isUsableAgain } from '../../core/coupon/discounts.ts';
 import type { Coupon } from '../../core/coupon/record.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { BILLING_REASONS, INVOICE_TYPES } from '../../core/invoice/record.ts';
-import { statusOf } from '../../core/invoice/skipped.ts';
+import { deriveDraftStatus } from '../../core/invoice/skipped.ts';
 import { spread } from '../../core/spread.ts';
 import type { RateInForce } from '../../core/tax/taxes.ts';
-import { taxesOf } from '../../core/tax/taxes.ts';
+import { computeTaxes } from '../../core/tax/taxes.ts';
 
 const money = z.coerce.string().transform((text) => new Decimal(text));
 const coupon = z
@@ -23,7 +23,7 @@ const single = z.object({ amount: money, currency: z.string(), coupon });
 
 export function discountSingle(given: unknown) {
   const { amount, currency, coupon: terms } = single.parse(given);
-  const discount = discountOf(terms, amount, currency);
+  const discount = computeDiscount(terms, amount, currency);
   return { discount: discount.toFixed(), final_amount: amount.minus(discount).toFixed() };
 }
 
@@ -36,7 +36,7 @@ const duration = z.object({
 /** The first invoice is that of period 1. */
 export function couponApplies(given: unknown) {
   const { billing_period_index, cadence, duration_in_periods = null } = duration.parse(given);
-  return { applies: worksAgain({ cadence, duration_in_periods }, billing_period_index - 1) };
+  return { applies: isUsableAgain({ cadence, duration_in_periods }, billing_period_index - 1) };
 }
 
 const distribution = z.object({ currency: z.string(), line_amounts: z.array(money), invoice_discount: money });
@@ -51,7 +51,7 @@ const taxed = z.object({ taxable_amount: money, currency: z.string(), percentage
 
 export function calculateTax(given: unknown) {
   const { taxable_amount, currency, percentage_rates } = taxed.parse(given);
-  const { applied } = taxesOf([taxable_amount], percentage_rates.map(rate), currency);
+  const { applied } = computeTaxes([taxable_amount], percentage_rates.map(rate), currency);
   const tax_lines = applied.map(({ tax_amount }) => tax_amount.toFixed());
   return { tax_lines, total_tax: sumDecimals(applied.map(({ tax_amount }) => tax_amount)).toFixed() };
 }
@@ -87,7 +87,7 @@ export function computeInvoice(given: unknown) {
     total_tax: settled.total_tax.toFixed(),
     total: settled.total.toFixed(),
     taxable_amount: settled.taxes_applied[0]?.taxable_amount.toFixed(),
-    status: statusOf(stated, settled),
+    status: deriveDraftStatus(stated, settled),
   };
 }
 

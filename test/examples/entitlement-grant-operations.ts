@@ -6,10 +6,10 @@ import { z } from 'zod';
 import { usageCharge } from '../../core/billing/line-amount.ts';
 import { valueUsage } from '../../core/billing/valued-usage.ts';
 import { Decimal, sumDecimals, ZERO } from '../../core/decimal.ts';
-import { type MeasuredAllowance, measuredGrants } from '../../core/entitlement/allowance.ts';
+import { type MeasuredAllowance, measureGrants } from '../../core/entitlement/allowance.ts';
 import { GRANT_MEASURES } from '../../core/entitlement/grant-record.ts';
-import { type GrantDuration, grantWindow } from '../../core/entitlement/grant-window.ts';
-import { type FreeWindows, type Granting, usedUpInAny } from '../../core/entitlement/grants.ts';
+import { computeGrantWindow, type GrantDuration } from '../../core/entitlement/grant-window.ts';
+import { type FreeWindows, type Granting, mergeExhaustedIntervals } from '../../core/entitlement/grants.ts';
 import { OrderedUsage } from '../../core/entitlement/ordered-usage.ts';
 import type { PriceTerms } from '../../core/pricing/charge.ts';
 import { formatMs, parseInstant } from '../../core/time/instant.ts';
@@ -79,7 +79,7 @@ export function windowOfGrant(given: Result): Result {
   const start = cycle_start ? placed(cycle_start) : isRelative ? JANUARY.start : at - 10 * DAY_MS;
   const cycle = { start, end: isRelative ? JANUARY.end : start + 31 * DAY_MS };
   const free_from = previous_ended_at ? placed(previous_ended_at) : start;
-  const window = grantWindow(at, durationOf(grant), { cycle, free_from, timezone: 'UTC' });
+  const window = computeGrantWindow(at, durationOf(grant), { cycle, free_from, timezone: 'UTC' });
   return { valid_from: told(window.start, isRelative), valid_to: told(window.end, isRelative) };
 }
 
@@ -117,7 +117,7 @@ export function parallelGrants(given: Result): Result {
   const at = (text: string) => JANUARY.start + span(text.replace(/^\+/, ''));
   const stretches = grants.map(({ window, crossed_at }) => ({ start: at(crossed_at), end: at(window), limit: ZERO }));
   const used = usage.map(({ at: when, qty }) => ({ at: at(when), used: qty }));
-  const line = chargeOf(usedUpInAny(stretches), { measure: 'quantity', usage: used, unit_amount });
+  const line = chargeOf(mergeExhaustedIntervals(stretches), { measure: 'quantity', usage: used, unit_amount });
   return { billable: line.quantity.toFixed(), amount: line.amount.toFixed() };
 }
 
@@ -133,7 +133,7 @@ function chargeOf(free: FreeWindows, { measure, usage, unit_amount }: Question) 
   const granting = { measure, groups: [], cycles: [JANUARY], timezone: 'UTC' };
   const units = new OrderedUsage(usage);
   const used = measure === 'amount' ? resultOf(valueUsage(units, [{ from: JANUARY.start, price }])) : units;
-  const allowances: MeasuredAllowance[] = [measuredGrants(free, { usage: used, charge: JANUARY, granting })];
+  const allowances: MeasuredAllowance[] = [measureGrants(free, { usage: used, charge: JANUARY, granting })];
   const measured = {
     quantity: sumDecimals(usage.map(({ used }) => used)),
     event_count: usage.length,

@@ -1,8 +1,8 @@
 /** The operations of the entitlement.* areas on core/entitlement/. */
 import { z } from 'zod';
-import { combine } from '../../core/entitlement/combine.ts';
+import { combineGrants } from '../../core/entitlement/combine.ts';
 import { USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
-import { resetWindow } from '../../core/entitlement/reset.ts';
+import { computeResetWindow } from '../../core/entitlement/reset.ts';
 import { FarthingError } from '../../core/error.ts';
 import { FEATURE_TYPES } from '../../core/feature/record.ts';
 import { formatMs } from '../../core/time/instant.ts';
@@ -28,7 +28,7 @@ const aggregateShape = z.object({
 
 export function aggregateEntitlements(given: Result): Result {
   const { feature_type, entitlements } = aggregateShape.parse(given);
-  return combine(feature_type, entitlements);
+  return combineGrants(feature_type, entitlements);
 }
 
 const resetShape = z.object({
@@ -44,7 +44,7 @@ export function nextReset(given: Result): Result {
   const { now, subscription_start, subscription_end, billing_anchor, ...rule } = resetShape.parse(given);
   const life = { start_ms: subscription_start, end_ms: subscription_end ?? null, billing_anchor_ms: billing_anchor };
   try {
-    const { end } = resetWindow(now, { ...rule, ...life });
+    const { end } = computeResetWindow(now, { ...rule, ...life });
     return { next_reset: end === null ? 'never' : formatMs(end) };
   } catch (error) {
     if (error instanceof FarthingError) return { next_reset: 'error' };

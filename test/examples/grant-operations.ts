@@ -1,7 +1,7 @@
 /** The operations of the areas credit_grant.*: of rules alone on core/credit-grant, of what is given through the real interface. */
 import { z } from 'zod';
-import { actionFor, deferMinutes } from '../../core/credit-grant/application.ts';
-import { expiryOf, shareOfPeriod } from '../../core/credit-grant/periods.ts';
+import { computeDeferMinutes, deriveApplicationAction } from '../../core/credit-grant/application.ts';
+import { computeCreditExpiry, computeCreditShare } from '../../core/credit-grant/periods.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { SUBSCRIPTION_STATUSES } from '../../core/subscription/record.ts';
 import { formatMs } from '../../core/time/instant.ts';
@@ -14,7 +14,7 @@ export function firstPeriodOfGrant(given: unknown) {
   const { credits, period_start, period_end, grant_date } = z
     .object({ credits: z.string(), period_start: instant, period_end: instant, grant_date: instant })
     .parse(given);
-  return { credits: shareOfPeriod(credits, { start: period_start, end: period_end }, grant_date).toFixed() };
+  return { credits: computeCreditShare(credits, { start: period_start, end: period_end }, grant_date).toFixed() };
 }
 
 const Span = z.union([
@@ -39,7 +39,7 @@ export function grantExpiry(given: unknown) {
   };
   const cycle = subscription_period ?? { start: grant_period_start, end: grant_period_start };
   const start_date = formatMs(cycle.start);
-  const expires = expiryOf(expiration, grant_period_start, {
+  const expires = computeCreditExpiry(expiration, grant_period_start, {
     start_date,
     end_date: null,
     trial_start: null,
@@ -56,12 +56,12 @@ export function grantExpiry(given: unknown) {
 
 export function grantAction(given: unknown) {
   const { subscription_status } = z.object({ subscription_status: z.enum(SUBSCRIPTION_STATUSES) }).parse(given);
-  return { action: actionFor(subscription_status) };
+  return { action: deriveApplicationAction(subscription_status) };
 }
 
 export function deferBackoff(given: unknown) {
   const { retry_count } = z.object({ retry_count: z.coerce.number().int() }).parse(given);
-  return { minutes: deferMinutes(retry_count) };
+  return { minutes: computeDeferMinutes(retry_count) };
 }
 
 export async function applyGrant(given: unknown) {

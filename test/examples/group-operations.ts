@@ -1,9 +1,9 @@
 /** The operations of grouped_invoicing.* on core/subscription/hierarchy.ts. */
 import { z } from 'zod';
-import { checkGroupable, type Parent } from '../../core/subscription/hierarchy.ts';
+import { checkGroupable, type HierarchyParent } from '../../core/subscription/hierarchy.ts';
 import type { Result } from './compare.ts';
 
-const MEMBER: Parent = {
+const MEMBER: HierarchyParent = {
   id: 'subs_child',
   subscription_type: 'STANDALONE',
   subscription_status: 'active',
@@ -20,7 +20,7 @@ const MEMBER: Parent = {
 };
 
 /** What differs of a child and a parent that go together otherwise. */
-const CONDITIONS: Record<string, { child?: Partial<Parent>; parent?: Partial<Parent> }> = {
+const CONDITIONS: Record<string, { child?: Partial<HierarchyParent>; parent?: Partial<HierarchyParent> }> = {
   none: {},
   parent_is_parent: { parent: { subscription_type: 'PARENT' } },
   both_trialing: { child: { subscription_status: 'trialing' }, parent: { subscription_status: 'trialing' } },

@@ -1,16 +1,21 @@
 /** The operations of the areas credit_note and invoice.* that are about money given back, numbers and dates, on core/. */
 import { z } from 'zod';
 import { dueDate } from '../../core/billing/due.ts';
-import { checkNoteVoidable, creditedInvoice, uncreditedInvoice } from '../../core/credit-note/effect.ts';
-import { type CreditableLine, leftOfGiven } from '../../core/credit-note/left-to-give-back.ts';
+import { type CreditableLine, computeRefundable } from '../../core/credit-note/creditable.ts';
+import { checkCanVoidNote, planCreditedInvoice, planUncreditedInvoice } from '../../core/credit-note/effect.ts';
 import { planCreditNote } from '../../core/credit-note/plan.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
-import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, NUMBER_FORMATS, numberToken } from '../../core/invoice/number.ts';
-import { draftKey } from '../../core/invoice/own-key.ts';
-import { mayBecome } from '../../core/invoice/payment-status.ts';
+import {
+  DEFAULT_NUMBER_CONFIG,
+  formatInvoiceNumber,
+  NUMBER_FORMATS,
+  toNumberToken,
+} from '../../core/invoice/number.ts';
+import { toDraftKey } from '../../core/invoice/own-key.ts';
+import { canBecome } from '../../core/invoice/payment-status.ts';
 import { BILLING_REASONS, INVOICE_STATUSES, type Invoice, PAYMENT_STATUSES } from '../../core/invoice/record.ts';
-import { checkVoidable, voidedPayment } from '../../core/invoice/void.ts';
-import { wholeSetting } from '../../core/setting/record.ts';
+import { checkVoidable, planVoidedPayment } from '../../core/invoice/void.ts';
+import { toWholeSetting } from '../../core/setting/record.ts';
 import { toInstant } from '../../core/time/instant.ts';
 
 const amount = z.coerce.string();
@@ -46,7 +51,7 @@ export function createCreditNote(given: unknown) {
     .filter((line) => line.amount !== '0');
   const plan = planCreditNote(invoice, lines, asked);
   const note = { credit_note_type: plan.credit_note_type, total_amount: plan.total.toFixed() };
-  const after = { ...invoice, ...creditedInvoice(invoice, note, NOW) } as Invoice;
+  const after = { ...invoice, ...planCreditedInvoice(invoice, note, NOW) } as Invoice;
   const wallet_credit = plan.credit_note_type === 'REFUND' ? plan.total.toFixed() : '0';
   const second = stated.second_identical_draft_finalized_after_first
     ? { first: 'finalized', second_error: errorOf(() => planCreditNote(after, used(lines, asked, plan), asked)) }
@@ -123,10 +128,10 @@ export function voidCreditNote(given: unknown) {
     })
     .parse(given);
   const note = { credit_note_type: type, credit_note_status: status, total_amount };
-  checkNoteVoidable(note);
+  checkCanVoidNote(note);
   if (status === 'DRAFT') return { voided: true, amount_due_restored: '0' };
   const adjusted = { payment_status: 'SUCCEEDED', total: total_amount, adjusted: total_amount };
-  const { amount_due, payment_status } = uncreditedInvoice(invoiceOf(credited.parse(adjusted)), note);
+  const { amount_due, payment_status } = planUncreditedInvoice(invoiceOf(credited.parse(adjusted)), note);
   return { voided: true, amount_due_restored: amount_due, payment_status_after: payment_status };
 }
 
@@ -153,8 +158,8 @@ export function voidInvoice(given: unknown) {
     refunded_amount,
   } as Invoice;
   checkVoidable(invoice);
-  const refund = leftOfGiven(invoice);
-  const after = { ...invoice, ...voidedPayment(invoice) };
+  const refund = computeRefundable(invoice);
+  const after = { ...invoice, ...planVoidedPayment(invoice) };
   return {
     refund: refund.toFixed(),
     wallet_balance: refund.plus(stated.wallet_balance ?? 0).toFixed(),
@@ -181,12 +186,12 @@ export function numberInvoice(given: unknown) {
     })
     .parse(given);
   const whole = { ...DEFAULT_NUMBER_CONFIG, ...config };
-  return { invoice_number: formatInvoiceNumber(whole, numberToken(whole, toInstant(finalized_at)), nth_in_bucket) };
+  return { invoice_number: formatInvoiceNumber(whole, toNumberToken(whole, toInstant(finalized_at)), nth_in_bucket) };
 }
 
 export function changePayment(given: unknown) {
   const { from_, to } = z.object({ from_: z.enum(PAYMENT_STATUSES), to: z.enum(PAYMENT_STATUSES) }).parse(given);
-  return { allowed: mayBecome(from_, to) };
+  return { allowed: canBecome(from_, to) };
 }
 
 export function dueDateOf(given: unknown) {
@@ -196,7 +201,7 @@ export function dueDateOf(given: unknown) {
   const due = dueDate(
     toInstant(period_end),
     payment_terms,
-    due_date_days ?? wholeSetting('invoice_config', {}).due_date_days,
+    due_date_days ?? toWholeSetting('invoice_config', {}).due_date_days,
   );
   return { due_date: new Date(due).toISOString() };
 }
@@ -214,7 +219,7 @@ export function draftTwice(given: unknown) {
   const skew = same_minute ? clock_skew_seconds * 1000 : 60_000;
   const keys = billing_reasons.map((reason, index) => {
     const period = { start: start + index * skew, end: toInstant('2026-02-01T00:00:00Z') };
-    return draftKey({ subscription_id: 'subs', period, reason });
+    return toDraftKey({ subscription_id: 'subs', period, reason });
   });
   return { invoices: new Set(keys).size };
 }

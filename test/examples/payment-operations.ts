@@ -1,8 +1,8 @@
 /** Payments of invoices: which status may follow which, and what payments make of an invoice. */
 import { z } from 'zod';
-import { withReceipt } from '../../core/invoice/payment-status.ts';
+import { applyReceipt } from '../../core/invoice/payment-status.ts';
 import { PAYMENT_STATUSES } from '../../core/invoice/record.ts';
-import { mayMove } from '../../core/payment/moves.ts';
+import { canMove } from '../../core/payment/moves.ts';
 import { decimalText } from '../../core/record.ts';
 import type { Result } from './compare.ts';
 
@@ -11,7 +11,7 @@ const transition = z.object({ from_: status, to: status });
 
 export function movePayment(given: Result): Result {
   const { from_, to } = transition.parse(given);
-  return { allowed: mayMove(from_, to) };
+  return { allowed: canMove(from_, to) };
 }
 
 const paying = z.object({ total: decimalText, payments: z.array(decimalText) });
@@ -23,8 +23,8 @@ export function payInvoice(given: Result): Result {
   const about = { amount_due: total, currency: 'usd', refunded_amount: '0', total_prepaid_credits_applied: '0' };
   const start = { payment_status: 'PENDING' as const, amount_paid: '0', amount_remaining: total, paid_at: null };
   const { payment_status, overpaid_amount, amount_remaining } = payments.reduce(
-    (invoice, amount) => ({ ...invoice, ...withReceipt({ ...about, ...invoice }, amount, at) }),
-    { ...start, overpaid_amount: null } as ReturnType<typeof withReceipt>,
+    (invoice, amount) => ({ ...invoice, ...applyReceipt({ ...about, ...invoice }, amount, at) }),
+    { ...start, overpaid_amount: null } as ReturnType<typeof applyReceipt>,
   );
   return { payment_status, overpaid_amount, amount_remaining };
 }

@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { createPriceShape, definePrice, type Price } from '../../core/price/record.ts';
 import { anyCase } from '../../core/record.ts';
-import { paymentSettings } from '../../core/subscription/payment-settings.ts';
+import { resolvePaymentSettings } from '../../core/subscription/payment-settings.ts';
 import { COLLECTION_METHODS, PAYMENT_BEHAVIORS } from '../../core/subscription/record.ts';
-import { trialOf } from '../../core/subscription/trial.ts';
+import { planTrial } from '../../core/subscription/trial.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import { fixed, type PriceTerms, usage, type World } from '../support/world.ts';
 import type { Result } from './compare.ts';
@@ -29,7 +29,7 @@ export function trialWindow(given: Result): Result {
     ...(plan.plan_usage_trial_days ?? []).map((of) => priceWithTrial('USAGE', of)),
   ];
   const terms = { trial_period_days: trial_period_days ?? null, trial_start: null, trial_end: null };
-  const trial = trialOf(terms, { start, timezone, prices });
+  const trial = planTrial(terms, { start, timezone, prices });
   return trial === null ? { trial } : { trial_start: formatMs(trial.start), trial_end: formatMs(trial.end) };
 }
 
@@ -55,7 +55,7 @@ const settingsShape = z.object({
 });
 
 export function settingsOfPayment(given: Result): Result {
-  return paymentSettings(settingsShape.parse(given));
+  return resolvePaymentSettings(settingsShape.parse(given));
 }
 
 const creationShape = z.looseObject({

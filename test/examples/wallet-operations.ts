@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { autoTopUp } from '../../actions/wallets/auto-top-up.ts';
 import { moveCredits } from '../../actions/wallets/move-credits.ts';
 import { Decimal } from '../../core/decimal.ts';
-import { bonusOf } from '../../core/wallet/bonus.ts';
+import { computeBonus } from '../../core/wallet/bonus.ts';
 import { callersKey } from '../../core/wallet/movement-key.ts';
 import { checkCredits } from '../../core/wallet/rates.ts';
-import { realTimeBalance } from '../../core/wallet/real-time.ts';
+import { computeRealTimeBalance } from '../../core/wallet/real-time.ts';
 import type { Wallet } from '../../core/wallet/record.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { World } from '../support/world.ts';
@@ -238,7 +238,7 @@ export function balanceInRealTime(given: Result): Result {
     })),
   }));
   const current_usage = new Decimal(stated.current_usage);
-  const { real_time_balance } = realTimeBalance(wallet, { current_usage, unpaid: invoices });
+  const { real_time_balance } = computeRealTimeBalance(wallet, { current_usage, unpaid: invoices });
   return { real_time_balance };
 }
 
@@ -305,7 +305,7 @@ export function bonus(given: Result): Result {
     expiration_duration: null,
     expiration_duration_unit: null,
   }));
-  const made = bonusOf(new Decimal(credits_purchased), { enabled: true, slabs: asSet }, new Date(PAST));
+  const made = computeBonus(new Decimal(credits_purchased), { enabled: true, slabs: asSet }, new Date(PAST));
   return { bonus: made?.credits.toFixed() ?? '0' };
 }
 

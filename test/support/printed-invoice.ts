@@ -1,6 +1,6 @@
 /** A final invoice with everything that a document can say, for tests of documents. */
-import type { DocumentQuestion } from '../../core/invoice-document/document.ts';
-import { wholeSetting } from '../../core/setting/record.ts';
+import type { InvoiceDocumentInput } from '../../core/invoice-document/document.ts';
+import { toWholeSetting } from '../../core/setting/record.ts';
 
 const stamps = {
   tenant_id: 'tenant_1',
@@ -99,10 +99,10 @@ export function printedInvoice(
     invoice?: Record<string, unknown>;
     lines?: readonly Record<string, unknown>[];
     customer?: Record<string, unknown>;
-    taxes?: DocumentQuestion['taxes'];
-    groups?: DocumentQuestion['groups'];
+    taxes?: InvoiceDocumentInput['taxes'];
+    groups?: InvoiceDocumentInput['groups'];
   } = {},
-): DocumentQuestion {
+): InvoiceDocumentInput {
   return {
     invoice: { ...invoice, ...fields.invoice },
     lines: fields.lines?.map(line) ?? lines,
@@ -110,7 +110,7 @@ export function printedInvoice(
     groups: fields.groups ?? new Map(),
     customer: { ...customer, ...fields.customer },
     seller: { name: 'Farthing Industries Ltd', lines: ['1 Penny Lane', 'London'] },
-    settings: wholeSetting('invoice_pdf_config', { payment_instructions: 'IBAN DE00 1234 5678', ...settings }),
+    settings: toWholeSetting('invoice_pdf_config', { payment_instructions: 'IBAN DE00 1234 5678', ...settings }),
     timezone: 'Europe/Berlin',
-  } as unknown as DocumentQuestion;
+  } as unknown as InvoiceDocumentInput;
 }

@@ -2,8 +2,8 @@
 import {
   type ChangedInvoice,
   type ChangedResources,
-  changedLine,
-  changedSubscriptions,
+  toChangedLine,
+  toChangedSubscriptions,
 } from '../../../core/subscription/changed-resources.ts';
 import { formatMs } from '../../../core/time/instant.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
@@ -26,7 +26,7 @@ export function modificationOfOther(
   subscription: SubscriptionModel,
   write: (transaction: Transaction) => Promise<void>,
 ): PlannedModification {
-  const preview = changedSubscriptions([{ record: subscription, action: 'updated' }]);
+  const preview = toChangedSubscriptions([{ record: subscription, action: 'updated' }]);
   return {
     preview,
     changes: { version: subscription.version + 1 },
@@ -38,8 +38,8 @@ export function modificationOfOther(
 }
 
 export function previewOfLines({ ends, begins, settlement, refunds }: LineChangePlan): ChangedResources {
-  const ended = ends.map(({ item, at }) => changedLine({ ...item.record, end_date: formatMs(at) }, 'ended'));
-  const begun = begins.map(({ record }) => changedLine({ ...record, id: '' }, 'created'));
+  const ended = ends.map(({ item, at }) => toChangedLine({ ...item.record, end_date: formatMs(at) }, 'ended'));
+  const begun = begins.map(({ record }) => toChangedLine({ ...record, id: '' }, 'created'));
   const unmade = new Set<string | null | undefined>(begins.map(({ id }) => id));
   const invoices = [settlement ?? [], ...refunds].flat().map((each) => {
     const invoice = previewOfSettlement(each, unmade);
@@ -50,8 +50,8 @@ export function previewOfLines({ ends, begins, settlement, refunds }: LineChange
 
 export function changedByLines({ ended, begun, settled, refunded }: AppliedLines): ChangedResources {
   const line_items = [
-    ...ended.map((line) => changedLine(line, 'ended')),
-    ...begun.map((line) => changedLine(line, 'created')),
+    ...ended.map((line) => toChangedLine(line, 'ended')),
+    ...begun.map((line) => toChangedLine(line, 'created')),
   ];
   const invoices = [settled ?? [], ...refunded].flat().map((each) => changedInvoice(each, 'issued'));
   return { line_items, subscriptions: [], invoices };

@@ -2,12 +2,12 @@
  * Redeems a coupon for a subscription, or for one of its lines, or ends what was redeemed (docs/rules/coupons.md,
  * "Associations").
  */
-import { type CouponAssociation, checkRedeemedOnce, checkTakesOff } from '../../../core/coupon/association.ts';
-import { refusalOf } from '../../../core/coupon/record.ts';
+import { type CouponAssociation, checkDiscountable, checkRedeemedOnce } from '../../../core/coupon/association.ts';
+import { findCouponRefusal } from '../../../core/coupon/record.ts';
 import { invalid, notAllowed, prefixField } from '../../../core/error.ts';
 import type { Scope } from '../../../core/scope.ts';
 import { createdBy } from '../../../core/stamp.ts';
-import { addedLife, checkLinesChange } from '../../../core/subscription/line-changes.ts';
+import { checkLinesChange, planAddedInterval } from '../../../core/subscription/line-changes.ts';
 import { checkParams } from '../../../core/subscription/modification.ts';
 import { formatMs, toInstant } from '../../../core/time/instant.ts';
 import { CouponModel } from '../../../storage/models/coupon.ts';
@@ -45,12 +45,16 @@ async function redemption(input: Input): Promise<PlannedModification> {
   const scope = scopeOf(subscription);
   const coupon = await heldCoupon(scope, params.coupon_code!, database);
   const now = author.now.getTime();
-  const refusal = refusalOf(coupon, { now, currency: subscription.currency });
+  const refusal = findCouponRefusal(coupon, { now, currency: subscription.currency });
   if (refusal)
     throw notAllowed(`coupon ${coupon.coupon_code} ${refusal.why}`, { field: 'coupon_code', reason: refusal.reason });
-  checkTakesOff(subscription, { field: 'coupon_code', line_id: params.subscription_line_item_id });
+  checkDiscountable(subscription, { field: 'coupon_code', line_id: params.subscription_line_item_id });
   await checkLine(input);
-  const life = addedLife(params, { id: '', start_date: null, end_date: null }, heldAs(subscription, author).times);
+  const life = planAddedInterval(
+    params,
+    { id: '', start_date: null, end_date: null },
+    heldAs(subscription, author).times,
+  );
   const record: Omit<CouponAssociation, keyof ReturnType<typeof createdBy> | keyof Scope | 'status'> = {
     id: newId('coupon_association', now),
     coupon_id: coupon.id,

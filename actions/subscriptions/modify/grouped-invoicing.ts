@@ -3,7 +3,7 @@
  * is modified, or the one that the request of a child names.
  */
 import { invalid } from '../../../core/error.ts';
-import { changedSubscriptions } from '../../../core/subscription/changed-resources.ts';
+import { toChangedSubscriptions } from '../../../core/subscription/changed-resources.ts';
 import { checkDistinct } from '../../../core/subscription/hierarchy.ts';
 import type { Subscription } from '../../../core/subscription/record.ts';
 import { SubscriptionModel } from '../../../storage/models/subscription.ts';
@@ -56,7 +56,7 @@ async function adding(
   const isParent = parent.id === subscription.id;
   const others = children.filter(({ id }) => id !== subscription.id);
   return {
-    preview: changedSubscriptions(children.map((record) => ({ record, action: 'updated' as const }))),
+    preview: toChangedSubscriptions(children.map((record) => ({ record, action: 'updated' as const }))),
     changes: isParent ? { subscription_type: 'PARENT' } : grouped,
     apply: async (transaction) => {
       if (!isParent) await promoted(parent, author, transaction);
@@ -87,5 +87,5 @@ function removing({ subscription, author }: Input, { parent, children }: Parts):
 }
 
 function changedOf(children: readonly Subscription[]) {
-  return changedSubscriptions(children.map((record) => ({ record, action: 'updated' as const })));
+  return toChangedSubscriptions(children.map((record) => ({ record, action: 'updated' as const })));
 }

@@ -3,8 +3,8 @@
  * leaves has a subscription no longer: what they used until then is counted.
  */
 import { invalid } from '../../../core/error.ts';
-import { type ChangedResources, changedSubscriptions } from '../../../core/subscription/changed-resources.ts';
-import { checkDistinct, checkMayHaveHeirs } from '../../../core/subscription/hierarchy.ts';
+import { type ChangedResources, toChangedSubscriptions } from '../../../core/subscription/changed-resources.ts';
+import { checkCanHaveInherited, checkDistinct } from '../../../core/subscription/hierarchy.ts';
 import { formatMs, toInstant } from '../../../core/time/instant.ts';
 import { CustomerModel } from '../../../storage/models/customer.ts';
 import { childrenOf, SubscriptionModel } from '../../../storage/models/subscription.ts';
@@ -29,7 +29,7 @@ export async function planInheritance(input: ModifyInput<'inheritance'>): Promis
     throw invalid(fieldOf(params.action === 'remove' ? REMOVED : ADDED), 'names nobody');
   if (subscription.subscription_status === 'cancelled')
     throw invalid('subscription_status', `subscription ${subscription.id} is cancelled`);
-  checkMayHaveHeirs(subscription);
+  checkCanHaveInherited(subscription);
   const leaving = await leavingOf(input, removed);
   const joining = await joiningOf(input, added);
   const changes = added.length > 0 && subscription.subscription_type === 'STANDALONE' ? PARENT : {};
@@ -39,7 +39,7 @@ export async function planInheritance(input: ModifyInput<'inheritance'>): Promis
     apply: async (transaction) => {
       const gone = await leave(transaction, input, leaving);
       const come = await join(transaction, input, joining);
-      return changedSubscriptions([
+      return toChangedSubscriptions([
         ...gone.map((record) => ({ record, action: 'updated' as const })),
         ...come.map((record) => ({ record, action: 'created' as const })),
       ]);
@@ -54,7 +54,7 @@ function previewOf(
   { leaving, joining }: { leaving: readonly SubscriptionModel[]; joining: readonly CustomerModel[] },
 ): ChangedResources {
   const { subscription } = input;
-  return changedSubscriptions([
+  return toChangedSubscriptions([
     ...leaving.map((heir) => ({ record: { ...heir, ...left(input) }, action: 'updated' as const })),
     ...joining.map(() => ({ record: { ...subscription, id: '' }, action: 'created' as const })),
   ]);

@@ -3,7 +3,7 @@
  * in the same periods (docs/rules/subscriptions.md, "Modifications").
  */
 
-import { checkModifiable, quantityChangesOf } from '../../../core/subscription/quantity.ts';
+import { checkModifiable, planQuantityChanges } from '../../../core/subscription/quantity.ts';
 import { formatMs } from '../../../core/time/instant.ts';
 import { currentPeriod, gatherItems } from '../../billing/billable-items.ts';
 import { type LineStart, planLineChange } from '../change-lines.ts';
@@ -15,7 +15,7 @@ export async function planQuantityChange(input: ModifyInput<'quantity_change'>):
   checkModifiable(subscription);
   const items = await gatherItems(database, subscription);
   const current = currentPeriod(subscription);
-  const changes = quantityChangesOf(params, { items, current, now: author.now.getTime() });
+  const changes = planQuantityChanges(params, { items, current, now: author.now.getTime() });
   const begins = changes.map(({ item, quantity, at }): LineStart => {
     const terms = { ...item.record, quantity, start_date: formatMs(at) };
     return { terms, price: item.price_record, meter: null, follows: item };

@@ -1,7 +1,7 @@
 /** Attaches a tax rate to a subscription, or ends what is attached (docs/rules/taxes.md, "Associations"). */
 import { alreadyExists, invalid, notAllowed, prefixField } from '../../../core/error.ts';
 import { createdBy } from '../../../core/stamp.ts';
-import { addedLife, checkLinesChange } from '../../../core/subscription/line-changes.ts';
+import { checkLinesChange, planAddedInterval } from '../../../core/subscription/line-changes.ts';
 import { checkParams } from '../../../core/subscription/modification.ts';
 import { DEFAULT_TAX_PRIORITY } from '../../../core/tax/record.ts';
 import { formatMs, toInstant } from '../../../core/time/instant.ts';
@@ -38,7 +38,7 @@ async function attachment({ database, subscription, params, author }: Input): Pr
   const entity = { entity_type: 'subscription' as const, entity_id: subscription.id };
   const conflict = `subscription ${subscription.id} has tax rate ${rate.code} already`;
   const stated = { start_date: params.effective_date, end_date: null };
-  const { start_date } = addedLife(stated, ANY_TIME, heldAs(subscription, author).times, 'effective_date');
+  const { start_date } = planAddedInterval(stated, ANY_TIME, heldAs(subscription, author).times, 'effective_date');
   const record = {
     ...entity,
     id: newId('tax_association', author.now.getTime()),

@@ -5,9 +5,9 @@
 import { duePeriod } from '../../../core/billing/due.ts';
 import type { InvoiceWithLines } from '../../../core/invoice/record.ts';
 import type { ChangedInvoice, ChangedResources } from '../../../core/subscription/changed-resources.ts';
-import { statusAfterInvoice } from '../../../core/subscription/payment-settings.ts';
+import { deriveStatusAfterInvoice } from '../../../core/subscription/payment-settings.ts';
 import type { Subscription } from '../../../core/subscription/record.ts';
-import { trialEndAsked, trialEndingAt } from '../../../core/subscription/trial.ts';
+import { computeTrialEnding, parseTrialEnd } from '../../../core/subscription/trial.ts';
 import { formatMs } from '../../../core/time/instant.ts';
 import { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Transaction } from '../../../storage/stores.ts';
@@ -20,8 +20,8 @@ import type { ModifyInput, PlannedModification } from './modification.ts';
 export async function planTrialEnd(input: ModifyInput<'trial_end'>): Promise<PlannedModification> {
   const { subscription, params, author } = input;
   const now = author.now.getTime();
-  const at = trialEndAsked(params, subscription, now);
-  const changes = trialEndingAt(subscription, at);
+  const at = parseTrialEnd(params, subscription, now);
+  const changes = computeTrialEnding(subscription, at);
   const changed = Object.assign(new SubscriptionModel(), subscription, changes);
   if (at > now) {
     const preview = changedBy(changed, null);
@@ -44,7 +44,7 @@ async function previewOfEnd(
   const { plan } = await planFromStores(stores, database, { subscription, period, ...TRIAL_END, now });
   const record = invoiceRecord({ subscription, period, reason: TRIAL_END.reason, plan }, '', now);
   const invoice = { ...record, idempotency_key: null, line_items: lineRecords(plan, record, now) };
-  const status = statusAfterInvoice(subscription.payment_behavior, record.amount_remaining);
+  const status = deriveStatusAfterInvoice(subscription.payment_behavior, record.amount_remaining);
   const after = { ...subscription, subscription_status: status, current_period_end: formatMs(period.end) };
   return changedBy(after, plan.subtotal.isZero() ? null : { ...ofInvoice(invoice), status: 'preview' });
 }

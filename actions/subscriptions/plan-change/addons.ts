@@ -1,7 +1,12 @@
 /** The add-ons of a subscription that gets another plan: those that it keeps, and those that the change detaches. */
 
 import { checkResets } from '../../../core/addon/attachment.ts';
-import { type AddonPolicy, behaviourOf, checkPolicy, type EntityBehaviour } from '../../../core/addon/policy.ts';
+import {
+  type AddonPolicy,
+  checkPolicy,
+  deriveAddonBehaviour,
+  type EntityBehaviour,
+} from '../../../core/addon/policy.ts';
 import type { Author } from '../../../core/stamp.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../../core/time/instant.ts';
 import { AddonAssociationModel } from '../../../storage/models/addon-association.ts';
@@ -53,7 +58,7 @@ export async function gatherAddons(
     .where('entity_id', subscription.id)
     .orderBy(['created_at', 'id']);
   if (!isScheduled) checkPolicy(held, policy);
-  const those = (wanted: EntityBehaviour) => held.filter((one) => behaviourOf(one, policy) === wanted);
+  const those = (wanted: EntityBehaviour) => held.filter((one) => deriveAddonBehaviour(one, policy) === wanted);
   return { carried: those('carry'), dropped: those('drop') };
 }
 

@@ -2,8 +2,8 @@
 import { priceReset } from '../../../core/metering/price-reset.ts';
 import type { Plan } from '../../../core/plan/record.ts';
 import type { Price } from '../../../core/price/record.ts';
-import { chargedOnce } from '../../../core/subscription/ahead.ts';
-import { pricesToCopy } from '../../../core/subscription/lines.ts';
+import { planScheduledPrices } from '../../../core/subscription/ahead.ts';
+import { selectPricesToCopy } from '../../../core/subscription/lines.ts';
 import { type Milliseconds, toInstant } from '../../../core/time/instant.ts';
 import { MeterModel } from '../../../storage/models/meter.ts';
 import { PlanModel } from '../../../storage/models/plan.ts';
@@ -37,10 +37,10 @@ export async function gatherTarget(
   const end = subscription.end_date ? toInstant(subscription.end_date) : null;
   const billed = { ...billedSubscription(subscription), start_ms: at };
   const reset_usage = new Map(Array.from(meters.values(), (meter) => [meter.id, priceReset(meter)]));
-  const copied = pricesToCopy(prices, subscription.currency, { start: at, end, now: at });
+  const copied = selectPricesToCopy(prices, subscription.currency, { start: at, end, now: at });
   return {
     plan,
-    prices: chargedOnce(copied, { billed, reset_usage, now: at }) as PriceModel[],
+    prices: planScheduledPrices(copied, { billed, reset_usage, now: at }) as PriceModel[],
     meters,
     synced_price_sequence: Math.max(0, ...prices.map(({ sequence }) => sequence)),
   };

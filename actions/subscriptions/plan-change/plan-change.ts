@@ -9,15 +9,15 @@ import { hasOwnPeriods, roundUpToPeriodEnd } from '../../../core/billing/charges
 import { priceReset } from '../../../core/metering/price-reset.ts';
 import type { Plan } from '../../../core/plan/record.ts';
 import type { Author } from '../../../core/stamp.ts';
-import { lineItemOf } from '../../../core/subscription/lines.ts';
+import { buildLineItem } from '../../../core/subscription/lines.ts';
 import {
   type ChangeType,
-  changeTypeOf,
   checkPlanChange,
+  deriveChangeType,
   type PeriodTerms,
-  periodsFromChange,
+  planPeriodsFromChange,
 } from '../../../core/subscription/plan-change.ts';
-import { itemOf } from '../../../core/subscription/plan-sync.ts';
+import { toBilledItem } from '../../../core/subscription/plan-sync.ts';
 import type { PRORATION_BEHAVIORS } from '../../../core/subscription/record.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../../core/time/instant.ts';
 import { PlanModel } from '../../../storage/models/plan.ts';
@@ -71,7 +71,7 @@ export async function planPlanChange(database: Database, question: PlanChangeQue
   const from = await PlanModel.fetch(subscription, subscription.plan_id, { database });
   const target = await gatherTarget(database, { subscription, plan_id: request.target_plan_id, at });
   const items = await gatherItems(database, subscription);
-  const periods = periodsFromChange(subscription, request.terms, at);
+  const periods = planPeriodsFromChange(subscription, request.terms, at);
   const { billing_period, billing_period_count } = { ...subscription, ...periods };
   const length = { billing_period, billing_period_count };
   const isScheduled = question.schedule_id !== undefined;
@@ -96,7 +96,7 @@ export async function planPlanChange(database: Database, question: PlanChangeQue
   return {
     from,
     to: target.plan,
-    change_type: changeTypeOf(
+    change_type: deriveChangeType(
       ends.map(({ item }) => item).filter((item) => isOfPlan(item, subscription)),
       lines.begins.filter(({ record }) => record.entity_id === target.plan.id),
     ),
@@ -213,8 +213,8 @@ function beginsOf(changing: Changing): LineStart[] {
   return prices.map((price) => {
     const meter = price.meter_id ? (meters.get(price.meter_id) ?? null) : null;
     const waits = !restarts && meter !== null && priceReset(meter) === 'NEVER';
-    const from = waits ? (behind.get(meter.id) ?? roundUpToPeriodEnd(at, itemOf(price, at), billed)) : at;
-    const terms = lineItemOf({
+    const from = waits ? (behind.get(meter.id) ?? roundUpToPeriodEnd(at, toBilledItem(price, at), billed)) : at;
+    const terms = buildLineItem({
       price,
       subscription: { ...length, start_date: formatMs(from), end_date: subscription.end_date },
       now: from,

@@ -3,7 +3,7 @@
  * commitments. A line adds the difference, so that parts add up wherever the chain is cut.
  */
 import { Decimal, sumDecimals, ZERO } from '../../decimal.ts';
-import { afterAllowances, amountAbove } from '../../entitlement/allowance.ts';
+import { applyAllowances, computeAmountAbove } from '../../entitlement/allowance.ts';
 import { addParts } from '../../pricing/add-parts.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../../pricing/charge.ts';
 import { termsKey } from '../../pricing/equal-terms.ts';
@@ -72,7 +72,7 @@ function additiveCosts({ lines, windows }: ChainCostInput): LineCost[] {
     const { added, parts } = addLine(buckets, { lines, index, units: prefix.added });
     cost = cost.plus(added);
     const { allowances, free, quantity } = prefix;
-    const until_end = applyMoneyGrants(cost, amountAbove(allowances), free);
+    const until_end = applyMoneyGrants(cost, computeAmountAbove(allowances), free);
     const line: LineCost = {
       until_begin,
       until_end,
@@ -132,7 +132,7 @@ function sharedCosts({ lines, whole, windows }: ChainCostInput): LineCost[] {
   // All of its lines have measured the same.
   const measured = lines.find((line) => line.measured !== null)?.measured ?? null;
   if (measured === null) return lines.map(emptyLineCost);
-  const allowed = afterAllowances(measured);
+  const allowed = applyAllowances(measured);
   const shares =
     allowed.buckets === null
       ? [{ units: [allowed.quantity], ...computeWeights(lines, whole, measured) }]
@@ -218,7 +218,7 @@ function integralCosts({ lines, whole }: ChainCostInput): LineCost[] {
   const whole_us = new Decimal(whole.end - whole.start).times(1000);
   const integrals = lines.map(({ measured }) => measured?.integral ?? ZERO);
   const quantity = sumDecimals(integrals).dividedBy(whole_us).toDecimalPlaces(QUANTITY_PLACES);
-  const allowed = afterAllowances({
+  const allowed = applyAllowances({
     quantity,
     buckets: null,
     allowances: joinedAllowances(lines),

@@ -5,12 +5,12 @@
  */
 import { Decimal, sumDecimals, ZERO } from '../../decimal.ts';
 import {
-  type Allowed,
   type AllowedWindow,
-  afterAllowances,
+  applyAllowances,
+  type BillableUsage,
   type MeasuredAllowance,
 } from '../../entitlement/allowance.ts';
-import type { UsedIn } from '../../entitlement/beside.ts';
+import type { UsageInterval } from '../../entitlement/independent-limits.ts';
 import type { Milliseconds } from '../../time/instant.ts';
 import type { Period } from '../../time/period.ts';
 
@@ -20,7 +20,7 @@ export type MeasuredLine = {
   readonly buckets: readonly (readonly Decimal[])[] | null;
   readonly bucket_starts?: readonly Milliseconds[] | null;
   readonly allowances?: readonly MeasuredAllowance[];
-  readonly parts?: readonly UsedIn[];
+  readonly parts?: readonly UsageInterval[];
   /** Set for a level: units × microseconds in the time of the line. */
   readonly integral?: Decimal | undefined;
 };
@@ -30,7 +30,7 @@ export type MeasuredService = { readonly service: Period; readonly measured: Mea
 /** The usage of a line by the start of each bucket; of a meter without windows under 0. */
 export type UnitsByBucket = ReadonlyMap<Milliseconds, Decimal>;
 
-export type Prefix = Pick<Allowed, 'quantity' | 'free'> & {
+export type Prefix = Pick<BillableUsage, 'quantity' | 'free'> & {
   /** Charged units that the last line adds to each bucket that it changes. */
   readonly added: UnitsByBucket;
   readonly allowances: readonly MeasuredAllowance[];
@@ -64,7 +64,7 @@ function grantedPrefixes(
     const starts = [...added.keys()];
     const buckets = isBucketed ? starts.map((start) => [added.get(start)!]) : null;
     const parts = isBucketed ? [] : joinedParts(before);
-    const allowed = afterAllowances({ quantity, buckets, bucket_starts: starts, allowances, parts });
+    const allowed = applyAllowances({ quantity, buckets, bucket_starts: starts, allowances, parts });
     const left = allowed.buckets?.map(([value]) => Decimal.max(value!, ZERO)) ?? [allowed.quantity];
     const keys = isBucketed ? starts : [0];
     const isGranted = allowances.length > 0;
@@ -122,7 +122,7 @@ function acrossLines(
 }
 
 /** If limits cut one line, the others are parts of the chain, too. */
-export function joinedParts(lines: MeasuredServices): UsedIn[] {
+export function joinedParts(lines: MeasuredServices): UsageInterval[] {
   if (!lines.some(({ measured }) => measured?.parts?.length)) return [];
   return lines.flatMap(({ service, measured }) => {
     if (measured === null) return [];

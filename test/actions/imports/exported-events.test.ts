@@ -2,9 +2,9 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { rowsOf } from '../../../actions/imports/rows.ts';
-import { csvHead, csvLine } from '../../../core/export/csv.ts';
+import { formatCsvHead, formatCsvLine } from '../../../core/export/csv.ts';
 import { EVENT_COLUMNS as EXPORTED, type ExportedEvent } from '../../../core/export/events.ts';
-import { EVENT_COLUMNS, eventOfRow } from '../../../core/import/event-row.ts';
+import { EVENT_COLUMNS, parseEventRow } from '../../../core/import/event-row.ts';
 import { formatUs } from '../../../core/time/instant.ts';
 import { anyText } from '../../support/any-text.ts';
 
@@ -12,19 +12,19 @@ const AT_US = 1_772_323_200_123_456;
 
 async function imported(events: readonly ExportedEvent[]): Promise<unknown[]> {
   const lines = events.map((event) =>
-    csvLine(
+    formatCsvLine(
       EXPORTED,
-      EXPORTED.map(({ of }) => of(event)),
+      EXPORTED.map(({ toCell: of }) => of(event)),
     ),
   );
-  const file = Buffer.from(csvHead(EXPORTED) + lines.join(''));
+  const file = Buffer.from(formatCsvHead(EXPORTED) + lines.join(''));
   async function* pieces() {
     for (let from = 0; from < file.length; from += 50) yield file.subarray(from, from + 50);
   }
   const found: unknown[] = [];
   for await (const row of rowsOf({ file_type: 'CSV', known: EVENT_COLUMNS, pieces: pieces() })) {
     if ('fault' in row) throw new Error(row.fault.message);
-    const { text, event_id } = eventOfRow(row);
+    const { text, event_id } = parseEventRow(row);
     const { properties } = JSON.parse(text);
     found.push({
       ...JSON.parse(text),

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { EXHAUSTED, usageRatio } from '../../../core/alert/grant.ts';
-import { alertStateOf } from '../../../core/alert/state.ts';
+import { deriveAlertState } from '../../../core/alert/state.ts';
 import { Decimal } from '../../../core/decimal.ts';
 
 describe('the part of a grant that was used', () => {
@@ -26,7 +26,7 @@ describe('the part of a grant that was used', () => {
         const used = quota.minus(new Decimal(left.toString()).dividedBy(1_000_000));
         fc.pre(used.gte(0));
         const ratio = usageRatio({ used, quota }).toFixed();
-        expect(alertStateOf(EXHAUSTED, ratio)).to.equal(left === 0n ? 'in_alarm' : 'ok');
+        expect(deriveAlertState(EXHAUSTED, ratio)).to.equal(left === 0n ? 'in_alarm' : 'ok');
       }),
     );
   });

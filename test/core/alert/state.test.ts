@@ -4,11 +4,11 @@ import fc from 'fast-check';
 import { defineSpendAlert } from '../../../core/alert/record.ts';
 import {
   ALERT_STATES,
-  alertStateOf,
+  applyDirection,
+  deriveAlertState,
+  findThreshold,
   hasFallenBetween,
-  thresholdOf,
-  withDirection,
-  worseOf,
+  selectWorseState,
 } from '../../../core/alert/state.ts';
 import { Decimal } from '../../../core/decimal.ts';
 import { type AlertSettings, checkAlertSettings } from '../../../core/feature/record.ts';
@@ -44,7 +44,7 @@ describe('core/alert', () => {
     fc.assert(
       fc.property(settings, cents, cents, ({ settings: levels, direction }, a, b) => {
         const [near, far] = new Decimal(a).lt(b) === (direction === 'above') ? [a, b] : [b, a];
-        expect(rank(alertStateOf(levels, far))).to.be.at.least(rank(alertStateOf(levels, near)));
+        expect(rank(deriveAlertState(levels, far))).to.be.at.least(rank(deriveAlertState(levels, near)));
       }),
     );
   });
@@ -54,11 +54,11 @@ describe('core/alert', () => {
       fc.property(settings, ({ settings: levels }) => {
         for (const level of [levels.critical, levels.warning, levels.info]) {
           if (!level) continue;
-          const state = alertStateOf(levels, level.threshold);
+          const state = deriveAlertState(levels, level.threshold);
           expect(state).to.not.equal('ok');
-          expect(new Decimal(thresholdOf(levels, state)!).eq(level.threshold)).to.equal(true);
+          expect(new Decimal(findThreshold(levels, state)!).eq(level.threshold)).to.equal(true);
         }
-        expect(thresholdOf(levels, 'ok')).to.equal(null);
+        expect(findThreshold(levels, 'ok')).to.equal(null);
       }),
     );
   });
@@ -73,8 +73,8 @@ describe('core/alert', () => {
           warning: bare(levels.warning),
           info: bare(levels.info),
         };
-        expect(alertStateOf(undirected, value, direction)).to.equal(alertStateOf(levels, value));
-        expect(withDirection(undirected, direction)).to.deep.equal(levels);
+        expect(deriveAlertState(undirected, value, direction)).to.equal(deriveAlertState(levels, value));
+        expect(applyDirection(undirected, direction)).to.deep.equal(levels);
       }),
     );
   });
@@ -82,8 +82,8 @@ describe('core/alert', () => {
   it('the worse of two states is the same whichever comes first', () => {
     fc.assert(
       fc.property(fc.constantFrom(...ALERT_STATES), fc.constantFrom(...ALERT_STATES), (a, b) => {
-        expect(worseOf(a, b)).to.equal(worseOf(b, a));
-        expect(rank(worseOf(a, b))).to.equal(Math.max(rank(a), rank(b)));
+        expect(selectWorseState(a, b)).to.equal(selectWorseState(b, a));
+        expect(rank(selectWorseState(a, b))).to.equal(Math.max(rank(a), rank(b)));
       }),
     );
   });

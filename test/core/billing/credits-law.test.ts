@@ -12,13 +12,13 @@ import {
   type ChargedLine,
   computeNetTotal,
 } from '../../../core/billing/line-adjustments.ts';
-import { creditedInvoice } from '../../../core/credit-note/effect.ts';
-import { type CreditableLine, leftOfLine, splitOfGiven } from '../../../core/credit-note/left-to-give-back.ts';
+import { type CreditableLine, computeLineRemainder, splitRefundable } from '../../../core/credit-note/creditable.ts';
+import { planCreditedInvoice } from '../../../core/credit-note/effect.ts';
 import { planCreditNote } from '../../../core/credit-note/plan.ts';
 import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
 import type { Invoice } from '../../../core/invoice/record.ts';
 import { minorUnits, roundMoney } from '../../../core/money.ts';
-import { lineTaxes, taxOf } from '../../../core/tax/line-tax.ts';
+import { sumTax, toLineTaxes } from '../../../core/tax/line-tax.ts';
 import type { RateInForce } from '../../../core/tax/taxes.ts';
 import { samples } from '../../support/samples.ts';
 
@@ -87,7 +87,7 @@ class Account {
       total_amount: plan.total.toFixed(),
       total_prepaid_credits_returned: plan.total_prepaid.toFixed(),
     };
-    invoiced.invoice = { ...invoiced.invoice, ...creditedInvoice(invoiced.invoice, note, NOW) };
+    invoiced.invoice = { ...invoiced.invoice, ...planCreditedInvoice(invoiced.invoice, note, NOW) };
     this.before_tax = this.before_tax.plus(plan.total_prepaid);
     this.after_tax = this.after_tax.plus(plan.total).minus(plan.total_prepaid);
     this.net = this.net.minus(part!.amount);
@@ -104,7 +104,7 @@ class Account {
         line_item_discount: money.line_item_discount.toFixed(),
         invoice_level_discount: money.invoice_level_discount.toFixed(),
         prepaid_credits_applied: money.prepaid_credits_applied.toFixed(),
-        taxes: lineTaxes(money.taxes),
+        taxes: toLineTaxes(money.taxes),
       },
     ]);
     const credit_adjustments = computeCreditAdjustments(credit, billed, this.how.currency);
@@ -116,10 +116,10 @@ class Account {
   }
 
   void(invoiced: Invoiced) {
-    const { prepaid, rest } = splitOfGiven(invoiced.invoice);
+    const { prepaid, rest } = splitRefundable(invoiced.invoice);
     this.before_tax = this.before_tax.plus(prepaid);
     this.after_tax = this.after_tax.plus(rest);
-    this.net = this.net.minus(sumDecimals(invoiced.lines.map((line) => leftOfLine(line).amount)));
+    this.net = this.net.minus(sumDecimals(invoiced.lines.map((line) => computeLineRemainder(line).amount)));
     invoiced.isVoid = true;
     this.check();
   }
@@ -159,7 +159,7 @@ function paid(settled: AdjustedLines, lines: readonly ChargedLine[], currency: s
       id: String(index),
       amount,
       discount: money.line_item_discount.plus(money.invoice_level_discount),
-      tax: taxOf(money.taxes, 'exclusive'),
+      tax: sumTax(money.taxes, 'exclusive'),
       prepaid: money.prepaid_credits_applied,
       credited: ZERO,
       tax_credited: ZERO,
@@ -212,7 +212,7 @@ function act(account: Account, one: Deed, { unit, currency }: Sizes): void {
   const { amount, discount } = invoiced.lines[index]!;
   if (one.kind === 'note') {
     const part = roundMoney(amount.minus(discount).times(one.tenths).dividedBy(10), currency);
-    const most = leftOfLine(invoiced.lines[index]!).amount;
+    const most = computeLineRemainder(invoiced.lines[index]!).amount;
     const asked = Decimal.min(part, most);
     if (asked.gt(0)) account.note(invoiced, index, asked);
     return;

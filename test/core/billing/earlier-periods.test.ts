@@ -5,7 +5,7 @@ import type { BilledSubscription } from '../../../core/billing/charges.ts';
 import { applyPeriodGridAt, periodGridEnd, splitByPeriodGrid } from '../../../core/billing/earlier-periods.ts';
 import { computeAmountIn } from '../../../core/commitment/subscription.ts';
 import { Decimal, sumDecimals } from '../../../core/decimal.ts';
-import { limitIn, limitWindow, limitWindowsWithin } from '../../../core/entitlement/reset.ts';
+import { computeLimitIn, computeLimitWindow, listLimitWindows } from '../../../core/entitlement/reset.ts';
 
 const at = (text: string) => Date.parse(`${text}T00:00:00Z`);
 const monthly = { billing_period: 'MONTHLY', billing_period_count: 1 } as const;
@@ -54,7 +54,7 @@ describe('periods that began anew', () => {
 
   it('windows of a limit end where they do', () => {
     const limited = { subscription, usage_reset_period: null, reset_usage: 'BILLING_PERIOD' } as const;
-    const windows = limitWindowsWithin({ start: at('2026-02-03'), end: at('2026-02-20') }, limited);
+    const windows = listLimitWindows({ start: at('2026-02-03'), end: at('2026-02-20') }, limited);
     expect(windows.map(({ start, end }) => [start, end])).to.deep.equal([
       [at('2026-02-01'), at('2026-02-08')],
       [at('2026-02-08'), at('2026-02-15')],
@@ -87,7 +87,7 @@ describe('a short first period', () => {
   const calendar = { ...subscription, earlier: [], ...monthly, billing_anchor_ms: at('2026-06-01') };
   const of = (limit: string, start: string, usage_reset_period: 'DAILY' | 'MONTHLY' | 'NEVER' | null = null) => {
     const limited = { subscription: calendar, usage_reset_period, reset_usage: 'BILLING_PERIOD' } as const;
-    return limitIn(new Decimal(limit), at(start), limited).toFixed();
+    return computeLimitIn(new Decimal(limit), at(start), limited).toFixed();
   };
   it('has its share of a limit, in whole units', () => {
     expect(of('1000', '2026-05-20')).to.equal('387');
@@ -98,17 +98,17 @@ describe('a short first period', () => {
   it('begins where a trial ends, inside a month of the calendar', () => {
     const tried = { ...calendar, start_ms: at('2026-06-01'), trial_end_ms: at('2026-06-10') };
     const limited = { subscription: tried, usage_reset_period: null, reset_usage: 'BILLING_PERIOD' } as const;
-    const windows = limitWindowsWithin({ start: at('2026-06-05'), end: at('2026-07-05') }, limited);
+    const windows = listLimitWindows({ start: at('2026-06-05'), end: at('2026-07-05') }, limited);
     expect(windows).to.deep.equal([
       { start: at('2026-06-01'), end: at('2026-06-10') },
       { start: at('2026-06-10'), end: at('2026-07-01') },
       { start: at('2026-07-01'), end: at('2026-07-05') },
     ]);
-    expect(limitIn(new Decimal(1000), at('2026-06-10'), limited).toFixed(), '21 of 30 days').to.equal('700');
+    expect(computeLimitIn(new Decimal(1000), at('2026-06-10'), limited).toFixed(), '21 of 30 days').to.equal('700');
     const now = { ...limited, current: { start: at('2026-06-01'), end: at('2026-06-10') } };
-    expect(limitWindow(at('2026-06-05'), now)).to.deep.equal(windows[0]);
+    expect(computeLimitWindow(at('2026-06-05'), now)).to.deep.equal(windows[0]);
     const paid = { ...limited, current: { start: at('2026-06-10'), end: at('2026-07-01') } };
-    expect(limitWindow(at('2026-06-15'), paid)).to.deep.equal(windows[1]);
+    expect(computeLimitWindow(at('2026-06-15'), paid)).to.deep.equal(windows[1]);
   });
   it('has all of a limit that is reset at other times', () => {
     expect([of('1000', '2026-05-20', 'DAILY'), of('1000', '2026-05-20', 'NEVER')]).to.deep.equal(['1000', '1000']);

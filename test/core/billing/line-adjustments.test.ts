@@ -9,8 +9,8 @@ import type { Coupon } from '../../../core/coupon/record.ts';
 import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
 import { checkCurrency, minorUnits } from '../../../core/money.ts';
 import { spread } from '../../../core/spread.ts';
-import { lineTaxes, taxOf } from '../../../core/tax/line-tax.ts';
-import { type RateInForce, taxesOf } from '../../../core/tax/taxes.ts';
+import { sumTax, toLineTaxes } from '../../../core/tax/line-tax.ts';
+import { computeTaxes, type RateInForce } from '../../../core/tax/taxes.ts';
 import { samples } from '../../support/samples.ts';
 
 const CURRENCIES = currencyCodes.codes().filter((code) => {
@@ -112,7 +112,7 @@ describe('the order of money', () => {
       expect(sumDecimals(coupons_applied.map((one) => one.discounted_amount)).toFixed()).to.equal(discount.toFixed());
       const added = taxes_applied.filter(({ by }) => by.rate.tax_behavior === 'exclusive');
       expect(sumDecimals(added.map(({ tax_amount }) => tax_amount)).toFixed()).to.equal(settled.total_tax.toFixed());
-      expect(sumDecimals(money.map(({ taxes }) => taxOf(taxes, 'exclusive'))).toFixed()).to.equal(
+      expect(sumDecimals(money.map(({ taxes }) => sumTax(taxes, 'exclusive'))).toFixed()).to.equal(
         settled.total_tax.toFixed(),
       );
     };
@@ -169,7 +169,7 @@ describe('the order of money', () => {
   /** Answers the net of the invoice, if credits paid this much of its charge. */
   function netWith(charged: string, back: Decimal, { rates, credits }: { rates: RateInForce[]; credits: Decimal }) {
     const rest = new Decimal(charged).minus(credits);
-    const added = taxesOf([rest], rates, 'usd').lines.map((taxes) => taxOf(taxes, 'exclusive'));
+    const added = computeTaxes([rest], rates, 'usd').lines.map((taxes) => sumTax(taxes, 'exclusive'));
     return rest.plus(sumDecimals(added)).minus(back);
   }
 
@@ -218,7 +218,7 @@ describe('the order of money', () => {
             line_item_discount: back.line_item_discount.toFixed(),
             invoice_level_discount: '0',
             prepaid_credits_applied: '0',
-            taxes: lineTaxes(back.taxes)?.map((one) => ({ ...one, ...share })) ?? [],
+            taxes: toLineTaxes(back.taxes)?.map((one) => ({ ...one, ...share })) ?? [],
           },
         ];
         const rest = sumBilledLines(lines);
@@ -227,7 +227,7 @@ describe('the order of money', () => {
         );
       }
       const rest = sumBilledLines(lines);
-      expect([rest.amount, rest.line_item_discount, taxOf(rest.taxes, 'exclusive')].map(String)).to.deep.equal([
+      expect([rest.amount, rest.line_item_discount, sumTax(rest.taxes, 'exclusive')].map(String)).to.deep.equal([
         '0',
         '0',
         '0',

@@ -5,7 +5,7 @@ import { applyLineAdjustments, type ChargedLine, computeNetTotal } from '../../.
 import type { PrepaidWallet } from '../../../core/billing/prepaid.ts';
 import { usageNet } from '../../../core/billing/usage-net.ts';
 import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
-import { paysFor } from '../../../core/wallet/real-time.ts';
+import { isPaidType } from '../../../core/wallet/real-time.ts';
 import { samples } from '../../support/samples.ts';
 
 type Charge = { type: string; amount: number };
@@ -35,7 +35,7 @@ function linesOfCase({ charges, credits }: Case): ChargedLine[] {
 function prepaidOfCase({ wallets }: Case): PrepaidWallet[] {
   return wallets.map(({ types, balance }) => ({
     balance: new Decimal(balance),
-    pays: (price_type) => paysFor([types], price_type),
+    pays: (price_type) => isPaidType([types], price_type),
   }));
 }
 

@@ -1,7 +1,12 @@
 /** What FIXED prices of a cost sheet cost (docs/rules/costs.md, "What costs whether or not it is used"): laws, and a plain model. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type FixedPrice, fixedCostIn, fixedCostsBy, fixedLines } from '../../../core/costsheet/fixed-cost.ts';
+import {
+  computeFixedCost,
+  computeFixedCostsByWindow,
+  type FixedPrice,
+  planFixedLines,
+} from '../../../core/costsheet/fixed-cost.ts';
 import { Decimal, sumDecimals } from '../../../core/decimal.ts';
 import { samples } from '../../support/samples.ts';
 
@@ -27,7 +32,7 @@ const price = (terms: Partial<FixedPrice>): FixedPrice => ({
 });
 const costsOf = (prices: readonly FixedPrice[], start: string, end: string) => {
   const range = { start_us: us(start), end_us: us(end) };
-  return fixedLines(prices, range).map((line) => fixedCostIn(line, range).cost.toFixed());
+  return planFixedLines(prices, range).map((line) => computeFixedCost(line, range).cost.toFixed());
 };
 
 describe('core: fixed prices of a cost sheet', () => {
@@ -78,9 +83,9 @@ describe('core: fixed prices of a cost sheet', () => {
         const at = parts.toSorted((a, b) => a - b).map((part) => us('2026-01-01') + part);
         const one = price(stated as Partial<FixedPrice>);
         const costIn = (start_us: number, end_us: number) =>
-          fixedLines([one], { start_us, end_us }).flatMap((line) => {
-            const { cost } = fixedCostIn(line, { start_us, end_us });
-            const windows = sumDecimals(fixedCostsBy(window, line).map((each) => each.cost));
+          planFixedLines([one], { start_us, end_us }).flatMap((line) => {
+            const { cost } = computeFixedCost(line, { start_us, end_us });
+            const windows = sumDecimals(computeFixedCostsByWindow(window, line).map((each) => each.cost));
             expect(windows.toFixed()).to.equal(cost.toFixed());
             return cost;
           });

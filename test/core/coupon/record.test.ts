@@ -1,5 +1,11 @@
 import { expect } from 'chai';
-import { type Coupon, couponFields, couponShape, defineCoupon, refusalOf } from '../../../core/coupon/record.ts';
+import {
+  type Coupon,
+  couponFields,
+  couponShape,
+  defineCoupon,
+  findCouponRefusal,
+} from '../../../core/coupon/record.ts';
 import { FarthingError } from '../../../core/error.ts';
 
 const fixed = { name: 'Five', type: 'fixed', amount_off: '5', currency: 'usd', cadence: 'once' };
@@ -106,7 +112,7 @@ describe('a coupon', () => {
     ];
     for (const [when, changes, redemption, reason] of cases)
       it(`${when}: ${reason ?? 'yes'}`, () => {
-        expect(refusalOf({ ...coupon, ...changes }, redemption)?.reason).to.equal(reason);
+        expect(findCouponRefusal({ ...coupon, ...changes }, redemption)?.reason).to.equal(reason);
       });
   });
 });

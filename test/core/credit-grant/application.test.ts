@@ -2,15 +2,15 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import {
-  actionFor,
-  deferMinutes,
-  firstApplication,
-  type Given,
-  nextApplication,
-  outcomeOf,
-  whyOver,
+  type AppliedGrant,
+  computeDeferMinutes,
+  deriveApplicationAction,
+  deriveApplicationOutcome,
+  findGrantEndReason,
+  planFirstApplication,
+  planNextApplication,
 } from '../../../core/credit-grant/application.ts';
-import { expiryOf, grantPeriod, shareOfPeriod } from '../../../core/credit-grant/periods.ts';
+import { computeCreditExpiry, computeCreditShare, toGrantPeriod } from '../../../core/credit-grant/periods.ts';
 import type { CreditGrant } from '../../../core/credit-grant/record.ts';
 import { Decimal } from '../../../core/decimal.ts';
 import { SUBSCRIPTION_STATUSES } from '../../../core/subscription/record.ts';
@@ -53,7 +53,7 @@ const GRANT: CreditGrant = {
 
 const JANUARY = Date.UTC(2026, 0, 1);
 /** Its periods are months from the first of January on. */
-const SUBSCRIPTION: Given['subscription'] = {
+const SUBSCRIPTION: AppliedGrant['subscription'] = {
   id: 'subs_1',
   plan_id: 'plan_1',
   start_date: formatMs(JANUARY),
@@ -68,7 +68,7 @@ const SUBSCRIPTION: Given['subscription'] = {
   timezone: 'UTC',
 };
 
-const given: fc.Arbitrary<{ given: Given; from: number }> = fc
+const given: fc.Arbitrary<{ given: AppliedGrant; from: number }> = fc
   .record({
     start: instant,
     anchor: instant,
@@ -98,10 +98,10 @@ const given: fc.Arbitrary<{ given: Given; from: number }> = fc
   });
 
 /** The applications of a grant, the first twenty. */
-function chainOf({ given: one, from }: { given: Given; from: number }) {
-  const chain = [firstApplication(one, from)];
+function chainOf({ given: one, from }: { given: AppliedGrant; from: number }) {
+  const chain = [planFirstApplication(one, from)];
   while (chain.length < 20) {
-    const next = nextApplication(one, chain.at(-1)!);
+    const next = planNextApplication(one, chain.at(-1)!);
     if (next === null) break;
     chain.push(next);
   }
@@ -139,7 +139,10 @@ describe('core/credit-grant: applications', () => {
   });
 
   /** Monthly from the first of January on, to a subscription whose periods are months, too. */
-  const monthly = (grant: Partial<CreditGrant>, subscription: Partial<Given['subscription']> = {}): Given => {
+  const monthly = (
+    grant: Partial<CreditGrant>,
+    subscription: Partial<AppliedGrant['subscription']> = {},
+  ): AppliedGrant => {
     return { grant: { ...GRANT, ...grant }, subscription: { ...SUBSCRIPTION, ...subscription }, association: null };
   };
 
@@ -158,7 +161,8 @@ describe('core/credit-grant: applications', () => {
   it('what has expired when it is looked at is skipped, at the instant of its expiry, too', () => {
     const given = monthly({ expiration_type: 'DURATION', expiration_duration: 10, expiration_duration_unit: 'DAY' });
     const expiry = Date.UTC(2026, 0, 11);
-    const at = (now: number) => outcomeOf(given, firstApplication(given, JANUARY), { status: 'active', now });
+    const at = (now: number) =>
+      deriveApplicationOutcome(given, planFirstApplication(given, JANUARY), { status: 'active', now });
     expect(at(expiry - 1)).to.deep.equal({ action: 'apply', expires_at: expiry });
     expect([at(expiry).action, at(expiry + 1).action]).to.deep.equal(['skip', 'skip']);
   });
@@ -166,7 +170,10 @@ describe('core/credit-grant: applications', () => {
   it('what is due of one that is paused, a draft or not paid yet is put off; of one that runs it is given', () => {
     const given = monthly({});
     const actions = SUBSCRIPTION_STATUSES.map((status) => {
-      const { action } = outcomeOf(given, firstApplication(given, JANUARY), { status, now: JANUARY });
+      const { action } = deriveApplicationOutcome(given, planFirstApplication(given, JANUARY), {
+        status,
+        now: JANUARY,
+      });
       return [status, action];
     });
     expect(Object.fromEntries(actions)).to.deep.equal({
@@ -182,7 +189,7 @@ describe('core/credit-grant: applications', () => {
   it('what expires with the billing cycle is good until the running period ends, where that does not lie on the grid, too', () => {
     const grant = { ...GRANT, expiration_type: 'BILLING_CYCLE' as const };
     const { subscription } = monthly({}, { current_period_end: '2026-02-11T00:00:00Z' });
-    const expiry = (at: string) => formatMs(expiryOf(grant, toInstant(at), subscription)!).slice(0, 10);
+    const expiry = (at: string) => formatMs(computeCreditExpiry(grant, toInstant(at), subscription)!).slice(0, 10);
     expect(['2026-01-01T00:00:00Z', '2026-02-10T23:59:59.999Z'].map(expiry)).to.deep.equal([
       '2026-02-11',
       '2026-02-11',
@@ -193,10 +200,13 @@ describe('core/credit-grant: applications', () => {
   it('what is given once is given whole, whenever it begins, and nothing follows', () => {
     fc.assert(
       fc.property(given, ({ given: one, from }) => {
-        const once: Given = { ...one, grant: { ...one.grant, cadence: 'ONETIME', period: null, period_count: null } };
-        const first = firstApplication(once, from);
+        const once: AppliedGrant = {
+          ...one,
+          grant: { ...one.grant, cadence: 'ONETIME', period: null, period_count: null },
+        };
+        const first = planFirstApplication(once, from);
         expect(new Decimal(first.credits).eq(new Decimal(100).times(one.association?.quantity ?? 1))).to.equal(true);
-        expect(nextApplication(once, first)).to.equal(null);
+        expect(planNextApplication(once, first)).to.equal(null);
       }),
     );
   });
@@ -204,8 +214,8 @@ describe('core/credit-grant: applications', () => {
   it('the parts of a period add up to the whole', () => {
     fc.assert(
       fc.property(instant, instant, zone, fc.constantFrom(...RECURRING_PERIODS), (anchor, from, timezone, period) => {
-        const { whole } = grantPeriod({ period, period_count: 1, anchor, timezone }, from);
-        const rest = shareOfPeriod('100', whole, from);
+        const { whole } = toGrantPeriod({ period, period_count: 1, anchor, timezone }, from);
+        const rest = computeCreditShare('100', whole, from);
         const before = new Decimal(100).times(from - whole.start).dividedBy(whole.end - whole.start);
         expect(rest.plus(before).minus(100).abs().lte('0.000000000001')).to.equal(true);
       }),
@@ -216,7 +226,7 @@ describe('core/credit-grant: applications', () => {
     fc.assert(
       fc.property(given, (one) => {
         for (const { period_start } of chainOf(one)) {
-          const expires = expiryOf(one.given.grant, toInstant(period_start), one.given.subscription);
+          const expires = computeCreditExpiry(one.given.grant, toInstant(period_start), one.given.subscription);
           expect(expires === null).to.equal(one.given.grant.expiration_type === 'NEVER');
           if (expires !== null) expect(expires).to.be.above(toInstant(period_start));
         }
@@ -229,11 +239,12 @@ describe('core/credit-grant: applications', () => {
       fc.property(given, fc.constantFrom(...SUBSCRIPTION_STATUSES), instant, (one, status, later) => {
         const [first] = chainOf(one);
         const now = Math.max(later, one.from);
-        const outcome = outcomeOf(one.given, first!, { status, now });
-        if (status === 'cancelled' || whyOver(one.given, one.from)) expect(outcome.action).to.equal('cancel');
-        else if (actionFor(status) === 'defer') expect(outcome.action).to.equal('defer');
+        const outcome = deriveApplicationOutcome(one.given, first!, { status, now });
+        if (status === 'cancelled' || findGrantEndReason(one.given, one.from))
+          expect(outcome.action).to.equal('cancel');
+        else if (deriveApplicationAction(status) === 'defer') expect(outcome.action).to.equal('defer');
         else {
-          const expires = expiryOf(one.given.grant, one.from, one.given.subscription);
+          const expires = computeCreditExpiry(one.given.grant, one.from, one.given.subscription);
           expect(outcome.action).to.equal(expires !== null && expires <= now ? 'skip' : 'apply');
         }
       }),
@@ -245,8 +256,8 @@ describe('core/credit-grant: applications', () => {
     const sample = fc.sample(given, 1)[0]!;
     const { subscription } = sample.given;
     const { from } = sample;
-    const over = (changes: Partial<Given>) =>
-      whyOver({ grant: base, subscription, association: null, ...changes }, from);
+    const over = (changes: Partial<AppliedGrant>) =>
+      findGrantEndReason({ grant: base, subscription, association: null, ...changes }, from);
     expect(over({})).to.equal(null);
     expect(over({ grant: { ...base, status: 'archived' } })).to.equal('the grant is archived');
     expect(over({ subscription: { ...subscription, plan_id: 'plan_2' } })).to.contain('another plan');
@@ -256,6 +267,6 @@ describe('core/credit-grant: applications', () => {
   });
 
   it('waits twice as long each time, up to eight hours', () => {
-    expect([0, 1, 2, 3, 4, 5, 100].map(deferMinutes)).to.deep.equal([30, 60, 120, 240, 480, 480, 480]);
+    expect([0, 1, 2, 3, 4, 5, 100].map(computeDeferMinutes)).to.deep.equal([30, 60, 120, 240, 480, 480, 480]);
   });
 });

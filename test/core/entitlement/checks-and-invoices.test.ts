@@ -6,12 +6,17 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal } from '../../../core/decimal.ts';
-import { afterAllowances, type MeasuredAllowance, measuredGrants } from '../../../core/entitlement/allowance.ts';
-import { partsBeside } from '../../../core/entitlement/beside.ts';
+import { applyAllowances, type MeasuredAllowance, measureGrants } from '../../../core/entitlement/allowance.ts';
 import type { GrantDuration } from '../../../core/entitlement/grant-window.ts';
-import { freeWindows, type Granting, groupAt, historyOf } from '../../../core/entitlement/grants.ts';
+import {
+  computeFreeWindows,
+  computeGrantGroupState,
+  computeGrantHistory,
+  type Granting,
+} from '../../../core/entitlement/grants.ts';
+import { splitAtLimits } from '../../../core/entitlement/independent-limits.ts';
 import { OrderedUsage } from '../../../core/entitlement/ordered-usage.ts';
-import { type Limit, shownLimit, verdictOf } from '../../../core/reservation/room.ts';
+import { deriveFeatureVerdict, type FeatureLimit, showLimit } from '../../../core/reservation/room.ts';
 import { formatMs } from '../../../core/time/instant.ts';
 import type { Period } from '../../../core/time/period.ts';
 import { resultOf } from '../../support/result-of.ts';
@@ -37,7 +42,7 @@ const grantingOf = ({ groups }: Terms): Granting => ({ measure: 'quantity', grou
 
 /** What an invoice for a part of the period charges. */
 function charged(terms: Terms, usage: OrderedUsage, charge: Period): Decimal {
-  const until = ({ start, end }: Period, at: number) => usage.between({ start, end: Math.min(end, at) });
+  const until = ({ start, end }: Period, at: number) => usage.sumBetween({ start, end: Math.min(end, at) });
   const limits = terms.limits.map(
     (stated): MeasuredAllowance => ({
       limit: decimal(stated.limit),
@@ -50,15 +55,15 @@ function charged(terms: Terms, usage: OrderedUsage, charge: Period): Decimal {
   const granted =
     terms.groups.length === 0
       ? []
-      : [measuredGrants(resultOf(freeWindows(granting, usage)), { usage, charge, granting })];
+      : [measureGrants(resultOf(computeFreeWindows(granting, usage)), { usage, charge, granting })];
   const allowances = [...limits, ...granted];
-  const parts = partsBeside(allowances, charge).map((part) => ({ ...part, used: usage.between(part) }));
-  return afterAllowances({ quantity: usage.between(charge), buckets: null, allowances, parts }).quantity;
+  const parts = splitAtLimits(allowances, charge).map((part) => ({ ...part, used: usage.sumBetween(part) }));
+  return applyAllowances({ quantity: usage.sumBetween(charge), buckets: null, allowances, parts }).quantity;
 }
 
 /** As a check gathers them: the window of each limit that runs, and how each group of grants is now. */
-function limitsAt(terms: Terms, usage: OrderedUsage, now: number): Limit[] {
-  const said = (limit: Decimal, counted: Decimal, { start, end }: Period): Limit => ({
+function limitsAt(terms: Terms, usage: OrderedUsage, now: number): FeatureLimit[] {
+  const said = (limit: Decimal, counted: Decimal, { start, end }: Period): FeatureLimit => ({
     limit,
     counted,
     is_soft_limit: false,
@@ -72,11 +77,11 @@ function limitsAt(terms: Terms, usage: OrderedUsage, now: number): Limit[] {
   });
   const stated = terms.limits.map((one) => {
     const window = windowsOf(one).find(({ start, end }) => start <= now && now < end)!;
-    return said(decimal(one.limit), usage.between(window), window);
+    return said(decimal(one.limit), usage.sumBetween(window), window);
   });
   const granted = terms.groups.map((group) => {
-    const history = resultOf(historyOf(group, grantingOf(terms), usage));
-    const { limit, used, window } = groupAt(now, { group, cycle: CYCLE, usage, history });
+    const history = resultOf(computeGrantHistory(group, grantingOf(terms), usage));
+    const { limit, used, window } = computeGrantGroupState(now, { group, cycle: CYCLE, usage, history });
     return said(limit, used, window);
   });
   return [...stated, ...granted];
@@ -126,9 +131,13 @@ describe('checks and invoices', () => {
           const grown = charged(of, more, charge).minus(charged(of, usage, charge));
           const limits = limitsAt(of, usage, now);
           const room = { kind: 'limited', limits, as_of: formatMs(now) } as const;
-          const verdict = verdictOf(room, { quantity: decimal(units), held: decimal(0), when_in_doubt: 'deny' });
+          const verdict = deriveFeatureVerdict(room, {
+            quantity: decimal(units),
+            held: decimal(0),
+            when_in_doubt: 'deny',
+          });
           expect(verdict.allowed, `${grown} of ${units} would be charged`).to.equal(grown.isZero());
-          const left = limits.map((one) => Number(shownLimit(one, decimal(0)).remaining));
+          const left = limits.map((one) => Number(showLimit(one, decimal(0)).remaining));
           expect(grown.toNumber(), 'of more than remains the rest').to.equal(Math.max(0, units - Math.min(...left)));
           if (verdict.allowed) allowed++;
           else refused++;

@@ -2,16 +2,16 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
-import { afterAllowances, measuredGrants } from '../../../core/entitlement/allowance.ts';
-import { type GrantDuration, grantWindow } from '../../../core/entitlement/grant-window.ts';
+import { applyAllowances, measureGrants } from '../../../core/entitlement/allowance.ts';
+import { computeGrantWindow, type GrantDuration } from '../../../core/entitlement/grant-window.ts';
 import {
-  freeWindows,
+  computeFreeWindows,
+  computeGrantGroupState,
+  computeGrantHistory,
+  type GrantHistoryState,
   type Granting,
   type Grants,
-  groupAt,
-  type HistoryUntil,
-  historyOf,
-  historyUntil,
+  toHistoryState,
 } from '../../../core/entitlement/grants.ts';
 import { OrderedUsage } from '../../../core/entitlement/ordered-usage.ts';
 import { formatMs } from '../../../core/time/instant.ts';
@@ -38,8 +38,8 @@ const granting = (...groups: Grants[][]): Granting => ({
 });
 
 function billable(of: Granting, usage: OrderedUsage, charge: Period = CYCLE): Decimal {
-  const allowances = [measuredGrants(resultOf(freeWindows(of, usage)), { usage, charge, granting: of })];
-  return afterAllowances({ quantity: usage.between(charge), buckets: null, allowances }).quantity;
+  const allowances = [measureGrants(resultOf(computeFreeWindows(of, usage)), { usage, charge, granting: of })];
+  return applyAllowances({ quantity: usage.sumBetween(charge), buckets: null, allowances }).quantity;
 }
 
 describe('what is granted bit by bit', () => {
@@ -84,9 +84,9 @@ describe('what is granted bit by bit', () => {
   it('a day lasts until the same time of day where the clock is changed between', () => {
     const at = Date.UTC(2026, 2, 28, 11);
     const opening = { cycle: CYCLE, free_from: START, timezone: 'Europe/Berlin' };
-    const rolling = grantWindow(at, { unit: 'day', value: 1, allocation: 'first_usage' }, opening);
+    const rolling = computeGrantWindow(at, { unit: 'day', value: 1, allocation: 'first_usage' }, opening);
     expect(formatMs(rolling.end)).to.equal('2026-03-29T10:00:00.000Z');
-    const aligned = grantWindow(at, { unit: 'day', value: 2, allocation: 'unit_start' }, opening);
+    const aligned = computeGrantWindow(at, { unit: 'day', value: 2, allocation: 'unit_start' }, opening);
     expect([aligned.start, aligned.end].map(formatMs)).to.deep.equal([
       '2026-03-27T23:00:00.000Z',
       '2026-03-29T22:00:00.000Z',
@@ -98,8 +98,8 @@ describe('what is granted bit by bit', () => {
     const all = usedAt([1, 12], [7, 105]);
     const stateAt = (at: number) => {
       const usage = new OrderedUsage(all.portions.filter((portion) => portion.at <= hour(at)));
-      const history = resultOf(historyOf(group, granting(group), usage));
-      const { limit, used, window, grants } = groupAt(hour(at), { group, cycle: CYCLE, usage, history });
+      const history = resultOf(computeGrantHistory(group, granting(group), usage));
+      const { limit, used, window, grants } = computeGrantGroupState(hour(at), { group, cycle: CYCLE, usage, history });
       const told = grants.map((one) => [one.used.toFixed(), one.window && (one.window.end - START) / HOUR_MS]);
       return [limit.toFixed(), used.toFixed(), (window.end - START) / HOUR_MS, told];
     };
@@ -178,7 +178,7 @@ describe('laws of what is granted bit by bit', () => {
       for (const counter of counters.flat()) {
         if (at < counter.end) continue;
         const free_from = Math.max(counter.end, CYCLE.start);
-        counter.end = grantWindow(at, counter.lasts, { cycle: CYCLE, free_from, timezone: 'UTC' }).end;
+        counter.end = computeGrantWindow(at, counter.lasts, { cycle: CYCLE, free_from, timezone: 'UTC' }).end;
         counter.left = counter.quota.toNumber();
       }
       for (let unit = 0; unit < used.toNumber(); unit++) {
@@ -204,10 +204,10 @@ describe('laws of what is granted bit by bit', () => {
   it('never make free more than the grants of any group that were opened, nor more than is used', () => {
     assert(
       fc.property(groups, portions(0), (of, usage) => {
-        const free = usage.between(CYCLE).minus(billable(granting(...of), usage));
-        expect(free.gte(0) && free.lte(usage.between(CYCLE))).to.equal(true);
+        const free = usage.sumBetween(CYCLE).minus(billable(granting(...of), usage));
+        expect(free.gte(0) && free.lte(usage.sumBetween(CYCLE))).to.equal(true);
         for (const group of of) {
-          const { opened } = resultOf(historyOf(group, granting(group), usage));
+          const { opened } = resultOf(computeGrantHistory(group, granting(group), usage));
           const granted = sumDecimals(group.map(({ quota }, index) => quota.times(String(opened[index]!.length))));
           expect(free.lte(granted)).to.equal(true);
           for (const [index, windows] of opened.entries())
@@ -220,14 +220,14 @@ describe('laws of what is granted bit by bit', () => {
   it('grants of one kind follow one another without overlapping, each inside of the period and begun by usage', () => {
     assert(
       fc.property(some, portions(1), (grants, usage) => {
-        const windows = resultOf(historyOf([grants], granting([grants]), usage)).opened[0]!;
+        const windows = resultOf(computeGrantHistory([grants], granting([grants]), usage)).opened[0]!;
         for (const [index, { start, end }] of windows.entries()) {
           expect(start < end && start >= CYCLE.start && end <= CYCLE.end).to.equal(true);
           if (index > 0) expect(start).to.be.gte(windows[index - 1]!.end);
-          expect(usage.between({ start, end }).gt(0)).to.equal(true);
+          expect(usage.sumBetween({ start, end }).gt(0)).to.equal(true);
         }
-        expect(sumDecimals(windows.map((window) => usage.between(window))).toFixed()).to.equal(
-          usage.between(CYCLE).toFixed(),
+        expect(sumDecimals(windows.map((window) => usage.sumBetween(window))).toFixed()).to.equal(
+          usage.sumBetween(CYCLE).toFixed(),
         );
       }),
     );
@@ -251,11 +251,11 @@ describe('laws of what is granted bit by bit', () => {
   it('one that is alone is a limit of each of its stretches, whatever is given back', () => {
     assert(
       fc.property(some, portions(-15), (grants, usage) => {
-        const { opened, used_up } = resultOf(historyOf([grants], granting([grants]), usage));
+        const { opened, used_up } = resultOf(computeGrantHistory([grants], granting([grants]), usage));
         const above = sumDecimals(
-          opened[0]!.map((window) => Decimal.max(ZERO, usage.between(window).minus(grants.quota))),
+          opened[0]!.map((window) => Decimal.max(ZERO, usage.sumBetween(window).minus(grants.quota))),
         );
-        const charged = sumDecimals(used_up.map((one) => Decimal.max(ZERO, usage.between(one).minus(one.limit))));
+        const charged = sumDecimals(used_up.map((one) => Decimal.max(ZERO, usage.sumBetween(one).minus(one.limit))));
         expect(charged.toFixed()).to.equal(above.toFixed());
       }),
     );
@@ -289,25 +289,25 @@ describe('a history that goes on', () => {
           const all = usedAt(...inOrder);
           const terms = { cycles: [CYCLE], timezone: 'UTC' };
           const at = hour(Math.max(now, ...cuts));
-          let before: HistoryUntil | null = null;
+          let before: GrantHistoryState | null = null;
           let usage = all;
           for (const cut of cuts.toSorted((a, b) => a - b).map(hour)) {
-            const [early, late] = usage.cutAt(cut);
-            const history = resultOf(historyOf(group, terms, early, before));
-            before = historyUntil(cut, { history, usage: early, before });
+            const [early, late] = usage.splitAt(cut);
+            const history = resultOf(computeGrantHistory(group, terms, early, before));
+            before = toHistoryState(cut, { history, usage: early, before });
             usage = late;
           }
-          const history = resultOf(historyOf(group, terms, usage, before));
-          const anew = resultOf(historyOf(group, terms, all));
-          const told = (now: ReturnType<typeof groupAt>) => JSON.parse(JSON.stringify(now));
-          expect(told(groupAt(at, { group, cycle: CYCLE, usage, history, before }))).to.deep.equal(
-            told(groupAt(at, { group, cycle: CYCLE, usage: all, history: anew })),
+          const history = resultOf(computeGrantHistory(group, terms, usage, before));
+          const anew = resultOf(computeGrantHistory(group, terms, all));
+          const told = (now: ReturnType<typeof computeGrantGroupState>) => JSON.parse(JSON.stringify(now));
+          expect(told(computeGrantGroupState(at, { group, cycle: CYCLE, usage, history, before }))).to.deep.equal(
+            told(computeGrantGroupState(at, { group, cycle: CYCLE, usage: all, history: anew })),
           );
           // What is known stays as it was for who goes on from there again.
-          const again = resultOf(historyOf(group, terms, usage, before));
-          expect(told(groupAt(at, { group, cycle: CYCLE, usage, history: again, before }))).to.deep.equal(
-            told(groupAt(at, { group, cycle: CYCLE, usage, history, before })),
-          );
+          const again = resultOf(computeGrantHistory(group, terms, usage, before));
+          expect(
+            told(computeGrantGroupState(at, { group, cycle: CYCLE, usage, history: again, before })),
+          ).to.deep.equal(told(computeGrantGroupState(at, { group, cycle: CYCLE, usage, history, before })));
         },
       ),
       { numRuns: samples(2000) },

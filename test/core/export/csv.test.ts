@@ -2,14 +2,14 @@
 import { expect } from 'chai';
 import { stringify } from 'csv-stringify/sync';
 import fc from 'fast-check';
-import type { Cell, ColumnHead } from '../../../core/export/column.ts';
-import { csvHead, csvLine, defused, undefused } from '../../../core/export/csv.ts';
+import type { ColumnHead, ExportCell } from '../../../core/export/column.ts';
+import { escapeFormula, formatCsvHead, formatCsvLine, unescapeFormula } from '../../../core/export/csv.ts';
 import { anyText } from '../../support/any-text.ts';
 import { samples } from '../../support/samples.ts';
 
 const text: ColumnHead = { name: 'text', kind: 'text' };
 const lineOf = (...cells: string[]) =>
-  csvLine(
+  formatCsvLine(
     cells.map(() => text),
     cells,
   );
@@ -25,7 +25,7 @@ describe('a line of CSV', () => {
     fc.assert(
       fc.property(fc.array(cell, { minLength: 2, maxLength: 5 }), (cells) => {
         const options = { record_delimiter: '\r\n', quoted_match: OTHER_DELIMITERS };
-        expect(lineOf(...cells)).to.equal(stringify([cells.map(defused)], options));
+        expect(lineOf(...cells)).to.equal(stringify([cells.map(escapeFormula)], options));
       }),
       { numRuns: samples(2_000) },
     );
@@ -35,7 +35,7 @@ describe('a line of CSV', () => {
     const apostrophes = fc.stringMatching(/^['=+@\-;\t|\r\n \u2028a]{0,8}$/u);
     fc.assert(
       fc.property(fc.oneof(apostrophes, cell), (given) => {
-        expect(undefused(defused(given))).to.equal(given);
+        expect(unescapeFormula(escapeFormula(given))).to.equal(given);
       }),
       { numRuns: samples(5_000) },
     );
@@ -45,7 +45,7 @@ describe('a line of CSV', () => {
     const begins = /^[\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠]/u;
     fc.assert(
       fc.property(cell, (given) => {
-        for (const part of [defused(given), ...defused(given).split(OTHER_DELIMITERS)])
+        for (const part of [escapeFormula(given), ...escapeFormula(given).split(OTHER_DELIMITERS)])
           expect(part).not.to.match(begins);
       }),
       { numRuns: samples(5_000) },
@@ -81,8 +81,8 @@ describe('a line of CSV', () => {
       { name: 'id', kind: 'word' },
       { name: 'none', kind: 'text' },
     ];
-    const cells: Cell[] = ['-5.25', -3, 1_772_323_200_000_001, 'inv_1', null];
-    expect(csvLine(heads, cells)).to.equal('-5.25,-3,2026-03-01T00:00:00.000001Z,inv_1,\r\n');
-    expect(csvHead([{ name: '=x', kind: 'text' }, text])).to.equal("'=x,text\r\n");
+    const cells: ExportCell[] = ['-5.25', -3, 1_772_323_200_000_001, 'inv_1', null];
+    expect(formatCsvLine(heads, cells)).to.equal('-5.25,-3,2026-03-01T00:00:00.000001Z,inv_1,\r\n');
+    expect(formatCsvHead([{ name: '=x', kind: 'text' }, text])).to.equal("'=x,text\r\n");
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type AlertSettings, checkAlertSettings, lookupKeyFrom } from '../../../core/feature/record.ts';
+import { type AlertSettings, checkAlertSettings, deriveLookupKey } from '../../../core/feature/record.ts';
 
 describe('a lookup key from a name', () => {
   const cases: [string, string][] = [
@@ -10,10 +10,10 @@ describe('a lookup key from a name', () => {
     ['Größe', 'größe'],
     ['日本語', '日本語'],
   ];
-  for (const [name, key] of cases) it(`${name} → ${key}`, () => expect(lookupKeyFrom(name)).to.equal(key));
+  for (const [name, key] of cases) it(`${name} → ${key}`, () => expect(deriveLookupKey(name)).to.equal(key));
 
   it('is refused where nothing is left', () => {
-    for (const name of ['', '!!!', ' – ']) expect(() => lookupKeyFrom(name)).to.throw('lookup_key');
+    for (const name of ['', '!!!', ' – ']) expect(() => deriveLookupKey(name)).to.throw('lookup_key');
   });
 });
 

@@ -1,17 +1,17 @@
 // docs/rules/imports.md, "CSV".
 import { expect } from 'chai';
-import { columnsOf, valueOfCells } from '../../../core/import/csv-columns.ts';
+import { parseColumns, toCellValues } from '../../../core/import/csv-columns.ts';
 
 const KNOWN = ['external_id', 'name', 'metadata'];
 
 describe('the columns of a CSV file', () => {
   it('are fields, and keys of maps, which may hold dots; empty cells say nothing', () => {
-    const columns = columnsOf(['external_id', ' name ', 'metadata.a.b', 'metadata.__proto__'], KNOWN);
-    expect(valueOfCells(columns, ['x', '', '1', '2'])).to.deep.equal({
+    const columns = parseColumns(['external_id', ' name ', 'metadata.a.b', 'metadata.__proto__'], KNOWN);
+    expect(toCellValues(columns, ['x', '', '1', '2'])).to.deep.equal({
       external_id: 'x',
       metadata: Object.assign(Object.create(null), { 'a.b': '1', ['__proto__']: '2' }),
     });
-    expect(valueOfCells(columns, ['x', '', '', ''])).to.deep.equal({ external_id: 'x' });
+    expect(toCellValues(columns, ['x', '', '', ''])).to.deep.equal({ external_id: 'x' });
   });
 
   const REFUSED: [header: string[], why: RegExp][] = [
@@ -27,6 +27,6 @@ describe('the columns of a CSV file', () => {
   ];
   for (const [header, why] of REFUSED)
     it(`are refused: ${header.slice(0, 3).join()}`, () => {
-      expect(() => columnsOf(header, KNOWN)).to.throw(why);
+      expect(() => parseColumns(header, KNOWN)).to.throw(why);
     });
 });

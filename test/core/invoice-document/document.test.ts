@@ -4,31 +4,32 @@ import fc from 'fast-check';
 import { fixedCharge } from '../../../core/billing/line-amount.ts';
 import { prorate } from '../../../core/billing/proration.ts';
 import { Decimal, sumDecimals } from '../../../core/decimal.ts';
-import { invoiceDocument } from '../../../core/invoice-document/document.ts';
-import { explained } from '../../../core/invoice-document/explained.ts';
+import { buildInvoiceDocument } from '../../../core/invoice-document/document.ts';
+import { explainAmount } from '../../../core/invoice-document/explained.ts';
 import {
   LANGUAGES,
+  selectTranslations,
   showAmount,
   showDay,
   showMoney,
   showNumber,
   showPeriod,
-  wordsOf,
 } from '../../../core/invoice-document/language.ts';
 import { isPicture } from '../../../core/invoice-document/picture.ts';
 import { minorUnits, roundMoney } from '../../../core/money.ts';
-import { changedSetting } from '../../../core/setting/record.ts';
+import { applySettingChange } from '../../../core/setting/record.ts';
 import { expectGolden } from '../../support/golden.ts';
 import { printedInvoice } from '../../support/printed-invoice.ts';
 
 describe('what the document of an invoice says', () => {
   for (const language of LANGUAGES)
     it(`in ${language}`, () => {
-      expectGolden(`invoice-document/${language}.json`, invoiceDocument(printedInvoice({ language })));
+      expectGolden(`invoice-document/${language}.json`, buildInvoiceDocument(printedInvoice({ language })));
     });
 
   it('marks what is no invoice yet, and what is none any more', () => {
-    const mark = (invoice_status: string) => invoiceDocument(printedInvoice({}, { invoice: { invoice_status } })).mark;
+    const mark = (invoice_status: string) =>
+      buildInvoiceDocument(printedInvoice({}, { invoice: { invoice_status } })).mark;
     expect([mark('DRAFT'), mark('SKIPPED'), mark('FINALIZED'), mark('VOIDED')]).to.deep.equal([
       'DRAFT',
       'DRAFT',
@@ -39,7 +40,7 @@ describe('what the document of an invoice says', () => {
 
   it('is dated as stated, or when it became final, or when it was made', () => {
     const date = (invoice: Record<string, unknown>) =>
-      invoiceDocument(printedInvoice({}, { invoice })).facts.find(({ label }) => label === 'Date of issue')?.value;
+      buildInvoiceDocument(printedInvoice({}, { invoice })).facts.find(({ label }) => label === 'Date of issue')?.value;
     expect(date({ issue_date: '2026-12-24T12:00:00Z' })).to.equal('24 Dec 2026');
     expect(date({})).to.equal('1 Nov 2026');
     expect(date({ finalized_at: null, created_at: '2026-10-05T12:00:00Z' })).to.equal('5 Oct 2026');
@@ -47,7 +48,7 @@ describe('what the document of an invoice says', () => {
 
   it('names the whole tax where its rates are not known, and no line of nothing', () => {
     const sums = (invoice: Record<string, unknown>) =>
-      invoiceDocument({ ...printedInvoice({}, { invoice }), taxes: [] }).sums.map(({ label }) => label);
+      buildInvoiceDocument({ ...printedInvoice({}, { invoice }), taxes: [] }).sums.map(({ label }) => label);
     const none = { total_discount: '0', total_prepaid_credits_applied: '0', adjustment_amount: '0', amount_paid: '0' };
     expect(sums(none)).to.deep.equal(['Subtotal', 'Tax', 'Total', 'Amount due']);
     expect(sums({ ...none, total_tax: '0' })).to.deep.equal(['Subtotal', 'Total', 'Amount due']);
@@ -56,8 +57,9 @@ describe('what the document of an invoice says', () => {
 
 describe('how the amount of a line came about', () => {
   const row = (line: Record<string, unknown>) => {
-    const { unit_price, details } = invoiceDocument(printedInvoice({}, { lines: [{ display_name: 'Calls', ...line }] }))
-      .rows[0]!;
+    const { unit_price, details } = buildInvoiceDocument(
+      printedInvoice({}, { lines: [{ display_name: 'Calls', ...line }] }),
+    ).rows[0]!;
     return [unit_price, ...details.slice(1)];
   };
   const part = (units: string, unit_amount: string, flat_amount = '0', amount?: string) => ({
@@ -192,7 +194,7 @@ describe('how the amount of a line came about', () => {
         const item = { price: { ...terms, currency: 'eur' }, quantity: new Decimal(quantity) };
         const { amount, computed_from } = fixedCharge(item as never, served, 'eur');
         const line = { quantity: String(quantity), amount: amount.toFixed(), currency: 'eur', computed_from };
-        const { unit_price, steps } = explained(line, { words: wordsOf('en'), language: 'en' });
+        const { unit_price, steps } = explainAmount(line, { words: selectTranslations('en'), language: 'en' });
         const said = steps.filter((step) => !step.startsWith('× '));
         const sum = unit_price
           ? valueOf(unit_price).times(quantity)
@@ -214,7 +216,7 @@ describe('how the amount of a line came about', () => {
 
 describe('what nobody owes', () => {
   const of = (fields: Parameters<typeof printedInvoice>[1], settings = {}) =>
-    invoiceDocument(printedInvoice(settings, fields));
+    buildInvoiceDocument(printedInvoice(settings, fields));
   it('is not due: a void invoice says no amount due and no day', () => {
     const { sums, facts } = of({ invoice: { invoice_status: 'VOIDED' } });
     expect(sums.at(-1)?.label).to.equal('Paid');
@@ -238,7 +240,7 @@ describe('what nobody owes', () => {
 describe('the groups of a line', () => {
   const group = (n: number) => ({ label: n === 2 ? '' : `group ${n}`, usage: String(1000 - n), cost: '1.5' });
   const rowWith = (count: number) =>
-    invoiceDocument(
+    buildInvoiceDocument(
       printedInvoice(
         {},
         {
@@ -305,7 +307,7 @@ describe('how documents write', () => {
 
   it('says everything in each language', () => {
     for (const language of LANGUAGES) {
-      const words = wordsOf(language);
+      const words = selectTranslations(language);
       for (const [word, text] of Object.entries(words)) expect(text.trim(), `${word} in ${language}`).not.to.equal('');
       expect(words.not_shown).to.contain('�');
       expect(words.letter_new).to.contain('{}');
@@ -318,7 +320,7 @@ describe('how documents write', () => {
 });
 
 describe('the setting invoice_pdf_config', () => {
-  const set = (value: Record<string, unknown>) => () => changedSetting('invoice_pdf_config', undefined, value);
+  const set = (value: Record<string, unknown>) => () => applySettingChange('invoice_pdf_config', undefined, value);
   const png = (width: number, height: number) => {
     const head = Buffer.alloc(40);
     Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]).copy(head);

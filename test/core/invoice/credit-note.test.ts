@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { creditedInvoice, uncreditedInvoice } from '../../../core/credit-note/effect.ts';
-import type { CreditableLine } from '../../../core/credit-note/left-to-give-back.ts';
+import type { CreditableLine } from '../../../core/credit-note/creditable.ts';
+import { planCreditedInvoice, planUncreditedInvoice } from '../../../core/credit-note/effect.ts';
 import { type CreditedInvoice, planCreditNote } from '../../../core/credit-note/plan.ts';
 import { Decimal, ZERO } from '../../../core/decimal.ts';
 import type { Invoice } from '../../../core/invoice/record.ts';
@@ -56,7 +56,7 @@ describe('credit notes', () => {
           expect(left.tax_credited.lte(line.tax), 'never more tax than there was').to.equal(true);
           given = given.plus(total);
           const note = { credit_note_type, total_amount: total.toFixed() };
-          invoice = { ...invoice, ...creditedInvoice(invoice, note, NOW) };
+          invoice = { ...invoice, ...planCreditedInvoice(invoice, note, NOW) };
         }
         expect(given.toFixed()).to.equal(paid.toFixed());
         expect(invoice.payment_status).to.equal('REFUNDED');
@@ -78,9 +78,9 @@ describe('credit notes', () => {
           payment_status: 'PENDING',
         } as Invoice;
         const note = { credit_note_type: 'ADJUSTMENT' as const, total_amount: String(due - paid) };
-        const adjusted = { ...before, ...creditedInvoice(before, note, NOW) };
+        const adjusted = { ...before, ...planCreditedInvoice(before, note, NOW) };
         expect(adjusted).to.include({ amount_remaining: '0', payment_status: 'SUCCEEDED' });
-        const after = { ...adjusted, ...uncreditedInvoice(adjusted, note) };
+        const after = { ...adjusted, ...planUncreditedInvoice(adjusted, note) };
         expect(after).to.deep.equal({ ...before, paid_at: null, overpaid_amount: null });
       }),
     );

@@ -4,7 +4,7 @@ import {
   DEFAULT_NUMBER_CONFIG,
   formatInvoiceNumber,
   type NumberConfig,
-  numberToken,
+  toNumberToken,
 } from '../../../core/invoice/number.ts';
 
 describe('invoice numbers', () => {
@@ -26,7 +26,7 @@ describe('invoice numbers', () => {
   for (const [changes, nth, finalizedAt, expected] of cases) {
     it(expected, () => {
       const config = { ...DEFAULT_NUMBER_CONFIG, ...changes };
-      const token = numberToken(config, Date.parse(finalizedAt));
+      const token = toNumberToken(config, Date.parse(finalizedAt));
       expect(formatInvoiceNumber(config, token, nth)).to.equal(expected);
     });
   }

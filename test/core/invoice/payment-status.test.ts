@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal } from '../../../core/decimal.ts';
-import { mayBecome, paymentChange } from '../../../core/invoice/payment-status.ts';
+import { canBecome, planPaymentChange } from '../../../core/invoice/payment-status.ts';
 import { PAYMENT_STATUSES } from '../../../core/invoice/record.ts';
 
 describe('payment status of an invoice', () => {
@@ -13,7 +13,7 @@ describe('payment status of an invoice', () => {
   };
   for (const from of PAYMENT_STATUSES) {
     it(`from ${from}`, () => {
-      const reached = PAYMENT_STATUSES.filter((to) => mayBecome(from, to));
+      const reached = PAYMENT_STATUSES.filter((to) => canBecome(from, to));
       expect(reached).to.have.members(allowed[from] ?? []);
     });
   }
@@ -33,7 +33,7 @@ describe('payment status of an invoice', () => {
         };
         const amount = new Decimal(payment_status === 'SUCCEEDED' ? due : paid).div(100).toFixed();
         const fits = { PENDING: paid < due, FAILED: paid < due, SUCCEEDED: true, OVERPAID: paid > due }[payment_status];
-        const decide = () => paymentChange(invoice, { payment_status, amount }, new Date('2026-01-01T00:00:00Z'));
+        const decide = () => planPaymentChange(invoice, { payment_status, amount }, new Date('2026-01-01T00:00:00Z'));
         if (!fits) {
           expect(decide).to.throw(/amount/);
           return;

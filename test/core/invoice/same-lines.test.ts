@@ -1,7 +1,7 @@
 /** docs/rules/invoices.md, "From draft to final". */
 import { expect } from 'chai';
 import type { Invoice, InvoiceLineItem } from '../../../core/invoice/record.ts';
-import { saysTheSame } from '../../../core/invoice/same-lines.ts';
+import { isSameInvoice } from '../../../core/invoice/same-lines.ts';
 
 const LINE = {
   id: 'one',
@@ -37,6 +37,6 @@ describe('whether an invoice says what it said', () => {
     it(`${what}: ${isSame}`, () => {
       const stored = { invoice: FIELDS as Invoice, line_items: [LINE] as unknown as InvoiceLineItem[] };
       const computed = { fields, lines: lines as InvoiceLineItem[] };
-      expect(saysTheSame(stored, computed)).to.equal(isSame);
+      expect(isSameInvoice(stored, computed)).to.equal(isSame);
     });
 });

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal } from '../../../core/decimal.ts';
-import { collectedOf, isPaidInPart } from '../../../core/payment/collection.ts';
+import { canBePaidInPart, computeCollection } from '../../../core/payment/collection.ts';
 
 const cents = fc.integer({ min: 1, max: 100_000 }).map((one) => new Decimal(one).div(100));
 
@@ -11,7 +11,7 @@ describe('what is collected', () => {
     fc.assert(
       fc.property(cents, cents, fc.boolean(), fc.boolean(), (remaining, credits, hasWay, inPart) => {
         const covered = Decimal.min(remaining, credits);
-        const collected = collectedOf({ remaining, covered, hasWay, inPart });
+        const collected = computeCollection({ remaining, covered, hasPaymentMethod: hasWay, allowsPartial: inPart });
         const isWhole = covered.eq(remaining) || hasWay;
         expect(collected === null).to.equal(!isWhole && !inPart);
         if (collected?.by === 'charge') expect(collected.amount.plus(covered).eq(remaining)).to.equal(true);
@@ -21,14 +21,14 @@ describe('what is collected', () => {
   });
 
   it('nothing of what is paid', () => {
-    const paid = { remaining: new Decimal(0), covered: new Decimal(0), hasWay: true, inPart: true };
-    expect(collectedOf(paid)).to.equal(null);
+    const paid = { remaining: new Decimal(0), covered: new Decimal(0), hasPaymentMethod: true, allowsPartial: true };
+    expect(computeCollection(paid)).to.equal(null);
   });
 
   it('an opening is paid as a whole where it would be refused, a renewal is not', () => {
     const behavior = { payment_behavior: 'error_if_incomplete' } as const;
-    expect(isPaidInPart({ billing_reason: 'SUBSCRIPTION_CREATE' }, behavior)).to.equal(false);
-    expect(isPaidInPart({ billing_reason: 'SUBSCRIPTION_CYCLE' }, behavior)).to.equal(true);
-    expect(isPaidInPart({ billing_reason: 'SUBSCRIPTION_CREATE' }, null)).to.equal(true);
+    expect(canBePaidInPart({ billing_reason: 'SUBSCRIPTION_CREATE' }, behavior)).to.equal(false);
+    expect(canBePaidInPart({ billing_reason: 'SUBSCRIPTION_CYCLE' }, behavior)).to.equal(true);
+    expect(canBePaidInPart({ billing_reason: 'SUBSCRIPTION_CREATE' }, null)).to.equal(true);
   });
 });

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal } from '../../../core/decimal.ts';
-import { afterDecline, withoutReceipt, withReceipt, withRefund } from '../../../core/invoice/payment-status.ts';
+import { applyDecline, applyReceipt, applyRefund, revertReceipt } from '../../../core/invoice/payment-status.ts';
 import { PAYMENT_STATUSES } from '../../../core/invoice/record.ts';
-import { mayMove } from '../../../core/payment/moves.ts';
-import { nextTry } from '../../../core/payment/schedule.ts';
+import { canMove } from '../../../core/payment/moves.ts';
+import { computeNextAttempt } from '../../../core/payment/schedule.ts';
 
 const NOW = new Date('2026-01-01T00:00:00Z');
 
@@ -18,7 +18,7 @@ describe('states of a payment', () => {
   };
   for (const from of PAYMENT_STATUSES)
     it(`from ${from}`, () => {
-      expect(PAYMENT_STATUSES.filter((to) => mayMove(from, to))).to.have.members(allowed[from] ?? []);
+      expect(PAYMENT_STATUSES.filter((to) => canMove(from, to))).to.have.members(allowed[from] ?? []);
     });
 });
 
@@ -32,7 +32,7 @@ describe('when a payment is tried again', () => {
   ];
   for (const [attempt, day] of cases)
     it(`after try ${attempt}: ${day ?? 'never'}`, () =>
-      expect(nextTry(attempt, config, NOW)?.toISOString().slice(0, 10) ?? null).to.equal(day));
+      expect(computeNextAttempt(attempt, config, NOW)?.toISOString().slice(0, 10) ?? null).to.equal(day));
 });
 
 describe('what payments make of an invoice', () => {
@@ -46,13 +46,13 @@ describe('what payments make of an invoice', () => {
     total_prepaid_credits_applied: '0',
   });
 
-  type Paid = Omit<ReturnType<typeof of>, 'payment_status' | 'paid_at'> & ReturnType<typeof withReceipt>;
+  type Paid = Omit<ReturnType<typeof of>, 'payment_status' | 'paid_at'> & ReturnType<typeof applyReceipt>;
 
   it('in whatever order they come, what is due is paid, remains, or is overpaid', () => {
     const cents = fc.integer({ min: 1, max: 100_000 }).map((n) => new Decimal(n).div(100).toFixed());
     const every = fc.property(cents, fc.array(cents, { minLength: 1, maxLength: 6 }), (due, amounts) => {
       const pay = (order: readonly string[]) =>
-        order.reduce<Paid>((invoice, amount) => ({ ...invoice, ...withReceipt(invoice, amount, NOW) }), {
+        order.reduce<Paid>((invoice, amount) => ({ ...invoice, ...applyReceipt(invoice, amount, NOW) }), {
           ...of(due),
           amount_remaining: due,
           overpaid_amount: null,
@@ -63,7 +63,7 @@ describe('what payments make of an invoice', () => {
       expect(new Decimal(paid.amount_paid).plus(paid.amount_remaining).minus(over).toFixed()).to.equal(due);
       expect(paid.payment_status === 'OVERPAID').to.equal(over.gt(0));
       // What was recorded by mistake leaves no trace.
-      const { amount_paid, amount_remaining } = withoutReceipt(paid, amounts[0]!, NOW);
+      const { amount_paid, amount_remaining } = revertReceipt(paid, amounts[0]!, NOW);
       const rest = pay(amounts.slice(1));
       expect([amount_paid, amount_remaining]).to.deep.equal([rest.amount_paid, rest.amount_remaining]);
     });
@@ -71,14 +71,14 @@ describe('what payments make of an invoice', () => {
   });
 
   it('a charge on its way stays said while parts come in', () => {
-    expect(withReceipt({ ...of('10'), payment_status: 'PROCESSING' }, '4', NOW).payment_status).to.equal('PROCESSING');
+    expect(applyReceipt({ ...of('10'), payment_status: 'PROCESSING' }, '4', NOW).payment_status).to.equal('PROCESSING');
   });
 
   it('a decline is said only where nobody else has paid meanwhile', () => {
     const charged = { ...of('10'), payment_status: 'PROCESSING' as const };
-    expect(afterDecline(charged, NOW).payment_status).to.equal('FAILED');
-    expect(afterDecline({ ...charged, amount_paid: '10' }, NOW).payment_status).to.equal('SUCCEEDED');
-    expect(afterDecline({ ...charged, payment_status: 'SUCCEEDED' }, NOW)).to.deep.equal({});
+    expect(applyDecline(charged, NOW).payment_status).to.equal('FAILED');
+    expect(applyDecline({ ...charged, amount_paid: '10' }, NOW).payment_status).to.equal('SUCCEEDED');
+    expect(applyDecline({ ...charged, payment_status: 'SUCCEEDED' }, NOW)).to.deep.equal({});
   });
 
   it('refunds are said beside what was paid in full; what is not paid in full, or too much, is lowered', () => {
@@ -89,7 +89,7 @@ describe('what payments make of an invoice', () => {
       refunded_amount,
     });
     const after = (paid: string, refunded: string, amount: string) => {
-      const { payment_status, amount_paid, amount_remaining, overpaid_amount, refunded_amount } = withRefund(
+      const { payment_status, amount_paid, amount_remaining, overpaid_amount, refunded_amount } = applyRefund(
         of10(paid, refunded),
         amount,
         NOW,
@@ -113,18 +113,18 @@ describe('what payments make of an invoice', () => {
     const cents = fc.integer({ min: 1, max: 3_000 });
     const every = fc.property(cents, cents, fc.array(cents, { maxLength: 4 }), (due, paid, refunds) => {
       const money = (n: number) => new Decimal(n).div(100).toFixed();
-      let held = { ...of(money(due)), ...withReceipt(of(money(due)), money(paid), NOW) };
+      let held = { ...of(money(due)), ...applyReceipt(of(money(due)), money(paid), NOW) };
       const start = held;
       const fits: number[] = [];
       for (const refund of refunds) if (refund + fits.reduce((a, b) => a + b, 0) <= paid) fits.push(refund);
-      for (const refund of fits) held = { ...held, ...withRefund(held, money(refund), NOW) };
+      for (const refund of fits) held = { ...held, ...applyRefund(held, money(refund), NOW) };
       const sum = fits.reduce((a, b) => a + b, 0);
       expect(new Decimal(held.amount_paid).minus(held.refunded_amount).toFixed()).to.equal(money(paid - sum));
       const remains = Decimal.max(0, new Decimal(held.amount_due).minus(held.amount_paid)).toFixed();
       expect(held.amount_remaining).to.equal(remains);
       const over = new Decimal(held.amount_paid).minus(held.amount_due);
       expect(held.overpaid_amount).to.equal(over.gt(0) ? over.toFixed() : null);
-      for (const refund of fits.toReversed()) held = { ...held, ...withRefund(held, money(-refund), NOW) };
+      for (const refund of fits.toReversed()) held = { ...held, ...applyRefund(held, money(-refund), NOW) };
       expect([held.amount_paid, held.refunded_amount]).to.deep.equal([start.amount_paid, '0']);
     });
     fc.assert(every);

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { leafText } from '../../../core/proof/leaf.ts';
+import { formatLeaf } from '../../../core/proof/leaf.ts';
 import { type Hash, MerkleTree } from '../../../core/proof/merkle.ts';
 import { samples } from '../../support/samples.ts';
 
@@ -83,7 +83,7 @@ describe('the Merkle tree of a usage line', () => {
       value: '1.5',
       group: '',
     };
-    expect(leafText(leaf)).to.equal('3:ä1,16:1767225600000000,4:acme,3:1.5,0:,');
-    expect(leafText({ ...leaf, external_customer_id: 'acme,3:1.5', value: '' })).to.not.equal(leafText(leaf));
+    expect(formatLeaf(leaf)).to.equal('3:ä1,16:1767225600000000,4:acme,3:1.5,0:,');
+    expect(formatLeaf({ ...leaf, external_customer_id: 'acme,3:1.5', value: '' })).to.not.equal(formatLeaf(leaf));
   });
 });

@@ -4,10 +4,15 @@ import { Decimal, ZERO } from '../../../core/decimal.ts';
 import { FarthingError } from '../../../core/error.ts';
 import { compileMeter } from '../../../core/metering/compiled-meter.ts';
 import type { MeterDefinition } from '../../../core/metering/meter-definition.ts';
-import { committedEvents, eventTexts } from '../../../core/reservation/event.ts';
-import { type Limit, type Room, tightest, verdictOf } from '../../../core/reservation/room.ts';
+import { buildCommittedEvents, buildEventTexts } from '../../../core/reservation/event.ts';
+import {
+  deriveFeatureVerdict,
+  type FeatureLimit,
+  type FeatureRoom,
+  findTightestLimit,
+} from '../../../core/reservation/room.ts';
 
-function limitOf(limit: string | null, fields: Partial<Limit> = {}): Limit {
+function limitOf(limit: string | null, fields: Partial<FeatureLimit> = {}): FeatureLimit {
   return {
     limit: limit === null ? null : new Decimal(limit),
     is_soft_limit: false,
@@ -27,10 +32,20 @@ const used = (counted: string, committed = '0', doubtful = '0') => ({
   committed: new Decimal(committed),
   doubtful: new Decimal(doubtful),
 });
-const limited = (...limits: Limit[]): Room => ({ kind: 'limited', limits, as_of: '2026-01-15T00:00:00Z' });
+const limited = (...limits: FeatureLimit[]): FeatureRoom => ({
+  kind: 'limited',
+  limits,
+  as_of: '2026-01-15T00:00:00Z',
+});
 
 describe('what there is room for', () => {
-  const rows: [what: string, room: Room, quantity: string, held: string, expected: [boolean, string, boolean]][] = [
+  const rows: [
+    what: string,
+    room: FeatureRoom,
+    quantity: string,
+    held: string,
+    expected: [boolean, string, boolean],
+  ][] = [
     ['up to the limit', limited(limitOf('100', used('60'))), '30', '10', [true, 'within_limit', false]],
     ['one more', limited(limitOf('100', used('60'))), '31', '10', [false, 'limit_reached', false]],
     [
@@ -61,21 +76,21 @@ describe('what there is room for', () => {
   for (const [what, room, quantity, held, [allowed, reason, is_doubtful]] of rows)
     it(what, () => {
       const asked = { quantity: new Decimal(quantity), held: new Decimal(held), when_in_doubt: 'deny' as const };
-      expect(verdictOf(room, asked)).to.deep.include({ allowed, reason, is_doubtful });
+      expect(deriveFeatureVerdict(room, asked)).to.deep.include({ allowed, reason, is_doubtful });
     });
 
   it('where it is not known the setting says', () => {
     const asked = { quantity: ZERO, held: ZERO, when_in_doubt: 'allow' as const };
-    expect(verdictOf({ kind: 'unknown' }, asked)).to.deep.include({ allowed: true, reason: 'in_doubt' });
-    expect(verdictOf({ kind: 'none', reason: 'not_enabled' }, asked)).to.deep.include({ allowed: false });
+    expect(deriveFeatureVerdict({ kind: 'unknown' }, asked)).to.deep.include({ allowed: true, reason: 'in_doubt' });
+    expect(deriveFeatureVerdict({ kind: 'none', reason: 'not_enabled' }, asked)).to.deep.include({ allowed: false });
   });
 
   it('the answer is about the hard limit of which the least is left', () => {
     const soft = limitOf('5', { is_soft_limit: true });
     const [wide, narrow] = [limitOf('100', used('10')), limitOf('90', used('10'))];
-    expect(tightest([limitOf(null), wide, soft, narrow])).to.equal(narrow);
-    expect(tightest([limitOf(null), soft])).to.equal(soft);
-    expect(tightest([])).to.equal(undefined);
+    expect(findTightestLimit([limitOf(null), wide, soft, narrow])).to.equal(narrow);
+    expect(findTightestLimit([limitOf(null), soft])).to.equal(soft);
+    expect(findTightestLimit([])).to.equal(undefined);
   });
 });
 
@@ -83,9 +98,9 @@ describe('the events of a committed reservation', () => {
   const meter = (aggregation: MeterDefinition['aggregation'], filters: MeterDefinition['filters'] = []) =>
     compileMeter({ id: 'm', event_name: ' calls ', filters, aggregation, reset_usage: 'BILLING_PERIOD' });
   const become = (of: ReturnType<typeof meter>, quantity: string, properties = {}) =>
-    eventTexts(
+    buildEventTexts(
       'resv_1',
-      committedEvents(of, { external_customer_id: 'acme', quantity: new Decimal(quantity), properties, at: 0 }),
+      buildCommittedEvents(of, { external_customer_id: 'acme', quantity: new Decimal(quantity), properties, at: 0 }),
     ).map((text) => JSON.parse(text));
 
   it('say what was used, under the id', () => {

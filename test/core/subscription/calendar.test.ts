@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type CalendarTerms, firstPeriod } from '../../../core/subscription/calendar.ts';
+import { type CalendarTerms, planFirstPeriod } from '../../../core/subscription/calendar.ts';
 
 const NOW = Date.parse('2026-01-31T10:00:00.123Z');
 const terms = (fields: Partial<CalendarTerms> = {}): CalendarTerms => ({
@@ -47,7 +47,7 @@ describe('the first period of a subscription', () => {
   ];
   for (const [name, fields, anchor, end] of cases) {
     it(name, () => {
-      const calendar = firstPeriod(terms(fields), NOW);
+      const calendar = planFirstPeriod(terms(fields), NOW);
       expect([calendar.billing_anchor, calendar.current_period_end]).to.deep.equal([anchor, end]);
       expect(calendar.current_period_start).to.equal(calendar.start_date);
     });
@@ -68,12 +68,12 @@ describe('the first period of a subscription', () => {
   ];
   for (const [name, fields, message] of refused) {
     it(`refuses ${name}`, () => {
-      expect(() => firstPeriod(terms(fields), NOW)).to.throw(message);
+      expect(() => planFirstPeriod(terms(fields), NOW)).to.throw(message);
     });
   }
 
   it('prorations may begin earlier on the same day', () => {
     const today = { proration_behavior: 'create_prorations' as const, start_date: '2026-01-31T00:00:00Z' };
-    expect(firstPeriod(terms(today), NOW).start_date).to.equal('2026-01-31T00:00:00.000Z');
+    expect(planFirstPeriod(terms(today), NOW).start_date).to.equal('2026-01-31T00:00:00.000Z');
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { checkMayHaveHeirs, checkNoThreshold, type Parent } from '../../../core/subscription/hierarchy.ts';
+import { checkCanHaveInherited, checkNoThreshold, type HierarchyParent } from '../../../core/subscription/hierarchy.ts';
 
 describe('a threshold in a family', () => {
   const TINY = `0.${'0'.repeat(400)}1`;
@@ -14,8 +14,12 @@ describe('a threshold in a family', () => {
   ];
   for (const [threshold, has] of cases)
     it(`of ${threshold === TINY ? 'next to nothing' : JSON.stringify(threshold)}: ${has ? 'refused' : 'none'}`, () => {
-      const parent = { id: 'subs_1', subscription_type: 'STANDALONE', auto_invoice_threshold: threshold } as Parent;
-      for (const check of [() => checkNoThreshold(threshold, 'group'), () => checkMayHaveHeirs(parent)])
+      const parent = {
+        id: 'subs_1',
+        subscription_type: 'STANDALONE',
+        auto_invoice_threshold: threshold,
+      } as HierarchyParent;
+      for (const check of [() => checkNoThreshold(threshold, 'group'), () => checkCanHaveInherited(parent)])
         if (has) expect(check).to.throw(/auto_invoice_threshold/);
         else expect(check).not.to.throw();
     });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createPriceShape, definePrice, type Price } from '../../../core/price/record.ts';
-import { lineItemOf, overriddenPrice, pricesToCopy } from '../../../core/subscription/lines.ts';
+import { buildLineItem, buildOverriddenPrice, selectPricesToCopy } from '../../../core/subscription/lines.ts';
 
 const NOW = Date.parse('2026-03-15T00:00:00Z');
 const base = {
@@ -31,7 +31,7 @@ const line = (
   of: Price,
   more: { quantity?: string; start_date?: string; end_date?: string | null; years?: number } = {},
 ) =>
-  lineItemOf({
+  buildLineItem({
     price: of,
     subscription: {
       start_date: more.start_date ?? '2026-03-15T00:00:00Z',
@@ -58,7 +58,7 @@ describe('line items of a new subscription', () => {
   for (const [name, fields, isCopied] of copied) {
     it(`${isCopied ? 'copies' : 'leaves out'} ${name}`, () => {
       const kept = price({ id: 'price_kept' });
-      const ids = pricesToCopy([price(fields), kept], 'usd', terms).map(({ id }) => id);
+      const ids = selectPricesToCopy([price(fields), kept], 'usd', terms).map(({ id }) => id);
       expect(ids).to.deep.equal(isCopied ? ['price_1', 'price_kept'] : ['price_kept']);
     });
   }
@@ -66,10 +66,10 @@ describe('line items of a new subscription', () => {
   it('a start in the past does not bring expired prices back; one in the future leaves out what ends before it', () => {
     const ended = price({ end_date: '2026-03-01T00:00:00Z' });
     const ending = price({ end_date: '2026-04-01T00:00:00Z' });
-    expect(() => pricesToCopy([ended], 'usd', { ...terms, start: Date.parse('2026-02-01T00:00:00Z') })).to.throw(
+    expect(() => selectPricesToCopy([ended], 'usd', { ...terms, start: Date.parse('2026-02-01T00:00:00Z') })).to.throw(
       /no price/,
     );
-    expect(() => pricesToCopy([ending], 'usd', { ...terms, start: Date.parse('2026-04-01T00:00:00Z') })).to.throw(
+    expect(() => selectPricesToCopy([ending], 'usd', { ...terms, start: Date.parse('2026-04-01T00:00:00Z') })).to.throw(
       /no price/,
     );
   });
@@ -128,7 +128,7 @@ describe('line items of a new subscription', () => {
   it('an override keeps what it does not name, and the lineage of its root', () => {
     const place = { id: 'subs_1', start_date: '2026-03-15T00:00:00Z' };
     const root = usagePrice({ parent_price_id: 'price_0', lookup_key: 'calls', min_quantity: null });
-    const made = overriddenPrice(root, { price_id: root.id, amount: '0.5' }, place);
+    const made = buildOverriddenPrice(root, { price_id: root.id, amount: '0.5' }, place);
     expect(made).to.include({
       amount: '0.5',
       display_amount: '$0.50',
@@ -140,6 +140,6 @@ describe('line items of a new subscription', () => {
       type: 'USAGE',
       invoice_cadence: 'ARREAR',
     });
-    expect(() => overriddenPrice(root, { price_id: root.id, billing_model: 'TIERED' }, place)).to.throw(/tiers/);
+    expect(() => buildOverriddenPrice(root, { price_id: root.id, billing_model: 'TIERED' }, place)).to.throw(/tiers/);
   });
 });

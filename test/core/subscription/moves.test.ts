@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { moveOf, type SubscriptionMove, stateAfter } from '../../../core/subscription/moves.ts';
+import { findStateAfter, requireStateAfter, type SubscriptionMove } from '../../../core/subscription/moves.ts';
 import { SUBSCRIPTION_STATUSES } from '../../../core/subscription/record.ts';
 
 describe('moves of a subscription', () => {
@@ -14,11 +14,11 @@ describe('moves of a subscription', () => {
   ];
   for (const [move, states] of table) {
     it(move, () => {
-      expect(SUBSCRIPTION_STATUSES.map((from) => stateAfter(move, from))).to.deep.equal(states);
+      expect(SUBSCRIPTION_STATUSES.map((from) => findStateAfter(move, from))).to.deep.equal(states);
     });
   }
 
   it('refuses what is not possible, naming the state', () => {
-    expect(() => moveOf('activate', 'cancelled')).to.throw(/cancelled cannot activate/);
+    expect(() => requireStateAfter('activate', 'cancelled')).to.throw(/cancelled cannot activate/);
   });
 });

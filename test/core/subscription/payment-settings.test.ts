@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { paymentSettings, statusAfterOpening } from '../../../core/subscription/payment-settings.ts';
+import { deriveStatusAfterOpening, resolvePaymentSettings } from '../../../core/subscription/payment-settings.ts';
 import { COLLECTION_METHODS, PAYMENT_BEHAVIORS, type PaymentBehavior } from '../../../core/subscription/record.ts';
 
 describe('payment settings', () => {
@@ -14,7 +14,7 @@ describe('payment settings', () => {
     for (const payment_behavior of PAYMENT_BEHAVIORS) {
       const pair = `${collection_method} ${payment_behavior}`;
       it(`${pair}: ${allowed.has(pair) ? 'allowed' : 'invalid_operation'}`, () => {
-        const decide = () => paymentSettings({ collection_method, payment_behavior });
+        const decide = () => resolvePaymentSettings({ collection_method, payment_behavior });
         if (allowed.has(pair)) expect(decide()).to.deep.equal({ collection_method, payment_behavior });
         else expect(decide).to.throw().with.property('code', 'invalid_operation');
       });
@@ -22,11 +22,11 @@ describe('payment settings', () => {
   }
 
   it('has defaults, and understands the old spelling', () => {
-    expect(paymentSettings({})).to.deep.equal({
+    expect(resolvePaymentSettings({})).to.deep.equal({
       collection_method: 'charge_automatically',
       payment_behavior: 'default_active',
     });
-    expect(paymentSettings({ collection_method: 'default_incomplete' })).to.deep.equal({
+    expect(resolvePaymentSettings({ collection_method: 'default_incomplete' })).to.deep.equal({
       collection_method: 'charge_automatically',
       payment_behavior: 'allow_incomplete',
     });
@@ -42,11 +42,11 @@ describe('payment settings', () => {
   ];
   for (const [behavior, remaining, status] of openings) {
     it(`${behavior} with ${remaining ?? 'nothing'} to pay: ${status}`, () => {
-      expect(statusAfterOpening(behavior, remaining)).to.equal(status);
+      expect(deriveStatusAfterOpening(behavior, remaining)).to.equal(status);
     });
   }
 
   it('error_if_incomplete refuses what cannot be paid', () => {
-    expect(() => statusAfterOpening('error_if_incomplete', '1')).to.throw(/error_if_incomplete/);
+    expect(() => deriveStatusAfterOpening('error_if_incomplete', '1')).to.throw(/error_if_incomplete/);
   });
 });

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { type BilledItem, type BilledSubscription, planDueCharges } from '../../../core/billing/charges.ts';
 import type { Price } from '../../../core/price/record.ts';
-import { planSync, type SyncedLine } from '../../../core/subscription/plan-sync.ts';
+import { computePlanSync, type SyncedLine } from '../../../core/subscription/plan-sync.ts';
 import { nextPeriodEnd, type Period } from '../../../core/time/period.ts';
 import { samples } from '../../support/samples.ts';
 
@@ -84,7 +84,7 @@ class Life {
   }
 
   sync(): this {
-    const { ended, added } = planSync({
+    const { ended, added } = computePlanSync({
       subscription: { currency: 'usd', subscription_status: this.#status },
       billed,
       current: this.current,

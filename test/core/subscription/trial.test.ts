@@ -5,8 +5,8 @@ import { Temporal } from 'temporal-polyfill';
 import { planDueCharges } from '../../../core/billing/charges.ts';
 import type { PricedItem } from '../../../core/billing/line-amount.ts';
 import { Decimal } from '../../../core/decimal.ts';
-import { anchorOf, type CalendarTerms } from '../../../core/subscription/calendar.ts';
-import { trialOf } from '../../../core/subscription/trial.ts';
+import { type CalendarTerms, deriveAnchor } from '../../../core/subscription/calendar.ts';
+import { planTrial } from '../../../core/subscription/trial.ts';
 import { nextPeriodEnd, RECURRING_PERIODS } from '../../../core/time/period.ts';
 
 const none = { trial_period_days: null, trial_start: null, trial_end: null };
@@ -18,7 +18,7 @@ describe('laws of trials', () => {
   it('N days end at the clock time at which they began, N days of the calendar later', () =>
     fc.assert(
       fc.property(starts, zones, days, (start, timezone, count) => {
-        const trial = trialOf({ ...none, trial_period_days: count }, { start, timezone, prices: [] })!;
+        const trial = planTrial({ ...none, trial_period_days: count }, { start, timezone, prices: [] })!;
         const expected = Temporal.Instant.fromEpochMilliseconds(start)
           .toZonedDateTimeISO(timezone)
           .add({ days: count });
@@ -34,10 +34,10 @@ describe('laws of trials', () => {
         days,
         fc.constantFrom(...RECURRING_PERIODS),
         (start, timezone, count, billing_period) => {
-          const trial = trialOf({ ...none, trial_period_days: count }, { start, timezone, prices: [] })!;
+          const trial = planTrial({ ...none, trial_period_days: count }, { start, timezone, prices: [] })!;
           const cycle = { billing_period, billing_period_count: 1, timezone };
           const terms = { ...cycle, billing_cycle: 'anniversary', billing_anchor: null } as CalendarTerms;
-          const anchor = anchorOf(trial.end, terms);
+          const anchor = deriveAnchor(trial.end, terms);
           expect(anchor).to.equal(trial.end);
           const paid = {
             start: trial.end,

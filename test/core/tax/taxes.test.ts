@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { Decimal, sumDecimals } from '../../../core/decimal.ts';
 import { minorUnits } from '../../../core/money.ts';
 import { spread } from '../../../core/spread.ts';
-import { type RateInForce, taxesOf } from '../../../core/tax/taxes.ts';
+import { computeTaxes, type RateInForce } from '../../../core/tax/taxes.ts';
 import { samples } from '../../support/samples.ts';
 
 const money = (units: number, currency: string) =>
@@ -36,7 +36,7 @@ describe('tax that is in the amounts', () => {
           const value = type === 'fixed' ? money(units, currency) : new Decimal(units).dividedBy(100);
           return inclusive(`rate ${index}`, { type, value: value.toFixed() });
         });
-        const { applied, lines: shares } = taxesOf(taxed, inForce, currency);
+        const { applied, lines: shares } = computeTaxes(taxed, inForce, currency);
         for (const [index, amount] of taxed.entries()) {
           const inside = sumDecimals(shares[index]!.map(({ tax_amount }) => tax_amount));
           expect(inside.lte(amount), `${inside.toFixed()} in ${amount.toFixed()}`).to.equal(true);
@@ -52,7 +52,7 @@ describe('tax that is in the amounts', () => {
 
   it('is no cent more than a line of which it is nearly all', () => {
     const fixed = ['0.01', '22.85', '2.07'].map((value, index) => inclusive(`rate ${index}`, { type: 'fixed', value }));
-    const { lines } = taxesOf([new Decimal('24.87'), new Decimal('0.06')], fixed, 'usd');
+    const { lines } = computeTaxes([new Decimal('24.87'), new Decimal('0.06')], fixed, 'usd');
     expect(lines.map((shares) => sumDecimals(shares.map(({ tax_amount }) => tax_amount)).toFixed())).to.deep.equal([
       '24.87',
       '0.06',

@@ -1,7 +1,7 @@
 /** When a wallet fills itself, and how often (docs/rules/wallets.md, "Filled by itself"): each row lies at an edge of the rule. */
 import { expect } from 'chai';
 import { Decimal } from '../../../core/decimal.ts';
-import { timesToFill } from '../../../core/wallet/auto-topup.ts';
+import { computeTopupCount } from '../../../core/wallet/auto-topup.ts';
 import type { AutoTopup } from '../../../core/wallet/record.ts';
 
 const NOW = new Date('2026-01-10T12:00:00Z');
@@ -41,6 +41,6 @@ describe('a wallet that fills itself', () => {
   for (const [what, auto_topup, { credits, last_at = null, isWaiting = false }, times] of rows)
     it(what, () => {
       const seen = { credits: new Decimal(credits), last_at, isWaiting, now: NOW };
-      expect(timesToFill(auto_topup, seen)).to.equal(times);
+      expect(computeTopupCount(auto_topup, seen)).to.equal(times);
     });
 });

@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
 import { FarthingError } from '../../../core/error.ts';
 import type { LotKind } from '../../../core/wallet/lots.ts';
-import { type Holding, type Movement, move } from '../../../core/wallet/movement.ts';
+import { computeMovement, type Movement, type WalletHolding } from '../../../core/wallet/movement.ts';
 import { samples } from '../../support/samples.ts';
 
 type PlainLot = {
@@ -101,7 +101,7 @@ const deeds = fc.array(
   { maxLength: 40 },
 );
 
-const EMPTY: Holding = { conversion_rate: '1', credit_balance: ZERO, owed: ZERO, lots: [] };
+const EMPTY: WalletHolding = { conversion_rate: '1', credit_balance: ZERO, owed: ZERO, lots: [] };
 
 describe('movements of credits', () => {
   it('say what a plain ledger says', () => {
@@ -154,10 +154,10 @@ describe('movements of credits', () => {
             };
           }
           if (expected === null) {
-            expect(() => move(holding, movement)).to.throw(FarthingError);
+            expect(() => computeMovement(holding, movement)).to.throw(FarthingError);
             continue;
           }
-          const decided = move(holding, movement);
+          const decided = computeMovement(holding, movement);
           expect(sumDecimals(decided.postings.map(({ credits }) => credits)).toFixed()).to.equal('0');
           if (deed.kind !== 'credit' && deed.kind !== 'put_back')
             expect(decided.parts.map(({ lot_id, credits }) => [lot_id, credits.toNumber()])).to.deep.equal([
@@ -189,9 +189,9 @@ describe('movements of credits', () => {
       ['a', 2],
       ['c', 1],
     ] as const)
-      ({ holding } = move(holding, { ...lot, id, created_ms, transaction_reason: 'FREE_CREDIT_GRANT' }));
+      ({ holding } = computeMovement(holding, { ...lot, id, created_ms, transaction_reason: 'FREE_CREDIT_GRANT' }));
     const spend = { id: 'd', transaction_reason: 'MANUAL_BALANCE_DEBIT' as const, kind: 'spend' as const };
-    const { parts } = move(holding, { ...spend, credits: new Decimal(12), at_ms: 3 });
+    const { parts } = computeMovement(holding, { ...spend, credits: new Decimal(12), at_ms: 3 });
     expect(parts.map(({ lot_id, credits }) => `${lot_id} ${credits}`)).to.deep.equal(['c 5', 'a 5', 'b 2']);
   });
 
@@ -204,10 +204,12 @@ describe('movements of credits', () => {
       created_ms: 0,
       pays_after_tax: false,
     };
-    const { holding } = move(EMPTY, { ...lot, id: 'a', transaction_reason: 'FREE_CREDIT_GRANT' });
+    const { holding } = computeMovement(EMPTY, { ...lot, id: 'a', transaction_reason: 'FREE_CREDIT_GRANT' });
     const spend = { id: 'b', transaction_reason: 'MANUAL_BALANCE_DEBIT' as const, kind: 'spend' as const };
     const credits = new Decimal(2);
-    expect(move(holding, { ...spend, credits, at_ms: 1000 }).holding.credit_balance.toFixed()).to.equal('3');
-    expect(() => move(holding, { ...spend, credits, at_ms: 1001 })).to.throw('does not have so many credits');
+    expect(computeMovement(holding, { ...spend, credits, at_ms: 1000 }).holding.credit_balance.toFixed()).to.equal('3');
+    expect(() => computeMovement(holding, { ...spend, credits, at_ms: 1001 })).to.throw(
+      'does not have so many credits',
+    );
   });
 });

@@ -2,9 +2,9 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal, sumDecimals, ZERO } from '../../../core/decimal.ts';
-import { type Lot, lotsAfter, takeFrom, usableCredits } from '../../../core/wallet/lots.ts';
-import { move } from '../../../core/wallet/movement.ts';
-import { freeCredits, keepsPromises, type Promised } from '../../../core/wallet/promises.ts';
+import { deductFromLots, type Lot, sumUsableCredits, takeFromLots } from '../../../core/wallet/lots.ts';
+import { computeMovement } from '../../../core/wallet/movement.ts';
+import { canKeepPromises, computeFreeCredits, type PromisedCredits } from '../../../core/wallet/promises.ts';
 import { samples } from '../../support/samples.ts';
 
 const lot = (id: string, available: string, { priority = null, expiry_ms = null }: Partial<Lot> = {}): Lot => ({
@@ -66,14 +66,14 @@ describe('what a wallet has promised', () => {
   ] as [string, Lot[], [number, number][], boolean][])
     it(name, () => {
       const all = promised.map(([until, credits]) => ({ until, credits: new Decimal(String(credits)) }));
-      expect(keepsPromises(lots, all)).to.equal(is);
+      expect(canKeepPromises(lots, all)).to.equal(is);
     });
 });
 
 /** By a debit: what of the lots, and what is owed. */
 function spent(
   lots: readonly Lot[],
-  terms: { credits: Decimal; promised: readonly Promised[]; allow_negative?: boolean },
+  terms: { credits: Decimal; promised: readonly PromisedCredits[]; allow_negative?: boolean },
 ) {
   const holding = { conversion_rate: '1', credit_balance: ZERO, owed: ZERO, lots };
   const movement = {
@@ -83,7 +83,7 @@ function spent(
     at_ms: 0,
     ...terms,
   } as const;
-  const { parts, holding: after } = move(holding, movement);
+  const { parts, holding: after } = computeMovement(holding, movement);
   return { parts: sumDecimals(parts.map(({ credits }) => credits)), lacking: after.owed };
 }
 
@@ -98,7 +98,7 @@ describe('what can be used of a wallet beside what it has promised', () => {
     ['nothing where the promise is broken', [promise(60, 70)], '0'],
     ['more was promised than there is', [promise(1, 120)], '0'],
   ] as const)
-    it(name, () => expect(freeCredits([lasting, last], 1, promised).toFixed()).to.equal(free));
+    it(name, () => expect(computeFreeCredits([lasting, last], 1, promised).toFixed()).to.equal(free));
 
   it('is the most that keeps them', () => {
     const few = fc.nat(6);
@@ -108,10 +108,11 @@ describe('what can be used of a wallet beside what it has promised', () => {
       fc.property(fc.array(anyLot, { maxLength: 4 }), fc.array(anyPromise, { maxLength: 3 }), (drawn, promises) => {
         const lots = drawn.map(({ available, ...terms }, index) => lot(`lot ${index}`, String(available), terms));
         const promised = promises.map(({ until, credits }) => promise(until, credits));
-        const free = freeCredits(lots, 0, promised);
-        const keeps = (credits: Decimal) => keepsPromises(lotsAfter(lots, takeFrom(lots, credits, 0).parts), promised);
+        const free = computeFreeCredits(lots, 0, promised);
+        const keeps = (credits: Decimal) =>
+          canKeepPromises(deductFromLots(lots, takeFromLots(lots, credits, 0).parts), promised);
         const held = promises.reduce((sum, { credits }) => sum + credits, 0);
-        const usable = usableCredits(lots, 0);
+        const usable = sumUsableCredits(lots, 0);
         const whole = Array.from({ length: 30 }, (_, credits) => new Decimal(String(credits)));
         const most = whole.filter((credits) => credits.plus(String(held)).lte(usable) && keeps(credits)).pop();
         expect(free.toFixed()).to.equal((most ?? new Decimal(0)).toFixed());

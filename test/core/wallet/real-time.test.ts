@@ -1,7 +1,7 @@
 /** What is left of a wallet in real time (docs/rules/wallets.md, "The balance in real time"). */
 import { expect } from 'chai';
 import { Decimal } from '../../../core/decimal.ts';
-import { realTimeBalance, type UnpaidInvoice } from '../../../core/wallet/real-time.ts';
+import { computeRealTimeBalance, type UnpaidInvoice } from '../../../core/wallet/real-time.ts';
 import type { Wallet } from '../../../core/wallet/record.ts';
 
 const WALLET = {
@@ -35,7 +35,7 @@ describe('the balance of a wallet in real time', () => {
   ];
   for (const [what, unpaid, owed, left] of cases)
     it(what, () => {
-      const { unpaid_invoices_amount, real_time_balance } = realTimeBalance(
+      const { unpaid_invoices_amount, real_time_balance } = computeRealTimeBalance(
         { ...WALLET, config: { allowed_price_types: ['USAGE'] } },
         { current_usage: new Decimal(0), unpaid },
       );

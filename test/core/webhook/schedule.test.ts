@@ -1,5 +1,9 @@
 import { expect } from 'chai';
-import { attemptsOf, isToBeDisabled, nextTry } from '../../../core/webhook/schedule.ts';
+import {
+  computeNextDeliveryAttempt,
+  deriveMaxAttempts,
+  shouldDisableEndpoint,
+} from '../../../core/webhook/schedule.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -19,7 +23,7 @@ describe('when a webhook is tried again', () => {
     [1, 0, 1, null],
   ] as const)
     it(`${failure_count} of ${max_attempts} failures, ${age / MINUTE} minutes after the event`, () => {
-      const next = nextTry({ failure_count, told_at: 1_000, now: 1_000 + age }, max_attempts);
+      const next = computeNextDeliveryAttempt({ failure_count, emitted_at: 1_000, now: 1_000 + age }, max_attempts);
       expect(next === null ? null : next - 1_000 - age).to.equal(expected);
     });
 
@@ -33,7 +37,7 @@ describe('when a webhook is tried again', () => {
   ] as const)
     it(`${expected} times with ${what}`, () => {
       const delivery = { tenant_id: 'tenant_a', event_name: 'customer.created' };
-      expect(attemptsOf(delivery, { max_attempts: 5, ...rules })).to.equal(expected);
+      expect(deriveMaxAttempts(delivery, { max_attempts: 5, ...rules })).to.equal(expected);
     });
 
   for (const [failures, days, expected] of [
@@ -43,6 +47,6 @@ describe('when a webhook is tried again', () => {
     [100, 0, false],
   ] as const)
     it(`an endpoint with ${failures} failures in ${days} days is ${expected ? '' : 'not '}switched off`, () => {
-      expect(isToBeDisabled({ since: 0, failures, now: days * DAY })).to.equal(expected);
+      expect(shouldDisableEndpoint({ since: 0, failures, now: days * DAY })).to.equal(expected);
     });
 });

@@ -1,7 +1,7 @@
 /** Parquet: a row group ends by its rows and by its length, so that what is in memory is bounded. docs/rules/exports.md, "Parquet". */
 import { expect } from 'chai';
 import { parquetMetadata, parquetReadObjects } from 'hyparquet';
-import type { Cell, ColumnHead } from '../../../core/export/column.ts';
+import type { ColumnHead, ExportCell } from '../../../core/export/column.ts';
 import { parquetFile } from '../../../integrations/export-files/parquet.ts';
 
 const MEBI = 1_048_576;
@@ -14,7 +14,7 @@ describe('a file of Parquet', () => {
   /** The file, and how many rows were taken for each piece of it. */
   async function written(rows: number, { length, at_once }: { length: number; at_once: number }) {
     let taken = 0;
-    async function* batches(): AsyncGenerator<Cell[][]> {
+    async function* batches(): AsyncGenerator<ExportCell[][]> {
       for (let from = 0; from < rows; from += at_once) {
         const count = Math.min(at_once, rows - from);
         taken += count;

@@ -4,8 +4,8 @@ import { dirname } from 'node:path';
 import { inflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import currencyCodes from 'currency-codes';
-import { type InvoiceDocument, invoiceDocument } from '../../../core/invoice-document/document.ts';
-import { LANGUAGES, showMoney, wordsOf } from '../../../core/invoice-document/language.ts';
+import { buildInvoiceDocument, type InvoiceDocument } from '../../../core/invoice-document/document.ts';
+import { LANGUAGES, selectTranslations, showMoney } from '../../../core/invoice-document/language.ts';
 import { Fonts, fontFiles } from '../../../integrations/pdf/fonts.ts';
 import { layoutOf } from '../../../integrations/pdf/layout.ts';
 import { PdfRenderer, pdfOf } from '../../../integrations/pdf/render.ts';
@@ -29,7 +29,7 @@ describe('fonts of documents', () => {
   it('have every sign of a currency of ISO 4217, and every word of every language', () => {
     const texts = currencyCodes.codes().map((code) => showMoney('1', /^X[A-F,P-Z]/.test(code) ? 'xof' : code, 'en'));
     for (const language of LANGUAGES)
-      texts.push(...Object.values(wordsOf(language)).map((text) => text.replace('�', '')));
+      texts.push(...Object.values(selectTranslations(language)).map((text) => text.replace('�', '')));
     expect(texts.filter((text) => shown(text).lacking)).to.deep.equal([]);
   });
 
@@ -69,9 +69,9 @@ describe('the PDF of an invoice', () => {
   };
 
   it('is the same, byte for byte, whenever it is made', async () => {
-    const document = invoiceDocument(printedInvoice());
+    const document = buildInvoiceDocument(printedInvoice());
     const one = await pdfOf(document, ALONE);
-    const other = await pdfOf(invoiceDocument(printedInvoice({ language: 'el' })), ALONE);
+    const other = await pdfOf(buildInvoiceDocument(printedInvoice({ language: 'el' })), ALONE);
     const again = await pdfOf(document, ALONE);
     expect(one.subarray(0, 5).toString()).to.equal('%PDF-');
     expect(one.equals(again)).to.equal(true);
@@ -139,14 +139,14 @@ describe('the PDF of an invoice', () => {
   };
   for (const [kind, question] of Object.entries(kinds))
     it(`is drawn as it was: ${kind}`, async () => {
-      const pdf = await pdfOf(invoiceDocument(question), ALONE);
+      const pdf = await pdfOf(buildInvoiceDocument(question), ALONE);
       expectGolden(`invoice-document/drawn/${kind}.json`, { drawn: drawn(pdf) });
     });
 
   it('marks names in Chinese, Japanese and Korean where no font has them, and says so; names in Arabic are written', async () => {
     const said = (kind: string) => {
       const fonts = new Fonts(fontFiles(null));
-      const document = invoiceDocument(kinds[kind]!);
+      const document = buildInvoiceDocument(kinds[kind]!);
       const { content } = layoutOf(document, fonts);
       const text = textsOf(content);
       return { marks: text.match(/\ufffd/g)?.length ?? 0, told: text.includes(document.not_shown) };
@@ -170,14 +170,14 @@ describe('the PDF of an invoice', () => {
     const lines = Array.from({ length: 200 }, (_none, index) => ({ display_name: `Line ${index}`, amount: '1' }));
     const logo =
       'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
-    const pdf = await pdfOf(invoiceDocument(printedInvoice({ logo, page_size: 'LETTER' }, { lines })), ALONE);
+    const pdf = await pdfOf(buildInvoiceDocument(printedInvoice({ logo, page_size: 'LETTER' }, { lines })), ALONE);
     const text = pdf.toString('latin1');
     expect(text.match(/\/Type \/Page\b(?!s)/g)).to.have.length.greaterThan(8);
     expect(text).to.contain('/MediaBox [0 0 612 792]').and.contain('/Subtype /Image');
   });
 
   it('says why it cannot be made, and the next one is made', async () => {
-    const document = invoiceDocument(printedInvoice());
+    const document = buildInvoiceDocument(printedInvoice());
     const broken = { ...document, look: { ...document.look, logo: 'data:image/png;base64,AAAA' } };
     const failure = await pdfOf(broken, ALONE).then(
       () => null,
@@ -191,7 +191,7 @@ describe('the PDF of an invoice', () => {
 describe('a document that hangs', () => {
   const thread = new URL('../../support/hanging-thread.mjs', import.meta.url);
   const started = () => new PdfRenderer({ folder: null, thread, timeout_ms: 3_000 });
-  const short = invoiceDocument(printedInvoice());
+  const short = buildInvoiceDocument(printedInvoice());
   const said = (text: string): InvoiceDocument => ({ ...short, notes: [text] });
   const saidAtLength = (text: string): InvoiceDocument => ({
     ...said(text),

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { requestCorrection } from '../../../actions/events/request-correction.ts';
-import { planSegments, withEdges } from '../../../core/analytics/segments.ts';
+import { planSegments, useEdgeBuckets } from '../../../core/analytics/segments.ts';
 import { UsageBucket } from '../../../core/metering/bucket.ts';
 import { compileMeter } from '../../../core/metering/compiled-meter.ts';
 import type { BucketRow } from '../../../core/metering/plan.ts';
@@ -320,7 +320,7 @@ class World {
           meter_version: 1,
           external_customer_ids: ['acme'],
           by_customer: false,
-          plan: withEdges(plan),
+          plan: useEdgeBuckets(plan),
           extra_uniques: [],
         };
         questions.set(textOf({ hour, is_ragged }), {

@@ -1,7 +1,7 @@
 /** The words of an invoice in Dutch (docs/rules/documents.md, "What can be set"). */
-import type { Words } from '../words.ts';
+import type { Translations } from '../translations.ts';
 
-export const nl: Words = {
+export const nl: Translations = {
   invoice: 'Factuur',
   credit_invoice: 'Creditfactuur',
   draft: 'CONCEPT',

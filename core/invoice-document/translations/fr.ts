@@ -1,7 +1,7 @@
 /** The words of an invoice in French (docs/rules/documents.md, "What can be set"). */
-import type { Words } from '../words.ts';
+import type { Translations } from '../translations.ts';
 
-export const fr: Words = {
+export const fr: Translations = {
   invoice: 'Facture',
   credit_invoice: 'Facture d’avoir',
   draft: 'BROUILLON',

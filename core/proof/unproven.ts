@@ -8,39 +8,42 @@ import type { InvoiceLineItem } from '../invoice/record.ts';
 import { toInstant } from '../time/instant.ts';
 import type { CountedLine } from './record.ts';
 
-type Question = { readonly line: InvoiceLineItem; readonly counted: CountedLine | null };
+type UnprovenInput = { readonly line: InvoiceLineItem; readonly counted: CountedLine | null };
 
-export function takenAsStated({ line, counted }: Question): string[] {
+export function listUnproven({ line, counted }: UnprovenInput): string[] {
   const from = line.computed_from;
   if (!from) return ['all of it: it was written by hand'];
   const reason = from.reason ?? '';
-  const said = (condition: unknown, what: string) => (condition ? [what] : []);
+  const listIf = (condition: unknown, what: string) => (condition ? [what] : []);
   return [
-    ...said(from.edited, 'its amount and its quantity, which were edited by hand'),
-    ...said(reason.startsWith('true_up: '), 'what was used of the commitment of the subscription in its term'),
-    ...said(from.share ?? from.proration, 'the length of its whole period'),
-    ...said(/^(unused_time|resumed): /.test(reason), 'what other invoices have billed of its time'),
-    ...said(from.billed_before, 'what other invoices have billed of its charge'),
-    ...said(reason.startsWith('threshold_surplus: '), 'what was invoiced too much before the period was over'),
-    ...said(reason.includes('less '), 'what other invoices have billed of its charge so far'),
-    ...said(from.meter_id && counted === null, 'its quantity: the definition of its meter is not kept'),
-    ...said(isBeyond(counted?.meter.aggregation.expression), 'what the expression of the meter makes of each event'),
-    ...said(hasEarlierUse(from), 'what was used of a limit of free units before it began'),
-    ...said(hasGrants(from), 'in which stretches of time its grants make usage free, and up to what'),
-    ...ofCommitment(line, from),
-    ...said(hasCompanions(line), 'the discounts and the tax that go with what it gives back'),
+    ...listIf(from.edited, 'its amount and its quantity, which were edited by hand'),
+    ...listIf(reason.startsWith('true_up: '), 'what was used of the commitment of the subscription in its term'),
+    ...listIf(from.share ?? from.proration, 'the length of its whole period'),
+    ...listIf(/^(unused_time|resumed): /.test(reason), 'what other invoices have billed of its time'),
+    ...listIf(from.billed_before, 'what other invoices have billed of its charge'),
+    ...listIf(reason.startsWith('threshold_surplus: '), 'what was invoiced too much before the period was over'),
+    ...listIf(reason.includes('less '), 'what other invoices have billed of its charge so far'),
+    ...listIf(from.meter_id && counted === null, 'its quantity: the definition of its meter is not kept'),
+    ...listIf(
+      hasUnsupportedFunction(counted?.meter.aggregation.expression),
+      'what the expression of the meter makes of each event',
+    ),
+    ...listIf(hasEarlierUse(from), 'what was used of a limit of free units before it began'),
+    ...listIf(hasGrants(from), 'in which stretches of time its grants make usage free, and up to what'),
+    ...listUnprovenCommitment(line, from),
+    ...listIf(hasCompanions(line), 'the discounts and the tax that go with what it gives back'),
   ];
 }
 
 /** The verifier computes with fractions: of other functions it knows no exact value. */
-function isBeyond(expression: string | null | undefined): boolean {
+function hasUnsupportedFunction(expression: string | null | undefined): boolean {
   const called = (expression ?? '').matchAll(/([a-z_]\w*)\s*\(/gi);
   return [...called].some(([, name]) => !COMPUTED.has(name!));
 }
 
 const COMPUTED: ReadonlySet<string> = new Set(['min', 'max', 'pow', 'abs', 'floor', 'ceil', 'round', 'double']);
 
-function ofCommitment(
+function listUnprovenCommitment(
   { commitment_info: info }: InvoiceLineItem,
   { drawn_from, of_term, kind }: ComputedFrom,
 ): string[] {

@@ -1,7 +1,7 @@
 /** The words of an invoice in Spanish (docs/rules/documents.md, "What can be set"). */
-import type { Words } from '../words.ts';
+import type { Translations } from '../translations.ts';
 
-export const es: Words = {
+export const es: Translations = {
   invoice: 'Factura',
   credit_invoice: 'Factura de abono',
   draft: 'BORRADOR',

@@ -18,7 +18,7 @@ export type TaxOverride = z.output<typeof override>;
 
 /** What is charged in one currency is taxed in it. */
 export function checkOverrides(overrides: readonly TaxOverride[], currency: string): void {
-  for (const [index, stated] of overrides.entries())
-    if (stated.currency.toLowerCase() !== currency.toLowerCase())
-      throw invalid(`tax_rate_overrides[${index}].currency`, `is ${stated.currency}, what is taxed is in ${currency}`);
+  for (const [index, input] of overrides.entries())
+    if (input.currency.toLowerCase() !== currency.toLowerCase())
+      throw invalid(`tax_rate_overrides[${index}].currency`, `is ${input.currency}, what is taxed is in ${currency}`);
 }

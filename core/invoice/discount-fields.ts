@@ -1,7 +1,7 @@
 /** Coupons and tax rates that are stated with an invoice that is written by hand (docs/rules/coupons.md, "On invoices written by hand"). */
 import { z } from 'zod';
 import { keyText, orNull } from '../record.ts';
-import { taxOverrides } from '../tax/stated.ts';
+import { taxOverrides } from '../tax/overrides.ts';
 
 const association = orNull(keyText).meta({
   description: 'By which association a subscription of the customer has it; redeemed for this invoice when absent.',
@@ -19,7 +19,7 @@ const lineCouponShape = z.object({
   coupon_association_id: association,
 });
 
-export const statedDiscountFields = {
+export const invoiceDiscountFields = {
   coupons: orNull(z.array(keyText.min(1)).max(100)).meta({
     description: 'Coupons, by their ids or codes, that take something off the invoice; in this order.',
   }),

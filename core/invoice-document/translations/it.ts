@@ -1,7 +1,7 @@
 /** The words of an invoice in Italian (docs/rules/documents.md, "What can be set"). */
-import type { Words } from '../words.ts';
+import type { Translations } from '../translations.ts';
 
-export const it: Words = {
+export const it: Translations = {
   invoice: 'Fattura',
   credit_invoice: 'Nota di accredito',
   draft: 'BOZZA',

@@ -1,7 +1,7 @@
 /** The words of an invoice in Portuguese (docs/rules/documents.md, "What can be set"). */
-import type { Words } from '../words.ts';
+import type { Translations } from '../translations.ts';
 
-export const pt: Words = {
+export const pt: Translations = {
   invoice: 'Fatura',
   credit_invoice: 'Fatura de crédito',
   draft: 'RASCUNHO',

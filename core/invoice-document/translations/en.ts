@@ -1,7 +1,7 @@
 /** The words of an invoice in English (docs/rules/documents.md, "What can be set"). */
-import type { Words } from '../words.ts';
+import type { Translations } from '../translations.ts';
 
-export const en: Words = {
+export const en: Translations = {
   invoice: 'Invoice',
   credit_invoice: 'Credit invoice',
   draft: 'DRAFT',

@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal, sumDecimals } from '../../../core/decimal.ts';
-import { afterAllowances, type MeasuredAllowance } from '../../../core/entitlement/allowance.ts';
-import { partsBeside } from '../../../core/entitlement/beside.ts';
+import { applyAllowances, type MeasuredAllowance } from '../../../core/entitlement/allowance.ts';
+import { splitAtLimits } from '../../../core/entitlement/independent-limits.ts';
 import type { Period } from '../../../core/time/period.ts';
 
 type Used = { readonly at: number; readonly n: number };
@@ -25,9 +25,9 @@ function charged(usage: readonly Used[], limits: readonly Limit[], charge: Perio
         after: inAll(usage, within(one)),
       })),
   }));
-  const parts = partsBeside(allowances, charge).map((part) => ({ ...part, used: inAll(usage, part) }));
+  const parts = splitAtLimits(allowances, charge).map((part) => ({ ...part, used: inAll(usage, part) }));
   const quantity = inAll(usage, charge);
-  return afterAllowances({ quantity, buckets: null, allowances, parts }).quantity.toFixed();
+  return applyAllowances({ quantity, buckets: null, allowances, parts }).quantity.toFixed();
 }
 
 /** Unit after unit: each is free where no limit is used up, and all of them count it. */

@@ -12,31 +12,31 @@ type DatedPrice = {
   readonly end_date?: string | null | undefined;
 };
 
-export type Life<P> = { readonly price: P; readonly start_us: Microseconds; readonly end_us: Microseconds };
+export type ActivePrice<P> = { readonly price: P; readonly start_us: Microseconds; readonly end_us: Microseconds };
 
-export function livesWithin<P extends DatedPrice>(
+export function computeActivePrices<P extends DatedPrice>(
   prices: readonly P[],
   range: { readonly start_us: Microseconds; readonly end_us: Microseconds },
-): Life<P>[] {
-  return [...groupBy(prices, rootOf).values()].flatMap((line) => {
-    const inOrder = line.toSorted((a, b) => startOf(a) - startOf(b));
+): ActivePrice<P>[] {
+  return [...groupBy(prices, toRootPriceId).values()].flatMap((line) => {
+    const inOrder = line.toSorted((a, b) => toStartMicroseconds(a) - toStartMicroseconds(b));
     return inOrder.flatMap((price, index) => {
-      const start_us = Math.max(range.start_us, index === 0 ? Number.NEGATIVE_INFINITY : startOf(price));
+      const start_us = Math.max(range.start_us, index === 0 ? Number.NEGATIVE_INFINITY : toStartMicroseconds(price));
       const end_us = Math.min(range.end_us, price.end_date ? toUs(toInstant(price.end_date)) : Infinity);
       return start_us < end_us ? [{ price, start_us, end_us }] : [];
     });
   });
 }
 
-function rootOf({ id, parent_price_id }: DatedPrice): string {
+function toRootPriceId({ id, parent_price_id }: DatedPrice): string {
   return parent_price_id || id;
 }
 
 /** The prices that follow one another, of which it is one. */
-export function lineOf<P extends DatedPrice>(price: DatedPrice, prices: readonly P[]): P[] {
-  return prices.filter((other) => rootOf(other) === rootOf(price));
+export function listPriceLineage<P extends DatedPrice>(price: DatedPrice, prices: readonly P[]): P[] {
+  return prices.filter((other) => toRootPriceId(other) === toRootPriceId(price));
 }
 
-function startOf({ start_date }: DatedPrice): Microseconds {
+function toStartMicroseconds({ start_date }: DatedPrice): Microseconds {
   return start_date ? toUs(toInstant(start_date)) : Number.NEGATIVE_INFINITY;
 }

@@ -11,7 +11,7 @@ const subscriptionCoupon = z.object({
 });
 
 /** Fields of a new subscription and of a phase. */
-export const statedCouponFields = {
+export const subscriptionCouponFields = {
   subscription_coupons: orNull(z.array(subscriptionCoupon).max(100)).meta({
     description: 'Coupons that it redeems, with dates and prices of their own.',
   }),
@@ -21,10 +21,10 @@ export const statedCouponFields = {
   }),
 };
 
-const terms = z.object(statedCouponFields);
-type Terms = z.output<typeof terms>;
+const terms = z.object(subscriptionCouponFields);
+type SubscriptionCouponTerms = z.output<typeof terms>;
 
-export type StatedCoupon = {
+export type RequestedCoupon = {
   /** Where the request states it. */
   readonly field: string;
   /** An id or a code. */
@@ -35,10 +35,10 @@ export type StatedCoupon = {
 };
 
 /** In the order of the request: those of subscriptions first, then those of lines. */
-export function couponsStated(
-  { subscription_coupons, coupons, line_item_coupons }: Terms,
+export function listRequestedCoupons(
+  { subscription_coupons, coupons, line_item_coupons }: SubscriptionCouponTerms,
   prefix = '',
-): StatedCoupon[] {
+): RequestedCoupon[] {
   const always = { start_date: null, end_date: null };
   return [
     ...(coupons ?? []).map((named, index) => ({
@@ -47,8 +47,8 @@ export function couponsStated(
       named,
       price_id: null,
     })),
-    ...(subscription_coupons ?? []).map(({ coupon_code, ...stated }, index) => ({
-      ...stated,
+    ...(subscription_coupons ?? []).map(({ coupon_code, ...input }, index) => ({
+      ...input,
       field: `${prefix}subscription_coupons[${index}]`,
       named: coupon_code,
     })),

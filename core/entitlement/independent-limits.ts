@@ -7,14 +7,14 @@ import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { Period } from '../time/period.ts';
 
 /** What of a charge was used in a stretch of it. */
-export type UsedIn = Period & { readonly used: Decimal };
+export type UsageInterval = Period & { readonly used: Decimal };
 
 /** A stretch of a limit, with what was used in it before the charge. */
-type CountedWindow = Period & { readonly before: Decimal; readonly limit?: Decimal };
-type Counted = { readonly limit: Decimal | null; readonly windows: readonly CountedWindow[] };
+type LimitWindowUsage = Period & { readonly before: Decimal; readonly limit?: Decimal };
+type LimitUsage = { readonly limit: Decimal | null; readonly windows: readonly LimitWindowUsage[] };
 
 /** The stretches of a charge within which no limit begins or ends; empty where one limit is alone, and where nothing cuts the charge. */
-export function partsBeside(
+export function splitAtLimits(
   allowances: readonly { readonly windows: readonly Period[] }[],
   { start, end }: Period,
 ): Period[] {
@@ -27,15 +27,15 @@ export function partsBeside(
 }
 
 /** What limits leave to be charged together, of the parts of a charge in order of time. */
-export function aboveAny(allowances: readonly Counted[], parts: readonly UsedIn[]): Decimal {
-  const growths = allowances.map(growthOf);
+export function computeAboveAnyLimit(allowances: readonly LimitUsage[], parts: readonly UsageInterval[]): Decimal {
+  const growths = allowances.map(buildGrowth);
   return sumDecimals(parts.map((part) => Decimal.max(...growths.map((growth) => growth(part)))));
 }
 
 /** What is above a limit grows by so much in a part, which is asked for behind those before it. */
-function growthOf({ limit, windows }: Counted): (part: UsedIn) => Decimal {
+function buildGrowth({ limit, windows }: LimitUsage): (part: UsageInterval) => Decimal {
   if (limit === null) return () => ZERO;
-  const used = new Map<CountedWindow, Decimal>();
+  const used = new Map<LimitWindowUsage, Decimal>();
   return (part) => {
     const window = windows.find(({ start, end }) => start <= part.start && part.end <= end);
     if (window === undefined) return ZERO;

@@ -3,31 +3,34 @@ import { Decimal } from '../decimal.ts';
 import type { Invoice } from '../invoice/record.ts';
 import type { SystemEventName } from '../system-event/catalogue.ts';
 import { toInstant } from '../time/instant.ts';
-import { type Language, showDay, showMoney, wordsOf } from './language.ts';
+import { type Language, selectTranslations, showDay, showMoney } from './language.ts';
 
-export const LETTER_KINDS = ['new', 'reminder'] as const;
-export type LetterKind = (typeof LETTER_KINDS)[number];
+export const INVOICE_EMAIL_KINDS = ['new', 'reminder'] as const;
+export type InvoiceEmailKind = (typeof INVOICE_EMAIL_KINDS)[number];
 
-const LETTERS: Partial<Record<SystemEventName, LetterKind>> = {
+const EMAIL_KIND_BY_EVENT: Partial<Record<SystemEventName, InvoiceEmailKind>> = {
   'invoice.finalized': 'new',
   'invoice.communication.triggered': 'new',
   'invoice.payment.overdue': 'reminder',
 };
 
 /** Null where an event sends none. */
-export function letterOf(event_name: SystemEventName): LetterKind | null {
-  return LETTERS[event_name] ?? null;
+export function findEmailKind(event_name: SystemEventName): InvoiceEmailKind | null {
+  return EMAIL_KIND_BY_EVENT[event_name] ?? null;
 }
 
 /** What has become of an invoice since it was asked for: nobody is reminded of what is paid, nor sent what is void. */
-export function isDue(invoice: Pick<Invoice, 'invoice_status' | 'amount_remaining'>, kind: LetterKind): boolean {
+export function isEmailDue(
+  invoice: Pick<Invoice, 'invoice_status' | 'amount_remaining'>,
+  kind: InvoiceEmailKind,
+): boolean {
   if (invoice.invoice_status !== 'FINALIZED') return false;
   return kind === 'new' || new Decimal(invoice.amount_remaining).gt(0);
 }
 
-export type Letter = { readonly subject: string; readonly text: string };
+export type InvoiceEmail = { readonly subject: string; readonly text: string };
 
-export function letter(
+export function composeInvoiceEmail(
   invoice: Pick<Invoice, 'invoice_number' | 'id' | 'currency' | 'amount_remaining' | 'due_date'>,
   {
     kind,
@@ -35,15 +38,15 @@ export function letter(
     timezone,
     seller,
     notes,
-  }: { kind: LetterKind; language: Language; timezone: string; seller: string; notes: readonly string[] },
-): Letter {
-  const words = wordsOf(language);
+  }: { kind: InvoiceEmailKind; language: Language; timezone: string; seller: string; notes: readonly string[] },
+): InvoiceEmail {
+  const words = selectTranslations(language);
   const number = invoice.invoice_number ?? invoice.id;
   const opening = kind === 'new' ? words.letter_new : words.letter_reminder;
-  const lines = [opening.replace('{}', number), payment(), ...notes, seller];
+  const lines = [opening.replace('{}', number), formatPaymentRequest(), ...notes, seller];
   return { subject: `${words.invoice} ${number} – ${seller}`, text: `${lines.filter(Boolean).join('\n\n')}\n` };
 
-  function payment(): string {
+  function formatPaymentRequest(): string {
     if (!new Decimal(invoice.amount_remaining).gt(0)) return words.letter_nothing;
     const amount = showMoney(invoice.amount_remaining, invoice.currency, language);
     const due = invoice.due_date ? showDay(toInstant(invoice.due_date), timezone, language) : '';

@@ -1,7 +1,7 @@
 /** The words of an invoice in German (docs/rules/documents.md, "What can be set"). */
-import type { Words } from '../words.ts';
+import type { Translations } from '../translations.ts';
 
-export const de: Words = {
+export const de: Translations = {
   invoice: 'Rechnung',
   credit_invoice: 'Gutschrift',
   draft: 'ENTWURF',

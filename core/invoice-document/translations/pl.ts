@@ -1,7 +1,7 @@
 /** The words of an invoice in Polish (docs/rules/documents.md, "What can be set"). */
-import type { Words } from '../words.ts';
+import type { Translations } from '../translations.ts';
 
-export const pl: Words = {
+export const pl: Translations = {
   invoice: 'Faktura',
   credit_invoice: 'Faktura korygująca',
   draft: 'PROJEKT',

@@ -1,7 +1,7 @@
 /** The words of an invoice in Swedish (docs/rules/documents.md, "What can be set"). */
-import type { Words } from '../words.ts';
+import type { Translations } from '../translations.ts';
 
-export const sv: Words = {
+export const sv: Translations = {
   invoice: 'Faktura',
   credit_invoice: 'Kreditfaktura',
   draft: 'UTKAST',

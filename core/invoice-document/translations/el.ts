@@ -1,7 +1,7 @@
 /** The words of an invoice in Greek (docs/rules/documents.md, "What can be set"). */
-import type { Words } from '../words.ts';
+import type { Translations } from '../translations.ts';
 
-export const el: Words = {
+export const el: Translations = {
   invoice: 'Τιμολόγιο',
   credit_invoice: 'Πιστωτικό τιμολόγιο',
   draft: 'ΠΡΟΧΕΙΡΟ',

@@ -1,7 +1,7 @@
 /** The words of an invoice in Ukrainian (docs/rules/documents.md, "What can be set"). */
-import type { Words } from '../words.ts';
+import type { Translations } from '../translations.ts';
 
-export const uk: Words = {
+export const uk: Translations = {
   invoice: 'Рахунок',
   credit_invoice: 'Кредитовий рахунок',
   draft: 'ЧЕРНЕТКА',

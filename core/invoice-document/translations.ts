@@ -1,6 +1,6 @@
 /** The words of an invoice. A language is a file in words/ and a line in language.ts. */
 
-export type Words = {
+export type Translations = {
   readonly invoice: string;
   readonly credit_invoice: string;
   readonly draft: string;

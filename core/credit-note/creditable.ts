@@ -5,10 +5,10 @@
 import { Decimal, sumDecimals, ZERO } from '../decimal.ts';
 import type { Invoice } from '../invoice/record.ts';
 
-type Given = Pick<Invoice, 'amount_paid' | 'total_prepaid_credits_applied'>;
+type InvoicePaymentSums = Pick<Invoice, 'amount_paid' | 'total_prepaid_credits_applied'>;
 /** Prepaid credits that have returned to their lots; none if absent. */
-type Returned = Partial<Pick<Invoice, 'prepaid_credits_returned'>>;
-type Refunded = Pick<Invoice, 'refunded_amount'>;
+type ReturnedPrepaidCredits = Partial<Pick<Invoice, 'prepaid_credits_returned'>>;
+type RefundedSum = Pick<Invoice, 'refunded_amount'>;
 
 /** A line of the invoice: what it charged, and what was given back of it so far, in whichever way. */
 export type CreditableLine = {
@@ -25,18 +25,21 @@ export type CreditableLine = {
 };
 
 /** An invoice was given its payments and credits of prepaid wallets. An invoice that returned more credits than it used took none. */
-export function givenFor({ amount_paid, total_prepaid_credits_applied }: Given): Decimal {
+export function computePaidTotal({ amount_paid, total_prepaid_credits_applied }: InvoicePaymentSums): Decimal {
   return new Decimal(amount_paid).plus(Decimal.max(ZERO, total_prepaid_credits_applied));
 }
 
 /** Of what was given: to a wallet, by a credit note or a void. */
-export function leftOfGiven(invoice: Given & Refunded): Decimal {
-  return Decimal.max(ZERO, givenFor(invoice).minus(invoice.refunded_amount));
+export function computeRefundable(invoice: InvoicePaymentSums & RefundedSum): Decimal {
+  return Decimal.max(ZERO, computePaidTotal(invoice).minus(invoice.refunded_amount));
 }
 
 /** The same, in the two ways in which it goes back: prepaid credits to their lots, the rest with its tax. */
-export function splitOfGiven(invoice: Given & Refunded & Returned): { prepaid: Decimal; rest: Decimal } {
-  const left = leftOfGiven(invoice);
+export function splitRefundable(invoice: InvoicePaymentSums & RefundedSum & ReturnedPrepaidCredits): {
+  prepaid: Decimal;
+  rest: Decimal;
+} {
+  const left = computeRefundable(invoice);
   const { total_prepaid_credits_applied, prepaid_credits_returned = '0' } = invoice;
   const unreturned = new Decimal(total_prepaid_credits_applied).minus(prepaid_credits_returned);
   const prepaid = Decimal.min(left, Decimal.max(ZERO, unreturned));
@@ -44,7 +47,7 @@ export function splitOfGiven(invoice: Given & Refunded & Returned): { prepaid: D
 }
 
 /** Answers the rest of a line after its discounts, the part of it that prepaid credits paid, and the rest of its tax. */
-export function leftOfLine(line: Omit<CreditableLine, 'id'>) {
+export function computeLineRemainder(line: Omit<CreditableLine, 'id'>) {
   const { amount, discount, tax, credited, tax_credited, prepaid = ZERO, prepaid_credited = ZERO } = line;
   const left = Decimal.max(ZERO, amount.minus(discount).minus(credited));
   return {
@@ -55,42 +58,42 @@ export function leftOfLine(line: Omit<CreditableLine, 'id'>) {
 }
 
 /** Money, or credits that include tax, paid this rest of a line: its net and its tax. */
-export function paidOfLine(line: Omit<CreditableLine, 'id'>): { amount: Decimal; tax: Decimal } {
-  const { amount, prepaid, tax } = leftOfLine(line);
+export function computePaidRemainder(line: Omit<CreditableLine, 'id'>): { amount: Decimal; tax: Decimal } {
+  const { amount, prepaid, tax } = computeLineRemainder(line);
   return { amount: amount.minus(prepaid), tax };
 }
 
-type Paid = Refunded & Pick<Invoice, 'amount_paid' | 'amount_due'>;
+type PaidSums = RefundedSum & Pick<Invoice, 'amount_paid' | 'amount_due'>;
 
 /** Of its charges and what was paid too much, by refunds of payments; `by_notes` is what of `refunded_amount` credit notes gave. */
-export function leftOfCharges(
-  invoice: Paid,
+export function computeRefundableCharges(
+  invoice: PaidSums,
   { lines, by_notes }: { lines: readonly Omit<CreditableLine, 'id'>[]; by_notes: Decimal },
 ): Decimal {
   const over = new Decimal(invoice.amount_paid).minus(invoice.amount_due);
   // Of a part: it is owed again.
   if (over.isNegative()) return new Decimal(invoice.amount_paid);
-  const left = lines.map(paidOfLine).flatMap(({ amount, tax }) => [amount, tax]);
-  return sumDecimals(left).plus(over).minus(refundedByPayments(invoice, by_notes));
+  const left = lines.map(computePaidRemainder).flatMap(({ amount, tax }) => [amount, tax]);
+  return sumDecimals(left).plus(over).minus(computeRefundedByPayments(invoice, by_notes));
 }
 
 /**
  * A payment is refunded up to this amount, by the provider that took it or by hand. Credits that returned to prepaid lots were no money.
  */
-export function leftOfPayment(
+export function computeRefundablePayment(
   payment: { readonly amount: string; readonly refunded_amount: string },
-  invoice: Paid & Given & Returned,
-  charges: Parameters<typeof leftOfCharges>[1],
+  invoice: PaidSums & InvoicePaymentSums & ReturnedPrepaidCredits,
+  charges: Parameters<typeof computeRefundableCharges>[1],
 ): Decimal {
   const of_credits = invoice.prepaid_credits_returned ?? '0';
   return Decimal.min(
     new Decimal(payment.amount).minus(payment.refunded_amount),
     new Decimal(invoice.amount_paid).plus(of_credits).minus(invoice.refunded_amount),
-    leftOfCharges(invoice, charges),
+    computeRefundableCharges(invoice, charges),
   );
 }
 
 /** Of what was charged: not what credit notes gave back, nor what had been paid too much, or in part, which lowers what was paid. */
-export function refundedByPayments({ refunded_amount }: Refunded, by_notes: Decimal): Decimal {
+export function computeRefundedByPayments({ refunded_amount }: RefundedSum, by_notes: Decimal): Decimal {
   return Decimal.max(ZERO, new Decimal(refunded_amount).minus(by_notes));
 }
