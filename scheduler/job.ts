@@ -1,4 +1,4 @@
-import type { DueReport } from '../actions/billing/due-kinds.ts';
+import type { DueWorkReport } from '../actions/billing/due-work.ts';
 
 /**
  * A job of the scheduler: a name, how often, and a verb. `run` gets the instant as an argument, may run twice at once in
@@ -14,7 +14,7 @@ export type Job = {
 };
 
 /** What a run of it has come to. */
-export type JobReport = DueReport;
+export type JobReport = DueWorkReport;
 
 /**
  * Long work that a request has put into the queue, with a payload of its own. It may run twice, at once or one after the

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { TaskList } from 'graphile-worker';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { mailerOf } from '../actions/invoices/mailer.ts';
+import { createMailer } from '../actions/invoices/mailer.ts';
 import { webhookBackend } from '../actions/webhooks/backend.ts';
 import type { Sent } from '../actions/webhooks/send-delivery.ts';
 import type { Config } from '../config.ts';
@@ -171,7 +171,7 @@ export function workOf(services: SchedulerServices, clock: () => Date, export_tu
 
 function mailOf({ config, logger }: SchedulerServices) {
   return {
-    mailer: mailerOf(config),
+    mailer: createMailer(config),
     fonts: config.PDF_FONTS_DIR ?? null,
     onMailed: ({ outcome, invoice_id, detail }: Mailed) => {
       if (outcome === 'refused') logger.warn({ invoice_id, detail }, 'an invoice was refused by the mail server');
@@ -321,7 +321,7 @@ async function runAndReport(job: Job, now: Date, logger: Logger): Promise<JobRep
     const report = await job.run(now, tellDone);
     for (const { id, error } of report.failed)
       logger.error({ job: job.name, id, err: error }, 'a job failed for a record');
-    for (const { ids, error } of report.unasked ?? [])
+    for (const { ids, error } of report.without_alert_checks ?? [])
       logger.warn({ job: job.name, ids, err: error }, 'done, but alerts wait for the look of the hour');
     if (report.waiting.length > 0) logger.info({ job: job.name, waiting: report.waiting }, 'left for the next run');
     logger.debug({ job: job.name, ...report.done }, 'job done');

@@ -7,7 +7,7 @@ import { alertedCustomers } from '../../storage/due-alerts.ts';
 import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { inRounds, type Watched } from '../billing/rounds.ts';
+import { runBatches, type WatchedRun } from '../billing/batch-loop.ts';
 import { checkGrants } from './grant-alerts.ts';
 import { checkSpend } from './spend-alerts.ts';
 import { checkWallets } from './wallet-alerts.ts';
@@ -36,10 +36,10 @@ const WORKERS = 2;
 /** What arrivals ask for, of all: what was lost in between is found here. */
 export async function checkAlerts(
   stores: Stores,
-  { now, only, onProgress }: { readonly now: Date } & OfWhom & Watched<AlertReport>,
+  { now, only, onProgress }: { readonly now: Date } & OfWhom & WatchedRun<AlertReport>,
 ): Promise<AlertReport> {
   const report: AlertReport = { alerted: 0, failed: [] };
-  await inRounds({
+  await runBatches({
     next: (left) => alertedCustomers(stores.postgres, { left, only }),
     act: async ({ id, ...scope }: Due) => {
       try {

@@ -14,7 +14,7 @@ import { FeatureModel } from '../../storage/models/feature.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
-import { subscriptionUsage, type UsageCharge } from '../usage/subscription-usage.ts';
+import { loadSubscriptionUsage, type SubscriptionUsageCharge } from '../usage/subscription-usage.ts';
 import { tellState } from './tell-state.ts';
 
 const WATCHED: readonly SubscriptionModel['subscription_status'][] = ['active', 'trialing'];
@@ -32,13 +32,13 @@ export async function checkSpend(
     const subscription = await SubscriptionModel.fetch(scope, subscription_id, { database: transaction });
     if (!WATCHED.includes(subscription.subscription_status)) return 0;
     const settings = await AlertSettingModel.watching(scope, [subscription_id], transaction);
-    const { charges, period } = await subscriptionUsage(stores, scope, { subscription_id }, now);
+    const { charges, period } = await loadSubscriptionUsage(stores, scope, { subscription_id }, now);
     const spent_from = new Date(Math.max(period.start, ...charges.map(({ service }) => service.start)));
     const groups = await groupsOf(transaction, scope, settings);
     let changed = 0;
     for (const setting of settings) {
       const spent = { setting, subscription, spent_from, now };
-      const spentIn = (some: readonly UsageCharge[]) => spentOn(setting, some, groups);
+      const spentIn = (some: readonly SubscriptionUsageCharge[]) => spentOn(setting, some, groups);
       const value = spentIn(charges);
       const carried = (since: Milliseconds) => spentIn(charges.filter(({ service }) => service.start <= since));
       if (await tellBegin(transaction, { ...spent, value, carried })) changed += 1;
@@ -64,10 +64,10 @@ async function groupsOf(
 /** A line belongs to a group by its price, or by the feature that its meter measures. */
 function spentOn(
   { entity_type, entity_id }: AlertSettingModel,
-  charges: readonly UsageCharge[],
+  charges: readonly SubscriptionUsageCharge[],
   groups: ReadonlyMap<string, ReadonlySet<string>>,
 ): Decimal {
-  const isOf = ({ item }: UsageCharge) => {
+  const isOf = ({ item }: SubscriptionUsageCharge) => {
     if (entity_type === 'subscription') return true;
     if (entity_type === 'subscription_line_item') return item.record.id === entity_id;
     return item.price_record.group_id === entity_id || groups.get(entity_id)!.has(item.meter_id ?? '');

@@ -20,8 +20,8 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
-import { billedItem, billedSubscription, CHARGES_AT_ONCE, gatherItems, scopeOf } from '../billing/billable-items.ts';
-import { usageReader } from '../billing/measure-usage.ts';
+import { billedItem, billedSubscription, CHARGES_AT_ONCE, gatherItems, toScope } from '../billing/billable-items.ts';
+import { createUsageReader } from '../billing/measure-usage.ts';
 import type { Found } from './findings.ts';
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
@@ -46,7 +46,7 @@ async function lookAt(stores: AuditStores, named: readonly NamedSubscription[], 
   const byScope = groupBy(named, ({ tenant_id, environment_id }) => `${tenant_id} ${environment_id}`);
   for (const those of byScope.values())
     for (let from = 0; from < those.length; from += AT_ONCE) {
-      const scope = scopeOf(those[0]);
+      const scope = toScope(those[0]);
       const ids = those.slice(from, from + AT_ONCE).map(({ id }) => id);
       // Of one moment: periods are moved on and drafts computed anew meanwhile.
       const { lines, open } = await stores.postgres.transaction((transaction) => openTimes(transaction, scope, ids), {
@@ -109,7 +109,7 @@ const NO_LOG = { lag: async () => [] } satisfies Pick<EventLog, 'lag'> as unknow
 async function tellUsed(stores: AuditStores, { subscription, times }: Open, found: Found): Promise<void> {
   const { postgres, clickhouse } = stores;
   const items = new Map((await gatherItems(postgres, subscription)).map((item) => [item.id, item]));
-  const measure = await usageReader({ postgres, clickhouse, log: NO_LOG }, postgres, subscription);
+  const measure = await createUsageReader({ postgres, clickhouse, log: NO_LOG }, postgres, subscription);
   await mapConcurrently(CHARGES_AT_ONCE, times, async ({ line_item_id, time }) => {
     const item = items.get(line_item_id);
     if (item === undefined) return;

@@ -14,11 +14,11 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { LOOK_AFTER_SECONDS, settleLateUsage, takeLateUsage } from '../../storage/progress/late-usage.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { draftInvoice } from '../invoices/draft-invoice.ts';
-import { payerOf } from '../invoices/settle-change.ts';
-import { heldWithParent } from '../subscriptions/held-with-parent.ts';
-import { billedSubscription, scopeOf } from './billable-items.ts';
-import { inRounds, type Watched } from './rounds.ts';
-import { billingTransaction } from './transaction.ts';
+import { loadPayer } from '../invoices/settle-change.ts';
+import { lockWithParent } from '../subscriptions/lock-with-parent.ts';
+import { runBatches, type WatchedRun } from './batch-loop.ts';
+import { billedSubscription, toScope } from './billable-items.ts';
+import { runBillingTransaction } from './transaction.ts';
 
 export type LateReport = { drafted: number; looked: number; failed: { id: string; error: unknown }[] };
 
@@ -27,10 +27,10 @@ const WORKERS = 2;
 export async function billLateUsage(
   stores: Stores,
   now: Date,
-  { only, onProgress }: OfWhom & Watched<LateReport> = {},
+  { only, onProgress }: OfWhom & WatchedRun<LateReport> = {},
 ): Promise<LateReport> {
   const report: LateReport = { drafted: 0, looked: 0, failed: [] };
-  await inRounds({
+  await runBatches({
     next: (left) => dueLateUsage(stores.postgres, { now, left, only }),
     act: async ({ id, ...scope }) => {
       try {
@@ -56,19 +56,19 @@ async function billLate(
   { subscription_id, now }: { subscription_id: string; now: Date },
 ): Promise<boolean> {
   const ids = await takeLateUsage(stores.postgres, { ...scope, subscription_id });
-  return billingTransaction(stores, async (transaction) => {
-    const subscription = await heldWithParent(scope, subscription_id, transaction);
-    const again_at = await waitsUntil(transaction, { subscription, now });
-    const isDrafted = again_at === null && (await draftLate(stores, transaction, { subscription, now }));
-    await settleLateUsage(transaction, scope, { ids, again_at });
+  return runBillingTransaction(stores, async (transaction) => {
+    const subscription = await lockWithParent(scope, subscription_id, transaction);
+    const retry_at = await findWaitUntil(transaction, { subscription, now });
+    const isDrafted = retry_at === null && (await draftLate(stores, transaction, { subscription, now }));
+    await settleLateUsage(transaction, scope, { ids, again_at: retry_at });
     return isDrafted;
   });
 }
 
-type Looking = { readonly subscription: SubscriptionModel; readonly now: Date };
+type LateUsageCheck = { readonly subscription: SubscriptionModel; readonly now: Date };
 
 /** Until a draft, of it or of its parent, is there no more, or its parent has invoiced the period in which it ended; null where it need not. */
-async function waitsUntil(transaction: Transaction, { subscription, now }: Looking): Promise<Date | null> {
+async function findWaitUntil(transaction: Transaction, { subscription, now }: LateUsageCheck): Promise<Date | null> {
   const { id, parent_subscription_id } = subscription;
   const ids = parent_subscription_id ? [id, parent_subscription_id] : [id];
   const [draft] = await InvoiceModel.in(subscription, transaction)
@@ -79,7 +79,7 @@ async function waitsUntil(transaction: Transaction, { subscription, now }: Looki
   // It is looked at when the draft is final (storage/due-late-usage.ts).
   if (draft) return now;
   if (subscription.subscription_type !== 'grouped_invoicing' || !parent_subscription_id) return null;
-  const parent = await SubscriptionModel.fetch(scopeOf(subscription), parent_subscription_id, {
+  const parent = await SubscriptionModel.fetch(toScope(subscription), parent_subscription_id, {
     database: transaction,
   });
   const isToBeInvoiced =
@@ -89,19 +89,23 @@ async function waitsUntil(transaction: Transaction, { subscription, now }: Looki
   return new Date(Math.max(toInstant(parent.current_period_end), now.getTime() + LOOK_AFTER_SECONDS * 1000));
 }
 
-async function draftLate(stores: Stores, transaction: Transaction, { subscription, now }: Looking): Promise<boolean> {
+async function draftLate(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription, now }: LateUsageCheck,
+): Promise<boolean> {
   const { end_ms } = billedSubscription(subscription);
-  const ends = await periodEnds(subscription, transaction);
+  const ends = await listPeriodEnds(subscription, transaction);
   const period = latePeriod(ends, { end_ms, now: now.getTime() });
   if (period === null || subscription.subscription_status !== 'cancelled') return false;
-  const payer_id = await payerOf(subscription, transaction);
+  const payer_id = await loadPayer(subscription, transaction);
   const late = { reference: 'late', reason: 'SUBSCRIPTION_CYCLE' } as const;
   const draft = await draftInvoice(stores, transaction, { subscription, period, ...late, payer_id, now });
   return draft !== null;
 }
 
 /** Of what was invoiced behind its end. */
-async function periodEnds(subscription: SubscriptionModel, transaction: Transaction): Promise<Milliseconds[]> {
+async function listPeriodEnds(subscription: SubscriptionModel, transaction: Transaction): Promise<Milliseconds[]> {
   const invoices = await InvoiceModel.in(subscription, transaction)
     .where({ subscription_id: subscription.id, status: 'published', billing_reason: 'SUBSCRIPTION_CYCLE' })
     .whereNot('invoice_status', 'VOIDED')

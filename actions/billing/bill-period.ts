@@ -15,19 +15,19 @@ import { askForAlertsOfPeriods } from '../../storage/progress/alert-arrivals.ts'
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import { endTrial } from '../subscriptions/end-trial.ts';
-import { familyFollows } from '../subscriptions/follow-parent.ts';
-import { leaveFamilyIfDue } from '../subscriptions/leave-family.ts';
+import { leaveHierarchyIfDue } from '../subscriptions/leave-hierarchy.ts';
 import { openDue } from '../subscriptions/open-due.ts';
+import { propagateToChildren } from '../subscriptions/propagate-to-children.ts';
 import { noteTry, ScheduleNotDone } from '../subscriptions/schedules.ts';
-import { scopeOf } from './billable-items.ts';
-import { type Closing, closePeriod } from './close-period.ts';
-import type { Drafted, PlansInHand } from './plans-in-hand.ts';
-import { type Planning, restingPlans } from './resting-plans.ts';
-import { type Ended, inRounds, type Watched } from './rounds.ts';
-import { billingTransaction } from './transaction.ts';
+import { type BatchOutcome, runBatches, type WatchedRun } from './batch-loop.ts';
+import { toScope } from './billable-items.ts';
+import type { ClockAdvancePlanCache, PlannedDraft } from './clock-advance-plan-cache.ts';
+import { type ClosePeriodInput, closePeriod } from './close-period.ts';
+import { type DraftPlanning, findDraftPlanCache } from './draft-plan-cache.ts';
+import { runBillingTransaction } from './transaction.ts';
 
 /** `billed`: moved on by a period. `waiting`: usage is not complete yet. `idle`: nothing is due, or another worker has it. */
-export type Outcome = 'billed' | 'waiting' | 'idle';
+export type BillingOutcome = 'billed' | 'waiting' | 'idle';
 
 export type BillingReport = {
   billed: number;
@@ -35,16 +35,16 @@ export type BillingReport = {
   waiting: string[];
   failed: { id: string; error: unknown }[];
   /** Billed, too; but the look at their alerts could not be asked for, so that they wait for that of the hour. */
-  unasked: Unasked[];
+  without_alert_checks: UnqueuedAlertChecks[];
 };
 
-export type Unasked = { readonly ids: readonly string[]; readonly error: unknown };
+export type UnqueuedAlertChecks = { readonly ids: readonly string[]; readonly error: unknown };
 
 /** So many subscriptions at once: most of a billing is waiting for the stores. */
 const WORKERS = 4;
 
 /** Of an advance of a clock. */
-export type InHand = { readonly plans?: PlansInHand | undefined };
+export type PlanCacheOption = { readonly plans?: ClockAdvancePlanCache | undefined };
 
 /**
  * One period of each in a round, the oldest first, until nothing is due: who has years of periods to be billed waits behind
@@ -54,17 +54,17 @@ export type InHand = { readonly plans?: PlansInHand | undefined };
 export async function billDuePeriods(
   stores: Stores,
   now: Date,
-  { only, onProgress, mayGoOn, plans }: OfWhom & Watched<BillingReport> & InHand = {},
+  { only, onProgress, mayGoOn, plans }: OfWhom & WatchedRun<BillingReport> & PlanCacheOption = {},
 ): Promise<BillingReport> {
-  const report: BillingReport = { billed: 0, waiting: [], failed: [], unasked: [] };
-  await inRounds({
+  const report: BillingReport = { billed: 0, waiting: [], failed: [], without_alert_checks: [] };
+  await runBatches({
     next: (left) => dueSubscriptions(stores.postgres, { now, left, only }),
     act: (due) => {
       // More than a plain period may end.
       plans?.forget();
       return billOne(stores, due, { now, report });
     },
-    actTogether: (due) => billTogether(stores, due, { now, report, plans }),
+    actBatch: (due) => billBatch(stores, due, { now, report, plans }),
     // By a clock the same must come of the same: numbers are given in the order of what is due.
     workers: only ? 1 : WORKERS,
     onProgress: () => onProgress?.(report),
@@ -84,7 +84,7 @@ async function billOne(
     const outcome = await inSpan('subscription.bill', { attributes }, () =>
       billPeriod(stores, scope, { subscription_id: id, now }),
     );
-    if (outcome === 'billed') await noteBilled(stores, scope, { ids: [id], report });
+    if (outcome === 'billed') await recordBilled(stores, scope, { ids: [id], report });
     if (outcome === 'waiting') report.waiting.push(id);
     return outcome === 'billed';
   } catch (error) {
@@ -97,61 +97,67 @@ async function billOne(
 }
 
 /** It is committed: what fails from here on leaves it billed. */
-async function noteBilled(
+async function recordBilled(
   { postgres }: Stores,
   scope: Scope,
   { ids, report }: { ids: readonly string[]; report: BillingReport },
 ): Promise<void> {
   report.billed += ids.length;
-  await askForAlertsOfPeriods(postgres, scope, ids).catch((error: unknown) => report.unasked.push({ ids, error }));
+  await askForAlertsOfPeriods(postgres, scope, ids).catch((error: unknown) =>
+    report.without_alert_checks.push({ ids, error }),
+  );
 }
 
 /** One period of each of these subscriptions of one environment, in one transaction; those that do more than end a period do it alone. */
-async function billTogether(
+async function billBatch(
   stores: Stores,
   due: readonly Due[],
-  { now, report, plans }: { now: Date; report: BillingReport } & InHand,
-): Promise<Ended> {
+  { now, report, plans }: { now: Date; report: BillingReport } & PlanCacheOption,
+): Promise<BatchOutcome> {
   const { tenant_id, environment_id } = due[0]!;
   const attributes = { tenant_id, environment_id, subscriptions: due.length };
   const hand = plans && { plans, counted: await plans.counted(stores) };
-  const planning = hand ? undefined : restingPlans(stores)?.planning(stores);
+  const planning = hand ? undefined : findDraftPlanCache(stores)?.planning(stores);
   const billing = inSpan('subscription.bill', { attributes }, () => billPlain(stores, due, { now, hand, planning }));
   // What was undone leaves nothing to rest.
   billing.catch(() => planning?.end([]));
   const { outcomes, others, drafted } = await billing;
   if (hand) hand.plans.keep(drafted, hand.counted);
   planning?.end(drafted);
-  const withOutcome = (wanted: Outcome) => due.flatMap(({ id }) => (outcomes.get(id) === wanted ? [id] : []));
+  const withOutcome = (wanted: BillingOutcome) => due.flatMap(({ id }) => (outcomes.get(id) === wanted ? [id] : []));
   const waiting = withOutcome('waiting');
   const billed = withOutcome('billed');
-  await noteBilled(stores, { tenant_id, environment_id }, { ids: billed, report });
+  await recordBilled(stores, { tenant_id, environment_id }, { ids: billed, report });
   report.waiting.push(...waiting);
   const idle = due.flatMap(({ id }) => (others.has(id) || outcomes.has(id) ? [] : [id]));
   return { left: [...waiting, ...withOutcome('idle'), ...idle], alone: due.filter(({ id }) => others.has(id)) };
 }
 
 /** Elsewhere than in an advance. */
-type Resting = { readonly planning: Planning | undefined };
+type DraftPlanningOption = { readonly planning: DraftPlanning | undefined };
 
-type Billed = {
-  readonly outcomes: Map<string, Outcome>;
+type BilledPlainPeriods = {
+  readonly outcomes: Map<string, BillingOutcome>;
   readonly others: Set<string>;
-  readonly drafted: readonly Drafted[];
+  readonly drafted: readonly PlannedDraft[];
 };
 
 /** `others`: whose turn is no mere end of a period, or which may give a number to an invoice, which is done in the order of what is due. */
 function billPlain(
   stores: Stores,
   due: readonly Due[],
-  { now, hand, planning }: { now: Date; hand: { plans: PlansInHand; counted: string } | undefined } & Resting,
-): Promise<Billed> {
-  const scope = scopeOf(due[0]!);
+  {
+    now,
+    hand,
+    planning,
+  }: { now: Date; hand: { plans: ClockAdvancePlanCache; counted: string } | undefined } & DraftPlanningOption,
+): Promise<BilledPlainPeriods> {
+  const scope = toScope(due[0]!);
   const ids = due.map(({ id }) => id);
-  return billingTransaction(stores, async (transaction) => {
+  return runBillingTransaction(stores, async (transaction) => {
     await planning?.begin(transaction);
     const isSettled = await hand?.plans.settledWithin(transaction, hand.counted);
-    const held = await dueOf(scope, ids, transaction);
+    const locked = await lockDueSubscriptions(scope, ids, transaction);
     const changing = await SubscriptionScheduleModel.in(scope, transaction)
       .whereIn('subscription_id', ids)
       .where('status', 'pending')
@@ -159,30 +165,30 @@ function billPlain(
     const isChanging = new Set(changing.map(({ subscription_id }) => subscription_id));
     const isPlain = ({ id, opens_at, subscription_status, subscription_type }: SubscriptionModel) =>
       !isChanging.has(id) && !opens_at && subscription_status === 'active' && subscription_type !== 'PARENT';
-    const plain = held.filter(isPlain);
-    const drafted: Drafted[] = [];
-    const onDrafted = (draft: Drafted) => void drafted.push(draft);
+    const plain = locked.filter(isPlain);
+    const drafted: PlannedDraft[] = [];
+    const onDrafted = (draft: PlannedDraft) => void drafted.push(draft);
     const outcomes = await sideBySide(transaction, plain, (subscription) => {
       const subject = { subscription, now, onDrafted, is_settled: isSettled?.(subscription) ?? false };
-      const bill = () => billHeld(stores, transaction, subject);
+      const bill = () => billLocked(stores, transaction, subject);
       return planning ? planning.of(subscription.id, bill) : bill();
     });
-    const children = await childrenAmong(scope, notIn(held, ids), transaction);
+    const children = await listDueChildren(scope, notIn(locked, ids), transaction);
     return {
       outcomes: new Map(plain.map(({ id }, index) => [id, outcomes[index]!])),
-      others: new Set([...held.filter((one) => !isPlain(one)), ...children].map(({ id }) => id)),
+      others: new Set([...locked.filter((one) => !isPlain(one)), ...children].map(({ id }) => id)),
       drafted,
     };
   });
 }
 
-function notIn(held: readonly SubscriptionModel[], ids: readonly string[]): string[] {
-  const found = new Set(held.map(({ id }) => id));
+function notIn(locked: readonly SubscriptionModel[], ids: readonly string[]): string[] {
+  const found = new Set(locked.map(({ id }) => id));
   return ids.filter((id) => !found.has(id));
 }
 
 /** Whose own end has come: their parent is held before them, which each does alone. */
-async function childrenAmong(
+async function listDueChildren(
   scope: Scope,
   ids: readonly string[],
   transaction: Transaction,
@@ -195,7 +201,11 @@ async function childrenAmong(
 }
 
 /** As they are now, with their rows; but for those that another worker has. */
-function dueOf(scope: Scope, ids: readonly string[], transaction: Transaction): Promise<SubscriptionModel[]> {
+function lockDueSubscriptions(
+  scope: Scope,
+  ids: readonly string[],
+  transaction: Transaction,
+): Promise<SubscriptionModel[]> {
   return SubscriptionModel.in(scope, transaction)
     .whereIn('id', [...ids])
     .where('status', 'published')
@@ -211,31 +221,35 @@ export async function billPeriod(
   stores: Stores,
   scope: Scope,
   { subscription_id, now }: { subscription_id: string; now: Date },
-): Promise<Outcome> {
-  const bill = async (transaction: Transaction): Promise<Outcome> => {
-    const [subscription] = await dueOf(scope, [subscription_id], transaction);
-    if (subscription) return billHeld(stores, transaction, { subscription, now });
-    return (await leaveFamilyIfDue(scope, { subscription_id, now }, transaction)) ? 'billed' : 'idle';
+): Promise<BillingOutcome> {
+  const bill = async (transaction: Transaction): Promise<BillingOutcome> => {
+    const [subscription] = await lockDueSubscriptions(scope, [subscription_id], transaction);
+    if (subscription) return billLocked(stores, transaction, { subscription, now });
+    return (await leaveHierarchyIfDue(scope, { subscription_id, now }, transaction)) ? 'billed' : 'idle';
   };
   // What is not invoiced yet has not happened yet: a plan change at the end of the period waits with it.
-  return billingTransaction(stores, bill, (outcome) => outcome !== 'waiting');
+  return runBillingTransaction(stores, bill, (outcome) => outcome !== 'waiting');
 }
 
-async function billHeld(stores: Stores, transaction: Transaction, subject: Subject): Promise<Outcome> {
-  const { now } = subject;
-  const moved = await moveOn(stores, transaction, subject);
+async function billLocked(
+  stores: Stores,
+  transaction: Transaction,
+  input: PeriodBillingInput,
+): Promise<BillingOutcome> {
+  const { now } = input;
+  const moved = await moveOn(stores, transaction, input);
   if (moved === 'waiting' || moved === null) return moved ?? 'idle';
-  await familyFollows(stores, transaction, { parent: moved, by: { now } });
+  await propagateToChildren(stores, transaction, { parent: moved, by: { now } });
   return 'billed';
 }
 
-type Subject = Pick<Closing, 'subscription' | 'now' | 'onDrafted' | 'is_settled'>;
+type PeriodBillingInput = Pick<ClosePeriodInput, 'subscription' | 'now' | 'onDrafted' | 'is_settled'>;
 
 /** As it is then; null where nothing is due. */
 async function moveOn(
   stores: Stores,
   transaction: Transaction,
-  { subscription, now, ...drafting }: Subject,
+  { subscription, now, ...drafting }: PeriodBillingInput,
 ): Promise<SubscriptionModel | 'waiting' | null> {
   if (subscription.opens_at) return openDue(stores, transaction, { subscription, now });
   if (subscription.subscription_status === 'trialing')

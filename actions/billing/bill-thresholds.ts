@@ -15,11 +15,11 @@ import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { addInvoice } from '../invoices/draft-invoice.ts';
 import { finalizeWithin } from '../invoices/finalize-invoice.ts';
-import { type BillableItem, currentPeriod, scopeOf } from './billable-items.ts';
-import { thresholdFromStores } from './gather-billing.ts';
+import { type BatchOutcome, runBatches, type WatchedRun } from './batch-loop.ts';
+import { type BillableItem, currentPeriod, toScope } from './billable-items.ts';
+import { planThresholdInvoice } from './gather-billing.ts';
 import { invoiceParts, invoiceRecord } from './invoice-records.ts';
-import { type Ended, inRounds, type Watched } from './rounds.ts';
-import { billingTransaction } from './transaction.ts';
+import { runBillingTransaction } from './transaction.ts';
 
 export type ThresholdReport = { invoiced: number; failed: { id: string; error: unknown }[] };
 
@@ -28,17 +28,17 @@ const WORKERS = 2;
 export async function billThresholds(
   stores: Stores,
   now: Date,
-  { only, onProgress }: OfWhom & Watched<ThresholdReport> = {},
+  { only, onProgress }: OfWhom & WatchedRun<ThresholdReport> = {},
 ): Promise<ThresholdReport> {
   const report: ThresholdReport = { invoiced: 0, failed: [] };
-  await inRounds({
+  await runBatches({
     next: (left) => thresholdSubscriptions(stores.postgres, { now, left, only }),
     act: async (due) => {
-      await lookAt(stores, due, { now, report, waits: only !== undefined });
+      await billIfReached(stores, due, { now, report, waits: only !== undefined });
       // Each is looked at once in a run.
       return false;
     },
-    actTogether: (due) => lookAtAll(stores, due, now),
+    actBatch: (due) => checkBatch(stores, due, now),
     // By a clock the same must come of the same: numbers are given in the order of what is due.
     workers: only ? 1 : WORKERS,
     onProgress: () => onProgress?.(report),
@@ -46,7 +46,7 @@ export async function billThresholds(
   return report;
 }
 
-async function lookAt(
+async function billIfReached(
   stores: Stores,
   { id, ...scope }: Due,
   { now, report, waits }: { now: Date; report: ThresholdReport; waits: boolean },
@@ -59,19 +59,19 @@ async function lookAt(
 }
 
 /** Most have not reached it: who has is invoiced alone. Nothing is locked or written here. */
-function lookAtAll(stores: Stores, due: readonly Due[], now: Date): Promise<Ended> {
+function checkBatch(stores: Stores, due: readonly Due[], now: Date): Promise<BatchOutcome> {
   const ids = due.map(({ id }) => id);
-  return billingTransaction(stores, async (transaction) => {
-    const running = await runningOnes(scopeOf(due[0]!), ids, transaction);
+  return runBillingTransaction(stores, async (transaction) => {
+    const running = await listRunningSubscriptions(toScope(due[0]!), ids, transaction);
     const plans = await sideBySide(transaction, running, (subscription) =>
-      reachedPlan(stores, transaction, { subscription, now }),
+      planIfReached(stores, transaction, { subscription, now }),
     );
     const reached = new Set(running.filter((_, index) => plans[index] !== null).map(({ id }) => id));
     return { left: ids.filter((id) => !reached.has(id)), alone: due.filter(({ id }) => reached.has(id)) };
   });
 }
 
-function runningOnes(scope: Scope, ids: readonly string[], database: Database) {
+function listRunningSubscriptions(scope: Scope, ids: readonly string[], database: Database) {
   return SubscriptionModel.in(scope, database)
     .whereIn('id', [...ids])
     .where({ status: 'published', subscription_status: 'active' })
@@ -89,45 +89,45 @@ export function billThreshold(
   scope: Scope,
   { subscription_id, now, waits = false }: { subscription_id: string; now: Date; waits?: boolean },
 ): Promise<boolean> {
-  return billingTransaction(stores, async (transaction) => {
-    const running = runningOnes(scope, [subscription_id], transaction).forUpdate();
+  return runBillingTransaction(stores, async (transaction) => {
+    const running = listRunningSubscriptions(scope, [subscription_id], transaction).forUpdate();
     const [subscription] = await (waits ? running : running.skipLocked());
     return subscription ? invoiceRunning(stores, transaction, { subscription, now }) : false;
   });
 }
 
-type Looking = { readonly subscription: SubscriptionModel; readonly now: Date };
+type ThresholdCheckInput = { readonly subscription: SubscriptionModel; readonly now: Date };
 
 /** What is to be invoiced; null where it has not reached the threshold. */
-async function reachedPlan(
+async function planIfReached(
   stores: Stores,
   transaction: Transaction,
-  { subscription, now }: Looking,
+  { subscription, now }: ThresholdCheckInput,
 ): Promise<{ plan: InvoicePlan<BillableItem>; period: Period } | null> {
   const current = currentPeriod(subscription);
   const period = { start: current.start, end: now.getTime() };
   // A period that is over has its own invoice.
   if (period.end <= current.start || period.end >= current.end) return null;
-  const plan = await thresholdFromStores(stores, transaction, { subscription, period, now });
+  const plan = await planThresholdInvoice(stores, transaction, { subscription, period, now });
   return plan && { plan, period };
 }
 
-async function invoiceRunning(stores: Stores, transaction: Transaction, looking: Looking): Promise<boolean> {
-  const { subscription, now } = looking;
-  const reached = await reachedPlan(stores, transaction, looking);
+async function invoiceRunning(stores: Stores, transaction: Transaction, check: ThresholdCheckInput): Promise<boolean> {
+  const { subscription, now } = check;
+  const reached = await planIfReached(stores, transaction, check);
   if (reached === null) return false;
   const { plan, period } = reached;
   const id = newId('invoice', now.getTime());
   const record = invoiceRecord({ subscription, period, reason: 'THRESHOLD_BILLING', plan }, id, now);
-  if (await isThere(subscription, record.idempotency_key ?? '', transaction)) return false;
+  if (await hasInvoice(subscription, record.idempotency_key ?? '', transaction)) return false;
   const parts = invoiceParts(plan, record, now);
   const invoice = await addInvoice(transaction, subscription, { record, ...parts, now });
-  await finalizeWithin(transaction, scopeOf(subscription), { invoice_id: invoice.id, now });
+  await finalizeWithin(transaction, toScope(subscription), { invoice_id: invoice.id, now });
   return true;
 }
 
 /** One in a minute is enough: what has come since is on the next. What was made void says nothing any more. */
-async function isThere(subscription: SubscriptionModel, key: string, transaction: Transaction): Promise<boolean> {
+async function hasInvoice(subscription: SubscriptionModel, key: string, transaction: Transaction): Promise<boolean> {
   const [same] = await InvoiceModel.in(subscription, transaction)
     .where({ idempotency_key: key, status: 'published' })
     .whereNot('invoice_status', 'VOIDED')

@@ -18,7 +18,7 @@ import { PriceModel } from '../../storage/models/price.ts';
 import type { EarlierPeriods, SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
-import { allowancesOfOne } from './gather-allowances.ts';
+import { loadSubscriptionAllowances } from './gather-allowances.ts';
 
 /** A line item as core prices it, with the records that it came from. */
 export type BillableItem = PricedItem & {
@@ -33,7 +33,7 @@ export async function gatherItems(
   subscription: SubscriptionModel,
   { at, withRemoved = false }: { at?: Date; withRemoved?: boolean } = {},
 ): Promise<BillableItem[]> {
-  const scope = scopeOf(subscription);
+  const scope = toScope(subscription);
   const where = withRemoved ? {} : { status: 'published' };
   const listed = { column: 'subscription_id', value: subscription.id, where };
   const records = await SubscriptionLineItemModel.listOf(scope, listed, database);
@@ -42,8 +42,8 @@ export async function gatherItems(
   const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
   const meters = await MeterModel.byId(scope, meterIds, database);
   const priced = records.map((record) => {
-    const price = found(prices, record.price_id, 'price');
-    const meter = record.price_type === 'USAGE' ? found(meters, price.meter_id ?? '', 'meter') : null;
+    const price = requireRecord(prices, record.price_id, 'price');
+    const meter = record.price_type === 'USAGE' ? requireRecord(meters, price.meter_id ?? '', 'meter') : null;
     return billableItem(record, { price, meter, subscription });
   });
   const items = withCommittedLines(priced);
@@ -56,9 +56,9 @@ export function withCommittedLines<Item extends Pick<BillableItem, keyof PricedI
   items: readonly Item[],
 ): Item[] {
   const committed = items.filter(({ commitment }) => commitment && !commitment.windows);
-  const together = groupBy(committed, ({ record }) => record.commitment_line_id ?? record.id);
+  const groups = groupBy(committed, ({ record }) => record.commitment_line_id ?? record.id);
   return items.map((item) => {
-    const lines = together.get(item.record.commitment_line_id ?? item.id) ?? [];
+    const lines = groups.get(item.record.commitment_line_id ?? item.id) ?? [];
     if (lines.length < 2 || lines.every(({ id }) => id !== item.id)) return item;
     const ends = lines.map(({ end_ms }) => end_ms ?? Number.POSITIVE_INFINITY);
     const last = Math.max(...ends);
@@ -76,7 +76,7 @@ async function withAllowances(
   items: readonly BillableItem[],
   { database, subscription, at }: { database: Database; subscription: SubscriptionModel; at: Date },
 ): Promise<BillableItem[]> {
-  const allowances = await allowancesOfOne(database, subscription, at);
+  const allowances = await loadSubscriptionAllowances(database, subscription, at);
   return items.map((item) => ({ ...item, allowances: allowances.get(item.meter_id ?? '') ?? [] }));
 }
 
@@ -94,10 +94,13 @@ function place({ record: { position } }: BillableItem): number {
   return position ?? Number.MAX_SAFE_INTEGER;
 }
 
-export type Priced = { price: PriceModel; meter: MeterModel | null; subscription: SubscriptionModel };
+export type LineItemPricing = { price: PriceModel; meter: MeterModel | null; subscription: SubscriptionModel };
 
 /** A line item, stored or about to be, with what prices it. */
-export function billableItem(record: SubscriptionLineItemModel, { price, meter, subscription }: Priced): BillableItem {
+export function billableItem(
+  record: SubscriptionLineItemModel,
+  { price, meter, subscription }: LineItemPricing,
+): BillableItem {
   return {
     ...billedItem(record, subscription),
     reset_usage: meter?.reset_usage ?? null,
@@ -105,7 +108,7 @@ export function billableItem(record: SubscriptionLineItemModel, { price, meter, 
     quantity: new Decimal(record.quantity),
     display_name: record.display_name || record.meter_display_name || record.plan_display_name || record.price_id,
     meter_id: meter?.id ?? null,
-    commitment: commitmentOf(record, meter, subscription),
+    commitment: deriveCommitment(record, meter, subscription),
     chain_terms: chainTerms(record, meter, subscription),
     record,
     price_record: price,
@@ -137,7 +140,7 @@ function instantOrNull(timestamp: string | null | undefined): number | null {
 }
 
 /** What a line item is committed to; null without a commitment. */
-export function commitmentOf(
+export function deriveCommitment(
   record: SubscriptionLineItemModel,
   meter: MeterModel | null,
   subscription: SubscriptionModel,
@@ -155,7 +158,7 @@ export function chainTerms(
   meter: MeterModel | null,
   subscription: SubscriptionModel,
 ): ChainTerms | null {
-  if (meter === null || commitmentOf(record, meter, subscription)?.windows) return null;
+  if (meter === null || deriveCommitment(record, meter, subscription)?.windows) return null;
   const { chain_rule: rule } = AGGREGATIONS[meter.aggregation.type];
   if (meter.reset_usage === 'NEVER' && rule !== 'integral') return null;
   const source = record.entity_type === 'addon' ? record.entity_id : 'plan';
@@ -171,7 +174,7 @@ export function chainTerms(
 }
 
 /** A line item whose price or meter is gone cannot be measured or priced, and that is an error, never a missing line. */
-export function found<M>(records: ReadonlyMap<string, M>, id: string, what: string): M {
+export function requireRecord<M>(records: ReadonlyMap<string, M>, id: string, what: string): M {
   const record = records.get(id);
   if (!record) throw new FarthingError('system_error', `${what} ${id} of a subscription line item does not exist`);
   return record;
@@ -180,7 +183,7 @@ export function found<M>(records: ReadonlyMap<string, M>, id: string, what: stri
 /** Charges that are measured at one time go to the stores together (storage/usage/bucket-lines.ts): as many as one statement takes. */
 export const CHARGES_AT_ONCE = 50;
 
-export function scopeOf(record: Scope): Scope {
+export function toScope(record: Scope): Scope {
   return { tenant_id: record.tenant_id, environment_id: record.environment_id };
 }
 
@@ -188,7 +191,7 @@ export function scopeOf(record: Scope): Scope {
 export function billedSubscription(subscription: SubscriptionModel): BilledSubscription {
   return {
     start_ms: toInstant(subscription.start_date),
-    end_ms: endOf(subscription),
+    end_ms: computeSubscriptionEnd(subscription),
     trial_end_ms: instantOrNull(subscription.trial_end),
     billing_anchor_ms: toInstant(subscription.billing_anchor),
     billing_period: subscription.billing_period,
@@ -212,17 +215,20 @@ export function currentPeriod(subscription: SubscriptionModel): Period {
 }
 
 /** The period that it is in, cut where it ends. */
-export function runningUntilEnd(subscription: SubscriptionModel): Period {
+export function currentPeriodUntilEnd(subscription: SubscriptionModel): Period {
   const { start, end } = currentPeriod(subscription);
   return { start, end: Math.min(end, billedSubscription(subscription).end_ms ?? end) };
 }
 
 /** A stored subscription, and the period that it is in. */
-export function runningOf(subscription: SubscriptionModel): { subscription: BilledSubscription; current: Period } {
+export function toRunningPeriod(subscription: SubscriptionModel): {
+  subscription: BilledSubscription;
+  current: Period;
+} {
   return { subscription: billedSubscription(subscription), current: currentPeriod(subscription) };
 }
 
-function endOf(subscription: SubscriptionModel): number | null {
+function computeSubscriptionEnd(subscription: SubscriptionModel): number | null {
   const cancelAt =
     subscription.cancel_at ?? (subscription.cancel_at_period_end ? subscription.current_period_end : null);
   const ends = [subscription.end_date, cancelAt].filter((end) => end !== null && end !== undefined);

@@ -9,19 +9,19 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type DraftRequest, draftInvoice } from '../invoices/draft-invoice.ts';
 import { endWithCredits } from '../subscriptions/end-with-credits.ts';
-import { familyFollows } from '../subscriptions/follow-parent.ts';
 import { changePlanIfDue } from '../subscriptions/plan-change/scheduled.ts';
+import { propagateToChildren } from '../subscriptions/propagate-to-children.ts';
 import { emit } from '../system-events/emit.ts';
 import { billedSubscription, currentPeriod } from './billable-items.ts';
-import type { Drafted } from './plans-in-hand.ts';
+import type { PlannedDraft } from './clock-advance-plan-cache.ts';
 
-export type Closing = {
+export type ClosePeriodInput = {
   readonly subscription: SubscriptionModel;
   readonly now: Date;
   /** Nothing is invoiced while events from before the period's end are on their way. */
   readonly untilComplete: boolean;
   /** Hears of a draft that a plan alone has made, of a subscription that goes on as it was. */
-  readonly onDrafted?: ((drafted: Drafted) => void) | undefined;
+  readonly onDrafted?: ((drafted: PlannedDraft) => void) | undefined;
   readonly is_settled?: boolean;
 };
 
@@ -29,7 +29,7 @@ export type Closing = {
 export async function closePeriod(
   stores: Stores,
   transaction: Transaction,
-  { subscription: stored, now, untilComplete, onDrafted, is_settled = false }: Closing,
+  { subscription: stored, now, untilComplete, onDrafted, is_settled = false }: ClosePeriodInput,
 ): Promise<SubscriptionModel | 'waiting' | null> {
   const over = duePeriod(billedSubscription(stored), currentPeriod(stored), now.getTime());
   if (over === null) return null;
@@ -38,7 +38,7 @@ export async function closePeriod(
     ? await changePlanIfDue(stores, transaction, { subscription: stored, at, now })
     : { subscription: stored };
   const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime()) ?? over;
-  let drafted: Omit<Drafted, 'subscription'> | null = null;
+  let drafted: Omit<PlannedDraft, 'subscription'> | null = null;
   if (at > due.closed.start) {
     const cycle = { reference: 'period_end', reason: 'SUBSCRIPTION_CYCLE' } as const;
     const onPlanned: DraftRequest['onPlanned'] = (invoice, planned) => {
@@ -55,7 +55,7 @@ export async function closePeriod(
   if (moved.plan_id !== stored.plan_id) await emit(transaction, 'subscription.plan_changed', { record: moved, by });
   // What ends with its period ends with the next one now.
   if (drafted && subscription === stored && !moved.cancel_at_period_end)
-    onDrafted?.({ ...(drafted as Omit<Drafted, 'subscription'>), subscription: moved });
+    onDrafted?.({ ...(drafted as Omit<PlannedDraft, 'subscription'>), subscription: moved });
   return moved;
 }
 
@@ -67,7 +67,11 @@ export async function closePeriod(
 export async function closeDuePeriods(
   stores: Stores,
   transaction: Transaction,
-  { subscription, now, before }: Omit<Closing, 'untilComplete'> & { readonly before?: Milliseconds | undefined },
+  {
+    subscription,
+    now,
+    before,
+  }: Omit<ClosePeriodInput, 'untilComplete'> & { readonly before?: Milliseconds | undefined },
 ): Promise<SubscriptionModel> {
   let reached = subscription;
   // Those that a parent moves on are invoiced with it.
@@ -75,7 +79,7 @@ export async function closeDuePeriods(
     if (before !== undefined && toInstant(reached.current_period_end) >= before) break;
     const moved = await closePeriod(stores, transaction, { subscription: reached, now, untilComplete: false });
     if (moved === null || moved === 'waiting') break;
-    await familyFollows(stores, transaction, { parent: moved, by: { now } });
+    await propagateToChildren(stores, transaction, { parent: moved, by: { now } });
     reached = moved;
   }
   return reached;

@@ -45,55 +45,59 @@ import { finished } from '../../storage/turns.ts';
 import { type HeldSource, holdingsOf, sourcesHeld } from '../entitlements/entitled-features.ts';
 
 /** The same of one; of several that are billed side by side at one time. */
-export async function allowancesOfOne(
+export async function loadSubscriptionAllowances(
   database: Database,
   subscription: SubscriptionModel,
   now: Date,
 ): Promise<ReadonlyMap<string, readonly Allowance[]>> {
   const { tenant_id, environment_id } = subscription;
   const key = `allowances ${tenant_id} ${environment_id} ${now.getTime()}`;
-  const granted = await together(database, { key, asked: subscription, isMade: true }, async (subscriptions) => {
-    const { allowances, made_of } = await grantedTo(database, subscriptions, now);
+  const loaded = await together(database, { key, asked: subscription, isMade: true }, async (subscriptions) => {
+    const { allowances, made_of } = await gatherGrantedAllowances(database, subscriptions, now);
     return subscriptions.map(({ id }) => ({
       allowances: allowances.get(id) ?? new Map(),
       made_of: made_of.get(id) ?? [],
     }));
   });
-  currentNotes()?.madeOf?.(granted.made_of);
-  return granted.allowances;
+  currentNotes()?.madeOf?.(loaded.made_of);
+  return loaded.allowances;
 }
 
 /** By subscription and meter: what is in force at an instant. */
 export type Allowances = ReadonlyMap<string, ReadonlyMap<string, readonly Allowance[]>>;
 
-export async function allowancesOf(
+export async function loadAllowances(
   database: Database,
   subscriptions: readonly SubscriptionModel[],
   now: Date,
 ): Promise<Allowances> {
-  return (await grantedTo(database, subscriptions, now)).allowances;
+  return (await gatherGrantedAllowances(database, subscriptions, now)).allowances;
 }
 
 /** `made_of`: of each subscription the plans, add-ons and features that may grant something. */
-type Granted = { readonly allowances: Allowances; readonly made_of: ReadonlyMap<string, readonly string[]> };
+type GrantedAllowances = { readonly allowances: Allowances; readonly made_of: ReadonlyMap<string, readonly string[]> };
 
-async function grantedTo(database: Database, subscriptions: readonly SubscriptionModel[], now: Date): Promise<Granted> {
+async function gatherGrantedAllowances(
+  database: Database,
+  subscriptions: readonly SubscriptionModel[],
+  now: Date,
+): Promise<GrantedAllowances> {
   const [first] = subscriptions;
   if (first === undefined) return { allowances: new Map(), made_of: new Map() };
   const scope = { tenant_id: first.tenant_id, environment_id: first.environment_id };
   const reading = { scope, database, now };
   const holdings = await holdingsOf(subscriptions, reading);
-  const held = await sourcesHeld(subscriptions, holdings, reading);
-  const metered = held.filter(({ feature_type }) => feature_type === 'metered');
+  const grantSources = await sourcesHeld(subscriptions, holdings, reading);
+  const metered = grantSources.filter(({ feature_type }) => feature_type === 'metered');
   const featureIds = metered.map(({ feature_id }) => feature_id);
   const features = metered.length === 0 ? new Map() : await FeatureModel.byId(scope, featureIds, database);
-  const meterOf = (source: HeldSource): string => features.get(source.feature_id)?.meter_id ?? '';
+  const toMeterId = (source: HeldSource): string => features.get(source.feature_id)?.meter_id ?? '';
   const bySubscription = groupBy(metered, ({ subscription }) => subscription.id);
   const allowances = new Map(
     Array.from(
       bySubscription,
       ([id, sources]) =>
-        [id, new Map(Array.from(groupBy(sources, meterOf), ([meter, of]) => [meter, added(of)]))] as const,
+        [id, new Map(Array.from(groupBy(sources, toMeterId), ([meter, of]) => [meter, combineLimits(of)]))] as const,
     ),
   );
   const ofHolding = ([id, own]: [string, readonly EntitlementHolding[]]) => {
@@ -112,9 +116,9 @@ async function grantedTo(database: Database, subscriptions: readonly Subscriptio
 }
 
 /** Limits of one reset period add up, also those of several features of a meter. What is not enabled makes nothing free. */
-function added(sources: readonly HeldSource[]): Allowance[] {
-  const stated = sources.filter((source) => !hasGrants(source));
-  const byPeriod = groupBy(stated, ({ usage_reset_period, subscription }) =>
+function combineLimits(sources: readonly HeldSource[]): Allowance[] {
+  const plainSources = sources.filter((source) => !hasGrants(source));
+  const byPeriod = groupBy(plainSources, ({ usage_reset_period, subscription }) =>
     deriveResetPeriod(usage_reset_period, subscription),
   );
   const limits = [...byPeriod.values()].flatMap((of) => {
@@ -122,11 +126,11 @@ function added(sources: readonly HeldSource[]): Allowance[] {
     return is_enabled ? [{ limit, usage_reset_period: of[0].usage_reset_period }] : [];
   });
   if (limits.some(({ limit }) => limit === null)) return limits;
-  return [...limits, ...granted(sources.filter((source) => hasGrants(source) && source.is_enabled))];
+  return [...limits, ...groupGrants(sources.filter((source) => hasGrants(source) && source.is_enabled))];
 }
 
 /** Of each measure what holds beside the other. */
-function granted(sources: readonly HeldSource[]): GrantedAllowance[] {
+function groupGrants(sources: readonly HeldSource[]): GrantedAllowance[] {
   const byMeasure = groupBy(sources, ({ grant_measure }) => grant_measure!);
   return Array.from(byMeasure, ([measure, of]) => ({
     measure,
@@ -137,22 +141,23 @@ function granted(sources: readonly HeldSource[]): GrantedAllowance[] {
 /** A limit, and the stretches of its reset periods that a charge meets, with a limit of their own where the period is a short one. */
 type LimitedWindows = Omit<FreeWindows, 'limit'> & { readonly limit: Decimal | null };
 /** Or grants, whose stretches usage itself begins. */
-export type Limited = LimitedWindows | Granting;
+export type AllowanceWindows = LimitedWindows | Granting;
 
 export function limitedWindows(
   { allowances = [], reset_usage, chain_terms }: Pick<PricedItem, 'allowances' | 'reset_usage' | 'chain_terms'>,
   window: Period,
   subscription: BilledSubscription,
-): Limited[] {
+): AllowanceWindows[] {
   return allowances.map((allowance) => {
     const isLevel = chain_terms?.rule === 'integral';
-    if ('limit' in allowance) return limitWindowsOf(allowance, window, { billed: subscription, reset_usage, isLevel });
+    if ('limit' in allowance)
+      return computeLimitWindows(allowance, window, { billed: subscription, reset_usage, isLevel });
     const cycles = listWholeLimitWindows(window, subscription);
     return { ...allowance, cycles, timezone: subscription.timezone };
   });
 }
 
-export function limitWindowsOf(
+export function computeLimitWindows(
   { limit, usage_reset_period }: LimitAllowance,
   window: Period,
   {
@@ -177,21 +182,21 @@ export function limitWindowsOf(
 }
 
 /** As a line has recorded them: what was granted when it was charged is granted when it is looked at again. */
-export function recordedWindows({ allowances }: ComputedFrom): Limited[] {
+export function recordedWindows({ allowances }: ComputedFrom): AllowanceWindows[] {
   return parseAllowances(allowances ?? []);
 }
 
 /** Since when what was used bears on what is free of a charge. */
-export function limitedSince(limited: readonly Limited[]): Milliseconds {
-  const stretches = limited.flatMap((one): readonly Period[] => ('groups' in one ? one.cycles : one.windows));
-  return Math.min(Number.POSITIVE_INFINITY, ...stretches.map(({ start }) => start));
+export function computeLimitedSince(limited: readonly AllowanceWindows[]): Milliseconds {
+  const intervals = limited.flatMap((one): readonly Period[] => ('groups' in one ? one.cycles : one.windows));
+  return Math.min(Number.POSITIVE_INFINITY, ...intervals.map(({ start }) => start));
 }
 
-export function isGranting(one: Limited): one is Granting {
+export function isGranting(one: AllowanceWindows): one is Granting {
   return 'groups' in one;
 }
 
-export function isLimit(one: Limited): one is LimitedWindows {
+export function isLimit(one: AllowanceWindows): one is LimitedWindows {
   return !isGranting(one);
 }
 
@@ -203,7 +208,7 @@ export type MetAllowances = {
   readonly parts: readonly UsageInterval[];
 };
 
-type Reading = MeasuredIn & {
+type AllowanceReading = MeasuredIn & {
   read: (window: Period) => Promise<MeasuredUsage>;
   granted: (granting: Granting) => Promise<GrantsMet>;
 };
@@ -212,29 +217,29 @@ export type GrantsMet = { readonly allowance: MeasuredAllowance; readonly used: 
 
 /** Reads what the charge itself did not: most often nothing, where a reset period begins with the charge and holds it. */
 export async function measureAllowances(
-  limited: readonly Limited[],
-  { window, measured, read, granted }: Reading,
+  limited: readonly AllowanceWindows[],
+  { window, measured, read, granted }: AllowanceReading,
 ): Promise<MetAllowances> {
   const grants = await Promise.all(limited.filter(isGranting).map(granted));
   const met = { window, measured, grants };
   const limits = limited.filter(isLimit);
-  const asked = new Map<string, Period>();
+  const queried = new Map<string, Period>();
   // What has to be read is what is asked for where nothing is known.
-  allowancesOfUsage(limits, { ...met, usedIn: (one) => (asked.set(keyOf(one), one), ZERO) });
+  computeMetAllowances(limits, { ...met, usedIn: (one) => (queried.set(toPeriodKey(one), one), ZERO) });
   const used = new Map(
     await Promise.all(
-      Array.from(asked, async ([key, one]): Promise<[string, Decimal]> => [key, (await read(one)).quantity]),
+      Array.from(queried, async ([key, one]): Promise<[string, Decimal]> => [key, (await read(one)).quantity]),
     ),
   );
-  return allowancesOfUsage(limits, { ...met, usedIn: (one) => used.get(keyOf(one))! });
+  return computeMetAllowances(limits, { ...met, usedIn: (one) => used.get(toPeriodKey(one))! });
 }
 
-function keyOf({ start, end }: Period): string {
+function toPeriodKey({ start, end }: Period): string {
   return `${start}/${end}`;
 }
 
 /** The same where all usage is at hand. */
-export function allowancesOfUsage(
+export function computeMetAllowances(
   limited: readonly LimitedWindows[],
   {
     window,
@@ -267,7 +272,7 @@ export function allowancesOfUsage(
  * What they make free of usage since the first cycle began: of the charge that begins at an instant, or of a part of it. Of an amount
  * the usage is what it costs by the price.
  */
-export async function grantsOf(
+export async function computeGrants(
   granting: Granting,
   { usage, tariffs }: { usage: OrderedUsage; tariffs: readonly [Tariff, ...Tariff[]] },
 ): Promise<(charge: Period) => GrantsMet> {

@@ -35,9 +35,9 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
-import { couponsInForce } from '../coupons/coupons-in-force.ts';
-import { ratesInForce, type Taxed } from '../taxes/rates-in-force.ts';
-import { taxesComeFirst } from '../taxes/tax-final.ts';
+import { loadCouponsInForce } from '../coupons/coupons-in-force.ts';
+import { loadRatesInForce, type TaxableInvoice } from '../taxes/rates-in-force.ts';
+import { isTaxedBeforeCredits } from '../taxes/tax-final.ts';
 import { prepaidOfPreview } from '../wallets/prepaid-wallets.ts';
 import { type BillableItem, billedSubscription, CHARGES_AT_ONCE, gatherItems } from './billable-items.ts';
 import {
@@ -47,14 +47,14 @@ import {
   isCorrected,
   isCorrection,
   isCredit,
-  laterCharge,
-  lessReturned,
-  partialChargesLeft,
+  loadPartialCharges,
+  subtractReturned,
+  toLaterCharge,
 } from './gather-closed-charges.ts';
-import { recordedTrueUps, recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
-import { type InvoiceBefore, invoicedTogether } from './invoiced-together.ts';
-import { type Measure, usageReader } from './measure-usage.ts';
-import { byRecordedRule } from './recorded-rule.ts';
+import { listRecordedTrueUps, recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
+import { type InvoiceBefore, loadInvoiceGroup } from './invoice-group.ts';
+import { createUsageReader, type UsageMeasure } from './measure-usage.ts';
+import { applyRecordedRule } from './recorded-rule.ts';
 
 export type BillingTarget = {
   readonly subscription: SubscriptionModel;
@@ -64,7 +64,7 @@ export type BillingTarget = {
   readonly before?: InvoiceBefore;
   readonly now: Date;
   /** What stands on invoices before it that are not made yet, what is late for earlier ones among it. */
-  readonly behind?: Behind | undefined;
+  readonly behind?: EarlierInvoices | undefined;
   /** Another is planned behind it. */
   readonly is_followed?: boolean;
   /** Nothing is charged: it only gives back what was invoiced too much before. */
@@ -74,17 +74,17 @@ export type BillingTarget = {
   /** All earlier charges were looked at before, and none can have met other usage since (plans-in-hand.ts): they are not read again. */
   readonly is_settled?: boolean;
   /** Of a preview, which says what becomes of the draft when it is final: whom it is for, and when. */
-  readonly taxed?: Pick<Taxed, 'customer_id' | 'subscription_id' | 'invoice_type' | 'at'>;
+  readonly taxed?: Pick<TaxableInvoice, 'customer_id' | 'subscription_id' | 'invoice_type' | 'at'>;
 };
 
-export type Behind = {
+export type EarlierInvoices = {
   readonly invoiced: ReadonlySet<string>;
   /** Where they are planned already; else nothing is known to be drawn or used. */
   readonly lines?: readonly PlannedLine<BillableItem>[];
   readonly coupon_uses?: CouponUses;
 };
 
-export type Planned = {
+export type PlannedInvoice = {
   readonly plan: InvoicePlan<BillableItem>;
   /** Every event before this instant is in the usage; null when no usage was read. */
   readonly usage_as_of_ms: Milliseconds | null;
@@ -104,12 +104,12 @@ function isOpenCorrection(one: InvoicedLine): boolean {
  * Of an invoice that was skipped and is computed again, or voided and billed again: what later invoices, which are final, have said of
  * its charges. It says them less that, so that what was set off stays set off, and what came late is charged once.
  */
-function saidSince(lines: readonly InvoicedLine[], question: ChargeInput<BillableItem>): InvoicedLine[] {
-  const said = lines.filter((one) => isCorrection(one) && !isCredit(one) && one.invoice_status !== 'DRAFT');
-  if (said.length === 0) return [];
+function listLaterCorrections(lines: readonly InvoicedLine[], question: ChargeInput<BillableItem>): InvoicedLine[] {
+  const corrections = lines.filter((one) => isCorrection(one) && !isCredit(one) && one.invoice_status !== 'DRAFT');
+  if (corrections.length === 0) return [];
   const due = new Set(planDueCharges(question).map(({ item, service }) => chargeKey(item.id, service)));
   const own = new Set(lines.filter((one) => !isCorrection(one)).map(({ key }) => key));
-  return said.filter(({ key }) => due.has(key) && !own.has(key));
+  return corrections.filter(({ key }) => due.has(key) && !own.has(key));
 }
 
 /** A credit of a change is no charge of the time that it is for. */
@@ -122,7 +122,7 @@ function invoicedElsewhere(lines: readonly InvoicedLine[]): Set<string> {
  * Plans the invoice for usage of the running period that is not invoiced yet, until the end of the target's period. Answers null below the
  * threshold; closed periods are read only after it is reached.
  */
-export async function thresholdFromStores(
+export async function planThresholdInvoice(
   stores: Stores,
   database: Database,
   target: Omit<BillingTarget, 'reference'>,
@@ -137,34 +137,38 @@ export async function thresholdFromStores(
     reference: 'preview' as const,
     invoiced: invoicedElsewhere(lines),
   };
-  const { measure } = await measuring(stores, database, target);
-  const usage = await usageOf(thresholdCharges(question), measure);
+  const { measure } = await createMeasure(stores, database, target);
+  const usage = await measureCharges(thresholdCharges(question), measure);
   const committed = await gatherCommitments(database, { ...target, reference: 'preview' }, { items, lines });
-  const coupons = await couponsInForce(database, { subscriptions: [subscription], inside: 'usage' });
+  const coupons = await loadCouponsInForce(database, { subscriptions: [subscription], inside: 'usage' });
   const { currency } = subscription;
-  const asked = { ...question, ...committed, currency, usage, closed: [], coupons };
-  if (!hasReachedThreshold(subscription.auto_invoice_threshold ?? null, planThreshold(asked).subtotal)) return null;
+  const input = { ...question, ...committed, currency, usage, closed: [], coupons };
+  if (!hasReachedThreshold(subscription.auto_invoice_threshold ?? null, planThreshold(input).subtotal)) return null;
   const corrected = await isCorrected(database, lines);
   const measured = await gatherClosedCharges({ lines, items, before: period.end, corrected }, measure);
-  return planThreshold({ ...asked, closed: await lessReturned(database, measured, lines) });
+  return planThreshold({ ...input, closed: await subtractReturned(database, measured, lines) });
 }
 
-async function measuring(stores: Stores, database: Database, { subscription, now }: Omit<BillingTarget, 'reference'>) {
-  const read = await usageReader(stores, database, subscription, { now });
+async function createMeasure(
+  stores: Stores,
+  database: Database,
+  { subscription, now }: Omit<BillingTarget, 'reference'>,
+) {
+  const read = await createUsageReader(stores, database, subscription, { now });
   let usage_as_of_ms = Number.POSITIVE_INFINITY;
-  const measure: Measure = async (...asked) => {
-    const answer = await read(...asked);
+  const measure: UsageMeasure = async (...input) => {
+    const answer = await read(...input);
     usage_as_of_ms = Math.min(usage_as_of_ms, toInstant(answer.as_of));
     return answer;
   };
   /** Of all that was read until it is asked. */
-  const asOf = (): Milliseconds | null => (Number.isFinite(usage_as_of_ms) ? usage_as_of_ms : null);
-  return { measure, asOf };
+  const readAsOf = (): Milliseconds | null => (Number.isFinite(usage_as_of_ms) ? usage_as_of_ms : null);
+  return { measure, asOf: readAsOf };
 }
 
-async function usageOf<Item extends PricedItem>(
+async function measureCharges<Item extends PricedItem>(
   charges: readonly DueCharge<Item>[],
-  measure: Measure<Item>,
+  measure: UsageMeasure<Item>,
 ): Promise<ReadonlyMap<string, MeasuredUsage>> {
   const usage = new Map<string, MeasuredUsage>();
   await mapConcurrently(CHARGES_AT_ONCE, usageToRead(charges), async ({ item, window, service, chain, keys }) => {
@@ -175,23 +179,23 @@ async function usageOf<Item extends PricedItem>(
 }
 
 /** `database` is the transaction that will write the plan, or the pool for a preview. */
-export function planFromStores(stores: Stores, database: Database, target: BillingTarget): Promise<Planned> {
+export function planFromStores(stores: Stores, database: Database, target: BillingTarget): Promise<PlannedInvoice> {
   return inSpan('invoice.plan', {}, () => gatherAndPlan(stores, database, target));
 }
 
 /** Each of those who stand on the invoice for itself, one after the other: a transaction has one connection. */
-async function gatherAndPlan(stores: Stores, database: Database, target: BillingTarget): Promise<Planned> {
+async function gatherAndPlan(stores: Stores, database: Database, target: BillingTarget): Promise<PlannedInvoice> {
   const { subscription, period } = target;
-  const [, ...others] = await invoicedTogether(database, target);
+  const [, ...others] = await loadInvoiceGroup(database, target);
   const couponsOfAll = () =>
-    couponsInForce(database, {
+    loadCouponsInForce(database, {
       subscriptions: [subscription, ...others],
       invoice_id: target.before?.invoice.id,
       since: target.behind?.coupon_uses,
       // What is a fixed amount came off the invoice of the period itself.
       ...(target.reference === 'late' ? { inside: 'usage' as const } : {}),
     });
-  const preview = await termsOfPreview(database, target);
+  const preview = await loadPreviewTerms(database, target);
   if (others.length === 0) {
     const [gathered, coupons] = await allOf(database, [() => gatherOne(stores, database, target), couponsOfAll]);
     const planned = planOne(gathered, { coupons, ...preview });
@@ -204,7 +208,7 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
   const plans = [];
   for (const one of [target, ...others.map((other) => ({ ...target, subscription: other, until_ms }))])
     plans.push(planOne(await gatherOne(stores, database, one)));
-  return together(plans, { currency: subscription.currency, coupons: await couponsOfAll(), ...preview });
+  return combinePlans(plans, { currency: subscription.currency, coupons: await couponsOfAll(), ...preview });
 }
 
 /** What the invoice of one who stands on it alone is planned from, before taxes and credits; null where others stand on it, too. */
@@ -213,27 +217,31 @@ export async function gatherAlone(
   database: Database,
   target: BillingTarget,
 ): Promise<InvoicePlanInput<BillableItem> | null> {
-  const [subscription, ...others] = await invoicedTogether(database, target);
+  const [subscription, ...others] = await loadInvoiceGroup(database, target);
   if (others.length > 0) return null;
   const { question } = await gatherOne(stores, database, target);
-  return { ...question, coupons: await couponsInForce(database, { subscriptions: [subscription] }) };
+  return { ...question, coupons: await loadCouponsInForce(database, { subscriptions: [subscription] }) };
 }
 
 /** What comes when an invoice is final: taxes, and what credits would pay of it. */
-async function termsOfPreview(
+async function loadPreviewTerms(
   database: Database,
   { subscription, period, reference, taxed, now }: BillingTarget,
 ): Promise<Pick<Parameters<typeof buildInvoicePlan>[1], 'rates' | 'prepaid' | 'taxes_before_credits'>> {
   if (!taxed) return {};
-  const rates = await ratesInForce(database, { ...subscription, ...taxed });
+  const rates = await loadRatesInForce(database, { ...subscription, ...taxed });
   // What opens a period becomes final when it begins, all else when it is over.
   const at_ms = reference === 'period_start' ? Math.min(period.end, now.getTime()) : period.end;
   const payer = { customer_id: taxed.customer_id, currency: subscription.currency, at_ms };
   const prepaid = await prepaidOfPreview(database, subscription, payer);
-  return { rates, prepaid, taxes_before_credits: rates.length > 0 && (await taxesComeFirst(subscription, database)) };
+  return {
+    rates,
+    prepaid,
+    taxes_before_credits: rates.length > 0 && (await isTaxedBeforeCredits(subscription, database)),
+  };
 }
 
-function together(plans: readonly Planned[], terms: Parameters<typeof buildInvoicePlan>[1]): Planned {
+function combinePlans(plans: readonly PlannedInvoice[], terms: Parameters<typeof buildInvoicePlan>[1]): PlannedInvoice {
   const lines = plans.flatMap(({ plan }) => plan.lines);
   const as_of = plans.flatMap(({ usage_as_of_ms }) => usage_as_of_ms ?? []);
   const usage_as_of_ms = as_of.length === 0 ? null : Math.min(...as_of);
@@ -241,74 +249,74 @@ function together(plans: readonly Planned[], terms: Parameters<typeof buildInvoi
 }
 
 function withCredits(
-  { plan, usage_as_of_ms }: Planned,
+  { plan, usage_as_of_ms }: PlannedInvoice,
   credits: readonly PlannedLine<BillableItem>[],
   terms: Parameters<typeof buildInvoicePlan>[1],
-): Planned {
+): PlannedInvoice {
   return { plan: buildInvoicePlan([...credits, ...plan.lines], terms), usage_as_of_ms, is_settled: false };
 }
 
 /** `until_ms`: nothing of it that comes later. */
-type OneOfThem = BillingTarget & { readonly until_ms?: Milliseconds | null };
+type GroupedBillingTarget = BillingTarget & { readonly until_ms?: Milliseconds | null };
 
-function billedUntil({ subscription, until_ms }: OneOfThem): BilledSubscription {
+function billedUntil({ subscription, until_ms }: GroupedBillingTarget): BilledSubscription {
   const billed = billedSubscription(subscription);
   if (until_ms === null || until_ms === undefined) return billed;
   return { ...billed, end_ms: Math.min(billed.end_ms ?? Number.POSITIVE_INFINITY, until_ms) };
 }
 
-type Gathered = {
+type GatheredCharges = {
   readonly question: Omit<InvoicePlanInput<BillableItem>, 'coupons' | 'rates'>;
-} & Omit<Planned, 'plan'>;
+} & Omit<PlannedInvoice, 'plan'>;
 
 /** `terms` of who is invoiced alone: of several they are those of the whole. */
 function planOne(
-  { question, ...about }: Gathered,
+  { question, ...about }: GatheredCharges,
   terms: Omit<Parameters<typeof buildInvoicePlan>[1], 'currency'> = {},
-): Planned {
+): PlannedInvoice {
   const plan = inSyncSpan('invoice.price', () => planInvoice({ ...question, ...terms }));
   return { plan, ...about };
 }
 
-async function gatherOne(stores: Stores, database: Database, target: OneOfThem): Promise<Gathered> {
+async function gatherOne(stores: Stores, database: Database, target: GroupedBillingTarget): Promise<GatheredCharges> {
   const { subscription, period, reference, behind, is_followed, forgives_charges } = target;
   // What was granted at the end of a period that is over.
   const at = new Date(Math.min(target.now.getTime(), period.end - 1));
-  const [all_items, { measure, asOf }] = await allOf(database, [
+  const [all_items, { measure, asOf: readAsOf }] = await allOf(database, [
     () => gatherItems(database, subscription, { at }),
-    () => measuring(stores, database, target),
+    () => createMeasure(stores, database, target),
   ]);
-  const items = byRecordedRule(all_items, target.before);
-  noteMadeOf(subscription, items);
-  const asked = { subscription: billedUntil(target), items, period, reference };
+  const items = applyRecordedRule(all_items, target.before);
+  recordDependencies(subscription, items);
+  const input = { subscription: billedUntil(target), items, period, reference };
   const isClosing = reference !== 'period_start';
   const isSettled = target.is_settled === true && !isCommitted(subscription, items);
   const all = await gatherInvoicedLines(database, subscription, {
     except: target.before?.invoice.id,
-    ...(isSettled ? { since: firstDue(asked) } : { fixed_since: firstDue(asked) }),
+    ...(isSettled ? { since: firstDue(input) } : { fixed_since: firstDue(input) }),
   });
-  const since = saidSince(all, asked);
+  const since = listLaterCorrections(all, input);
   const lines = since.length === 0 ? all : all.filter((one) => !since.includes(one));
   const invoiced = invoicedElsewhere(lines);
   for (const key of behind?.invoiced ?? []) invoiced.add(key);
-  const question = { ...asked, invoiced, is_followed, forgives_charges };
-  const isLooking = isClosing && !isSettled && !behind;
-  const corrected = isLooking && (await isCorrected(database, lines));
+  const question = { ...input, invoiced, is_followed, forgives_charges };
+  const isCheckingClosed = isClosing && !isSettled && !behind;
+  const corrected = isCheckingClosed && (await isCorrected(database, lines));
   // At one time: the stores answer what is asked together as one question.
   const [usage, measured] = await Promise.all([
-    usageOf(openCharges(question), measure),
-    isLooking ? gatherClosedCharges({ lines, items, before: period.end, corrected }, measure) : [],
+    measureCharges(openCharges(question), measure),
+    isCheckingClosed ? gatherClosedCharges({ lines, items, before: period.end, corrected }, measure) : [],
   ]);
   await inStep(database);
-  const closed = await lessReturned(database, measured, lines);
+  const closed = await subtractReturned(database, measured, lines);
   const committed = await gatherCommitments(database, target, { items, lines, since });
   const { currency } = subscription;
   const is_settled = isClosing && !corrected && closed.length === 0 && all.every((one) => isClosed(one, period));
-  return { question: { ...question, ...committed, currency, usage, closed }, usage_as_of_ms: asOf(), is_settled };
+  return { question: { ...question, ...committed, currency, usage, closed }, usage_as_of_ms: readAsOf(), is_settled };
 }
 
 /** On a change of which record what is said of a subscription alone may be another (sql/postgres/0170-record-changes.sql). */
-function noteMadeOf({ id }: SubscriptionModel, items: readonly BillableItem[]): void {
+function recordDependencies({ id }: SubscriptionModel, items: readonly BillableItem[]): void {
   currentNotes()?.madeOf?.([
     id,
     ...items.flatMap(({ price_record, meter }) => [price_record.id, meter?.id ?? []].flat()),
@@ -316,7 +324,7 @@ function noteMadeOf({ id }: SubscriptionModel, items: readonly BillableItem[]): 
 }
 
 /** Others may stand on the same invoices. */
-function drawnBefore({ id }: SubscriptionModel, behind: Behind | undefined): RecordedUsage[] {
+function listDrawnBefore({ id }: SubscriptionModel, behind: EarlierInvoices | undefined): RecordedUsage[] {
   return toRecordedUsage(behind?.lines?.filter(({ item }) => item.record.subscription_id === id) ?? []);
 }
 
@@ -334,8 +342,8 @@ function isCommitted(subscription: SubscriptionModel, items: readonly BillableIt
  * Where the first charge begins that is due: what is fixed and was for a time before it has no part in what follows; of usage it is what
  * may have met late events.
  */
-function firstDue(asked: ChargeInput<BillableItem>): Milliseconds {
-  return Math.min(asked.period.start, ...planDueCharges(asked).map(({ service }) => service.start));
+function firstDue(input: ChargeInput<BillableItem>): Milliseconds {
+  return Math.min(input.period.start, ...planDueCharges(input).map(({ service }) => service.start));
 }
 
 async function gatherCommitments(
@@ -348,11 +356,13 @@ async function gatherCommitments(
   }: { items: readonly BillableItem[]; lines: readonly InvoicedLine[]; since?: readonly InvoicedLine[] },
 ) {
   const commitment = subscriptionCommitment(subscription);
-  const true_ups = commitment?.true_up ? await recordedTrueUps(database, subscription, before?.invoice.id) : [];
+  const true_ups = commitment?.true_up ? await listRecordedTrueUps(database, subscription, before?.invoice.id) : [];
   return {
     commitment,
     true_ups,
-    recorded: isCommitted(subscription, items) ? [...recordedUsage(lines), ...drawnBefore(subscription, behind)] : [],
-    partial: [...(await partialChargesLeft(database, subscription, lines)), ...since.map(laterCharge)],
+    recorded: isCommitted(subscription, items)
+      ? [...recordedUsage(lines), ...listDrawnBefore(subscription, behind)]
+      : [],
+    partial: [...(await loadPartialCharges(database, subscription, lines)), ...since.map(toLaterCharge)],
   };
 }

@@ -10,15 +10,17 @@ import { groupBy } from '../../core/group-by.ts';
 import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { type BillableItem, CHARGES_AT_ONCE } from './billable-items.ts';
-import { type Limited, limitedSince } from './gather-allowances.ts';
-import type { Measure } from './measure-usage.ts';
+import { type AllowanceWindows, computeLimitedSince } from './gather-allowances.ts';
+import type { UsageMeasure } from './measure-usage.ts';
 
 /** A charge that an invoice line recorded, with the limits that counted then. */
-export type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & { readonly limited: readonly Limited[] };
+export type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & {
+  readonly limited: readonly AllowanceWindows[];
+};
 
 /** A limit that began before the charge shares its free units with earlier usage: late usage before the charge has used some of them. */
 export function hasEarlierUse({ limited, usage_window }: RecordedCharge): boolean {
-  return limitedSince(limited) < usage_window.start;
+  return computeLimitedSince(limited) < usage_window.start;
 }
 
 /** A charge with the chain that its line has recorded. */
@@ -31,12 +33,12 @@ export type ChainedWindow = {
   readonly isSame: boolean;
 };
 
-type Gathering = { readonly items: readonly BillableItem[]; readonly corrected: boolean };
+type ClosedChainsInput = { readonly items: readonly BillableItem[]; readonly corrected: boolean };
 
 export async function gatherClosedChains(
   windows: readonly ChainedWindow[],
-  { items, corrected }: Gathering,
-  measure: Measure,
+  { items, corrected }: ClosedChainsInput,
+  measure: UsageMeasure,
 ): Promise<ClosedCharge<BillableItem>[]> {
   const closed: ClosedCharge<BillableItem>[] = [];
   const byId = new Map(items.map((item) => [item.id, item]));

@@ -19,11 +19,11 @@ import { type LineOnInvoice, linesOnInvoices } from '../../storage/models/invoic
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { hasCorrectionsSince } from '../../storage/progress/corrections.ts';
 import type { Database } from '../../storage/stores.ts';
-import { returnedAsCredits } from '../credit-notes/returned-as-credits.ts';
+import { listReturnedCredits } from '../credit-notes/returned-as-credits.ts';
 import type { BillableItem } from './billable-items.ts';
-import { limitedSince, recordedWindows } from './gather-allowances.ts';
+import { computeLimitedSince, recordedWindows } from './gather-allowances.ts';
 import { type ChainedWindow, gatherClosedChains, hasEarlierUse, type RecordedCharge } from './gather-closed-chains.ts';
-import type { Measure } from './measure-usage.ts';
+import type { UsageMeasure } from './measure-usage.ts';
 
 export type InvoicedLine = {
   readonly key: string;
@@ -72,7 +72,7 @@ export function isCorrection({ line }: InvoicedLine): boolean {
   return Boolean(line.parent_line_item_id);
 }
 
-type Closing = {
+type ClosedChargesInput = {
   readonly lines: readonly InvoicedLine[];
   readonly items: readonly BillableItem[];
   readonly before: number;
@@ -85,14 +85,14 @@ type Closing = {
  * on an invoice behind that one, and never on one of an earlier period that is computed again.
  */
 export async function gatherClosedCharges(
-  { lines, items, before, corrected }: Closing,
-  measure: Measure,
+  { lines, items, before, corrected }: ClosedChargesInput,
+  measure: UsageMeasure,
 ): Promise<ClosedCharge<BillableItem>[]> {
   const closed: ClosedCharge<BillableItem>[] = [];
   const chained: ChainedWindow[] = [];
   const partial = partialCharges(lines);
   const byItem = groupBy(
-    lines.filter((one) => !one.is_partial && !isSaidLater(one, before)),
+    lines.filter((one) => !one.is_partial && !isCorrectedLater(one, before)),
     ({ line }) => line.subscription_line_item_id,
   );
   for (const item of items) {
@@ -115,12 +115,12 @@ export async function gatherClosedCharges(
 }
 
 /** What the draft of a later period says of an earlier charge is computed anew, behind this one, before it is final. */
-function isSaidLater(one: InvoicedLine, before: Milliseconds): boolean {
+function isCorrectedLater(one: InvoicedLine, before: Milliseconds): boolean {
   return isCorrection(one) && one.invoice_status === 'DRAFT' && (one.invoiced_until ?? before) > before;
 }
 
 /** What credit notes and refunds gave back of a charge is not given back again by what corrects it. */
-export async function lessReturned(
+export async function subtractReturned(
   database: Database,
   closed: readonly ClosedCharge<BillableItem>[],
   lines: readonly InvoicedLine[],
@@ -128,7 +128,7 @@ export async function lessReturned(
   if (closed.length === 0) return closed;
   const items = new Set(closed.map(({ item }) => item.id));
   const own = lines.filter(({ line }) => items.has(line.subscription_line_item_id ?? ''));
-  const returned = await returnedAsCredits(database, closed[0]!.item.record, own);
+  const returned = await listReturnedCredits(database, closed[0]!.item.record, own);
   return closed.map((charge) => {
     const { id } = charge.item;
     const of = returned.filter((one) => one.line.subscription_line_item_id === id && overlaps(one, charge.service));
@@ -176,7 +176,7 @@ function closedWindow(item: BillableItem, group: ClosedWindow['group']): ClosedW
 /** The same of one among the windows of an item: what came late before all of them is in none of them. */
 function hasUseBefore(windows: readonly ClosedWindow[]): (one: ClosedWindow) => boolean {
   const first = Math.min(...windows.map(({ window }) => window.start));
-  return ({ newest }) => limitedSince(recordedWindows(newest)) < first;
+  return ({ newest }) => computeLimitedSince(recordedWindows(newest)) < first;
 }
 
 /** What was billed for it in all. */
@@ -214,22 +214,22 @@ export function partialCharges(lines: readonly InvoicedLine[]): PartialCharge[] 
 }
 
 /** The same with what credit notes and refunds have given back of it. */
-export async function partialChargesLeft(
+export async function loadPartialCharges(
   database: Database,
   scope: Scope,
   lines: readonly InvoicedLine[],
 ): Promise<PartialCharge[]> {
   const partial = lines.filter(({ is_partial }) => is_partial);
-  const returned = await returnedAsCredits(database, scope, partial);
-  return [...partial.map(partialCharge), ...returned.map(returnedCharge)];
+  const returned = await listReturnedCredits(database, scope, partial);
+  return [...partial.map(partialCharge), ...returned.map(toReturnedCharge)];
 }
 
-function returnedCharge(one: InvoicedLine): PartialCharge {
+function toReturnedCharge(one: InvoicedLine): PartialCharge {
   return { ...partialCharge(one), is_returned: true };
 }
 
 /** What invoices of later periods have said of a charge. */
-export function laterCharge(one: InvoicedLine): PartialCharge {
+export function toLaterCharge(one: InvoicedLine): PartialCharge {
   return { ...partialCharge(one), is_later: true };
 }
 
@@ -262,7 +262,7 @@ export async function isCorrected(database: Database, lines: readonly InvoicedLi
 }
 
 /** One read over all closed windows tells whether anything came late at all; most often nothing did. */
-async function hasGrown(item: BillableItem, windows: readonly ClosedWindow[], measure: Measure): Promise<boolean> {
+async function hasGrown(item: BillableItem, windows: readonly ClosedWindow[], measure: UsageMeasure): Promise<boolean> {
   if (windows.length <= 1) return windows.length === 1;
   const expected = expectedEventCount(windows);
   if (expected === undefined) return true;

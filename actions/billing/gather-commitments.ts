@@ -40,7 +40,7 @@ export function recordedUsage(lines: readonly InvoicedLine[]): RecordedUsage[] {
 }
 
 /** For which time what was lacking is charged by another invoice that is not void. */
-export async function recordedTrueUps(
+export async function listRecordedTrueUps(
   database: Database,
   subscription: SubscriptionModel,
   exceptInvoiceId?: string,

@@ -23,7 +23,7 @@ import { newId } from '../../storage/new-id.ts';
 import type { Database } from '../../storage/stores.ts';
 import { applicationRecords } from '../coupons/application-records.ts';
 import { taxRecords } from '../taxes/tax-records.ts';
-import { type BillableItem, scopeOf } from './billable-items.ts';
+import { type BillableItem, toScope } from './billable-items.ts';
 
 export type InvoiceDescription = {
   readonly subscription: SubscriptionModel;
@@ -33,7 +33,7 @@ export type InvoiceDescription = {
 };
 
 /** The customer to whom the invoices of a subscription go. */
-export function addresseeOf({ invoicing_customer_id, customer_id }: SubscriptionModel): string {
+export function deriveAddressee({ invoicing_customer_id, customer_id }: SubscriptionModel): string {
   return invoicing_customer_id || customer_id;
 }
 
@@ -42,8 +42,8 @@ export function invoiceRecord(description: InvoiceDescription, id: string, now: 
   const { subscription, period, reason } = description;
   return {
     id,
-    ...scopeOf(subscription),
-    customer_id: addresseeOf(subscription),
+    ...toScope(subscription),
+    customer_id: deriveAddressee(subscription),
     subscription_id: subscription.id,
     subscription_customer_id: subscription.customer_id,
     invoice_type: 'SUBSCRIPTION',
@@ -190,17 +190,17 @@ function baseRecord(now: Date) {
 }
 
 /** A stored invoice with its lines, as they were planned. */
-export async function withLines(invoice: InvoiceModel, database: Database): Promise<InvoiceWithLines> {
-  return Object.assign(invoice, { line_items: await linesOf(invoice, database) });
+export async function loadWithLines(invoice: InvoiceModel, database: Database): Promise<InvoiceWithLines> {
+  return Object.assign(invoice, { line_items: await loadInvoiceLines(invoice, database) });
 }
 
-export function linesOf(invoice: InvoiceModel, database: Database): Promise<InvoiceLineItemModel[]> {
-  const asked = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
+export function loadInvoiceLines(invoice: InvoiceModel, database: Database): Promise<InvoiceLineItemModel[]> {
+  const filter = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
   const order = ['position', 'created_at', 'id'];
-  return InvoiceLineItemModel.listOf(invoice, { ...asked, order }, database);
+  return InvoiceLineItemModel.listOf(invoice, { ...filter, order }, database);
 }
 
 /** 1, 2, 3 … of the subscription's invoices; counted under the lock on the subscription. */
-export async function nextBillingSequence(subscription: SubscriptionModel, database: Database): Promise<number> {
+export async function loadNextBillingSequence(subscription: SubscriptionModel, database: Database): Promise<number> {
   return (await lastBillingSequence(subscription, subscription.id, database)) + 1;
 }

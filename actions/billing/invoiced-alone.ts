@@ -6,7 +6,7 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { billedSubscription, currentPeriod } from './billable-items.ts';
 
 /** As it will be when its parent has ended, to invoice its usage by itself; null where the invoices of its parent have all that there is. */
-export function invoicedAlone(
+export function buildStandaloneChild(
   child: SubscriptionModel,
   { parent, now }: { parent: SubscriptionModel; now: Date },
 ): SubscriptionModel | null {
@@ -15,16 +15,19 @@ export function invoicedAlone(
   if (parentEnd === null || (billed.end_ms !== null && billed.end_ms <= parentEnd)) return null;
   const running = currentPeriod(child);
   const isTrial = child.subscription_status === 'trialing';
-  if (isTrial) return parentEnd <= running.end ? alone(child) : null;
+  if (isTrial) return parentEnd <= running.end ? toStandalone(child) : null;
   // Where it is when its parent ends: the last invoice of a parent that ends inside a period has nothing of it.
   const reached = [running, ...laterPeriods(billed, running, parentEnd)].at(-1)!;
   currentNotes()?.row({ ends: formatMs(reached.start) });
-  if (reached === running) return alone(child);
+  if (reached === running) return toStandalone(child);
   if (now.getTime() < reached.start) return null;
-  return alone(child, { current_period_start: formatMs(reached.start), current_period_end: formatMs(reached.end) });
+  return toStandalone(child, {
+    current_period_start: formatMs(reached.start),
+    current_period_end: formatMs(reached.end),
+  });
 }
 
-function alone(child: SubscriptionModel, moved: Partial<SubscriptionModel> = {}): SubscriptionModel {
+function toStandalone(child: SubscriptionModel, moved: Partial<SubscriptionModel> = {}): SubscriptionModel {
   return Object.assign(child.$clone(), {
     subscription_type: 'STANDALONE',
     parent_subscription_id: null,

@@ -20,57 +20,57 @@ import { Places } from '../../storage/places.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { readUsage, type UsageQuestion } from '../../storage/usage/usage.ts';
 import { readUsageInOrder, type UsageInOrder } from '../../storage/usage/usage-in-order.ts';
-import { type BillableItem, billedSubscription, scopeOf } from './billable-items.ts';
+import { type BillableItem, billedSubscription, toScope } from './billable-items.ts';
 import {
-  allowancesOfUsage,
-  grantsOf,
+  type AllowanceWindows,
+  computeGrants,
+  computeLimitedSince,
+  computeMetAllowances,
   isGranting,
   isLimit,
-  type Limited,
-  limitedSince,
   limitedWindows,
   measureAllowances,
 } from './gather-allowances.ts';
-import { customersAsked, membersOf } from './members.ts';
+import { buildCustomerFilter, loadMembers } from './members.ts';
 
-export type MeasuredFor<Item extends PricedItem = BillableItem> = {
+export type MeasureOptions<Item extends PricedItem = BillableItem> = {
   /** The limits that count, of what was charged before those of then; the item's own where it is not stated. */
-  readonly limited?: readonly Limited[];
+  readonly limited?: readonly AllowanceWindows[];
   /** The time that is paid for; the window may begin before it. */
   readonly service?: Period;
   /** The lines with which it is charged. */
   readonly chain?: Chain<Item> | undefined;
 };
-export type Measure<Item extends PricedItem = BillableItem> = (
+export type UsageMeasure<Item extends PricedItem = BillableItem> = (
   item: Item,
   window: Period,
-  about?: MeasuredFor<Item>,
+  about?: MeasureOptions<Item>,
 ) => Promise<MeasuredUsage>;
 
-const places = new WeakMap<Database, Places>();
+const semaphores = new WeakMap<Database, Places>();
 
 /** However many are billed side by side, and whatever they ask. */
-const SIDE_BY_SIDE_AT_ONCE = 200;
+const BATCHED_QUERIES_MAX = 200;
 
-function placesOf(database: Database): Places {
-  const own = places.get(database) ?? new Places(SIDE_BY_SIDE_AT_ONCE);
-  places.set(database, own);
+function getSemaphore(database: Database): Places {
+  const own = semaphores.get(database) ?? new Places(BATCHED_QUERIES_MAX);
+  semaphores.set(database, own);
   return own;
 }
 
-export async function usageReader(
+export async function createUsageReader(
   stores: Stores,
   database: Database,
   subscription: SubscriptionModel,
   { now }: { now?: Date } = {},
-): Promise<Measure> {
-  const scope = scopeOf(subscription);
-  const members = (await membersOf(database, scope, [subscription])).get(subscription.id)!;
-  const questionOf = ({ meter, id }: BillableItem, window: Period, { service, gaps }: ReadFor) => {
+): Promise<UsageMeasure> {
+  const scope = toScope(subscription);
+  const members = (await loadMembers(database, scope, [subscription])).get(subscription.id)!;
+  const buildUsageQuery = ({ meter, id }: BillableItem, window: Period, { service, gaps }: ReadUsageOptions) => {
     if (meter === null) throw new FarthingError('system_error', `line item ${id} has no meter`);
     return {
       meter,
-      ...customersAsked(members, window, service.start, gaps),
+      ...buildCustomerFilter(members, window, service.start, gaps),
       start_ms: window.start,
       end_ms: window.end,
       timezone: subscription.timezone,
@@ -79,65 +79,69 @@ export async function usageReader(
     };
   };
   const inPlace = <Answer>(ask: () => Promise<Answer>): Promise<Answer> =>
-    isSideBySide(database) ? placesOf(database).within(ask) : ask();
-  const read = (item: BillableItem, window: Period, about: ReadFor): Promise<MeasuredUsage> => {
-    const question = questionOf(item, window, about);
+    isSideBySide(database) ? getSemaphore(database).within(ask) : ask();
+  const read = (item: BillableItem, window: Period, about: ReadUsageOptions): Promise<MeasuredUsage> => {
+    const question = buildUsageQuery(item, window, about);
     return inPlace(async () => ({
       ...(await readUsage(stores, scope, question)),
-      counted: countedOf(question, subscription),
+      counted: buildCountedCustomers(question, subscription),
     }));
   };
-  const readInOrder = (item: BillableItem, since: Milliseconds, window: Period): Promise<InOrder> => {
-    const question = questionOf(item, { start: since, end: window.end }, { service: window });
+  const readInOrder = (item: BillableItem, since: Milliseconds, window: Period): Promise<OrderedUsageRead> => {
+    const question = buildUsageQuery(item, { start: since, end: window.end }, { service: window });
     return inPlace(async () => ({
       ...(await readUsageInOrder(stores, scope, question)),
-      counted: countedOf(questionOf(item, window, { service: window }), subscription),
+      counted: buildCountedCustomers(buildUsageQuery(item, window, { service: window }), subscription),
     }));
   };
-  return measureBy(billedSubscription(subscription), { read, readInOrder });
+  return buildMeasure(billedSubscription(subscription), { read, readInOrder });
 }
 
-type InOrder = UsageInOrder & Pick<MeasuredUsage, 'counted'>;
+type OrderedUsageRead = UsageInOrder & Pick<MeasuredUsage, 'counted'>;
 
 /** `service` is what is paid for; nothing is counted in `gaps`. */
-export type ReadFor = { readonly service: Period; readonly gaps?: readonly Period[] };
+export type ReadUsageOptions = { readonly service: Period; readonly gaps?: readonly Period[] };
 
 /**
  * `read` answers the usage of an item in a window. `readInOrder` answers it from an earlier instant to the window's end, in order of time.
  */
 export type UsageReading<Item extends PricedItem> = {
-  read(item: Item, window: Period, about: ReadFor): Promise<MeasuredUsage>;
-  readInOrder(item: Item, since: Milliseconds, window: Period): Promise<InOrder>;
+  read(item: Item, window: Period, about: ReadUsageOptions): Promise<MeasuredUsage>;
+  readInOrder(item: Item, since: Milliseconds, window: Period): Promise<OrderedUsageRead>;
 };
 
 /** The measure adds to the usage of a window the usage that allowances of the item need. The reading decides where usage comes from. */
-export function measureBy<Item extends PricedItem>(
+export function buildMeasure<Item extends PricedItem>(
   billed: BilledSubscription,
   { read, readInOrder }: UsageReading<Item>,
-): Measure<Item> {
+): UsageMeasure<Item> {
   return async (item, window, about = {}) => {
     const { service = window, chain } = about;
     if (chain?.rule === 'integral') return measureLevel(item, service, { ...about, billed, read });
     const { limited = limitedWindows(item, window, billed) } = about;
     const gaps = chain?.rule === 'shared' ? computeGaps(chain) : [];
     const isInOrder = limited.some(isGranting);
-    const inOrder = isInOrder ? await readInOrder(item, limitedSince(limited.filter(isGranting)), window) : null;
-    const measured = inOrder ? measuredInOrder(inOrder, window) : await read(item, window, { service, gaps });
+    const inOrder = isInOrder ? await readInOrder(item, computeLimitedSince(limited.filter(isGranting)), window) : null;
+    const measured = inOrder ? toMeasuredUsage(inOrder, window) : await read(item, window, { service, gaps });
     if (limited.length === 0) return measured;
     // A value that never resets leaves out customers that left before the service. Other usage counts them: they used it.
-    const again = (other: Period) =>
+    const readOther = (other: Period) =>
       read(item, other, { service: item.reset_usage === 'NEVER' ? service : other, gaps });
     const granted = async (granting: Granting) => {
       const { usage } = inOrder!;
-      const grants = await grantsOf(granting, { usage, tariffs: tariffsOf(item, window, chain) });
+      const grants = await computeGrants(granting, { usage, tariffs: deriveTariffs(item, window, chain) });
       return grants(window);
     };
-    return { ...measured, ...(await measureAllowances(limited, { window, measured, read: again, granted })) };
+    return { ...measured, ...(await measureAllowances(limited, { window, measured, read: readOther, granted })) };
   };
 }
 
 /** By which usage is valued that grants of money cover: tiers go on where the next line of a chain has equal terms. */
-function tariffsOf({ price }: PricedItem, window: Period, chain: Chain<PricedItem> | undefined): [Tariff, ...Tariff[]] {
+function deriveTariffs(
+  { price }: PricedItem,
+  window: Period,
+  chain: Chain<PricedItem> | undefined,
+): [Tariff, ...Tariff[]] {
   const lines = chain?.lines.map(({ item, service }) => ({ from: service.start, price: item.price })) ?? [];
   const begun = lines.filter(
     (line, index) => index === 0 || termsKey(line.price) !== termsKey(lines[index - 1]!.price),
@@ -146,20 +150,20 @@ function tariffsOf({ price }: PricedItem, window: Period, chain: Chain<PricedIte
   return [first, ...others];
 }
 
-type LevelAsked<Item extends PricedItem> = Pick<MeasuredFor<Item>, 'limited' | 'chain'> &
+type MeasureLevelInput<Item extends PricedItem> = Pick<MeasureOptions<Item>, 'limited' | 'chain'> &
   Pick<UsageReading<Item>, 'read'> & { readonly billed: BilledSubscription };
 
 /** Measures the level over the time of the line, in units × whole billing periods; its free part has this unit, too. */
 async function measureLevel<Item extends PricedItem>(
   item: Item,
   service: Period,
-  { limited, chain, billed, read }: LevelAsked<Item>,
+  { limited, chain, billed, read }: MeasureLevelInput<Item>,
 ): Promise<MeasuredUsage> {
   const time = measuredTime(service, chain);
   const level = async (of: Period) => {
     const readings = levelReadings(of, item, billed);
     // A customer that left a family before the billing period is not counted; one that leaves in it is, wherever a line is cut.
-    return levelIn(
+    return computeLevel(
       readings,
       await Promise.all(readings.map(({ window, period }) => read(item, window, { service: period }))),
     );
@@ -175,7 +179,7 @@ function measuredTime({ start, end }: Period, chain: Pick<Chain, 'measured_until
   return { start, end: Math.min(end, chain?.measured_until ?? end) };
 }
 
-function levelIn(readings: readonly LevelReading[], answers: readonly MeasuredUsage[]): MeasuredUsage {
+function computeLevel(readings: readonly LevelReading[], answers: readonly MeasuredUsage[]): MeasuredUsage {
   const last = answers[readings.findLastIndex(({ isBefore }) => !isBefore)];
   if (!last) throw new FarthingError('system_error', 'a level was asked for outside of all billing periods');
   const as_of = answers.map((answer) => answer.as_of).sort((a, b) => (a < b ? -1 : 1))[0]!;
@@ -183,19 +187,19 @@ function levelIn(readings: readonly LevelReading[], answers: readonly MeasuredUs
 }
 
 /** As it would have been read of the window by itself. */
-function measuredInOrder({ usage, event_counts, ...read }: InOrder, window: Period): MeasuredUsage {
+function toMeasuredUsage({ usage, event_counts, ...read }: OrderedUsageRead, window: Period): MeasuredUsage {
   const [from, to] = [usage.findIndex(window.start), usage.findIndex(window.end)];
   const event_count = event_counts.slice(from, to).reduce((sum, count) => sum + count, 0);
   return { ...read, quantity: usage.sumBetween(window), event_count, buckets: null };
 }
 
-type AtHand = { readonly window: Period; readonly service: Period; readonly chain?: Chain | undefined };
+type LocalMeasureInput = { readonly window: Period; readonly service: Period; readonly chain?: Chain | undefined };
 
 /** Measures one item and window from usage at hand; the limits are computed once, because they do not depend on usage. */
-export function measuredAtHand(
+export function buildLocalMeasure(
   billed: BilledSubscription,
   item: PricedItem,
-  { window, service, chain }: AtHand,
+  { window, service, chain }: LocalMeasureInput,
 ): (read: (window: Period) => MeasuredUsage) => MeasuredUsage {
   const isLevel = chain?.rule === 'integral';
   const time = isLevel ? measuredTime(service, chain) : window;
@@ -204,7 +208,7 @@ export function measuredAtHand(
     const measure = (of: Period): MeasuredUsage => {
       if (!isLevel) return read(of);
       const readings = levelReadings(of, item, billed);
-      return levelIn(
+      return computeLevel(
         readings,
         readings.map((one) => read(one.window)),
       );
@@ -214,12 +218,12 @@ export function measuredAtHand(
     // A grant bit by bit depends on the order of events, which usage at hand does not keep.
     if (!limited.every(isLimit)) throw new NotKept();
     const usedIn = (other: Period) => measure(other).quantity;
-    return { ...measured, ...allowancesOfUsage(limited, { window: time, measured, usedIn }) };
+    return { ...measured, ...computeMetAllowances(limited, { window: time, measured, usedIn }) };
   };
 }
 
 /** For whoever looks at the line again: the customers and the clock may be others then. */
-export function countedOf(
+export function buildCountedCustomers(
   { external_customer_ids, clipped }: Pick<UsageQuestion, 'external_customer_ids' | 'clipped'>,
   { timezone, billing_anchor }: Pick<SubscriptionModel, 'timezone' | 'billing_anchor'>,
 ): CountedScope {

@@ -14,36 +14,43 @@ import type { Database } from '../../storage/stores.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
 
 /** By the id of the subscription; who has left is among them, with the day on which they did. */
-export async function membersOf(
+export async function loadMembers(
   database: Database,
   scope: Scope,
   subscriptions: readonly SubscriptionModel[],
 ): Promise<ReadonlyMap<string, readonly SubscriptionMember[]>> {
   const parents = subscriptions.filter(({ subscription_type }) => subscription_type === 'PARENT');
-  const heirs = parents.length > 0 ? await childrenOf(scope, { parents, type: 'INHERITED' }, database) : [];
-  const ids = [...subscriptions, ...heirs].map(({ customer_id }) => customer_id);
+  const inheritedSubscriptions =
+    parents.length > 0 ? await childrenOf(scope, { parents, type: 'INHERITED' }, database) : [];
+  const ids = [...subscriptions, ...inheritedSubscriptions].map(({ customer_id }) => customer_id);
   const customers = await CustomerModel.byId(scope, ids, database);
-  const nameOf = ({ id, customer_id }: SubscriptionModel) => {
+  const toExternalId = ({ id, customer_id }: SubscriptionModel) => {
     const customer = customers.get(customer_id);
     if (!customer) throw new FarthingError('system_error', `customer ${customer_id} of ${id} does not exist`);
     return customer.external_id;
   };
-  const byParent = groupBy(heirs, ({ parent_subscription_id }) => parent_subscription_id);
+  const byParent = groupBy(inheritedSubscriptions, ({ parent_subscription_id }) => parent_subscription_id);
   return new Map(
     subscriptions.map((subscription) => {
-      const own = { external_customer_id: nameOf(subscription), joined_ms: Number.NEGATIVE_INFINITY, left_ms: null };
-      const joined = (byParent.get(subscription.id) ?? []).map((heir) => memberOf(heir, nameOf(heir)));
+      const own = {
+        external_customer_id: toExternalId(subscription),
+        joined_ms: Number.NEGATIVE_INFINITY,
+        left_ms: null,
+      };
+      const joined = (byParent.get(subscription.id) ?? []).map((inherited) =>
+        toMember(inherited, toExternalId(inherited)),
+      );
       return [subscription.id, [own, ...joined]];
     }),
   );
 }
 
-function memberOf({ start_date, end_date }: SubscriptionModel, external_customer_id: string): SubscriptionMember {
+function toMember({ start_date, end_date }: SubscriptionModel, external_customer_id: string): SubscriptionMember {
   return { external_customer_id, joined_ms: toInstant(start_date), left_ms: end_date ? toInstant(end_date) : null };
 }
 
 /** As the reader of usage asks for them. */
-export function customersAsked(
+export function buildCustomerFilter(
   members: readonly SubscriptionMember[],
   window: Period,
   service_start: Milliseconds,

@@ -3,9 +3,9 @@
  * charged by itself again, also where it was computed before lines of one period were charged as one.
  */
 import type { BillableItem } from './billable-items.ts';
-import type { InvoiceBefore } from './invoiced-together.ts';
+import type { InvoiceBefore } from './invoice-group.ts';
 
-export function byRecordedRule(items: readonly BillableItem[], before: InvoiceBefore | undefined): BillableItem[] {
+export function applyRecordedRule(items: readonly BillableItem[], before: InvoiceBefore | undefined): BillableItem[] {
   const alone = new Set(before?.line_items.filter(isAlone).map((line) => line.subscription_line_item_id));
   return items.map((item) => (alone.has(item.id) ? { ...item, chain_terms: null } : item));
 }

@@ -13,7 +13,7 @@ import { inSpan } from '../../tracing/spans.ts';
 
 const AT_ONCE = 4;
 
-const places = new WeakMap<Database, Places>();
+const semaphores = new WeakMap<Database, Places>();
 
 /** Which transaction of this kind the code runs in. */
 const within = new AsyncLocalStorage<Database>();
@@ -31,20 +31,20 @@ function checkOutside(postgres: Database): void {
 }
 
 /** `isKept`: where it says no to the answer, everything that was written is undone, and the answer stays. */
-export async function billingTransaction<T>(
+export async function runBillingTransaction<T>(
   { postgres }: Stores,
   work: (transaction: Transaction) => Promise<T>,
-  isKept: (answer: T) => boolean = () => true,
+  shouldCommit: (answer: T) => boolean = () => true,
 ): Promise<T> {
   checkOutside(postgres);
-  const own = places.get(postgres) ?? new Places(AT_ONCE);
-  places.set(postgres, own);
+  const own = semaphores.get(postgres) ?? new Places(AT_ONCE);
+  semaphores.set(postgres, own);
   return own.within(() =>
-    inSpan('invoice.transaction', {}, () => behindOthers(() => undoneUnless(isKept, postgres, work))),
+    inSpan('invoice.transaction', {}, () => behindOthers(() => rollbackUnless(shouldCommit, postgres, work))),
   );
 }
 
-class Undone<T> extends Error {
+class RollbackSignal<T> extends Error {
   readonly answer: T;
   constructor(answer: T) {
     super('what was written is undone');
@@ -53,20 +53,20 @@ class Undone<T> extends Error {
 }
 
 /** A transaction is undone by what is thrown in it. */
-async function undoneUnless<T>(
-  isKept: (answer: T) => boolean,
+async function rollbackUnless<T>(
+  shouldCommit: (answer: T) => boolean,
   postgres: Database,
   work: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
   try {
     return await postgres.transaction(async (transaction) => {
       const answer = await within.run(postgres, () => work(transaction));
-      if (!isKept(answer)) throw new Undone(answer);
+      if (!shouldCommit(answer)) throw new RollbackSignal(answer);
       await noteAnswer(answer, transaction);
       return answer;
     });
   } catch (error) {
-    if (error instanceof Undone) return (error as Undone<T>).answer;
+    if (error instanceof RollbackSignal) return (error as RollbackSignal<T>).answer;
     throw error;
   }
 }

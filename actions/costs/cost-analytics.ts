@@ -10,9 +10,9 @@ import { CostsheetModel } from '../../storage/models/costsheet.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { freshness } from '../../storage/usage/usage.ts';
-import { askedRecords } from '../usage/analytics-asked.ts';
+import { loadAnalyticsRecords } from '../usage/analytics-records.ts';
 import { usageKey } from '../usage/export-charges.ts';
-import { usageAnalytics } from '../usage/usage-analytics.ts';
+import { loadUsageAnalytics } from '../usage/usage-analytics.ts';
 import { type CostPeriod, costsByPeriod } from './costs-by-period.ts';
 import { type CostRow, type CostsAsked, gatherCosts, isOfUsage, type UsageCostRow } from './gather-costs.ts';
 import { gatherRevenue, type Revenue, revenueOfMeter } from './gather-revenue.ts';
@@ -70,7 +70,7 @@ type Whose = { readonly customers: readonly CustomerModel[] | null; readonly met
 
 async function whoseOf(stores: Stores, scope: Scope, asked: CostAnalyticsAsked): Promise<Whose> {
   const { external_customer_id, feature_ids, include_children } = asked;
-  const { customers, features } = await askedRecords(stores.postgres, scope, {
+  const { customers, features } = await loadAnalyticsRecords(stores.postgres, scope, {
     external_customer_ids: external_customer_id === null ? null : [external_customer_id],
     include_children,
     feature_ids,
@@ -98,7 +98,7 @@ async function revenueOf(stores: Stores, scope: Scope, question: RevenueQuestion
 }
 
 async function filteredRevenue(stores: Stores, scope: Scope, { asked, customers }: RevenueQuestion): Promise<Revenue> {
-  const { rows } = await usageAnalytics(stores, scope, {
+  const { rows } = await loadUsageAnalytics(stores, scope, {
     external_customer_ids: customers?.map(({ external_id }) => external_id) ?? null,
     feature_ids: asked.feature_ids,
     meter_ids: null,

@@ -17,7 +17,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
-import { type BatchCharges, chargesOfBatch, usageKey } from '../usage/export-charges.ts';
+import { type BatchCharges, loadBatchCharges, usageKey } from '../usage/export-charges.ts';
 import { openFixedCharges } from './open-fixed-charges.ts';
 import { openMinimums } from './open-minimums.ts';
 
@@ -90,7 +90,7 @@ type Batch = {
 async function addBatch(stores: Stores, scope: Scope, { asked, customers, gathering }: Batch): Promise<void> {
   const range = { start: toMs(asked.start_us), end: ceilToMs(asked.end_us) };
   const exported = { ...asked, timezone: null, split: null, amounts: true };
-  const charges = await chargesOfBatch(stores, scope, { asked: exported, customers });
+  const charges = await loadBatchCharges(stores, scope, { query: exported, customers });
   addUsage(charges, { range, gathering });
   if (asked.meter_ids) return;
   const subscriptions = await SubscriptionModel.in(scope, stores.postgres)

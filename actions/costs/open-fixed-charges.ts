@@ -17,8 +17,8 @@ import {
   type BillableItem,
   billableItem,
   billedSubscription,
-  found,
-  runningUntilEnd,
+  currentPeriodUntilEnd,
+  requireRecord,
 } from '../billing/billable-items.ts';
 
 type Asked = {
@@ -45,9 +45,9 @@ export async function openFixedCharges(database: Database, scope: Scope, asked: 
   const invoiced = invoicedBy(asked.lines);
   return running.flatMap((subscription) => {
     const items = (bySubscription.get(subscription.id) ?? []).map((record) =>
-      billableItem(record, { price: found(prices, record.price_id, 'price'), meter: null, subscription }),
+      billableItem(record, { price: requireRecord(prices, record.price_id, 'price'), meter: null, subscription }),
     );
-    const period = runningUntilEnd(subscription);
+    const period = currentPeriodUntilEnd(subscription);
     if (items.length === 0 || period.end <= period.start) return [];
     const billed = billedSubscription(subscription);
     return items

@@ -9,7 +9,7 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
-import { runningUntilEnd, scopeOf } from '../billing/billable-items.ts';
+import { currentPeriodUntilEnd, toScope } from '../billing/billable-items.ts';
 import { planFromStores } from '../billing/gather-billing.ts';
 import { subscriptionCommitment } from '../billing/gather-commitments.ts';
 import type { BatchCharges } from '../usage/export-charges.ts';
@@ -25,11 +25,11 @@ type Minimum = { readonly amount: Decimal; readonly currency: string };
 const PREVIEWS_AT_ONCE = 4;
 
 export async function openMinimums(stores: Stores, { subscriptions, charges, range, now }: Asked): Promise<Minimum[]> {
-  const running = subscriptions.filter((one) => isRunning(one) && meets(runningUntilEnd(one), range));
+  const running = subscriptions.filter((one) => isRunning(one) && meets(currentPeriodUntilEnd(one), range));
   const committed = await committedOf(stores, running);
   const used = new Set(charges.records.flatMap(({ charge }) => (charge.invoice ? [] : [charge.line_item_id])));
   return mapConcurrently(PREVIEWS_AT_ONCE, committed, async (subscription) => {
-    const period = runningUntilEnd(subscription);
+    const period = currentPeriodUntilEnd(subscription);
     const target = { subscription, period, reference: 'preview', now } as const;
     const { plan } = await planFromStores(stores, stores.postgres, target);
     const lacking = plan.lines.map((line) => {
@@ -54,7 +54,7 @@ function meets(one: Period, other: Period): boolean {
 async function committedOf(stores: Stores, running: readonly SubscriptionModel[]): Promise<SubscriptionModel[]> {
   const [first] = running;
   if (!first) return [];
-  const lines = await SubscriptionLineItemModel.in(scopeOf(first), stores.postgres)
+  const lines = await SubscriptionLineItemModel.in(toScope(first), stores.postgres)
     .select('subscription_id')
     .whereIn('subscription_id', [...running.map(({ id }) => id)])
     .where({ status: 'published', commitment_true_up_enabled: true });

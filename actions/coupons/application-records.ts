@@ -6,12 +6,16 @@ import type { Invoice } from '../../core/invoice/record.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { newId } from '../../storage/new-id.ts';
 
-type Of = { readonly invoice: Invoice; readonly line_ids: readonly string[]; readonly author: Author };
+type ApplicationRecordsInput = {
+  readonly invoice: Invoice;
+  readonly line_ids: readonly string[];
+  readonly author: Author;
+};
 
 /** `line_ids`: of the lines, in their order. */
 export function applicationRecords(
   applied: readonly AppliedCoupon[],
-  { invoice, line_ids, author }: Of,
+  { invoice, line_ids, author }: ApplicationRecordsInput,
 ): (CouponApplication & { position: number })[] {
   const { now } = author;
   return applied.map(({ by, line, original_price, discounted_amount }, position) => ({

@@ -19,7 +19,7 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
 
-export type OfWhichInvoice = {
+export type CouponInvoiceContext = {
   /** Who is invoiced, and after it those who stand on the same invoice: of these only coupons of their lines. */
   readonly subscriptions: readonly [SubscriptionModel, ...SubscriptionModel[]];
   /** The invoice that is computed anew: what its own coupons took off it is not counted. */
@@ -34,12 +34,12 @@ export type OfWhichInvoice = {
 
 type FollowingLine = Pick<SubscriptionLineItemModel, 'id' | 'follows_line_item_id'>;
 
-type Attached = { readonly association: CouponAssociationModel; readonly coupon: CouponModel };
+type AttachedCoupon = { readonly association: CouponAssociationModel; readonly coupon: CouponModel };
 
-export async function couponsInForce(database: Database, of: OfWhichInvoice): Promise<CouponInForce[]> {
-  const attached = await attachedTo(database, of.subscriptions);
-  const uses = await usesOf(database, attached, of);
-  const followers = await followersOf(database, attached, of);
+export async function loadCouponsInForce(database: Database, of: CouponInvoiceContext): Promise<CouponInForce[]> {
+  const attached = await listAttachedCoupons(database, of.subscriptions);
+  const uses = await loadUses(database, attached, of);
+  const followers = await loadFollowers(database, attached, of);
   return attached.flatMap(({ association, coupon }) => {
     const used = uses.get(association.id) ?? [];
     const works = worksOn({ coupon, uses: used }, { inside: of.inside, since: of.since?.get(association.id) });
@@ -47,7 +47,7 @@ export async function couponsInForce(database: Database, of: OfWhichInvoice): Pr
     const named = followers.get(association.subscription_line_item_id ?? '');
     return [
       {
-        ...inForce(association, coupon),
+        ...toCouponInForce(association, coupon),
         uses: used.length,
         ...(named ? { followers: named } : {}),
         is_returning: isReturning(coupon, of.inside),
@@ -57,10 +57,10 @@ export async function couponsInForce(database: Database, of: OfWhichInvoice): Pr
 }
 
 /** By a line that a coupon names, all that go on for it: asked only where one names a line. */
-async function followersOf(
+async function loadFollowers(
   database: Database,
-  attached: readonly Attached[],
-  { subscriptions, begun = [] }: OfWhichInvoice,
+  attached: readonly AttachedCoupon[],
+  { subscriptions, begun = [] }: CouponInvoiceContext,
 ): Promise<Map<string, Set<string>>> {
   const named = new Set(attached.flatMap(({ association }) => association.subscription_line_item_id ?? []));
   if (named.size === 0) return new Map();
@@ -78,7 +78,7 @@ async function followersOf(
 }
 
 /** As an association says. */
-export function inForce(association: CouponAssociationModel, coupon: CouponModel): CouponInForce {
+export function toCouponInForce(association: CouponAssociationModel, coupon: CouponModel): CouponInForce {
   return {
     coupon,
     coupon_association_id: association.id,
@@ -89,11 +89,19 @@ export function inForce(association: CouponAssociationModel, coupon: CouponModel
   };
 }
 
-async function attachedTo(database: Database, [own, ...others]: OfWhichInvoice['subscriptions']): Promise<Attached[]> {
+async function listAttachedCoupons(
+  database: Database,
+  [own, ...others]: CouponInvoiceContext['subscriptions'],
+): Promise<AttachedCoupon[]> {
   const lists = [];
   for (const { id, tenant_id, environment_id } of [own, ...others]) {
-    const asked = { column: 'subscription_id', value: id, where: { status: 'published' }, order: ['created_at', 'id'] };
-    lists.push(await CouponAssociationModel.listOf({ tenant_id, environment_id }, asked, database));
+    const filter = {
+      column: 'subscription_id',
+      value: id,
+      where: { status: 'published' },
+      order: ['created_at', 'id'],
+    };
+    lists.push(await CouponAssociationModel.listOf({ tenant_id, environment_id }, filter, database));
   }
   const associations = lists.flatMap((list, index) =>
     list.filter(({ subscription_line_item_id }) => index === 0 || subscription_line_item_id !== null),
@@ -109,17 +117,17 @@ async function attachedTo(database: Database, [own, ...others]: OfWhichInvoice['
 }
 
 /** On which other invoices an association has taken something off, those that are void or skipped aside. */
-export async function usesOf(
+export async function loadUses(
   database: Database,
-  attached: readonly Attached[],
-  { subscriptions, invoice_id }: OfWhichInvoice,
+  attached: readonly AttachedCoupon[],
+  { subscriptions, invoice_id }: CouponInvoiceContext,
 ): Promise<Map<string, InvoiceModel[]>> {
   const [own] = subscriptions;
   const applications: CouponApplicationModel[] = [];
   for (const { association, coupon } of attached) {
     if (coupon.cadence === 'forever') continue;
-    const asked = { column: 'coupon_association_id', value: association.id, where: { status: 'published' } };
-    applications.push(...(await CouponApplicationModel.listOf(own, asked, database)));
+    const filter = { column: 'coupon_association_id', value: association.id, where: { status: 'published' } };
+    applications.push(...(await CouponApplicationModel.listOf(own, filter, database)));
   }
   const others = applications.filter((one) => one.invoice_id !== invoice_id);
   if (others.length === 0) return new Map();
@@ -131,7 +139,7 @@ export async function usesOf(
   // Those of a parent with which it was invoiced, too.
   currentNotes()?.madeOf?.(Array.from(invoices.values(), ({ subscription_id }) => subscription_id ?? []).flat());
   const byAssociation = groupBy(others, (one) => one.coupon_association_id!);
-  const begun = new Map(attached.map((one) => [one.association.id, periodsBegun(one, subscriptions)]));
+  const begun = new Map(attached.map((one) => [one.association.id, listBegunPeriods(one, subscriptions)]));
   return new Map(
     Array.from(byAssociation, ([id, applied]) => {
       const ids = [...new Set(applied.map((one) => one.invoice_id))];
@@ -147,9 +155,9 @@ export async function usesOf(
 }
 
 /** Where changes have begun periods of the subscription anew. */
-function periodsBegun(
-  { association }: Attached,
-  subscriptions: OfWhichInvoice['subscriptions'],
+function listBegunPeriods(
+  { association }: AttachedCoupon,
+  subscriptions: CouponInvoiceContext['subscriptions'],
 ): ReadonlySet<Milliseconds> {
   const subscription = subscriptions.find(({ id }) => id === association.subscription_id);
   return new Set(subscription?.earlier_periods?.map(({ until }) => toInstant(until)));
@@ -171,11 +179,11 @@ function usesAmong(invoices: readonly InvoiceModel[], begun: ReadonlySet<Millise
   });
 }
 
-type Subject = { readonly coupon: CouponModel; readonly uses: readonly InvoiceModel[] };
+type UsedCoupon = { readonly coupon: CouponModel; readonly uses: readonly InvoiceModel[] };
 
 function worksOn(
-  { coupon, uses }: Subject,
-  { inside, since = 0 }: { readonly inside: OfWhichInvoice['inside']; readonly since?: number | undefined },
+  { coupon, uses }: UsedCoupon,
+  { inside, since = 0 }: { readonly inside: CouponInvoiceContext['inside']; readonly since?: number | undefined },
 ): boolean {
   if (inside === undefined) return isUsableAgain(coupon, uses.length + since);
   // Its amount is for the period, and comes off the invoice of that.
@@ -183,7 +191,7 @@ function worksOn(
   return coupon.cadence === 'forever' || uses.some((invoice) => charges(invoice, inside));
 }
 
-function isReturning(coupon: CouponModel, inside: OfWhichInvoice['inside']): boolean {
+function isReturning(coupon: CouponModel, inside: CouponInvoiceContext['inside']): boolean {
   return coupon.type === 'fixed' && inside !== undefined;
 }
 

@@ -10,7 +10,7 @@ import { CouponAssociationModel } from '../../storage/models/coupon-association.
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Transaction } from '../../storage/stores.ts';
 
-export type Redeeming = { readonly scope: Scope; readonly transaction: Transaction; readonly author: Author };
+export type RedemptionWriting = { readonly scope: Scope; readonly transaction: Transaction; readonly author: Author };
 export type NamedCoupon = {
   readonly field: string;
   readonly named: string;
@@ -19,9 +19,9 @@ export type NamedCoupon = {
 };
 
 /** All that are about to be redeemed or given back, in one order: who names the same in another order waits, and no one for the other. */
-export async function holdCoupons(
+export async function lockCoupons(
   names: readonly string[],
-  { scope, transaction }: Omit<Redeeming, 'author'>,
+  { scope, transaction }: Omit<RedemptionWriting, 'author'>,
 ): Promise<void> {
   if (names.length < 2) return;
   const codes = names.map((name) => name.toLowerCase());
@@ -36,9 +36,9 @@ export async function holdCoupons(
  * The coupon with this id or code, which may be redeemed now; refused by the name of the field. `before`: how often the same request redeems
  * it besides.
  */
-export async function redeemable(
+export async function loadRedeemable(
   { field, named, currency, before = 0 }: NamedCoupon,
-  { scope, transaction, author }: Redeeming,
+  { scope, transaction, author }: RedemptionWriting,
 ): Promise<CouponModel> {
   const coupons = await CouponModel.in(scope, transaction)
     .whereRaw('(id = ? or (status = ? and lower(coupon_code) = lower(?)))', [named, 'published', named])
@@ -56,14 +56,14 @@ export async function redeemable(
 export async function countRedemptions(
   coupon: CouponModel,
   times: number,
-  { transaction, author }: Omit<Redeeming, 'scope'>,
+  { transaction, author }: Omit<RedemptionWriting, 'scope'>,
 ): Promise<CouponModel> {
   const total_redemptions = Math.max(0, coupon.total_redemptions + times);
   return CouponModel.change(coupon, { total_redemptions }, { by: author, database: transaction });
 }
 
 /** What takes something off an invoice by itself, and not as a subscription has it, is redeemed with that. */
-export async function countApplied(applied: readonly AppliedCoupon[], redeeming: Redeeming): Promise<void> {
+export async function countApplied(applied: readonly AppliedCoupon[], redeeming: RedemptionWriting): Promise<void> {
   const { scope, transaction } = redeeming;
   for (const { by } of applied) {
     if (by.coupon_association_id !== null) continue;
@@ -76,15 +76,15 @@ export async function countApplied(applied: readonly AppliedCoupon[], redeeming:
  * A void invoice has redeemed nothing by itself; what a subscription has redeemed stays so, and works on another invoice instead
  * (coupons-in-force.ts).
  */
-export async function giveRedemptionsBack(
+export async function returnRedemptions(
   invoice: InvoiceModel,
-  { transaction, author }: Omit<Redeeming, 'scope'>,
+  { transaction, author }: Omit<RedemptionWriting, 'scope'>,
 ): Promise<void> {
-  const asked = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
-  const applications = await CouponApplicationModel.listOf(invoice, asked, transaction);
+  const filter = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
+  const applications = await CouponApplicationModel.listOf(invoice, filter, transaction);
   const own = applications.filter(({ coupon_association_id }) => coupon_association_id === null);
   const ids = own.map(({ coupon_id }) => coupon_id);
-  await holdCoupons(ids, { scope: invoice, transaction });
+  await lockCoupons(ids, { scope: invoice, transaction });
   for (const { coupon_id } of own) {
     const coupon = await CouponModel.fetch(invoice, coupon_id, { database: transaction, lock: true });
     await countRedemptions(coupon, -1, { transaction, author });
@@ -94,10 +94,10 @@ export async function giveRedemptionsBack(
 /** Of a subscription that was refused: what it has redeemed is as if it had not. */
 export async function undoRedemptions(
   subscription_id: string,
-  { scope, transaction, author }: Redeeming,
+  { scope, transaction, author }: RedemptionWriting,
 ): Promise<void> {
-  const asked = { column: 'subscription_id', value: subscription_id, where: { status: 'published' } };
-  const associations = await CouponAssociationModel.listOf(scope, asked, transaction);
+  const filter = { column: 'subscription_id', value: subscription_id, where: { status: 'published' } };
+  const associations = await CouponAssociationModel.listOf(scope, filter, transaction);
   const ids = [...new Set(associations.map(({ coupon_id }) => coupon_id))].sort();
   for (const id of ids) {
     const coupon = await CouponModel.fetch(scope, id, { database: transaction, lock: true });

@@ -6,9 +6,9 @@ import { toInstant } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
-import { notedLines } from './noted-lines.ts';
+import { listNotedLines } from './noted-lines.ts';
 
-export async function correctionsOfUsage(
+export async function loadUsageCorrections(
   invoice: InvoiceModel,
   records: readonly InvoiceLineItemModel[],
   database: Database,
@@ -17,7 +17,7 @@ export async function correctionsOfUsage(
   if (items.length === 0) return new Map();
   const lines = await openLines(invoice, [...new Set(items)], database);
   const noted = groupBy(
-    await notedLines(
+    await listNotedLines(
       invoice,
       lines.map(({ id }) => id),
       database,
@@ -31,8 +31,8 @@ export async function correctionsOfUsage(
         id: line.id,
         item_id: line.subscription_line_item_id ?? '',
         service: { start: toInstant(line.period_start ?? ''), end: toInstant(line.period_end ?? '') },
-        charged: new Decimal(line.amount).minus(discountOf(line)),
-        tax: taxOf(line),
+        charged: new Decimal(line.amount).minus(computeDiscount(line)),
+        tax: toLineTax(line),
         prepaid: new Decimal(line.prepaid_credits_applied),
         noted: sumDecimals(notes.map(({ amount }) => new Decimal(amount))),
         tax_noted: sumDecimals(notes.map(({ tax_amount }) => new Decimal(tax_amount))),
@@ -57,10 +57,10 @@ async function openLines(
   return lines.filter((line) => invoices.get(line.invoice_id)?.invoice_status !== 'VOIDED');
 }
 
-export function discountOf({ line_item_discount, invoice_level_discount }: InvoiceLineItemModel): Decimal {
+export function computeDiscount({ line_item_discount, invoice_level_discount }: InvoiceLineItemModel): Decimal {
   return new Decimal(line_item_discount).plus(invoice_level_discount);
 }
 
-export function taxOf(line: InvoiceLineItemModel): Decimal {
+export function toLineTax(line: InvoiceLineItemModel): Decimal {
   return new Decimal(line.tax_amount);
 }

@@ -12,10 +12,10 @@ import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-i
 import { newId } from '../../storage/new-id.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { holdInvoice } from '../invoices/hold-invoice.ts';
+import { lockInvoice } from '../invoices/lock-invoice.ts';
 import { emit } from '../system-events/emit.ts';
 import { checkNotForCredits } from '../wallets/pending-credits.ts';
-import { creditableLines } from './creditable-lines.ts';
+import { loadCreditableLines } from './creditable-lines.ts';
 import { takeEffect } from './take-effect.ts';
 
 export async function createCreditNote(
@@ -25,11 +25,11 @@ export async function createCreditNote(
   author: Author,
 ): Promise<CreditNoteModel> {
   const attempt = async (transaction: Transaction) => {
-    const held = await holdInvoice(transaction, scope, request.invoice_id);
-    const creditable = await creditableLines(held.invoice, transaction);
-    const plan = planCreditNote(held.invoice, creditable, request.line_items ?? []);
-    await checkNotForCredits(transaction, held.invoice);
-    const { id: invoice_id, customer_id, subscription_id, currency } = held.invoice;
+    const locked = await lockInvoice(transaction, scope, request.invoice_id);
+    const creditable = await loadCreditableLines(locked.invoice, transaction);
+    const plan = planCreditNote(locked.invoice, creditable, request.line_items ?? []);
+    await checkNotForCredits(transaction, locked.invoice);
+    const { id: invoice_id, customer_id, subscription_id, currency } = locked.invoice;
     const id = newId('credit_note', author.now.getTime());
     const record = {
       ...createdBy(author),
@@ -47,7 +47,7 @@ export async function createCreditNote(
       total_tax: plan.total_tax.toFixed(),
       total_amount: plan.total.toFixed(),
       total_prepaid_credits_returned: plan.total_prepaid.toFixed(),
-      idempotency_key: request.idempotency_key ?? keyOf(request),
+      idempotency_key: request.idempotency_key ?? deriveContentKey(request),
       metadata: request.metadata,
     };
     const note = await CreditNoteModel.add(scope, record, { database: transaction, conflict: CONFLICT });
@@ -55,7 +55,7 @@ export async function createCreditNote(
     await addLines(transaction, { note, request, plan, names, author });
     await emit(transaction, 'credit_note.created', { record: note, by: author });
     if (!request.process_credit_note) return note;
-    return takeEffect(stores, transaction, { note, held, author });
+    return takeEffect(stores, transaction, { note, lockedInvoice: locked, author });
   };
   return transactionBehindOthers(stores, attempt);
 }
@@ -63,7 +63,7 @@ export async function createCreditNote(
 const CONFLICT =
   'a credit note with this number, this idempotency_key, or without one with this content, exists already: state others for a second one';
 
-type Writing = {
+type CreditNoteWriting = {
   note: CreditNoteModel;
   request: CreateCreditNote;
   plan: ReturnType<typeof planCreditNote>;
@@ -71,7 +71,10 @@ type Writing = {
   author: Author;
 };
 
-async function addLines(transaction: Transaction, { note, request, plan, names, author }: Writing): Promise<void> {
+async function addLines(
+  transaction: Transaction,
+  { note, request, plan, names, author }: CreditNoteWriting,
+): Promise<void> {
   const records = (request.line_items ?? []).map((line, position) => ({
     ...createdBy(author),
     id: newId('credit_note_line_item', author.now.getTime()),
@@ -89,7 +92,7 @@ async function addLines(transaction: Transaction, { note, request, plan, names, 
 }
 
 /** The same content is the same note: who means two says so by keys. */
-function keyOf({ invoice_id, reason, memo, line_items }: CreateCreditNote): string {
+function deriveContentKey({ invoice_id, reason, memo, line_items }: CreateCreditNote): string {
   const lines = (line_items ?? []).map(({ invoice_line_item_id, amount }) => `${invoice_line_item_id} ${amount}`);
   const content = JSON.stringify([invoice_id, reason, memo, lines.toSorted((one, other) => (one < other ? -1 : 1))]);
   return `content/${createHash('sha256').update(content).digest('hex').slice(0, 32)}`;

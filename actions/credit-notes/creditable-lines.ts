@@ -9,21 +9,21 @@ import { groupBy } from '../../core/group-by.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
-import { creditsOfLines } from '../invoices/credits-of-lines.ts';
-import { correctionsOfUsage, discountOf, taxOf } from './corrections-of-usage.ts';
-import { notedLines } from './noted-lines.ts';
+import { listLineCredits } from '../invoices/credits-of-lines.ts';
+import { computeDiscount, loadUsageCorrections, toLineTax } from './corrections-of-usage.ts';
+import { listNotedLines } from './noted-lines.ts';
 
-export type LineOfInvoice = CreditableLine & { readonly record: InvoiceLineItemModel };
+export type CreditableInvoiceLine = CreditableLine & { readonly record: InvoiceLineItemModel };
 
-export async function creditableLines(invoice: InvoiceModel, database: Database): Promise<LineOfInvoice[]> {
+export async function loadCreditableLines(invoice: InvoiceModel, database: Database): Promise<CreditableInvoiceLine[]> {
   const records = await InvoiceLineItemModel.in(invoice, database)
     .where({ invoice_id: invoice.id, status: 'published' })
     .orderBy(['position', 'id']);
   const ids = records.map(({ id }) => id);
-  const noted = groupBy(await notedLines(invoice, ids, database), (line) => line.invoice_line_item_id);
-  const credits = await creditsOfLines(invoice, ids, database);
+  const noted = groupBy(await listNotedLines(invoice, ids, database), (line) => line.invoice_line_item_id);
+  const credits = await listLineCredits(invoice, ids, database);
   const changed = groupBy(credits, (line) => line.parent_line_item_id ?? '');
-  const corrected = await correctionsOfUsage(invoice, records, database);
+  const corrected = await loadUsageCorrections(invoice, records, database);
   return records.map((record) => {
     const byCorrections = corrected.get(record.id);
     const byNotes = noted.get(record.id) ?? [];
@@ -32,17 +32,17 @@ export async function creditableLines(invoice: InvoiceModel, database: Database)
       id: record.id,
       record,
       amount: new Decimal(record.amount),
-      discount: discountOf(record),
-      tax: taxOf(record),
+      discount: computeDiscount(record),
+      tax: toLineTax(record),
       prepaid: new Decimal(record.prepaid_credits_applied),
       credited: sumDecimals([
         ...byNotes.map(({ amount }) => new Decimal(amount)),
-        ...byChanges.map((line) => new Decimal(line.amount).minus(discountOf(line)).negated()),
+        ...byChanges.map((line) => new Decimal(line.amount).minus(computeDiscount(line)).negated()),
         byCorrections?.amount ?? ZERO,
       ]),
       tax_credited: sumDecimals([
         ...byNotes.map(({ tax_amount }) => new Decimal(tax_amount)),
-        ...byChanges.map((line) => taxOf(line).negated()),
+        ...byChanges.map((line) => toLineTax(line).negated()),
         byCorrections?.tax ?? ZERO,
       ]),
       prepaid_credited: sumDecimals([

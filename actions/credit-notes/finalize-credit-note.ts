@@ -10,33 +10,37 @@ import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { holdInvoice } from '../invoices/hold-invoice.ts';
-import { creditableLines } from './creditable-lines.ts';
+import { lockInvoice } from '../invoices/lock-invoice.ts';
+import { loadCreditableLines } from './creditable-lines.ts';
 import { takeEffect } from './take-effect.ts';
 
-type Deed = { readonly id: string; readonly author: Author };
+type FinalizeCreditNoteInput = { readonly id: string; readonly author: Author };
 
-export async function finalizeCreditNote(stores: Stores, scope: Scope, { id, author }: Deed): Promise<CreditNoteModel> {
+export async function finalizeCreditNote(
+  stores: Stores,
+  scope: Scope,
+  { id, author }: FinalizeCreditNoteInput,
+): Promise<CreditNoteModel> {
   const attempt = async (transaction: Transaction) => {
-    const { held, note } = await holdNote(transaction, scope, id);
+    const { held: locked, note } = await lockNote(transaction, scope, id);
     if (note.credit_note_status !== 'DRAFT')
       throw notAllowed(`a credit note that is ${note.credit_note_status} cannot be finalized`, { id });
     const lines = await CreditNoteLineItemModel.in(note, transaction)
       .where({ credit_note_id: id })
       .orderBy('position')
       .forUpdate();
-    const plan = planCreditNote(held.invoice, await creditableLines(held.invoice, transaction), lines);
+    const plan = planCreditNote(locked.invoice, await loadCreditableLines(locked.invoice, transaction), lines);
     const planned = await writePlan(transaction, { note, lines, plan, author });
-    return takeEffect(stores, transaction, { note: planned, held, author });
+    return takeEffect(stores, transaction, { note: planned, lockedInvoice: locked, author });
   };
   return transactionBehindOthers(stores, attempt);
 }
 
 /** Its invoice first, as whoever makes a note of that does. */
-export async function holdNote(transaction: Transaction, scope: Scope, id: string) {
+export async function lockNote(transaction: Transaction, scope: Scope, id: string) {
   const { invoice_id } = await CreditNoteModel.fetch(scope, id, { database: transaction });
-  const held = await holdInvoice(transaction, scope, invoice_id);
-  return { held, note: await CreditNoteModel.fetch(scope, id, { database: transaction, lock: true }) };
+  const locked = await lockInvoice(transaction, scope, invoice_id);
+  return { held: locked, note: await CreditNoteModel.fetch(scope, id, { database: transaction, lock: true }) };
 }
 
 async function writePlan(

@@ -108,12 +108,12 @@ function toLowered(line: InvoiceLineItem) {
   return { id, amount: charged.minus(prepaid_credits_applied), tax: new Decimal(tax_amount) };
 }
 
-type Lowering = { readonly subscription: SubscriptionModel; readonly credited: readonly CreditedLine[] };
+type OpenInvoicesInput = { readonly subscription: SubscriptionModel; readonly credited: readonly CreditedLine[] };
 
 /** Locks open invoices of the customer, oldest first: those of the subscription, and those that charged the credited lines. */
 async function lockOpenInvoices(
   transaction: Transaction,
-  { invoice, subscription, credited }: Lowering & { readonly invoice: Invoice },
+  { invoice, subscription, credited }: OpenInvoicesInput & { readonly invoice: Invoice },
 ): Promise<InvoiceModel[]> {
   const { customer_id, currency } = invoice;
   const { subscription_type, parent_subscription_id } = subscription;
@@ -131,7 +131,7 @@ async function lockOpenInvoices(
   return open;
 }
 
-type Adjusting = {
+type AdjustInput = {
   readonly lowered: InvoiceModel;
   readonly offset: CreditOffset;
   readonly credited: readonly CreditedLine[];
@@ -140,7 +140,7 @@ type Adjusting = {
 async function adjust(
   transaction: Transaction,
   { invoice: change, key, reason, description, author }: LeftOver,
-  { lowered, offset, credited }: Adjusting,
+  { lowered, offset, credited }: AdjustInput,
 ): Promise<CreditNoteModel> {
   const { id: invoice_id, customer_id, subscription_id, currency } = lowered;
   const stored = await InvoiceLineItemModel.in(lowered, transaction)

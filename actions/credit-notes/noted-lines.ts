@@ -7,7 +7,7 @@ import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
 
-export async function notedLines(
+export async function listNotedLines(
   scope: Scope,
   ids: readonly string[],
   database: Database,

@@ -11,21 +11,24 @@ import type { Scope } from '../../core/scope.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { LineOnInvoice } from '../../storage/models/invoice-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
-import { chargesOf } from './charges-of.ts';
-import { notedLines } from './noted-lines.ts';
+import { loadCharges } from './load-charges.ts';
+import { listNotedLines } from './noted-lines.ts';
 
 /** Whatever else is known of it. */
-type Invoiced = Pick<LineOnInvoice, 'line'>;
+type InvoicedCharge = Pick<LineOnInvoice, 'line'>;
 
 /** One for each charge of which something has come back. */
-export async function returnedAsCredits<One extends Invoiced>(
+export async function listReturnedCredits<One extends InvoicedCharge>(
   database: Database,
   scope: Scope,
   invoiced: readonly One[],
 ): Promise<One[]> {
   const charges = invoiced.filter(({ line }) => new Decimal(line.amount).gt(0));
   if (charges.length === 0) return [];
-  const ways = [...(await notedOf(database, scope, charges)), ...(await refundedOf(database, scope, charges))];
+  const ways = [
+    ...(await listNotedCredits(database, scope, charges)),
+    ...(await listRefundedCredits(database, scope, charges)),
+  ];
   const byLine = groupBy(ways, ({ line_id }) => line_id);
   return charges.flatMap((charge) => {
     const [one, ...others] = byLine.get(charge.line.id) ?? [];
@@ -37,12 +40,16 @@ export async function returnedAsCredits<One extends Invoiced>(
   });
 }
 
-type ReturnedOf = ReturnedAmount & { readonly line_id: string; readonly currency: string };
+type ReturnedCredit = ReturnedAmount & { readonly line_id: string; readonly currency: string };
 
 /** By credit notes that are final. */
-async function notedOf(database: Database, scope: Scope, charges: readonly Invoiced[]): Promise<ReturnedOf[]> {
+async function listNotedCredits(
+  database: Database,
+  scope: Scope,
+  charges: readonly InvoicedCharge[],
+): Promise<ReturnedCredit[]> {
   const ids = charges.map(({ line }) => line.id);
-  const lines = await notedLines(scope, ids, database);
+  const lines = await listNotedLines(scope, ids, database);
   return lines.map(({ invoice_line_item_id: line_id, amount, tax_amount, prepaid_credits_returned, currency }) => {
     const prepaid = new Decimal(prepaid_credits_returned);
     return { line_id, currency, amount: new Decimal(amount), prepaid, tax: new Decimal(tax_amount) };
@@ -50,13 +57,17 @@ async function notedOf(database: Database, scope: Scope, charges: readonly Invoi
 }
 
 /** By refunds of payments, of which an invoice has its share on each line. */
-async function refundedOf(database: Database, scope: Scope, charges: readonly Invoiced[]): Promise<ReturnedOf[]> {
+async function listRefundedCredits(
+  database: Database,
+  scope: Scope,
+  charges: readonly InvoicedCharge[],
+): Promise<ReturnedCredit[]> {
   const ids = [...new Set(charges.map(({ line }) => line.invoice_id))];
   const invoices = await InvoiceModel.in(scope, database).whereIn('id', ids).where('refunded_amount', '>', 0);
-  const returned: ReturnedOf[] = [];
+  const returned: ReturnedCredit[] = [];
   for (const invoice of invoices) {
     const { currency } = invoice;
-    for (const [line_id, one] of computeRefundedLines(invoice, await chargesOf(invoice, database)))
+    for (const [line_id, one] of computeRefundedLines(invoice, await loadCharges(invoice, database)))
       returned.push({ ...one, line_id, currency });
   }
   return returned;

@@ -9,25 +9,29 @@ import type { Author } from '../../core/stamp.ts';
 import { toOwnKey } from '../../core/wallet/movement-key.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import type { HeldInvoice } from '../invoices/hold-invoice.ts';
-import { settlePaid } from '../invoices/settle-paid.ts';
+import type { LockedInvoice } from '../invoices/lock-invoice.ts';
+import { completeIfPaid } from '../invoices/settle-paid.ts';
 import { emit } from '../system-events/emit.ts';
 import { giveBackFor } from '../wallets/give-back.ts';
 import { checkNotForCredits } from '../wallets/pending-credits.ts';
 import { changeInvoice } from './change-invoice.ts';
 
-type Effect = { readonly note: CreditNoteModel; readonly held: HeldInvoice; readonly author: Author };
+type CreditNoteEffect = {
+  readonly note: CreditNoteModel;
+  readonly lockedInvoice: LockedInvoice;
+  readonly author: Author;
+};
 
 /** What the note gives back was checked under the lock that `transaction` holds. */
 export async function takeEffect(
   stores: Stores,
   transaction: Transaction,
-  { note, held, author }: Effect,
+  { note, lockedInvoice, author }: CreditNoteEffect,
 ): Promise<CreditNoteModel> {
   const by = { by: author, database: transaction };
   const isRefund = note.credit_note_type === 'REFUND';
-  await checkNotForCredits(transaction, held.invoice);
-  await giveBack(transaction, { note, held, author });
+  await checkNotForCredits(transaction, lockedInvoice.invoice);
+  await creditPaidPart(transaction, { note, lockedInvoice: lockedInvoice, author });
   const changes: Partial<CreditNoteModel> = {
     credit_note_status: 'FINALIZED',
     finalized_at: author.now.toISOString(),
@@ -35,19 +39,22 @@ export async function takeEffect(
   };
   const final = await CreditNoteModel.change(note, changes, by);
   await emit(transaction, 'credit_note.updated', { record: final, by: author });
-  const invoice = await changeInvoice(transaction, held.invoice, {
-    changes: planCreditedInvoice(held.invoice, note, author.now),
+  const invoice = await changeInvoice(transaction, lockedInvoice.invoice, {
+    changes: planCreditedInvoice(lockedInvoice.invoice, note, author.now),
     author,
   });
-  await settlePaid(stores, transaction, { ...held, invoice, by: author });
+  await completeIfPaid(stores, transaction, { ...lockedInvoice, invoice, by: author });
   return final;
 }
 
-async function giveBack(transaction: Transaction, { note, held, author }: Effect): Promise<void> {
+async function creditPaidPart(
+  transaction: Transaction,
+  { note, lockedInvoice, author }: CreditNoteEffect,
+): Promise<void> {
   const { id, invoice_id, total_amount, total_prepaid_credits_returned, credit_note_number } = note;
   const prepaid = new Decimal(total_prepaid_credits_returned);
   const rest = note.credit_note_type === 'REFUND' ? new Decimal(total_amount).minus(prepaid) : ZERO;
-  await giveBackFor(transaction, held.invoice, {
+  await giveBackFor(transaction, lockedInvoice.invoice, {
     prepaid,
     rest,
     transaction_reason: 'CREDIT_NOTE',

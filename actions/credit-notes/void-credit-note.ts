@@ -10,11 +10,11 @@ import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { creditsOfLines } from '../invoices/credits-of-lines.ts';
+import { listLineCredits } from '../invoices/credits-of-lines.ts';
 import { emit } from '../system-events/emit.ts';
 import { changeInvoice } from './change-invoice.ts';
-import { creditableLines } from './creditable-lines.ts';
-import { holdNote } from './finalize-credit-note.ts';
+import { loadCreditableLines } from './creditable-lines.ts';
+import { lockNote } from './finalize-credit-note.ts';
 
 export async function voidCreditNote(
   stores: Pick<Stores, 'postgres'>,
@@ -22,11 +22,14 @@ export async function voidCreditNote(
   { id, author }: { id: string; author: Author },
 ): Promise<CreditNoteModel> {
   return stores.postgres.transaction(async (transaction) => {
-    const { held, note } = await holdNote(transaction, scope, id);
+    const { held: locked, note } = await lockNote(transaction, scope, id);
     checkCanVoidNote(note);
-    if (note.credit_note_status === 'FINALIZED') await checkNothingTook(transaction, { note, invoice: held.invoice });
+    if (note.credit_note_status === 'FINALIZED') await checkNothingTook(transaction, { note, invoice: locked.invoice });
     if (note.credit_note_status === 'FINALIZED')
-      await changeInvoice(transaction, held.invoice, { changes: planUncreditedInvoice(held.invoice, note), author });
+      await changeInvoice(transaction, locked.invoice, {
+        changes: planUncreditedInvoice(locked.invoice, note),
+        author,
+      });
     const changes = { credit_note_status: 'VOIDED' as const, voided_at: author.now.toISOString() };
     const voided = await CreditNoteModel.change(note, changes, { by: author, database: transaction });
     await emit(transaction, 'credit_note.updated', { record: voided, by: author });
@@ -43,10 +46,10 @@ async function checkNothingTook(
 ): Promise<void> {
   const noted = await CreditNoteLineItemModel.in(note, transaction).where({ credit_note_id: note.id });
   const ids = new Set(noted.map(({ invoice_line_item_id }) => invoice_line_item_id));
-  const exhausted = (await creditableLines(invoice, transaction)).filter(
+  const exhausted = (await loadCreditableLines(invoice, transaction)).filter(
     (line) => ids.has(line.id) && computeLineRemainder(line).amount.isZero(),
   );
-  const credits = await creditsOfLines(
+  const credits = await listLineCredits(
     invoice,
     exhausted.map(({ id }) => id),
     transaction,

@@ -28,8 +28,8 @@ import { finished } from '../../storage/turns.ts';
 import { readUsageBehind, type Until, type UsageBehind } from '../../storage/usage/kept-histories.ts';
 import type { UsageQuestion } from '../../storage/usage/usage.ts';
 import { readUsageInOrder } from '../../storage/usage/usage-in-order.ts';
-import { billedSubscription, CHARGES_AT_ONCE, found, gatherItems } from '../billing/billable-items.ts';
-import { customersAsked, membersOf } from '../billing/members.ts';
+import { billedSubscription, CHARGES_AT_ONCE, gatherItems, requireRecord } from '../billing/billable-items.ts';
+import { buildCustomerFilter, loadMembers } from '../billing/members.ts';
 import type { EntitledFeature, Reading } from './entitled-features.ts';
 import { type Asked, type PlacedUsage, usedOf } from './feature-usage.ts';
 
@@ -45,7 +45,7 @@ export async function grantedUsage(stores: Stores, { entitled, reading }: Asked)
   // Groups of one feature and subscription go by the same usage, which is read once.
   const alike = groupBy(granted, ({ feature, sources }) => `${feature.meter_id} ${sources[0]!.subscription.id}`);
   const usages = await mapConcurrently(CHARGES_AT_ONCE, [...alike.values()], (of) =>
-    usagesOf(stores, of, { reading, meter: found(meters, of[0].feature.meter_id ?? '', 'meter') }),
+    usagesOf(stores, of, { reading, meter: requireRecord(meters, of[0].feature.meter_id ?? '', 'meter') }),
   );
   const byEntry = new Map(usages.flat());
   return granted.map((one) => byEntry.get(one)!);
@@ -174,10 +174,10 @@ async function questionOf(
   cycle: Period,
   { reading: { scope, database, now }, meter, subscription }: Of & { subscription: SubscriptionModel },
 ): Promise<UsageQuestion> {
-  const members = (await membersOf(database, scope, [subscription])).get(subscription.id)!;
+  const members = (await loadMembers(database, scope, [subscription])).get(subscription.id)!;
   return {
     meter,
-    ...customersAsked(members, cycle, cycle.start),
+    ...buildCustomerFilter(members, cycle, cycle.start),
     start_ms: cycle.start,
     end_ms: cycle.end,
     timezone: subscription.timezone,

@@ -22,8 +22,8 @@ import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import type { Counted } from '../../storage/usage/running-usage.ts';
 import { readUsage, type UsageQuestion } from '../../storage/usage/usage.ts';
-import { billedSubscription, CHARGES_AT_ONCE, found, runningOf } from '../billing/billable-items.ts';
-import { customersAsked, membersOf } from '../billing/members.ts';
+import { billedSubscription, CHARGES_AT_ONCE, requireRecord, toRunningPeriod } from '../billing/billable-items.ts';
+import { buildCustomerFilter, loadMembers } from '../billing/members.ts';
 import type { EntitledFeature, HeldSource } from './entitled-features.ts';
 import { type Asked, type FeatureUsage, type PlacedUsage, type Used, usedOf } from './feature-usage.ts';
 import { grantedUsage, isGranted } from './granted-usage.ts';
@@ -73,16 +73,18 @@ async function counted<Answer extends Read, Usage>(
   const metered = entitled.filter((one) => one.feature.type === 'metered' && !isGranted(one));
   const meterIds = metered.map(({ feature }) => feature.meter_id);
   const meters = await MeterModel.byId(scope, meterIds, database);
-  const limited = metered.flatMap((one) => byWindow(one, found(meters, one.feature.meter_id ?? '', 'meter'), now));
+  const limited = metered.flatMap((one) =>
+    byWindow(one, requireRecord(meters, one.feature.meter_id ?? '', 'meter'), now),
+  );
   const subscriptions = limited.flatMap(({ sources }) => sources.map(({ subscription }) => subscription));
-  const members = await membersOf(database, scope, [...indexById(subscriptions).values()]);
+  const members = await loadMembers(database, scope, [...indexById(subscriptions).values()]);
   return mapConcurrently(CHARGES_AT_ONCE, limited, async (one) => {
     const { subscription } = one.sources[0]!;
     const those = one.sources.flatMap((source) => members.get(source.subscription.id)!);
     const readIn = (window: Period, service_start: Milliseconds) =>
       read({
         meter: one.meter,
-        ...customersAsked(those, window, service_start),
+        ...buildCustomerFilter(those, window, service_start),
         start_ms: window.start,
         end_ms: window.end,
         timezone: subscription.timezone,
@@ -136,7 +138,7 @@ function byWindow({ feature, sources, of_feature }: EntitledFeature, meter: Mete
   const placed = sources.map((source) => {
     const { subscription, usage_reset_period } = source;
     const window = computeLimitWindow(now.getTime(), {
-      ...runningOf(subscription),
+      ...toRunningPeriod(subscription),
       usage_reset_period,
       reset_usage: priceReset(meter),
     });

@@ -4,7 +4,7 @@ import type { Scope } from '../../core/scope.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { GroupModel } from '../../storage/models/group.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type AnalyticsRow, usageAnalytics } from '../usage/usage-analytics.ts';
+import { type AnalyticsRow, loadUsageAnalytics } from '../usage/usage-analytics.ts';
 import { type ExportAsked, exportKind } from './export-kind.ts';
 
 export const usageAnalyticsExport = exportKind<ExportedUsageLine>({
@@ -36,7 +36,7 @@ async function* exportedAnalytics(
       .where('id', '>', after)
       .orderBy('id')
       .limit(CUSTOMERS_PER_BATCH);
-    const { rows } = await usageAnalytics(stores, scope, {
+    const { rows } = await loadUsageAnalytics(stores, scope, {
       ...whole,
       customers,
       external_customer_ids: customers.map(({ external_id }) => external_id),

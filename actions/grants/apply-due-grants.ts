@@ -9,7 +9,7 @@ import { dueGrants } from '../../storage/due-grants.ts';
 import { CreditGrantApplicationModel } from '../../storage/models/credit-grant-application.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { inRounds, type Watched } from '../billing/rounds.ts';
+import { runBatches, type WatchedRun } from '../billing/batch-loop.ts';
 import { applyDueGrants } from './give-grants.ts';
 
 export type GrantReport = { granted: number; failed: { id: string; error: unknown }[] };
@@ -18,7 +18,7 @@ const WORKERS = 2;
 
 export async function applyAllDueGrants(
   stores: Stores,
-  { now, only, onProgress, mayGoOn }: { readonly now: Date } & OfWhom & Watched<GrantReport>,
+  { now, only, onProgress, mayGoOn }: { readonly now: Date } & OfWhom & WatchedRun<GrantReport>,
 ): Promise<GrantReport> {
   const report: GrantReport = { granted: 0, failed: [] };
   const act = async ({ id, ...scope }: Due) => {
@@ -32,7 +32,7 @@ export async function applyAllDueGrants(
       return false;
     }
   };
-  await inRounds({
+  await runBatches({
     next: (left) => dueGrants(stores.postgres, { now, left, only }),
     act,
     // By a clock the same must come of the same: wallets are made, and transactions told, in the order of what is due.

@@ -23,9 +23,9 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { scopeOf } from '../billing/billable-items.ts';
-import type { By } from '../invoices/open-and-settle.ts';
-import { payerOf } from '../invoices/settle-change.ts';
+import { toScope } from '../billing/billable-items.ts';
+import type { ChangeAuthor } from '../invoices/open-and-activate.ts';
+import { loadPayer } from '../invoices/settle-change.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
 
 /** A grant as this subscription has it. */
@@ -42,10 +42,10 @@ const CAUGHT_UP_MAX = 100;
 /** Of one that begins: everything that it has. Of drafts nothing yet. */
 export async function beginGrants(
   transaction: Transaction,
-  { subscription, by }: { subscription: SubscriptionModel; by: By },
+  { subscription, by }: { subscription: SubscriptionModel; by: ChangeAuthor },
 ): Promise<void> {
   const { id, plan_id, start_date } = subscription;
-  const scope = scopeOf(subscription);
+  const scope = toScope(subscription);
   const grants = await CreditGrantModel.reaching(scope, { subscription_id: id, plan_id }, transaction);
   if (grants.length === 0) return;
   const addons = grants.flatMap(({ addon_id }) => addon_id ?? []);
@@ -75,10 +75,14 @@ function ofAssociation(subscription: SubscriptionModel, grant: CreditGrantModel)
 /** Of an add-on that is attached to one that has begun. */
 export async function beginAddonGrants(
   transaction: Transaction,
-  { subscription, association, by }: { subscription: SubscriptionModel; association: AddonAssociationModel; by: By },
+  {
+    subscription,
+    association,
+    by,
+  }: { subscription: SubscriptionModel; association: AddonAssociationModel; by: ChangeAuthor },
 ): Promise<void> {
   const giver = ['addon_id', [association.addon_id]] as const;
-  const grants = await CreditGrantModel.publishedOf(scopeOf(subscription), [...giver], transaction);
+  const grants = await CreditGrantModel.publishedOf(toScope(subscription), [...giver], transaction);
   const beginnings = grants.map((grant) => ofAssociation(subscription, grant)(association));
   await begin(transaction, subscription, { beginnings, by });
 }
@@ -86,10 +90,10 @@ export async function beginAddonGrants(
 /** Of the plan that it has got, from the change on. What the plan before gave is not taken back. */
 export async function beginPlanGrants(
   transaction: Transaction,
-  { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: By },
+  { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: ChangeAuthor },
 ): Promise<void> {
   const giver = ['plan_id', [subscription.plan_id]] as const;
-  const grants = await CreditGrantModel.publishedOf(scopeOf(subscription), [...giver], transaction);
+  const grants = await CreditGrantModel.publishedOf(toScope(subscription), [...giver], transaction);
   const beginnings = grants.map((grant) => ({ given: { grant, subscription, association: null }, from: at }));
   await begin(transaction, subscription, { beginnings, by });
 }
@@ -97,7 +101,7 @@ export async function beginPlanGrants(
 /** One of its own: from its start on, or, when its end has moved, from where it stands. */
 export async function continueGrant(
   transaction: Transaction,
-  { subscription, grant, by }: { subscription: SubscriptionModel; grant: CreditGrantModel; by: By },
+  { subscription, grant, by }: { subscription: SubscriptionModel; grant: CreditGrantModel; by: ChangeAuthor },
 ): Promise<void> {
   if (subscription.subscription_status === 'draft') return;
   const given: Grant = { grant, subscription, association: null };
@@ -115,7 +119,7 @@ export async function continueGrant(
 async function begin(
   transaction: Transaction,
   subscription: SubscriptionModel,
-  { beginnings, by }: { beginnings: readonly Beginning[]; by: By },
+  { beginnings, by }: { beginnings: readonly Beginning[]; by: ChangeAuthor },
 ): Promise<void> {
   if (beginnings.length === 0 || subscription.subscription_status === 'draft') return;
   const applications = beginnings.map(({ given, from }) => planFirstApplication(given, from));
@@ -125,7 +129,11 @@ async function begin(
 }
 
 type Planned = ReturnType<typeof planFirstApplication>;
-type Begun = { readonly beginnings: readonly Beginning[]; readonly applications: readonly Planned[]; readonly by: By };
+type Begun = {
+  readonly beginnings: readonly Beginning[];
+  readonly applications: readonly Planned[];
+  readonly by: ChangeAuthor;
+};
 
 /** Of which the first was given before, because the subscription has left and comes back at that instant: its next one is to come again. */
 async function goOn(
@@ -147,24 +155,24 @@ async function goOn(
 async function plan(
   transaction: Transaction,
   subscription: SubscriptionModel,
-  { applications, by }: { applications: readonly Planned[]; by: By },
+  { applications, by }: { applications: readonly Planned[]; by: ChangeAuthor },
 ): Promise<void> {
   const records = applications.map((application) => ({
     ...application,
     ...createdBy({ user_id: 'user_id' in by ? by.user_id : '', now: by.now }),
     id: newId('credit_grant_application', by.now.getTime()),
   }));
-  await CreditGrantApplicationModel.plan(scopeOf(subscription), records, { by, transaction });
+  await CreditGrantApplicationModel.plan(toScope(subscription), records, { by, transaction });
 }
 
 /** Answers how many were looked at. */
 export async function applyDueGrants(
   transaction: Transaction,
-  { subscription, by }: { subscription: SubscriptionModel; by: By },
+  { subscription, by }: { subscription: SubscriptionModel; by: ChangeAuthor },
 ): Promise<number> {
   for (let count = 0; count < CAUGHT_UP_MAX; count++) {
     const asked = { subscription_id: subscription.id, now: by.now };
-    const due = await holdDueGrant(transaction, scopeOf(subscription), asked);
+    const due = await holdDueGrant(transaction, toScope(subscription), asked);
     if (!due) return count;
     await settleApplication(transaction, { application: due, subscription, by });
   }
@@ -174,7 +182,7 @@ export async function applyDueGrants(
 type Settling = {
   readonly application: CreditGrantApplicationModel;
   readonly subscription: SubscriptionModel;
-  readonly by: By;
+  readonly by: ChangeAuthor;
 };
 
 async function settleApplication(transaction: Transaction, { application, subscription, by }: Settling): Promise<void> {
@@ -208,7 +216,7 @@ async function givenOf(
   { credit_grant_id, addon_association_id }: CreditGrantApplicationModel,
   subscription: SubscriptionModel,
 ): Promise<Grant> {
-  const scope = scopeOf(subscription);
+  const scope = toScope(subscription);
   const grant = await CreditGrantModel.fetch(scope, credit_grant_id, { database: transaction });
   const association = addon_association_id
     ? await AddonAssociationModel.fetch(scope, addon_association_id, { database: transaction })
@@ -220,7 +228,7 @@ type Crediting = {
   readonly given: Grant;
   readonly application: CreditGrantApplicationModel;
   readonly expires_at: Milliseconds | null;
-  readonly by: By;
+  readonly by: ChangeAuthor;
 };
 
 /** Into the prepaid wallet of who pays for the subscription, at the rate of the grant. */
@@ -229,8 +237,8 @@ async function credit(
   { given: { grant, subscription }, application, expires_at, by }: Crediting,
 ): Promise<void> {
   const conversion_rate = grant.conversion_rate ?? '1';
-  const scope = scopeOf(subscription);
-  const purse = { customer_id: await payerOf(subscription, transaction), currency: subscription.currency };
+  const scope = toScope(subscription);
+  const purse = { customer_id: await loadPayer(subscription, transaction), currency: subscription.currency };
   const wallet = await WalletModel.holdPrepaid(scope, purse, transaction);
   const credits = new Decimal(application.credits);
   // One that counts at another rate gets what is worth as much.

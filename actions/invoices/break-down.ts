@@ -15,10 +15,10 @@ import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
-import { customersAsked, membersOf } from '../billing/members.ts';
+import { buildCustomerFilter, loadMembers } from '../billing/members.ts';
 
-type Group = Readonly<Record<string, string>>;
-type Asked = {
+type BreakdownGroup = Readonly<Record<string, string>>;
+type BreakdownQuery = {
   /** Null: not by groups. */
   readonly group_by: GroupBy | null;
   readonly by_feature: boolean;
@@ -28,7 +28,7 @@ type Asked = {
   readonly bounds?: QuestionBounds | undefined;
 };
 export type LineBreakdown = {
-  readonly usage_breakdown: GroupBreakdown<Group>[] | null;
+  readonly usage_breakdown: GroupBreakdown<BreakdownGroup>[] | null;
   readonly usage_analytics: GroupBreakdown<string>[] | null;
 };
 
@@ -39,7 +39,7 @@ const BY_SOURCE: GroupBy = { source: true, properties: [] };
 export async function breakDownLines(
   stores: Stores,
   scope: Scope,
-  { lines, ...asked }: Asked & { lines: readonly InvoiceLineItemModel[] },
+  { lines, ...query }: BreakdownQuery & { lines: readonly InvoiceLineItemModel[] },
 ): Promise<Map<string, LineBreakdown>> {
   const measured = lines.filter(isMeasured);
   const { postgres } = stores;
@@ -48,8 +48,8 @@ export async function breakDownLines(
   const meterIds = measured.map(({ meter_id }) => meter_id);
   const [meters, features, members] = await Promise.all([
     MeterModel.byId(scope, meterIds, postgres),
-    asked.by_feature ? featuresOf(stores, scope, meterIds) : new Map<string, string>(),
-    membersOf(postgres, scope, [...subscriptions.values()]),
+    query.by_feature ? loadFeaturesByMeter(stores, scope, meterIds) : new Map<string, string>(),
+    loadMembers(postgres, scope, [...subscriptions.values()]),
   ]);
   const parts = await mapConcurrently(QUESTIONS_AT_ONCE, measured, async (line) => {
     const [subscription, meter] = [subscriptions.get(line.subscription_id!), meters.get(line.meter_id!)];
@@ -60,14 +60,14 @@ export async function breakDownLines(
     const ask = async (group_by: GroupBy) => {
       const { usage } = await askUsage(stores, scope, {
         meter,
-        ...customersAsked(members.get(subscription.id)!, window, service_start),
+        ...buildCustomerFilter(members.get(subscription.id)!, window, service_start),
         start_us: toUs(window.start),
         end_us: toUs(window.end),
         timezone: subscription.timezone,
         billing_anchor_ms: toInstant(subscription.billing_anchor),
         key_of: hasEventGroups(group_by) ? (event) => JSON.stringify(toGroupValues(group_by, event)) : undefined,
-        now_ms: asked.now.getTime(),
-        bounds: asked.bounds,
+        now_ms: query.now.getTime(),
+        bounds: query.bounds,
       });
       return usage.map(({ key, total }) => ({
         group: toAnalyticsGroup(group_by, hasEventGroups(group_by) ? JSON.parse(key) : []),
@@ -75,7 +75,10 @@ export async function breakDownLines(
         event_count: total.event_count,
       }));
     };
-    return { id: line.id, ...(await partsOf(line, { ask, asked, feature_id: features.get(meter.id) ?? '' })) };
+    return {
+      id: line.id,
+      ...(await computeLineBreakdown(line, { ask, query: query, feature_id: features.get(meter.id) ?? '' })),
+    };
   });
   return new Map(parts.flatMap((one) => (one ? [[one.id, one]] : [])));
 }
@@ -93,11 +96,14 @@ function isMeasured({
 }
 
 type Ask = (group_by: GroupBy) => Promise<GroupUsage<ReturnType<typeof toAnalyticsGroup>>[]>;
-type Parts = { readonly ask: Ask; readonly asked: Asked; readonly feature_id: string };
+type BreakdownParts = { readonly ask: Ask; readonly query: BreakdownQuery; readonly feature_id: string };
 
-async function partsOf(line: InvoiceLineItemModel, { ask, asked, feature_id }: Parts): Promise<LineBreakdown> {
+async function computeLineBreakdown(
+  line: InvoiceLineItemModel,
+  { ask, query, feature_id }: BreakdownParts,
+): Promise<LineBreakdown> {
   const amount = new Decimal(line.amount);
-  const { group_by, by_feature, by_source } = asked;
+  const { group_by, by_feature, by_source } = query;
   const groups = group_by && (await ask(group_by));
   const sources = by_source ? await ask(BY_SOURCE) : null;
   const named = groups?.map(({ group: { source, properties }, ...usage }) => ({
@@ -121,7 +127,11 @@ async function partsOf(line: InvoiceLineItemModel, { ask, asked, feature_id }: P
 }
 
 /** By meter: the oldest that is published. */
-async function featuresOf({ postgres }: Stores, scope: Scope, meterIds: readonly (string | null | undefined)[]) {
+async function loadFeaturesByMeter(
+  { postgres }: Stores,
+  scope: Scope,
+  meterIds: readonly (string | null | undefined)[],
+) {
   const features = await FeatureModel.in(scope, postgres)
     .whereIn('meter_id', [...new Set(meterIds.flatMap((id) => id ?? []))])
     .where('status', 'published')

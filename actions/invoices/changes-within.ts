@@ -11,11 +11,11 @@ import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { linesOf } from '../billing/invoice-records.ts';
+import { loadInvoiceLines } from '../billing/invoice-records.ts';
 import { gatherCredited, giveCredit } from '../credit-notes/give-credit.ts';
 import { emit } from '../system-events/emit.ts';
-import { netOfInvoice } from './credit-rest.ts';
-import { creditsOfLines } from './credits-of-lines.ts';
+import { computeInvoiceNet } from './credit-rest.ts';
+import { listLineCredits } from './credits-of-lines.ts';
 
 /** Refused where a credit of one of its lines, `ids`, has lowered something else, or is in a wallet. */
 export async function gatherChangesWithin(
@@ -23,7 +23,7 @@ export async function gatherChangesWithin(
   invoice: InvoiceModel,
   ids: readonly string[],
 ): Promise<InvoiceModel[]> {
-  const credits = await creditsOfLines(invoice, ids, transaction);
+  const credits = await listLineCredits(invoice, ids, transaction);
   const changeIds = credits.map(({ invoice_id }) => invoice_id);
   const changes = [...(await InvoiceModel.byId(invoice, changeIds, transaction)).values()];
   for (const change of changes)
@@ -41,14 +41,14 @@ async function isWithin(
   { invoice, ids }: { readonly invoice: InvoiceModel; readonly ids: readonly string[] },
 ): Promise<boolean> {
   if (change.invoice_status !== 'SKIPPED') return false;
-  const lines = await linesOf(change, transaction);
+  const lines = await loadInvoiceLines(change, transaction);
   const giving = lines.filter(({ amount }) => new Decimal(amount).isNegative());
   if (giving.some(({ parent_line_item_id }) => !ids.includes(parent_line_item_id ?? ''))) return false;
   const lineIds = lines.map(({ id }) => id);
-  if ((await creditsOfLines(change, lineIds, transaction)).length > 0) return false;
+  if ((await listLineCredits(change, lineIds, transaction)).length > 0) return false;
   const notes = await offsetNotes(transaction, { change_invoice_id: change.id, invoice_id: invoice.id }, invoice);
   const lowered = sumDecimals(notes.map(({ total_amount }) => new Decimal(total_amount)));
-  return lowered.eq(netOfInvoice(change).negated());
+  return lowered.eq(computeInvoiceNet(change).negated());
 }
 
 function offsetNotes(
@@ -74,7 +74,7 @@ export async function voidChangesWithin(
   }
 }
 
-type Voided = {
+type ReturnOffsetsInput = {
   readonly invoice: InvoiceModel;
   readonly subscription: SubscriptionModel;
   /** The ids of the changes that are void with it. */
@@ -85,13 +85,13 @@ type Voided = {
 /** `transaction` holds the subscription. */
 export async function returnOffsets(
   transaction: Transaction,
-  { invoice, changes, ...returning }: Voided,
+  { invoice, changes, ...returning }: ReturnOffsetsInput,
 ): Promise<void> {
   let amount = ZERO;
   for (const note of await offsetNotes(transaction, { invoice_id: invoice.id }, invoice)) {
     const change = await InvoiceModel.fetch(invoice, note.change_invoice_id!, { database: transaction });
     if (changes.includes(change.id)) continue;
-    const credited = await gatherCredited(transaction, change, await linesOf(change, transaction));
+    const credited = await gatherCredited(transaction, change, await loadInvoiceLines(change, transaction));
     // Billed again it would charge what that invoice gives back, which lowered this one.
     if (sumCreditOn(invoice.id, credited).gt(0))
       throw notAllowed(

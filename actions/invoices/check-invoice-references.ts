@@ -15,18 +15,23 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
 
-type Named = { readonly field: string; readonly id: string };
+type NamedReference = { readonly field: string; readonly id: string };
 
-type Naming = Pick<CreateInvoice, 'customer_id' | 'line_items'>;
+type InvoiceReferences = Pick<CreateInvoice, 'customer_id' | 'line_items'>;
 
-export async function checkInvoiceReferences(scope: Scope, request: Naming, database: Database): Promise<void> {
+export async function checkInvoiceReferences(
+  scope: Scope,
+  request: InvoiceReferences,
+  database: Database,
+): Promise<void> {
   const lines = request.line_items ?? [];
-  const named = (idOf: (line: CreateInvoiceLine) => Partial<Record<string, string | null>>): Named[] =>
+  const named = (toIds: (line: CreateInvoiceLine) => Partial<Record<string, string | null>>): NamedReference[] =>
     lines.flatMap((line, index) =>
-      Object.entries(idOf(line)).flatMap(([name, id]) => (id ? [{ field: `line_items[${index}].${name}`, id }] : [])),
+      Object.entries(toIds(line)).flatMap(([name, id]) => (id ? [{ field: `line_items[${index}].${name}`, id }] : [])),
     );
   lines.forEach(checkEntity);
-  const entity = (line: CreateInvoiceLine, type: EntityType) => (entityTypeOf(line) === type ? line.entity_id : null);
+  const entity = (line: CreateInvoiceLine, type: EntityType) =>
+    deriveEntityType(line) === type ? line.entity_id : null;
 
   const subscriptions = SubscriptionModel.in(scope, database).where((either) => {
     const { customer_id } = request;
@@ -67,14 +72,14 @@ const ENTITY_TYPES = ['plan', 'subscription', 'addon'] as const;
 type EntityType = (typeof ENTITY_TYPES)[number];
 
 /** A plan_id says what is meant, too. */
-function entityTypeOf({ entity_type, plan_id }: CreateInvoiceLine): EntityType | null | undefined {
+function deriveEntityType({ entity_type, plan_id }: CreateInvoiceLine): EntityType | null | undefined {
   if (!entity_type) return plan_id ? 'plan' : null;
   return ENTITY_TYPES.find((type) => type === entity_type.toLowerCase());
 }
 
 function checkEntity(line: CreateInvoiceLine, index: number): void {
   const field = `line_items[${index}].entity_type`;
-  const type = entityTypeOf(line);
+  const type = deriveEntityType(line);
   if (type === undefined) throw invalid(field, `must be one of ${ENTITY_TYPES.join(', ')}`, { allowed: ENTITY_TYPES });
   if (line.entity_id && type === null)
     throw invalid(field, `is required with entity_id: one of ${ENTITY_TYPES.join(', ')}`, { allowed: ENTITY_TYPES });
@@ -83,7 +88,10 @@ function checkEntity(line: CreateInvoiceLine, index: number): void {
 }
 
 /** One question for all lines. */
-async function check<M extends Row & { id: string }>(records: Query<M>, named: readonly Named[]): Promise<void> {
+async function check<M extends Row & { id: string }>(
+  records: Query<M>,
+  named: readonly NamedReference[],
+): Promise<void> {
   if (named.length === 0) return;
   const found: readonly { id: string }[] = await narrow(records, [['id', [...new Set(named.map(({ id }) => id))]]]);
   const known = new Set(found.map(({ id }) => id));

@@ -17,15 +17,15 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import { billedSubscription } from '../billing/billable-items.ts';
-import { type Planned, planFromStores } from '../billing/gather-billing.ts';
-import { computedFields, invoiceParts, linesOf, withLines } from '../billing/invoice-records.ts';
-import type { SaysItsPlan } from '../billing/plans-in-hand.ts';
-import { billingTransaction } from '../billing/transaction.ts';
-import { giveRedemptionsBack } from '../coupons/redeem.ts';
+import type { IsPlanCurrent } from '../billing/clock-advance-plan-cache.ts';
+import { type PlannedInvoice, planFromStores } from '../billing/gather-billing.ts';
+import { computedFields, invoiceParts, loadInvoiceLines, loadWithLines } from '../billing/invoice-records.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
+import { returnRedemptions } from '../coupons/redeem.ts';
 import { emit, wasTold } from '../system-events/emit.ts';
 import { isComplete, isCounted } from './draft-invoice.ts';
-import { type HeldInvoice, holdInvoice, holdInvoiceOf } from './hold-invoice.ts';
-import type { Ready } from './write-final.ts';
+import { type LockedInvoice, lockInvoice, lockInvoiceAndSubscription } from './lock-invoice.ts';
+import type { ReadyDraft } from './write-final.ts';
 
 export type Computation = {
   invoice: InvoiceWithLines;
@@ -40,31 +40,40 @@ export async function computeInvoice(
   invoice_id: string,
   now: Date,
 ): Promise<Computation> {
-  return billingTransaction(stores, (transaction) => computeWithin(stores, transaction, { scope, invoice_id, now }));
+  return runBillingTransaction(stores, (transaction) => computeWithin(stores, transaction, { scope, invoice_id, now }));
 }
 
 /** `anew`: what was edited by hand, too, is what follows from the subscription again. */
-type Asked = { readonly scope: Scope; readonly invoice_id: string; readonly now: Date; readonly anew?: boolean };
+type ComputeInvoiceInput = {
+  readonly scope: Scope;
+  readonly invoice_id: string;
+  readonly now: Date;
+  readonly recompute?: boolean;
+};
 
 /** For a caller that has a transaction open. */
-export async function computeWithin(stores: Stores, transaction: Transaction, asked: Asked): Promise<Computation> {
-  const { scope, invoice_id, now, anew = false } = asked;
-  const held = await withWhatItSays(transaction, await holdInvoice(transaction, scope, invoice_id));
-  if (!isComputed(held, anew)) return keepLines(held, transaction, now);
-  const planned = await planAnew(stores, transaction, held, now);
+export async function computeWithin(
+  stores: Stores,
+  transaction: Transaction,
+  input: ComputeInvoiceInput,
+): Promise<Computation> {
+  const { scope, invoice_id, now, recompute = false } = input;
+  const locked = await loadWithItsLines(transaction, await lockInvoice(transaction, scope, invoice_id));
+  if (!isComputed(locked, recompute)) return keepLines(locked, transaction, now);
+  const planned = await planRecomputation(stores, transaction, locked, now);
   const isLast = isCounted(planned, now);
-  const { invoice, line_items } = await write(transaction, { held, planned, isLast, now });
+  const { invoice, line_items } = await write(transaction, { held: locked, planned, isLast, now });
   return {
     invoice: Object.assign(invoice, { line_items }),
     skipped: invoice.invoice_status === 'SKIPPED',
-    complete: isComplete(planned, periodOf(invoice)),
+    complete: isComplete(planned, toPeriod(invoice)),
   };
 }
 
-type LastAsked = Asked & {
+type ComputeLastInput = ComputeInvoiceInput & {
   readonly subscription_id: string | null;
   /** What a plan would say, it says already. */
-  readonly saysItsPlan?: SaysItsPlan | undefined;
+  readonly isPlanCurrent?: IsPlanCurrent | undefined;
 };
 
 /**
@@ -74,30 +83,30 @@ type LastAsked = Asked & {
 export async function computeLast(
   stores: Stores,
   transaction: Transaction,
-  { scope, invoice_id, subscription_id, now, saysItsPlan }: LastAsked,
-): Promise<Ready | 'skipped' | 'waiting'> {
-  const holding = holdInvoiceOf(transaction, scope, { id: invoice_id, subscription_id });
-  const held = await withWhatItSays(transaction, await holding);
-  const { invoice, line_items, subscription } = held;
+  { scope, invoice_id, subscription_id, now, isPlanCurrent }: ComputeLastInput,
+): Promise<ReadyDraft | 'skipped' | 'waiting'> {
+  const holding = lockInvoiceAndSubscription(transaction, scope, { id: invoice_id, subscription_id });
+  const locked = await loadWithItsLines(transaction, await holding);
+  const { invoice, line_items, subscription } = locked;
   const asItWas = { invoice, line_items, subscription, changes: { last_computed_at: now.toISOString() } };
-  const isAsPlanned = await saysItsPlan?.(held);
-  if (!isComputed(held) || isAsPlanned) return asItWas;
-  const planned = await planAnew(stores, transaction, held, now);
-  if (!isComplete(planned, periodOf(invoice))) return 'waiting';
+  const isAsPlanned = await isPlanCurrent?.(locked);
+  if (!isComputed(locked) || isAsPlanned) return asItWas;
+  const planned = await planRecomputation(stores, transaction, locked, now);
+  if (!isComplete(planned, toPeriod(invoice))) return 'waiting';
   const { plan } = planned;
   const { lines, coupon_applications } = invoiceParts(plan, invoice, now);
   // Which coupons gave the same is known by their applications alone, so these are written anew with it.
   const isPlain = coupon_applications.length === 0;
-  if (isPlain && isSameInvoice(held, { fields: computedFields(plan, invoice, now), lines })) return asItWas;
-  const written = await write(transaction, { held, planned, isLast: true, now });
+  if (isPlain && isSameInvoice(locked, { fields: computedFields(plan, invoice, now), lines })) return asItWas;
+  const written = await write(transaction, { held: locked, planned, isLast: true, now });
   return written.invoice.invoice_status === 'SKIPPED' ? 'skipped' : { ...written, subscription };
 }
 
-type Held = HeldInvoice & { readonly line_items: readonly InvoiceLineItem[] };
+type InvoiceToCompute = LockedInvoice & { readonly line_items: readonly InvoiceLineItem[] };
 
-async function withWhatItSays(transaction: Transaction, held: HeldInvoice): Promise<Held> {
-  checkComputable(held.invoice);
-  return { ...held, line_items: await linesOf(held.invoice, transaction) };
+async function loadWithItsLines(transaction: Transaction, locked: LockedInvoice): Promise<InvoiceToCompute> {
+  checkComputable(locked.invoice);
+  return { ...locked, line_items: await loadInvoiceLines(locked.invoice, transaction) };
 }
 
 /** Only what is not final yet: a draft, or what came to nothing (docs/rules/invoices.md, "From draft to final"). */
@@ -107,7 +116,7 @@ export function checkComputable({ id, invoice_status }: InvoiceModel): void {
 }
 
 /** By which rule the lines of an invoice follow from its subscription; undefined where they were given by whoever made it. */
-export function referenceOf(
+export function deriveReference(
   { billing_reason }: Pick<InvoiceModel, 'billing_reason'>,
   period: Period,
   subscription: SubscriptionModel,
@@ -125,47 +134,55 @@ export const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>>
 };
 
 /** Whether its lines follow from its subscription. */
-export function followsSubscription({ billing_reason }: Pick<InvoiceModel, 'billing_reason'>): boolean {
+export function isDerivedFromSubscription({ billing_reason }: Pick<InvoiceModel, 'billing_reason'>): boolean {
   return REFERENCE_BY_REASON[billing_reason] !== undefined;
 }
 
-type Computed = Held & { readonly subscription: SubscriptionModel };
+type SubscriptionInvoice = InvoiceToCompute & { readonly subscription: SubscriptionModel };
 
 /** Those that a client wrote name no line item of it, and are not ours to replace. */
-function isComputed(held: Held, anew = false): held is Computed {
-  const { invoice, line_items, subscription } = held;
-  if (subscription === null || !followsSubscription(invoice)) return false;
+function isComputed(locked: InvoiceToCompute, recompute = false): locked is SubscriptionInvoice {
+  const { invoice, line_items, subscription } = locked;
+  if (subscription === null || !isDerivedFromSubscription(invoice)) return false;
   // What was computed stands among what was edited.
-  if (invoice.is_manually_edited) return anew && line_items.some(({ computed_from }) => computed_from);
+  if (invoice.is_manually_edited) return recompute && line_items.some(({ computed_from }) => computed_from);
   return line_items.every((line) => line.subscription_line_item_id || line.computed_from);
 }
 
-function periodOf({ period_start, period_end }: InvoiceModel): Period {
+function toPeriod({ period_start, period_end }: InvoiceModel): Period {
   return { start: toInstant(period_start ?? ''), end: toInstant(period_end ?? '') };
 }
 
-function planAnew(stores: Stores, transaction: Transaction, held: Computed, now: Date): Promise<Planned> {
-  const { invoice, subscription } = held;
-  const period = periodOf(invoice);
-  const reference = referenceOf(invoice, period, subscription)!;
-  return planFromStores(stores, transaction, { subscription, period, reference, before: held, now });
+function planRecomputation(
+  stores: Stores,
+  transaction: Transaction,
+  locked: SubscriptionInvoice,
+  now: Date,
+): Promise<PlannedInvoice> {
+  const { invoice, subscription } = locked;
+  const period = toPeriod(invoice);
+  const reference = deriveReference(invoice, period, subscription)!;
+  return planFromStores(stores, transaction, { subscription, period, reference, before: locked, now });
 }
 
-type Written = { readonly invoice: InvoiceModel; readonly line_items: InvoiceLineItemModel[] };
+type WrittenComputation = { readonly invoice: InvoiceModel; readonly line_items: InvoiceLineItemModel[] };
 
 /** `isLast`: nothing that was accepted before is still to come, so that nothing is nothing. */
-type Writing = { readonly planned: Planned; readonly isLast: boolean; readonly now: Date };
+type ComputationWriting = { readonly planned: PlannedInvoice; readonly isLast: boolean; readonly now: Date };
 
-function write(transaction: Transaction, { held: { invoice }, ...how }: { held: Held } & Writing): Promise<Written> {
+function write(
+  transaction: Transaction,
+  { held: { invoice }, ...how }: { held: InvoiceToCompute } & ComputationWriting,
+): Promise<WrittenComputation> {
   const attributes = { invoice_id: invoice.id, lines: how.planned.plan.lines.length };
   return inSpan('invoice.write', { attributes }, () => writePlan(transaction, { invoice, ...how }));
 }
 
 async function writePlan(
   transaction: Transaction,
-  { invoice, planned, isLast, now }: { invoice: InvoiceModel } & Writing,
-): Promise<Written> {
-  if (invoice.is_manually_edited) await giveRedemptionsBack(invoice, { transaction, author: { user_id: '', now } });
+  { invoice, planned, isLast, now }: { invoice: InvoiceModel } & ComputationWriting,
+): Promise<WrittenComputation> {
+  if (invoice.is_manually_edited) await returnRedemptions(invoice, { transaction, author: { user_id: '', now } });
   await takeLinesAway(invoice, invoice.id, transaction);
   await takeApplicationsAway(invoice, invoice.id, transaction);
   const fields = { ...computedFields(planned.plan, invoice, now), is_manually_edited: false };
@@ -174,14 +191,14 @@ async function writePlan(
   const { lines, coupon_applications } = invoiceParts(planned.plan, computed, now);
   const line_items = await InvoiceLineItemModel.addAll(invoice, lines, { database: transaction });
   await CouponApplicationModel.addAll(invoice, coupon_applications, { database: transaction });
-  const name = await nameOf({ before: invoice, computed }, transaction);
+  const name = await findEventName({ before: invoice, computed }, transaction);
   const record = { ...computed, line_items };
   await emit(transaction, name, { record, by: { now } });
   return { invoice: computed, line_items };
 }
 
 /** What had come to nothing, and was no draft so far, becomes one: that is told once. */
-async function nameOf(
+async function findEventName(
   { before, computed }: { before: InvoiceModel; computed: InvoiceModel },
   transaction: Transaction,
 ): Promise<'invoice.drafted' | 'invoice.update'> {
@@ -189,9 +206,9 @@ async function nameOf(
   return (await wasTold(transaction, 'invoice.drafted', before)) ? 'invoice.update' : 'invoice.drafted';
 }
 
-async function keepLines({ invoice }: Held, transaction: Transaction, now: Date): Promise<Computation> {
-  const looked = { last_computed_at: now.toISOString() };
-  const computed = await InvoiceModel.change(invoice, looked, { by: { now }, database: transaction });
+async function keepLines({ invoice }: InvoiceToCompute, transaction: Transaction, now: Date): Promise<Computation> {
+  const touched = { last_computed_at: now.toISOString() };
+  const computed = await InvoiceModel.change(invoice, touched, { by: { now }, database: transaction });
   const skipped = computed.invoice_status === 'SKIPPED';
-  return { invoice: await withLines(computed, transaction), skipped, complete: true };
+  return { invoice: await loadWithLines(computed, transaction), skipped, complete: true };
 }

@@ -4,13 +4,13 @@ import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Attempt, RunPlace } from '../workflows/run.ts';
 import { checkComputable } from './compute-invoice.ts';
-import { addInvoiceRun, type InvoiceAsked, tryInvoiceRun } from './later.ts';
+import { addInvoiceRun, type InvoiceRunInput, tryInvoiceRun } from './later.ts';
 
 export const COMPUTE_TASK = 'compute-invoice';
 
-export function computeLater(stores: Stores, scope: Scope, asked: InvoiceAsked): Promise<WorkflowRunModel> {
+export function computeLater(stores: Stores, scope: Scope, input: InvoiceRunInput): Promise<WorkflowRunModel> {
   const workflow_type = 'ComputeInvoiceWorkflow';
-  return addInvoiceRun(stores, scope, asked, { task: COMPUTE_TASK, workflow_type, check: checkComputable });
+  return addInvoiceRun(stores, scope, input, { task: COMPUTE_TASK, workflow_type, check: checkComputable });
 }
 
 export function tryComputation(stores: Stores, place: RunPlace, attempt: Attempt): Promise<'completed' | 'failed'> {

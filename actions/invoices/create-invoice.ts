@@ -23,11 +23,11 @@ import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { moneyText } from '../billing/invoice-records.ts';
 import { applicationRecords } from '../coupons/application-records.ts';
 import { countApplied } from '../coupons/redeem.ts';
-import { couponsOnInvoice, subscriptionsStated } from '../coupons/stated-on-invoice.ts';
-import { holdSubscriptions } from '../subscriptions/hold-in-order.ts';
+import { listRequestedSubscriptions, loadInvoiceCoupons } from '../coupons/requested-on-invoice.ts';
+import { lockSubscriptions } from '../subscriptions/lock-in-order.ts';
 import { emit } from '../system-events/emit.ts';
 import { taxInvoice } from '../taxes/attach-rates.ts';
-import { ratesInForce, taxedAt } from '../taxes/rates-in-force.ts';
+import { deriveTaxInstant, loadRatesInForce } from '../taxes/rates-in-force.ts';
 import { checkInvoiceReferences } from './check-invoice-references.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 
@@ -50,36 +50,36 @@ export async function createInvoiceWithin(
   const written = defineManualInvoice(request);
   await holdNoClock(scope, transaction);
   // Before the customer: the row of an invoice names its subscription, and so holds it.
-  const stated = await subscriptionsStated(request, { scope, transaction });
-  await holdSubscriptions(
+  const requestedIds = await listRequestedSubscriptions(request, { scope, transaction });
+  await lockSubscriptions(
     scope,
-    [...stated, ...(request.subscription_id ? [request.subscription_id] : [])],
+    [...requestedIds, ...(request.subscription_id ? [request.subscription_id] : [])],
     transaction,
   );
   await checkParties(scope, request, transaction);
   await checkInvoiceReferences(scope, request, transaction);
   const id = newId('invoice', author.now.getTime());
-  const settled = await settle({ scope, request, written, author, id }, transaction);
+  const settled = await applyAdjustments({ scope, request, written, author, id }, transaction);
   const invoice = await addInvoice({ scope, request, written, author, id, settled }, transaction);
   await emit(transaction, 'invoice.drafted', { record: invoice, by: author });
   if (request.invoice_status !== 'FINALIZED') return invoice;
   return finalizeWithin(transaction, scope, { invoice_id: invoice.id, now: author.now });
 }
 
-type Stated = { scope: Scope; request: CreateInvoice; written: ManualInvoice; author: Author; id: string };
+type CreateInvoiceParts = { scope: Scope; request: CreateInvoice; written: ManualInvoice; author: Author; id: string };
 
 /** What coupons take off; and, of one that is final at once, what taxes add: what was paid already may be all of it. */
-async function settle({ scope, request, written, author, id }: Stated, transaction: Transaction) {
+async function applyAdjustments({ scope, request, written, author, id }: CreateInvoiceParts, transaction: Transaction) {
   const { currency, lines } = written;
   const { customer_id, subscription_id, invoice_type } = request;
   const writing = { scope, transaction, author };
   await taxInvoice(id, request, currency, writing);
-  const coupons = await couponsOnInvoice(request, { lines, currency, customer_id }, writing);
+  const coupons = await loadInvoiceCoupons(request, { lines, currency, customer_id }, writing);
   const { period_start, period_end } = request;
   const written_as = { billing_reason: request.billing_reason ?? 'MANUAL', period_start, period_end };
-  const when = { at: taxedAt(written_as, author.now), now: author.now.getTime() };
+  const when = { at: deriveTaxInstant(written_as, author.now), now: author.now.getTime() };
   const taxed = { ...scope, id, customer_id, subscription_id, currency, invoice_type, ...when };
-  const rates = request.invoice_status === 'FINALIZED' ? await ratesInForce(transaction, taxed) : [];
+  const rates = request.invoice_status === 'FINALIZED' ? await loadRatesInForce(transaction, taxed) : [];
   const charged = lines.map(({ amount, price_type }, index) => ({
     amount: new Decimal(amount),
     price_type,
@@ -100,9 +100,9 @@ async function checkParties(scope: Scope, request: CreateInvoice, database: Data
   }
 }
 
-type Writing = Stated & { settled: AdjustedLines };
+type InvoiceWriting = CreateInvoiceParts & { settled: AdjustedLines };
 
-async function addInvoice(writing: Writing, database: Database): Promise<InvoiceWithLines> {
+async function addInvoice(writing: InvoiceWriting, database: Database): Promise<InvoiceWithLines> {
   const { scope, request, written, author, id, settled } = writing;
   const { currency } = written;
   const amounts = computeManualAmounts(request, currency, settled);
@@ -144,7 +144,7 @@ async function addInvoice(writing: Writing, database: Database): Promise<Invoice
 }
 
 async function addLines(
-  { scope, written, author, settled }: Writing,
+  { scope, written, author, settled }: InvoiceWriting,
   invoice: InvoiceModel,
   database: Database,
 ): Promise<InvoiceLineItemModel[]> {

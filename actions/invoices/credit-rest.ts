@@ -8,29 +8,29 @@ import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { BillingReason, Invoice } from '../../core/invoice/record.ts';
 import { toOwnKey } from '../../core/wallet/movement-key.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { scopeOf } from '../billing/billable-items.ts';
+import { toScope } from '../billing/billable-items.ts';
 import { giveCredit } from '../credit-notes/give-credit.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
-import type { Ready } from './write-final.ts';
+import type { ReadyDraft } from './write-final.ts';
 
 /** A change settles its own credits when it is made (settle-change.ts). */
 const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CYCLE', 'PRORATION'];
 
 /** The net may be below 0; the total of the invoice says 0 then. */
-export function netOfInvoice(invoice: Pick<Invoice, AmountOfNet>): Decimal {
-  return computeNetTotal(amountsOf(invoice));
+export function computeInvoiceNet(invoice: Pick<Invoice, AmountOfNet>): Decimal {
+  return computeNetTotal(toAmounts(invoice));
 }
 
 type AmountOfNet = 'subtotal' | 'total_discount' | 'total_prepaid_credits_applied' | 'total_tax';
 
 /** 0 where nothing is given back. */
-export function restOf(invoice: Pick<Invoice, 'billing_reason' | 'invoice_type' | AmountOfNet>): Decimal {
+export function computeRest(invoice: Pick<Invoice, 'billing_reason' | 'invoice_type' | AmountOfNet>): Decimal {
   const isGiven = invoice.invoice_type === 'CREDIT' || OF_A_PERIOD.includes(invoice.billing_reason);
-  const rest = netOfInvoice(invoice).negated();
+  const rest = computeInvoiceNet(invoice).negated();
   return isGiven && rest.gt(0) ? rest : ZERO;
 }
 
-function amountsOf(invoice: Pick<Invoice, AmountOfNet>) {
+function toAmounts(invoice: Pick<Invoice, AmountOfNet>) {
   return {
     subtotal: new Decimal(invoice.subtotal),
     total_discount: new Decimal(invoice.total_discount),
@@ -40,10 +40,10 @@ function amountsOf(invoice: Pick<Invoice, AmountOfNet>) {
 }
 
 /** In the transaction that makes it final, and holds its subscription: once for an invoice. */
-export async function creditRest(transaction: Transaction, ready: Ready, now: Date): Promise<void> {
+export async function creditRest(transaction: Transaction, ready: ReadyDraft, now: Date): Promise<void> {
   const { subscription, line_items: lines } = ready;
   const invoice = { ...ready.invoice, ...ready.changes };
-  const amount = restOf(invoice);
+  const amount = computeRest(invoice);
   if (amount.isZero()) return;
   const author = { user_id: '', now };
   if (invoice.invoice_type !== 'CREDIT' && subscription) {
@@ -53,7 +53,7 @@ export async function creditRest(transaction: Transaction, ready: Ready, now: Da
     return;
   }
   const { id, customer_id, currency, subscription_id } = invoice;
-  await creditWallet(transaction, scopeOf(invoice), {
+  await creditWallet(transaction, toScope(invoice), {
     customer_id,
     currency,
     amount,
@@ -61,13 +61,13 @@ export async function creditRest(transaction: Transaction, ready: Ready, now: Da
     reference_type: 'INVOICE',
     reference_id: id,
     idempotency_key: toOwnKey('rest', id),
-    description: creditOf(invoice),
+    description: describeCredit(invoice),
     metadata: { subscription_id: subscription_id ?? '' },
     pays_after_tax: true,
     author,
   });
 }
 
-function creditOf({ description, id }: Pick<Invoice, 'description' | 'id'>): string {
+function describeCredit({ description, id }: Pick<Invoice, 'description' | 'id'>): string {
   return description || `Credit ${id}`;
 }

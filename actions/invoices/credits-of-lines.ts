@@ -6,28 +6,28 @@ import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts'
 import type { Database } from '../../storage/stores.ts';
 
 /** The lines by which a change gives back what stands on these, on invoices that are not void. */
-export async function creditsOfLines(
+export async function listLineCredits(
   invoice: InvoiceModel,
   ids: readonly string[],
   database: Database,
 ): Promise<InvoiceLineItemModel[]> {
-  const lines = await linesAbout(invoice, { ids, invoice_statuses: ['DRAFT', 'FINALIZED', 'SKIPPED'] }, database);
+  const lines = await listLinesAbout(invoice, { ids, invoice_statuses: ['DRAFT', 'FINALIZED', 'SKIPPED'] }, database);
   return lines.filter(({ price_type, amount }) => price_type === 'FIXED' && new Decimal(amount).isNegative());
 }
 
 /** What late and corrected events made of the usage on these, on later invoices in this state. */
-export async function correctionsOfLines(
+export async function listLineCorrections(
   invoice: InvoiceModel,
   ids: readonly string[],
   { invoice_status, database }: { invoice_status: 'DRAFT' | 'FINALIZED'; database: Database },
 ): Promise<InvoiceLineItemModel[]> {
-  const lines = await linesAbout(invoice, { ids, invoice_statuses: [invoice_status] }, database);
+  const lines = await listLinesAbout(invoice, { ids, invoice_statuses: [invoice_status] }, database);
   return lines.filter(({ price_type, invoice_id }) => price_type === 'USAGE' && invoice_id !== invoice.id);
 }
 
-type About = { readonly ids: readonly string[]; readonly invoice_statuses: readonly InvoiceStatus[] };
+type LinesAboutInput = { readonly ids: readonly string[]; readonly invoice_statuses: readonly InvoiceStatus[] };
 
-async function linesAbout(invoice: InvoiceModel, { ids, invoice_statuses }: About, database: Database) {
+async function listLinesAbout(invoice: InvoiceModel, { ids, invoice_statuses }: LinesAboutInput, database: Database) {
   const lines = await InvoiceLineItemModel.in(invoice, database)
     .where({ status: 'published' })
     .whereIn('parent_line_item_id', [...ids])

@@ -16,10 +16,10 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
-import { type BillableItem, billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
-import { type Planned, planFromStores } from '../billing/gather-billing.ts';
-import { invoiceParts, invoiceRecord, nextBillingSequence, withLines } from '../billing/invoice-records.ts';
-import type { InvoiceBefore } from '../billing/invoiced-together.ts';
+import { type BillableItem, billedSubscription, currentPeriod, toScope } from '../billing/billable-items.ts';
+import { type PlannedInvoice, planFromStores } from '../billing/gather-billing.ts';
+import type { InvoiceBefore } from '../billing/invoice-group.ts';
+import { invoiceParts, invoiceRecord, loadNextBillingSequence, loadWithLines } from '../billing/invoice-records.ts';
 import { emit } from '../system-events/emit.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 
@@ -33,7 +33,7 @@ export type DraftRequest = {
   /** The void invoice in whose place this one comes: it has everybody who was on that. */
   readonly before?: InvoiceBefore;
   /** Hears of a draft that says what was planned and nothing else. */
-  readonly onPlanned?: (invoice: InvoiceWithLines, planned: Planned) => void;
+  readonly onPlanned?: (invoice: InvoiceWithLines, planned: PlannedInvoice) => void;
   readonly is_settled?: boolean;
   /** Nothing is charged: it only gives back what was invoiced too much before. */
   readonly forgives_charges?: boolean;
@@ -50,8 +50,8 @@ export async function draftInvoice(
   request: DraftRequest & { readonly now: Date; readonly untilComplete?: boolean },
 ): Promise<InvoiceWithLines | 'waiting' | null> {
   const { subscription, period, reason, now } = request;
-  const existing = await existingInvoice(request, transaction);
-  if (existing) return withLines(existing, transaction);
+  const existing = await findExistingInvoice(request, transaction);
+  if (existing) return loadWithLines(existing, transaction);
 
   const planned = await planFromStores(stores, transaction, request);
   if (request.untilComplete && !isComplete(planned, period)) return 'waiting';
@@ -88,8 +88,8 @@ export async function addInvoice(
   }: { record: ReturnType<typeof invoiceRecord>; now: Date } & Omit<ReturnType<typeof invoiceParts>, 'taxes'>,
 ): Promise<InvoiceWithLines> {
   const invoice = await InvoiceModel.add(
-    scopeOf(subscription),
-    { ...record, billing_sequence: await nextBillingSequence(subscription, transaction) },
+    toScope(subscription),
+    { ...record, billing_sequence: await loadNextBillingSequence(subscription, transaction) },
     { database: transaction, conflict: 'this period of the subscription has an invoice already' },
   );
   const line_items = await InvoiceLineItemModel.addAll(subscription, lines, { database: transaction });
@@ -101,7 +101,7 @@ export async function addInvoice(
 }
 
 /** Whether everything that was sent before the period's end is in the usage. */
-export function isComplete(planned: Planned, period: Period): boolean {
+export function isComplete(planned: PlannedInvoice, period: Period): boolean {
   return planned.usage_as_of_ms === null || planned.usage_as_of_ms >= period.end;
 }
 
@@ -109,7 +109,7 @@ export function isComplete(planned: Planned, period: Period): boolean {
  * Whether everything that was sent before now is in the usage. What comes to nothing without it may come to something: it rests as a
  * draft, and is computed once more (docs/rules/invoices.md, "Nothing to pay").
  */
-export function isCounted(planned: Planned, now: Date): boolean {
+export function isCounted(planned: PlannedInvoice, now: Date): boolean {
   return planned.usage_as_of_ms === null || planned.usage_as_of_ms >= now.getTime();
 }
 
@@ -142,7 +142,7 @@ export async function draftAndFinalize(
 ): Promise<void> {
   const invoice = await draftInvoice(stores, transaction, request);
   if (invoice === null || invoice === 'waiting' || invoice.invoice_status !== 'DRAFT') return;
-  await finalizeWithin(transaction, scopeOf(request.subscription), { invoice_id: invoice.id, now: request.now });
+  await finalizeWithin(transaction, toScope(request.subscription), { invoice_id: invoice.id, now: request.now });
 }
 
 /**
@@ -172,7 +172,7 @@ const CANCELLATION = { reference: 'cancel', reason: 'PRORATION' } as const;
  * A subscription that ends without an invoice of its arrears gives back all the same what was invoiced too much of its usage
  * (docs/rules/invoices.md, "Before the period is over"). It is final at once, because computed anew it would charge the arrears.
  */
-export async function settleOverbilled(
+export async function creditOverbilled(
   stores: Stores,
   transaction: Transaction,
   {
@@ -217,20 +217,20 @@ async function openTrial(transaction: Transaction, subscription: SubscriptionMod
   const id = newId('invoice', now.getTime());
   const record = invoiceRecord({ subscription, period, reason, plan }, id, now);
   const invoice = await InvoiceModel.add(
-    scopeOf(subscription),
-    { ...record, billing_sequence: await nextBillingSequence(subscription, transaction) },
+    toScope(subscription),
+    { ...record, billing_sequence: await loadNextBillingSequence(subscription, transaction) },
     { database: transaction, conflict: 'this trial has an invoice already' },
   );
   await emit(transaction, 'invoice.drafted', { record: Object.assign(invoice, { line_items: [] }), by: { now } });
-  await finalizeWithin(transaction, scopeOf(subscription), { invoice_id: id, now });
+  await finalizeWithin(transaction, toScope(subscription), { invoice_id: id, now });
 }
 
-async function existingInvoice(request: DraftRequest, database: Database): Promise<InvoiceModel | undefined> {
+async function findExistingInvoice(request: DraftRequest, database: Database): Promise<InvoiceModel | undefined> {
   const { subscription, period, reason: billing_reason } = request;
   const period_start = new Date(period.start).toISOString();
   const period_end = new Date(period.end).toISOString();
   const where = { period_start, period_end, billing_reason, status: 'published' };
-  const asked = { column: 'subscription_id', value: subscription.id, where };
-  const invoices = await InvoiceModel.listOf(subscription, asked, database);
+  const filter = { column: 'subscription_id', value: subscription.id, where };
+  const invoices = await InvoiceModel.listOf(subscription, filter, database);
   return invoices.find(({ invoice_status }) => invoice_status !== 'VOIDED');
 }

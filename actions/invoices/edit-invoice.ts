@@ -24,67 +24,67 @@ import { SubscriptionLineItemModel } from '../../storage/models/subscription-lin
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription } from '../billing/billable-items.ts';
-import { linesOf, moneyText } from '../billing/invoice-records.ts';
-import { billingTransaction } from '../billing/transaction.ts';
+import { loadInvoiceLines, moneyText } from '../billing/invoice-records.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
 import { applicationRecords } from '../coupons/application-records.ts';
-import { couponsInForce } from '../coupons/coupons-in-force.ts';
-import { countApplied, giveRedemptionsBack, holdCoupons } from '../coupons/redeem.ts';
-import { couponsOnInvoice } from '../coupons/stated-on-invoice.ts';
+import { loadCouponsInForce } from '../coupons/coupons-in-force.ts';
+import { countApplied, lockCoupons, returnRedemptions } from '../coupons/redeem.ts';
+import { loadInvoiceCoupons } from '../coupons/requested-on-invoice.ts';
 import { emit } from '../system-events/emit.ts';
 import { retaxInvoice } from '../taxes/attach-rates.ts';
 import { checkInvoiceReferences } from './check-invoice-references.ts';
-import { type Computation, checkComputable, followsSubscription } from './compute-invoice.ts';
-import { type HeldInvoice, holdInvoice } from './hold-invoice.ts';
-import { settleNothing } from './settle-paid.ts';
+import { type Computation, checkComputable, isDerivedFromSubscription } from './compute-invoice.ts';
+import { type LockedInvoice, lockInvoice } from './lock-invoice.ts';
+import { activateIfNothingDue } from './settle-paid.ts';
 
-export type Edit = { readonly invoice_id: string; readonly edit: EditInvoice; readonly author: Author };
+export type EditInvoiceInput = { readonly invoice_id: string; readonly edit: EditInvoice; readonly author: Author };
 
-export async function editInvoice(stores: Stores, scope: Scope, asked: Edit): Promise<Computation> {
-  const { invoice_id, edit, author } = asked;
+export async function editInvoice(stores: Stores, scope: Scope, input: EditInvoiceInput): Promise<Computation> {
+  const { invoice_id, edit, author } = input;
   if (edit.due_date && toInstant(edit.due_date) < author.now.getTime())
     throw invalid('due_date', 'must not lie in the past');
-  return billingTransaction(stores, async (transaction) => {
-    const held = await holdInvoice(transaction, scope, invoice_id);
-    checkComputable(held.invoice);
-    const before = await linesOf(held.invoice, transaction);
-    checkStatedSum(edit, before);
-    const editing: Editing = { ...held, scope, edit, author, transaction, before };
+  return runBillingTransaction(stores, async (transaction) => {
+    const locked = await lockInvoice(transaction, scope, invoice_id);
+    checkComputable(locked.invoice);
+    const before = await loadInvoiceLines(locked.invoice, transaction);
+    checkRequestedSum(edit, before);
+    const editing: InvoiceEditing = { ...locked, scope, edit, author, transaction, before };
     if (edit.prepared_tax_rates !== null)
       await retaxInvoice(
-        held.invoice,
+        locked.invoice,
         edit.prepared_tax_rates.map(({ id }) => id),
         editing,
       );
     const written = hasLineChanges(edit) ? await writeLines(editing) : { line_items: before, changes: {} };
     const invoice = await writeInvoice(editing, written);
     const isSkipped = invoice.invoice_status === 'SKIPPED';
-    if (isSkipped) await settleNothing(stores, transaction, { scope, invoice_id, by: author });
+    if (isSkipped) await activateIfNothingDue(stores, transaction, { scope, invoice_id, by: author });
     return { invoice: Object.assign(invoice, { line_items: written.line_items }), skipped: isSkipped, complete: true };
   });
 }
 
-type Editing = HeldInvoice & {
+type InvoiceEditing = LockedInvoice & {
   readonly scope: Scope;
   readonly edit: EditInvoice;
   readonly author: Author;
   readonly transaction: Transaction;
   readonly before: readonly InvoiceLineItemModel[];
 };
-type Written = { readonly line_items: InvoiceLineItemModel[]; readonly changes: Partial<InvoiceModel> };
+type WrittenEdit = { readonly line_items: InvoiceLineItemModel[]; readonly changes: Partial<InvoiceModel> };
 
 /** Of what is computed by other rules, what it charges goes on with the subscription (docs/rules/invoices.md, "Edits"). */
-function checkEditable({ invoice, before }: Editing): void {
+function checkEditable({ invoice, before }: InvoiceEditing): void {
   const isComputed = before.some(({ computed_from }) => computed_from);
-  if (isComputed && !followsSubscription(invoice))
+  if (isComputed && !isDerivedFromSubscription(invoice))
     throw notAllowed(`the lines of an invoice of ${invoice.billing_reason} cannot be edited`, { id: invoice.id });
 }
 
 /** What is stated of the sums without stating lines is checked against those that stand. */
-function checkStatedSum(edit: EditInvoice, before: readonly InvoiceLineItem[]): void {
+function checkRequestedSum(edit: EditInvoice, before: readonly InvoiceLineItem[]): void {
   if (edit.line_items === null) checkSum(edit, sumDecimals(before.map(({ amount }) => new Decimal(amount))));
 }
 
-async function writeLines(editing: Editing): Promise<Written> {
+async function writeLines(editing: InvoiceEditing): Promise<WrittenEdit> {
   checkEditable(editing);
   const { invoice, edit, transaction, scope, author, before } = editing;
   const { currency, customer_id, invoice_type } = invoice;
@@ -94,14 +94,14 @@ async function writeLines(editing: Editing): Promise<Written> {
     line_items === null
       ? before.map((one): EditedLine => ({ kind: 'kept', before: one }))
       : planEditedLines(line_items, { currency, invoice_type, line_items: before });
-  const records = edited.map((line, position) => recordOf(line, { ...editing, position }));
+  const records = edited.map((line, position) => buildLineRecord(line, { ...editing, position }));
   checkSum(edit, sumDecimals(records.map(({ amount }) => new Decimal(amount))));
-  const kept = await keptCoupons(editing, edited);
+  const retained = await loadRetainedCoupons(editing, edited);
   // The coupons of before are free again before the new ones are redeemed; all of them are held first, in one order.
-  await holdCoupons(await couponsNamed(editing), editing);
-  await giveRedemptionsBack(invoice, { transaction, author });
+  await lockCoupons(await listNamedCoupons(editing), editing);
+  await returnRedemptions(invoice, { transaction, author });
   await takeApplicationsAway(invoice, invoice.id, transaction);
-  const settled = await settle(editing, { records, kept });
+  const settled = await applyAdjustments(editing, { records, retained: retained });
   await countApplied(settled.coupons_applied, editing);
   await takeLinesAway(invoice, invoice.id, transaction);
   const lines = records.map((record, index) => ({ ...record, ...moneyText(settled.money[index]!) }));
@@ -109,19 +109,22 @@ async function writeLines(editing: Editing): Promise<Written> {
   const line_ids = written.map(({ id }) => id);
   const applications = applicationRecords(settled.coupons_applied, { invoice, line_ids, author });
   await CouponApplicationModel.addAll(scope, applications, { database: transaction });
-  return { line_items: written, changes: { is_manually_edited: true, ...amountsOf(invoice, settled) } };
+  return { line_items: written, changes: { is_manually_edited: true, ...toInvoiceAmounts(invoice, settled) } };
 }
 
 type LineRecord = Partial<InvoiceLineItemModel> & Pick<InvoiceLineItem, 'amount' | 'price_type'>;
 
 /** What was there stays what it was: what was corrected since it was computed is looked at again. */
-function recordOf(line: EditedLine, { invoice, author, position }: Editing & { position: number }): LineRecord {
+function buildLineRecord(
+  line: EditedLine,
+  { invoice, author, position }: InvoiceEditing & { position: number },
+): LineRecord {
   const { created_at, created_by, ...stamp } = createdBy(author);
   if (line.kind === 'kept') return { ...line.before, position };
   if (line.kind === 'changed') return { ...line.before, ...line.fields, ...stamp, position };
-  const { plan_id, subscription_id, entity_id, entity_type, ...stated } = line.requested;
+  const { plan_id, subscription_id, entity_id, entity_type, ...requested } = line.requested;
   // What rules make of a line is refused where it is stated (core/invoice/one-off.ts).
-  const { prepaid_credits_applied, line_item_discount, invoice_level_discount, commitment_info, ...fields } = stated;
+  const { prepaid_credits_applied, line_item_discount, invoice_level_discount, commitment_info, ...fields } = requested;
   return {
     ...stamp,
     ...fields,
@@ -139,23 +142,23 @@ function recordOf(line: EditedLine, { invoice, author, position }: Editing & { p
 }
 
 /** Those that are stated now, and those that took something off before. */
-async function couponsNamed({ invoice, edit, transaction }: Editing): Promise<string[]> {
-  const asked = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
-  const applications = await CouponApplicationModel.listOf(invoice, asked, transaction);
-  const stated = [...(edit.invoice_coupons ?? []), ...(edit.line_item_coupons ?? [])];
-  return [...stated, ...applications].map(({ coupon_id }) => coupon_id);
+async function listNamedCoupons({ invoice, edit, transaction }: InvoiceEditing): Promise<string[]> {
+  const filter = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
+  const applications = await CouponApplicationModel.listOf(invoice, filter, transaction);
+  const requested = [...(edit.invoice_coupons ?? []), ...(edit.line_item_coupons ?? [])];
+  return [...requested, ...applications].map(({ coupon_id }) => coupon_id);
 }
 
 /**
  * Stated before and not stated now: they stay. Those that a subscription has work anyway, as on every invoice of it that is computed; of
  * one that was written by hand they were stated, too.
  */
-async function keptCoupons(editing: Editing, edited: readonly EditedLine[]): Promise<CouponInForce[]> {
+async function loadRetainedCoupons(editing: InvoiceEditing, edited: readonly EditedLine[]): Promise<CouponInForce[]> {
   const { invoice, edit, transaction } = editing;
   const isStated = edit.invoice_coupons !== null || edit.line_item_coupons !== null;
   if (isStated) return [];
-  const asked = { column: 'invoice_id', value: invoice.id, where: { status: 'published' }, order: ['position', 'id'] };
-  const applications = await CouponApplicationModel.listOf(invoice, asked, transaction);
+  const filter = { column: 'invoice_id', value: invoice.id, where: { status: 'published' }, order: ['position', 'id'] };
+  const applications = await CouponApplicationModel.listOf(invoice, filter, transaction);
   const isOwn = (one: CouponApplicationModel) => one.coupon_association_id === null || !hasStanding(editing);
   const own = applications.filter(isOwn);
   const coupons = await CouponModel.byId(
@@ -174,30 +177,33 @@ async function keptCoupons(editing: Editing, edited: readonly EditedLine[]): Pro
 }
 
 /** Whether the coupons of its subscription take something off it, as of every invoice that is computed from that. */
-function hasStanding({ invoice, before }: Editing): boolean {
+function hasStanding({ invoice, before }: InvoiceEditing): boolean {
   return (
     invoice.invoice_type === 'SUBSCRIPTION' &&
-    followsSubscription(invoice) &&
+    isDerivedFromSubscription(invoice) &&
     before.some(({ computed_from }) => computed_from)
   );
 }
 
-type Settling = { readonly records: readonly LineRecord[]; readonly kept: readonly CouponInForce[] };
+type EditAdjustments = { readonly records: readonly LineRecord[]; readonly retained: readonly CouponInForce[] };
 
 /** Taxes come when it is final. */
-async function settle(editing: Editing, { records, kept }: Settling): Promise<AdjustedLines> {
+async function applyAdjustments(
+  editing: InvoiceEditing,
+  { records, retained }: EditAdjustments,
+): Promise<AdjustedLines> {
   const { invoice, edit } = editing;
   const { currency, customer_id } = invoice;
   const lines = records.map(({ price_id = null, subscription_line_item_id = null }) => ({
     price_id,
     subscription_line_item_id,
   }));
-  const stated = await couponsOnInvoice(edit, { lines, currency, customer_id }, editing);
-  const named = new Set(stated.flatMap(({ coupon_association_id }) => coupon_association_id ?? []));
-  const standing = await standingCoupons(editing, records);
+  const requested = await loadInvoiceCoupons(edit, { lines, currency, customer_id }, editing);
+  const named = new Set(requested.flatMap(({ coupon_association_id }) => coupon_association_id ?? []));
+  const standing = await loadStandingCoupons(editing, records);
   const others = standing.filter(({ coupon_association_id }) => !named.has(coupon_association_id ?? ''));
-  const charged = await chargedAt(editing, records);
-  const coupons = [...others, ...kept, ...stated];
+  const charged = await loadChargedInstants(editing, records);
+  const coupons = [...others, ...retained, ...requested];
   const isCredit = invoice.invoice_type === 'CREDIT';
   if (isCredit && coupons.length > 0) throw invalid('invoice_coupons', 'cannot take something off a credit');
   const given = records.map((record, index) => ({
@@ -206,20 +212,20 @@ async function settle(editing: Editing, { records, kept }: Settling): Promise<Ad
     key: record.subscription_line_item_id ?? null,
     place: String(index),
     charged_ms: charged[index]!,
-    ...(!isCredit && new Decimal(record.amount).isNegative() ? { credit_adjustments: givenBackBy(record) } : {}),
+    ...(!isCredit && new Decimal(record.amount).isNegative() ? { credit_adjustments: toCreditedShares(record) } : {}),
   }));
   const amount_paid = new Decimal(invoice.amount_paid);
   return applyLineAdjustments(given, { currency, coupons, amount_paid });
 }
 
-async function standingCoupons(editing: Editing, records: readonly LineRecord[]): Promise<CouponInForce[]> {
+async function loadStandingCoupons(editing: InvoiceEditing, records: readonly LineRecord[]): Promise<CouponInForce[]> {
   const { subscription, invoice, transaction } = editing;
   if (subscription === null || !hasStanding(editing)) return [];
   const ids = records.map(({ subscription_id }) => subscription_id).filter((id) => id !== subscription.id);
   const others = await SubscriptionModel.byId(invoice, ids, transaction);
   const subscriptions = [subscription, ...others.values()] as const;
   const late = isLate(invoice, subscription) ? { inside: 'usage' as const } : {};
-  return couponsInForce(transaction, { subscriptions, invoice_id: invoice.id, ...late });
+  return loadCouponsInForce(transaction, { subscriptions, invoice_id: invoice.id, ...late });
 }
 
 /** Of an invoice behind the end of its subscription, as where it was computed (actions/billing/gather-billing.ts). */
@@ -230,7 +236,7 @@ function isLate({ period_start, period_end }: InvoiceModel, subscription: Subscr
 }
 
 /** What is charged in advance is charged when its time begins, all else when that is over; what was added by hand with the invoice. */
-async function chargedAt({ invoice, transaction }: Editing, records: readonly LineRecord[]) {
+async function loadChargedInstants({ invoice, transaction }: InvoiceEditing, records: readonly LineRecord[]) {
   const ids = records.map((record) => record.subscription_line_item_id);
   const items = await SubscriptionLineItemModel.byId(invoice, ids, transaction);
   return records.map(({ subscription_line_item_id, period_start, period_end }) => {
@@ -243,7 +249,7 @@ async function chargedAt({ invoice, transaction }: Editing, records: readonly Li
 }
 
 /** It goes with what it was charged with, whatever becomes of the other lines. */
-function givenBackBy(record: LineRecord) {
+function toCreditedShares(record: LineRecord) {
   const { line_item_discount = '0', invoice_level_discount = '0', prepaid_credits_applied = '0', taxes } = record;
   return {
     prepaid_credits_applied: new Decimal(prepaid_credits_applied),
@@ -253,7 +259,7 @@ function givenBackBy(record: LineRecord) {
   };
 }
 
-function amountsOf(invoice: Invoice, settled: AdjustedLines): Partial<InvoiceModel> {
+function toInvoiceAmounts(invoice: Invoice, settled: AdjustedLines): Partial<InvoiceModel> {
   const { subtotal, ...others } = totalsText(settled);
   const isCredit = invoice.invoice_type === 'CREDIT';
   const amounts = isCredit ? { ...others, subtotal, total: subtotal, amount_due: subtotal } : { ...others, subtotal };
@@ -264,13 +270,16 @@ function amountsOf(invoice: Invoice, settled: AdjustedLines): Partial<InvoiceMod
   };
 }
 
-async function writeInvoice({ invoice, edit, author, transaction }: Editing, { changes, line_items }: Written) {
+async function writeInvoice(
+  { invoice, edit, author, transaction }: InvoiceEditing,
+  { changes, line_items }: WrittenEdit,
+) {
   const { description, due_date } = edit;
-  const stated = { ...(description === null ? {} : { description }), ...(due_date === null ? {} : { due_date }) };
+  const requested = { ...(description === null ? {} : { description }), ...(due_date === null ? {} : { due_date }) };
   const computed = { last_computed_at: author.now.toISOString() };
   const edited = await InvoiceModel.change(
     invoice,
-    { ...changes, ...stated, ...computed },
+    { ...changes, ...requested, ...computed },
     { by: author, database: transaction },
   );
   const isNew = invoice.invoice_status === 'SKIPPED' && edited.invoice_status === 'DRAFT';

@@ -5,10 +5,10 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import { LOOK_AFTER_SECONDS, tellLateUsageOf } from '../../storage/progress/late-usage.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { scopeOf } from '../billing/billable-items.ts';
+import { toScope } from '../billing/billable-items.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
-import { holdInvoice } from './hold-invoice.ts';
-import { settleNothing } from './settle-paid.ts';
+import { lockInvoice } from './lock-invoice.ts';
+import { activateIfNothingDue } from './settle-paid.ts';
 
 export async function finalizeInvoice(
   stores: Stores,
@@ -17,17 +17,21 @@ export async function finalizeInvoice(
   now: Date,
 ): Promise<InvoiceWithLines> {
   const finalize = async (transaction: Transaction) => {
-    await holdInvoice(transaction, scope, invoice_id);
+    await lockInvoice(transaction, scope, invoice_id);
     const invoice = await finalizeWithin(transaction, scope, { invoice_id, now });
-    await lookForMore(transaction, invoice, now);
-    await settleNothing(stores, transaction, { scope, invoice_id, by: { now } });
+    await enqueueLateUsageChecks(transaction, invoice, now);
+    await activateIfNothingDue(stores, transaction, { scope, invoice_id, by: { now } });
     return invoice;
   };
   return transactionBehindOthers(stores, finalize);
 }
 
 /** It is as it was drafted: whether more has come since is looked at where no other invoice comes behind it. */
-async function lookForMore(transaction: Transaction, { line_items, ...invoice }: InvoiceWithLines, now: Date) {
+async function enqueueLateUsageChecks(
+  transaction: Transaction,
+  { line_items, ...invoice }: InvoiceWithLines,
+  now: Date,
+) {
   const ids = [invoice.subscription_id, ...line_items.map(({ subscription_id }) => subscription_id)];
   const ended = await SubscriptionModel.in(invoice, transaction)
     .whereIn('id', [...new Set(ids)].filter(isNamed))
@@ -35,7 +39,7 @@ async function lookForMore(transaction: Transaction, { line_items, ...invoice }:
     .orderBy('id')
     .select('id');
   const due_at = new Date(now.getTime() + LOOK_AFTER_SECONDS * 1000);
-  for (const { id } of ended) await tellLateUsageOf(transaction, { ...scopeOf(invoice), subscription_id: id }, due_at);
+  for (const { id } of ended) await tellLateUsageOf(transaction, { ...toScope(invoice), subscription_id: id }, due_at);
 }
 
 function isNamed(id: string | null | undefined): id is string {

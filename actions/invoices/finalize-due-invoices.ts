@@ -11,14 +11,14 @@ import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
-import type { PlansInHand } from '../billing/plans-in-hand.ts';
-import { restingPlans } from '../billing/resting-plans.ts';
-import { type Ended, inRounds, type Turn, type Watched } from '../billing/rounds.ts';
-import { billingTransaction } from '../billing/transaction.ts';
+import { type BatchHandoff, type BatchOutcome, runBatches, type WatchedRun } from '../billing/batch-loop.ts';
+import type { ClockAdvancePlanCache } from '../billing/clock-advance-plan-cache.ts';
+import { findDraftPlanCache } from '../billing/draft-plan-cache.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
 import { computeLast } from './compute-invoice.ts';
 import { finalizeReady } from './finalize-invoice.ts';
-import { holdInvoices } from './hold-invoice.ts';
-import { settleNothing } from './settle-paid.ts';
+import { lockInvoices } from './lock-invoice.ts';
+import { activateIfNothingDue } from './settle-paid.ts';
 
 export type FinalizationReport = {
   finalized: number;
@@ -28,26 +28,26 @@ export type FinalizationReport = {
   failed: { id: string; error: unknown }[];
 };
 
-type Finalizing = {
+type FinalizationInput = {
   readonly now: Date;
   readonly delay_seconds: number;
   /** Of an advance of a clock: which drafts need no second plan. */
-  readonly plans?: PlansInHand | undefined;
+  readonly plans?: ClockAdvancePlanCache | undefined;
 };
 
 /** One after the other: numbers are given in the order of what has rested longest. */
 export async function finalizeDueInvoices(
   stores: Stores,
-  { now, delay_seconds, only, onProgress, mayGoOn, plans }: Finalizing & OfWhom & Watched<FinalizationReport>,
+  { now, delay_seconds, only, onProgress, mayGoOn, plans }: FinalizationInput & OfWhom & WatchedRun<FinalizationReport>,
 ): Promise<FinalizationReport> {
   const report: FinalizationReport = { finalized: 0, skipped: 0, waiting: [], failed: [] };
-  const last: Last = { families: new Set() };
-  if (!plans) await restingPlans(stores)?.stay(stores);
-  await inRounds({
+  const last: LastBatch = { families: new Set() };
+  if (!plans) await findDraftPlanCache(stores)?.stay(stores);
+  await runBatches({
     next: (left) => dueDrafts(stores.postgres, { now, delay_seconds, left, only }),
     act: (due) => finalizeOne(stores, due, { now, delay_seconds, report, plans }),
-    actTogether: (due, turn) =>
-      finalizeTogether(stores, due, { now, delay_seconds, report, plans, order: { turn, last } }),
+    actBatch: (due, handoff) =>
+      finalizeBatch(stores, due, { now, delay_seconds, report, plans, order: { handoff: handoff, last } }),
     workers: 1,
     onProgress: () => onProgress?.(report),
     mayGoOn,
@@ -56,46 +56,46 @@ export async function finalizeDueInvoices(
 }
 
 /** Of the group that was begun last. */
-type Last = { families: ReadonlySet<string> };
-type Order = { readonly turn: Turn; readonly last: Last };
+type LastBatch = { families: ReadonlySet<string> };
+type BatchOrder = { readonly handoff: BatchHandoff; readonly last: LastBatch };
 
 /** Whether it is a draft no more; else it is left for the next run. */
 async function finalizeOne(
   stores: Stores,
   { id, ...scope }: Due,
-  { report, ...how }: Finalizing & { report: FinalizationReport },
+  { report, ...how }: FinalizationInput & { report: FinalizationReport },
 ): Promise<boolean> {
   try {
     const attributes = { ...scope, invoice_id: id };
     const [outcome] = await inSpan('invoice.finalize', { attributes }, () =>
       finalizeAll(stores, scope, { ids: [id], ...how }),
     );
-    return told(report, id, outcome!);
+    return recordOutcome(report, id, outcome!);
   } catch (error) {
     if (await isStillDraft(stores, scope, id)) report.failed.push({ id, error });
     return false;
   }
 }
 
-async function finalizeTogether(
+async function finalizeBatch(
   stores: Stores,
   due: readonly Due[],
-  { report, ...how }: Finalizing & { report: FinalizationReport; order: Order },
-): Promise<Ended> {
+  { report, ...how }: FinalizationInput & { report: FinalizationReport; order: BatchOrder },
+): Promise<BatchOutcome> {
   const { tenant_id, environment_id } = due[0]!;
   const ids = due.map(({ id }) => id);
   const attributes = { tenant_id, environment_id, invoices: ids.length };
   const scope = { tenant_id, environment_id };
   const ending = inSpan('invoice.finalize', { attributes }, () => finalizeAll(stores, scope, { ids, ...how }));
   const outcomes = await ending;
-  return { left: ids.filter((id, index) => !told(report, id, outcomes[index]!)), alone: [] };
+  return { left: ids.filter((id, index) => !recordOutcome(report, id, outcomes[index]!)), alone: [] };
 }
 
 /** `not_due`: somebody has edited it since it was listed, or was quicker. */
-type Outcome = 'finalized' | 'skipped' | 'waiting' | 'not_due';
+type FinalizationOutcome = 'finalized' | 'skipped' | 'waiting' | 'not_due';
 
 /** Whether it is a draft no more; else it is left for the next run. */
-function told(report: FinalizationReport, id: string, outcome: Outcome): boolean {
+function recordOutcome(report: FinalizationReport, id: string, outcome: FinalizationOutcome): boolean {
   if (outcome === 'waiting') report.waiting.push(id);
   if (outcome === 'waiting' || outcome === 'not_due') return false;
   report[outcome]++;
@@ -111,28 +111,28 @@ function told(report: FinalizationReport, id: string, outcome: Outcome): boolean
 function finalizeAll(
   stores: Stores,
   scope: Scope,
-  { ids, now, delay_seconds, order, plans }: Finalizing & { ids: readonly string[]; order?: Order },
-): Promise<Outcome[]> {
-  return billingTransaction(stores, async (transaction) => {
-    const ended = new Map<string, Outcome>();
-    const saysItsPlan = plans
+  { ids, now, delay_seconds, order, plans }: FinalizationInput & { ids: readonly string[]; order?: BatchOrder },
+): Promise<FinalizationOutcome[]> {
+  return runBillingTransaction(stores, async (transaction) => {
+    const ended = new Map<string, FinalizationOutcome>();
+    const isPlanCurrent = plans
       ? await plans.within(stores, transaction)
-      : restingPlans(stores)?.within(stores, transaction);
-    const seen = await withFamilies(transaction, scope, ids);
-    if (order) await behindFamilies(seen, order);
-    await holdInvoices(transaction, scope, seen);
+      : findDraftPlanCache(stores)?.within(stores, transaction);
+    const seen = await loadHierarchyDrafts(transaction, scope, ids);
+    if (order) await waitForSharedHierarchies(seen, order);
+    await lockInvoices(transaction, scope, seen);
     const rested = await restedOf(transaction, scope, { ids, now, delay_seconds });
-    const parts = apart(seen.filter(({ invoice_id }) => rested.has(invoice_id)));
+    const parts = splitByHierarchy(seen.filter(({ invoice_id }) => rested.has(invoice_id)));
     for (const some of parts) {
       const computed = await sideBySide(transaction, some, (draft) =>
-        computeLast(stores, transaction, { scope, now, saysItsPlan, ...draft }),
+        computeLast(stores, transaction, { scope, now, isPlanCurrent: isPlanCurrent, ...draft }),
       );
       const ready = computed.filter((one) => typeof one !== 'string');
-      await order?.turn.comes();
-      if (some === parts.at(-1)) order?.turn.passOn();
+      await order?.handoff.waitForPrevious();
+      if (some === parts.at(-1)) order?.handoff.allowNext();
       await finalizeReady(transaction, scope, { ready, now });
       for (const { invoice_id } of some.filter(({ is_awaited }) => is_awaited))
-        await settleNothing(stores, transaction, { scope, invoice_id, by: { now } });
+        await activateIfNothingDue(stores, transaction, { scope, invoice_id, by: { now } });
       for (const [index, { invoice_id }] of some.entries()) {
         const one = computed[index]!;
         ended.set(invoice_id, typeof one === 'string' ? one : 'finalized');
@@ -143,18 +143,25 @@ function finalizeAll(
 }
 
 /** What the next of a family says hangs on what the one before it said. */
-async function behindFamilies(drafts: readonly FamilyDraft[], { turn, last }: Order): Promise<void> {
+async function waitForSharedHierarchies(
+  drafts: readonly HierarchyDraft[],
+  { handoff, last }: BatchOrder,
+): Promise<void> {
   const before = last.families;
   last.families = new Set(drafts.map(({ family }) => family));
-  if (drafts.some(({ family }) => before.has(family))) await turn.comes();
+  if (drafts.some(({ family }) => before.has(family))) await handoff.waitForPrevious();
 }
 
-type Draft = { readonly invoice_id: string; readonly subscription_id: string | null };
+type DraftToFinalize = { readonly invoice_id: string; readonly subscription_id: string | null };
 
 /** `is_awaited`: its subscription may wait for nothing else. */
-type FamilyDraft = Draft & { readonly family: string; readonly is_awaited: boolean };
+type HierarchyDraft = DraftToFinalize & { readonly family: string; readonly is_awaited: boolean };
 
-async function withFamilies(transaction: Transaction, scope: Scope, ids: readonly string[]): Promise<FamilyDraft[]> {
+async function loadHierarchyDrafts(
+  transaction: Transaction,
+  scope: Scope,
+  ids: readonly string[],
+): Promise<HierarchyDraft[]> {
   const invoices = indexById(
     await InvoiceModel.in(scope, transaction)
       .whereIn('id', [...ids])
@@ -178,7 +185,7 @@ async function withFamilies(transaction: Transaction, scope: Scope, ids: readonl
  * In this order, cut before a draft of a subscription, or a family, that was there already: what came late for the first is on it, and
  * the next one has to see that it is.
  */
-function apart<One extends { readonly family: string }>(drafts: readonly One[]): One[][] {
+function splitByHierarchy<One extends { readonly family: string }>(drafts: readonly One[]): One[][] {
   const parts: One[][] = [];
   let met = new Set<string>();
   for (const draft of drafts) {

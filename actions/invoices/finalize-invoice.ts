@@ -15,14 +15,14 @@ import { settingOf } from '../../storage/models/setting.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { linesOf } from '../billing/invoice-records.ts';
+import { loadInvoiceLines } from '../billing/invoice-records.ts';
 import { isTaxing } from '../taxes/rates-in-force.ts';
 import { isTaxedOrCredited, taxFinal } from '../taxes/tax-final.ts';
 import { holdPrepaidWallets, type PayingWallet, takePrepaid, walletsFor } from '../wallets/prepaid-wallets.ts';
 import { creditRest } from './credit-rest.ts';
-import { nextNumbers } from './next-numbers.ts';
+import { takeNextNumbers } from './next-numbers.ts';
 import { returnCredits } from './return-credits.ts';
-import { type Ready, writeFinal } from './write-final.ts';
+import { type ReadyDraft, writeFinal } from './write-final.ts';
 
 /** For a caller that has a transaction open. */
 export async function finalizeWithin(
@@ -40,18 +40,18 @@ export async function finalizeAllWithin(
   scope: Scope,
   { invoice_ids, now }: { invoice_ids: readonly string[]; now: Date },
 ): Promise<InvoiceWithLines[]> {
-  const ready = await sideBySide(transaction, invoice_ids, (id) => readyOne(transaction, scope, id));
+  const ready = await sideBySide(transaction, invoice_ids, (id) => loadReady(transaction, scope, id));
   return finalizeReady(transaction, scope, { ready, now });
 }
 
 export async function finalizeReady(
   transaction: Transaction,
   scope: Scope,
-  { ready, now }: { ready: readonly Ready[]; now: Date },
+  { ready, now }: { ready: readonly ReadyDraft[]; now: Date },
 ): Promise<InvoiceWithLines[]> {
   if (ready.length === 0) return [];
   for (const one of ready) checkFinalizable(one, now);
-  const taxed = await settleAll(transaction, scope, { ready, now });
+  const taxed = await applyAdjustmentsToAll(transaction, scope, { ready, now });
   // One after the other: two may be of one wallet.
   for (const one of taxed) {
     const { line_items } = one;
@@ -60,51 +60,54 @@ export async function finalizeReady(
   }
   const config = await settingOf(scope, 'invoice_config', transaction);
   // The numbers come last: their counter stays locked from here to the commit.
-  const numbers = await nextNumbers(transaction, scope, { config, count: ready.length, now });
+  const numbers = await takeNextNumbers(transaction, scope, { config, count: ready.length, now });
   const numbered = taxed.map((one, index) => ({ ...one, invoice_number: numbers[index]! }));
   return writeFinal(transaction, scope, { numbered, due_date_days: config.due_date_days, now });
 }
 
-async function readyOne(transaction: Transaction, scope: Scope, id: string): Promise<Ready> {
+async function loadReady(transaction: Transaction, scope: Scope, id: string): Promise<ReadyDraft> {
   const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
-  const [line_items, subscription] = [await linesOf(invoice, transaction), await subscriptionOf(invoice, transaction)];
+  const [line_items, subscription] = [
+    await loadInvoiceLines(invoice, transaction),
+    await loadSubscription(invoice, transaction),
+  ];
   return { invoice, line_items, subscription };
 }
 
 /** Side by side, but for those that prepaid credits pay of: the next of a wallet finds what the one before it has left. */
-async function settleAll(
+async function applyAdjustmentsToAll(
   transaction: Transaction,
   scope: Scope,
-  { ready, now }: { ready: readonly Ready[]; now: Date },
-): Promise<Ready[]> {
-  const held = await holdPrepaidWallets(
+  { ready, now }: { ready: readonly ReadyDraft[]; now: Date },
+): Promise<ReadyDraft[]> {
+  const lockedWallets = await holdPrepaidWallets(
     transaction,
     scope,
     ready.map(({ invoice }) => invoice),
   );
-  const payers = new Set(held.map(({ customer_id }) => customer_id));
-  const isPaid = ({ invoice }: Ready) => payers.has(invoice.customer_id);
-  const settled = new Map<Ready, Ready>();
+  const payers = new Set(lockedWallets.map(({ customer_id }) => customer_id));
+  const isPaid = ({ invoice }: ReadyDraft) => payers.has(invoice.customer_id);
+  const settled = new Map<ReadyDraft, ReadyDraft>();
   // Of many, each asks for its own rates only where there are any.
   const taxing = ready.length === 1 || (await isTaxing(transaction, scope));
-  const asks = (one: Ready) => taxing || one.line_items.some(isTaxedOrCredited);
+  const asks = (one: ReadyDraft) => taxing || one.line_items.some(isTaxedOrCredited);
   const alone = ready.filter((one) => !isPaid(one) && asks(one));
-  const made = await sideBySide(transaction, alone, (one) => settleOne(transaction, one, { now }));
+  const made = await sideBySide(transaction, alone, (one) => applyAdjustments(transaction, one, { now }));
   for (const one of ready) if (!isPaid(one) && !asks(one)) settled.set(one, one);
   for (const [index, one] of alone.entries()) settled.set(one, made[index]!);
   for (const one of ready.filter(isPaid)) {
-    const wallets = await walletsFor(transaction, { ...one.invoice, ...one.changes }, { held, now });
-    settled.set(one, await settleOne(transaction, one, { wallets, now }));
+    const wallets = await walletsFor(transaction, { ...one.invoice, ...one.changes }, { held: lockedWallets, now });
+    settled.set(one, await applyAdjustments(transaction, one, { wallets, now }));
   }
   return ready.map((one) => settled.get(one)!);
 }
 
 /** What becomes final says its credits and its taxes. */
-async function settleOne(
+async function applyAdjustments(
   transaction: Transaction,
-  { changes, ...draft }: Ready,
+  { changes, ...draft }: ReadyDraft,
   { wallets = [], now }: { wallets?: readonly PayingWallet[]; now: Date },
-): Promise<Ready> {
+): Promise<ReadyDraft> {
   const author = { user_id: '', now };
   const prepaid = wallets.map((one) => one.prepaid);
   const taxed = await taxFinal(transaction, { ...draft, prepaid }, author);
@@ -112,7 +115,7 @@ async function settleOne(
   return { ...draft, line_items: taxed.line_items, changes: { ...changes, ...taxed.changes } };
 }
 
-function checkFinalizable({ invoice, changes }: Ready, now: Date): void {
+function checkFinalizable({ invoice, changes }: ReadyDraft, now: Date): void {
   const last_computed_at = changes?.last_computed_at ?? invoice.last_computed_at;
   if (invoice.invoice_status !== 'DRAFT')
     throw notAllowed(`an invoice that is ${invoice.invoice_status} cannot be finalized`, { id: invoice.id });
@@ -130,7 +133,7 @@ function checkFinalizable({ invoice, changes }: Ready, now: Date): void {
     });
 }
 
-async function subscriptionOf(invoice: InvoiceModel, database: Database): Promise<SubscriptionModel | null> {
+async function loadSubscription(invoice: InvoiceModel, database: Database): Promise<SubscriptionModel | null> {
   if (!invoice.subscription_id) return null;
   return SubscriptionModel.fetch(invoice, invoice.subscription_id, { database });
 }

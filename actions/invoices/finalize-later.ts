@@ -9,13 +9,13 @@ import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Attempt, RunPlace } from '../workflows/run.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
-import { addInvoiceRun, type InvoiceAsked, tryInvoiceRun } from './later.ts';
+import { addInvoiceRun, type InvoiceRunInput, tryInvoiceRun } from './later.ts';
 
 export const FINALIZE_TASK = 'finalize-invoice';
 
-export function finalizeLater(stores: Stores, scope: Scope, asked: InvoiceAsked): Promise<WorkflowRunModel> {
+export function finalizeLater(stores: Stores, scope: Scope, input: InvoiceRunInput): Promise<WorkflowRunModel> {
   const workflow_type = 'FinalizeDraftInvoiceWorkflow';
-  return addInvoiceRun(stores, scope, asked, { task: FINALIZE_TASK, workflow_type, check: checkDraft });
+  return addInvoiceRun(stores, scope, input, { task: FINALIZE_TASK, workflow_type, check: checkDraft });
 }
 
 function checkDraft({ id, invoice_status }: InvoiceModel): void {

@@ -12,11 +12,11 @@ import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts'
 import { settingOf } from '../../storage/models/setting.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
-import { printedTaxes } from '../taxes/printed-taxes.ts';
-import { sellerOf, timezoneOf } from './printed-by.ts';
-import { printedGroups } from './printed-groups.ts';
+import { loadPrintedTaxes } from '../taxes/printed-taxes.ts';
+import { loadInvoiceTimezone, loadSeller } from './printed-by.ts';
+import { loadPrintedGroups } from './printed-groups.ts';
 
-export type PdfQuestion = {
+export type InvoicePdfInput = {
   readonly id: string;
   /** Made anew with the settings of now, whatever is kept. */
   readonly force?: boolean;
@@ -26,28 +26,32 @@ export type PdfQuestion = {
 };
 export type InvoicePdf = { readonly invoice: InvoiceModel; readonly name: string; readonly bytes: Buffer };
 
-export async function invoicePdf(
+export async function loadInvoicePdf(
   stores: Stores,
   scope: Scope,
-  { id, force = false, fonts, now, bounds }: PdfQuestion,
+  { id, force = false, fonts, now, bounds }: InvoicePdfInput,
 ): Promise<InvoicePdf> {
   const { postgres } = stores;
   const invoice = await InvoiceModel.fetch(scope, id, { database: postgres });
   const name = `${invoice.invoice_number ?? invoice.id}.pdf`;
-  const kept = { invoice_id: invoice.id, invoice_version: invoice.version };
+  const cacheKey = { invoice_id: invoice.id, invoice_version: invoice.version };
   const isFinal = invoice.invoice_status === 'FINALIZED';
-  const known = isFinal && !force ? await keptDocument(scope, kept, postgres) : undefined;
+  const known = isFinal && !force ? await keptDocument(scope, cacheKey, postgres) : undefined;
   if (known) return { invoice, name, bytes: known };
-  const document = buildInvoiceDocument(await documentOf(stores, invoice, { now, bounds }));
+  const document = buildInvoiceDocument(await gatherInvoiceDocument(stores, invoice, { now, bounds }));
   const bytes = await pdfOf(document, { fonts, asker: scope.tenant_id });
-  if (isFinal) await keepDocument(scope, { ...kept, bytes, now }, postgres);
+  if (isFinal) await keepDocument(scope, { ...cacheKey, bytes, now }, postgres);
   return { invoice, name, bytes };
 }
 
-type Asking = Pick<PdfQuestion, 'now' | 'bounds'>;
+type GatherDocumentInput = Pick<InvoicePdfInput, 'now' | 'bounds'>;
 
 /** What its document says; of groups of usage as they are counted now. */
-export async function documentOf(stores: Stores, invoice: InvoiceModel, asking: Asking): Promise<InvoiceDocumentInput> {
+export async function gatherInvoiceDocument(
+  stores: Stores,
+  invoice: InvoiceModel,
+  input: GatherDocumentInput,
+): Promise<InvoiceDocumentInput> {
   const database = stores.postgres;
   const { tenant_id, environment_id } = invoice;
   const scope = { tenant_id, environment_id };
@@ -59,16 +63,16 @@ export async function documentOf(stores: Stores, invoice: InvoiceModel, asking: 
   return {
     invoice,
     lines,
-    taxes: await printedTaxes(invoice, database),
-    groups: await printedGroups(stores, scope, { lines, group_by: settings.group_by, ...asking }),
+    taxes: await loadPrintedTaxes(invoice, database),
+    groups: await loadPrintedGroups(stores, scope, { lines, group_by: settings.group_by, ...input }),
     customer: {
       ...customer,
       // It was decided when the invoice became final.
       tax_exempt: invoice.finalized_at ? (invoice.tax_exempt ?? 'none') : customer.tax_exempt,
       tax_ids: (customer.tax_ids ?? []).map(({ value }) => value),
     },
-    seller: await sellerOf(settings, { tenant_id, database }),
+    seller: await loadSeller(settings, { tenant_id, database }),
     settings,
-    timezone: await timezoneOf(invoice, scope, database),
+    timezone: await loadInvoiceTimezone(invoice, scope, database),
   };
 }

@@ -9,17 +9,17 @@ import { bounded } from '../../storage/bounded.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { billingTransaction } from '../billing/transaction.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
 import { type Attempt, addRun, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
 import { computeWithin } from './compute-invoice.ts';
 
-export type InvoiceAsked = { readonly invoice_id: string; readonly author: Author };
+export type InvoiceRunInput = { readonly invoice_id: string; readonly author: Author };
 
 /** `check` throws where it would fail anyway, so that whoever asks is told at once. */
 export function addInvoiceRun(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { invoice_id, author }: InvoiceAsked,
+  { invoice_id, author }: InvoiceRunInput,
   { task, workflow_type, check }: { task: string; workflow_type: string; check: (invoice: InvoiceModel) => void },
 ): Promise<WorkflowRunModel> {
   return postgres.transaction(async (transaction) => {
@@ -35,16 +35,20 @@ export function addInvoiceRun(
   });
 }
 
-export type Computed = Awaited<ReturnType<typeof computeWithin>>;
-type Done = { readonly id: string; readonly version: number; readonly total: string };
-export type InvoiceQuestion = { readonly scope: Scope; readonly invoice_id: string; readonly now: Date };
+export type RecomputedInvoice = Awaited<ReturnType<typeof computeWithin>>;
+type InvoiceRunResult = { readonly id: string; readonly version: number; readonly total: string };
+export type InvoiceRunContext = { readonly scope: Scope; readonly invoice_id: string; readonly now: Date };
 
 /** Computes the invoice, and does with it what `finish` does in the same transaction. */
 export function tryInvoiceRun(
   stores: Stores,
   place: RunPlace,
   attempt: Attempt,
-  finish: (transaction: Transaction, computed: Computed, question: InvoiceQuestion) => Promise<Done>,
+  finish: (
+    transaction: Transaction,
+    computed: RecomputedInvoice,
+    question: InvoiceRunContext,
+  ) => Promise<InvoiceRunResult>,
 ): Promise<'completed' | 'failed'> {
   return tryRun(stores, place, attempt, () => runOnce(stores, place, attempt, finish));
 }
@@ -55,7 +59,7 @@ function runOnce(
   { clock, ...bound }: Attempt,
   finish: Parameters<typeof tryInvoiceRun>[3],
 ) {
-  return billingTransaction(stores, (transaction) =>
+  return runBillingTransaction(stores, (transaction) =>
     bounded({ postgres: stores.postgres, transaction }, bound, async () => {
       const { run, ended } = await holdRun(transaction, place);
       if (ended) return ended;

@@ -17,8 +17,8 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { invoicePdf } from './invoice-pdf.ts';
-import { sellerOf, timezoneOf } from './printed-by.ts';
+import { loadInvoicePdf } from './invoice-pdf.ts';
+import { loadInvoiceTimezone, loadSeller } from './printed-by.ts';
 
 export const MAIL_TASK = 'mail-invoice';
 /** Over a day, the waits between them growing. */
@@ -35,7 +35,7 @@ export type MailedEvent = Scope & {
 /** In the transaction that dispatches the event, so that each is mailed once. */
 export async function mailLater(transaction: Transaction, event: MailedEvent): Promise<void> {
   const kind = findEmailKind(event.event_name as SystemEventName);
-  if (kind === null || event.has_clock || (await isToldAgain(transaction, event))) return;
+  if (kind === null || event.has_clock || (await isResent(transaction, event))) return;
   const { tenant_id, environment_id, id: event_id, entity_id: invoice_id } = event;
   await addJob(transaction, {
     task: MAIL_TASK,
@@ -47,7 +47,7 @@ export async function mailLater(transaction: Transaction, event: MailedEvent): P
 }
 
 /** That it is final is told again to whoever listens, and was mailed; what asks for a letter is another event. */
-async function isToldAgain(transaction: Transaction, event: MailedEvent): Promise<boolean> {
+async function isResent(transaction: Transaction, event: MailedEvent): Promise<boolean> {
   const { event_name, entity_id, sequence } = event;
   if (event_name !== 'invoice.finalized') return false;
   const [before] = await SystemEventModel.in(event, transaction)
@@ -81,8 +81,8 @@ export async function mailInvoice(
   const { email } = await CustomerModel.fetch(scope, invoice.customer_id, { database });
   if (!email) return { outcome: 'none' };
   const settings = await settingOf(scope, 'invoice_pdf_config', database);
-  const seller = await sellerOf(settings, { tenant_id: scope.tenant_id, database });
-  const { name, bytes } = await invoicePdf(stores, scope, { id: invoice.id, fonts, now });
+  const seller = await loadSeller(settings, { tenant_id: scope.tenant_id, database });
+  const { name, bytes } = await loadInvoicePdf(stores, scope, { id: invoice.id, fonts, now });
   return mailer.send({
     to: email,
     reply_to: config.reply_to,
@@ -90,7 +90,7 @@ export async function mailInvoice(
     ...composeInvoiceEmail(invoice, {
       kind,
       language: settings.language,
-      timezone: await timezoneOf(invoice, scope, database),
+      timezone: await loadInvoiceTimezone(invoice, scope, database),
       seller: seller.name,
       notes: [settings.payment_instructions].flatMap((note) => note || []),
     }),

@@ -3,6 +3,12 @@ import { type Mailer, smtpMailer } from '../../integrations/mail/smtp.ts';
 
 export type { Mailer } from '../../integrations/mail/smtp.ts';
 
-export function mailerOf({ SMTP_URL: url, MAIL_FROM: from }: { SMTP_URL?: string; MAIL_FROM?: string }): Mailer | null {
+export function createMailer({
+  SMTP_URL: url,
+  MAIL_FROM: from,
+}: {
+  SMTP_URL?: string;
+  MAIL_FROM?: string;
+}): Mailer | null {
   return url && from ? smtpMailer({ url, from }) : null;
 }

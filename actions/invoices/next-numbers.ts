@@ -13,36 +13,40 @@ const AHEAD = 1_000n;
  * The transaction is the one that finalizes: their counter stays locked from here to the commit. One that an invoice of another format has
  * already is passed over: two counters may come to one text, and it is given.
  */
-export async function nextNumbers(
+export async function takeNextNumbers(
   transaction: Transaction,
   scope: Scope,
   { config, count, now }: { config: SettingValue<'invoice_config'>; count: number; now: Date },
 ): Promise<string[]> {
   const token = toNumberToken(config, now.getTime());
   const start = BigInt(config.start_sequence);
-  const textOf = (number: bigint) => formatInvoiceNumber(config, token, number - start + 1n);
+  const formatNumber = (number: bigint) => formatInvoiceNumber(config, token, number - start + 1n);
   const take = (many: number) => takeInvoiceNumbers(scope, { token, count: many, start }, transaction);
   const free: string[] = [];
   while (free.length < count) {
     const numbers = await take(count - free.length);
-    const given = await givenOf(transaction, scope, numbers.map(textOf));
-    free.push(...numbers.map(textOf).filter((number) => !given.has(number)));
+    const given = await findTakenNumbers(transaction, scope, numbers.map(formatNumber));
+    free.push(...numbers.map(formatNumber).filter((number) => !given.has(number)));
     const last = numbers.at(-1)!;
-    if (given.has(textOf(last))) await passOver(last);
+    if (given.has(formatNumber(last))) await passOver(last);
   }
   return free;
 
   /** To the last of those that are given one after the other. */
   async function passOver(last: bigint): Promise<void> {
     const next = Array.from({ length: Number(AHEAD) }, (_, index) => last + BigInt(index) + 1n);
-    const given = await givenOf(transaction, scope, next.map(textOf));
-    const until = next.findIndex((number) => !given.has(textOf(number)));
+    const given = await findTakenNumbers(transaction, scope, next.map(formatNumber));
+    const until = next.findIndex((number) => !given.has(formatNumber(number)));
     if (until !== 0) await take(until < 0 ? next.length : until);
     if (until < 0) await passOver(last + AHEAD);
   }
 }
 
-async function givenOf(transaction: Transaction, scope: Scope, numbers: readonly string[]): Promise<Set<string>> {
+async function findTakenNumbers(
+  transaction: Transaction,
+  scope: Scope,
+  numbers: readonly string[],
+): Promise<Set<string>> {
   const found = await InvoiceModel.in(scope, transaction)
     .whereIn('invoice_number', [...numbers])
     .select('invoice_number');

@@ -23,16 +23,16 @@ import {
   type BillableItem,
   billedSubscription,
   currentPeriod,
-  runningUntilEnd,
-  scopeOf,
+  currentPeriodUntilEnd,
+  toScope,
 } from '../billing/billable-items.ts';
-import { type Behind, type BillingTarget, gatherAlone, planFromStores } from '../billing/gather-billing.ts';
-import { addresseeOf, invoiceParts, invoiceRecord } from '../billing/invoice-records.ts';
-import { chargeAgain } from '../billing/running-charge.ts';
-import { billingTransaction } from '../billing/transaction.ts';
+import { buildCurrentCharge } from '../billing/current-charge.ts';
+import { type BillingTarget, type EarlierInvoices, gatherAlone, planFromStores } from '../billing/gather-billing.ts';
+import { deriveAddressee, invoiceParts, invoiceRecord } from '../billing/invoice-records.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
 import { TRIAL_END } from '../subscriptions/end-trial.ts';
-import { changePlanIfDue, type SettledLines } from '../subscriptions/plan-change/scheduled.ts';
-import { taxedAt } from '../taxes/rates-in-force.ts';
+import { changePlanIfDue, type SettledChangeLines } from '../subscriptions/plan-change/scheduled.ts';
+import { deriveTaxInstant } from '../taxes/rates-in-force.ts';
 import type { DraftRequest } from './draft-invoice.ts';
 
 export type PreviewRequest = {
@@ -54,7 +54,7 @@ export async function previewInvoice(
     throw notAllowed('a cancelled subscription has no next invoice', { id: subscription.id });
   const next = nextInvoice(subscription, request);
   const { period, reason } = next;
-  const [plan] = await planned(stores, next, { subscription, now });
+  const [plan] = await planInvoices(stores, next, { subscription, now });
 
   const record = invoiceRecord({ subscription, period, reason, plan }, '', now);
   const invoice = { ...record, invoice_status: 'DRAFT' as const, idempotency_key: null };
@@ -65,7 +65,7 @@ export async function previewInvoice(
   return { ...invoice, ...parts, line_items };
 }
 
-type Subject = { readonly subscription: SubscriptionModel; readonly now: Date };
+type PreviewSubject = { readonly subscription: SubscriptionModel; readonly now: Date };
 
 async function isChangingThen(database: Database, subscription: SubscriptionModel, { period }: NextInvoice) {
   const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, database);
@@ -76,27 +76,27 @@ async function isChangingThen(database: Database, subscription: SubscriptionMode
  * The usage that the preview would charge, after coupons, and how it is made of other usage than now. Where the next invoice is due and not made
  * yet, that of the periods which have begun behind it is with it: what was used is used, whenever the scheduler comes.
  */
-export async function runningCharge(
+export async function planCurrentCharge(
   stores: Stores,
   subscription: SubscriptionModel,
   { database, now }: { database: Database; now: Date },
 ): Promise<Made<Decimal>> {
-  const invoices = invoicesToCome(subscription, now);
+  const invoices = listComingInvoices(subscription, now);
   const [next] = invoices;
   // When the next period begins is in no record.
   currentNotes()?.row({ ends: formatMs(invoices.at(-1)!.period.end) });
   const alone = (await isChangingThen(database, subscription, next))
     ? null
     : await gatherEachAlone(stores, database, { subscription, now, invoices });
-  if (alone !== null) return chargeAgain(alone);
-  const behindIt = (as: SubscriptionModel) => invoicesToCome(as, now).slice(1);
-  const plans = await planned(stores, next, { subscription, now }, behindIt);
+  if (alone !== null) return buildCurrentCharge(alone);
+  const behindIt = (as: SubscriptionModel) => listComingInvoices(as, now).slice(1);
+  const plans = await planInvoices(stores, next, { subscription, now }, behindIt);
   return { answer: totalUsageNet(plans) };
 }
 
-type ToCome = Subject & { readonly invoices: readonly NextInvoice[] };
+type ComingInvoices = PreviewSubject & { readonly invoices: readonly NextInvoice[] };
 
-async function gatherEachAlone(stores: Stores, database: Database, { subscription, now, invoices }: ToCome) {
+async function gatherEachAlone(stores: Stores, database: Database, { subscription, now, invoices }: ComingInvoices) {
   const alone: InvoicePlanInput<BillableItem>[] = [];
   const invoiced = new Set<string>();
   for (const { period, reference } of invoices) {
@@ -115,73 +115,73 @@ async function gatherEachAlone(stores: Stores, database: Database, { subscriptio
 const MOST_TO_COME = 32;
 
 /** The next one, and those of the periods that have begun behind it: its opening, the end of its trial or that of its period waits to be done. */
-function invoicesToCome(subscription: SubscriptionModel, now: Date): [NextInvoice, ...NextInvoice[]] {
+function listComingInvoices(subscription: SubscriptionModel, now: Date): [NextInvoice, ...NextInvoice[]] {
   const next = nextInvoice(subscription, { subscription_id: subscription.id });
   const { subscription_status: status, opens_at } = subscription;
   if (status !== 'active' && status !== 'trialing') return [next];
   if (opens_at && toInstant(opens_at) > now.getTime()) return [next];
   const begun = laterPeriods(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
   // What opens a period charges no usage of it: that is on the invoice behind it. What is used in a trial is free.
-  const behind = opens_at ? [runningUntilEnd(subscription), ...begun] : begun;
-  return [next, ...behind.slice(0, MOST_TO_COME).map(cycleOf)];
+  const behind = opens_at ? [currentPeriodUntilEnd(subscription), ...begun] : begun;
+  return [next, ...behind.slice(0, MOST_TO_COME).map(toCycleInvoice)];
 }
 
-function cycleOf(period: Period): NextInvoice {
+function toCycleInvoice(period: Period): NextInvoice {
   return { period, reference: 'preview', reason: 'SUBSCRIPTION_CYCLE' };
 }
 
 /** An invoice that is planned, of a subscription as it is then. */
-type Planning = { readonly next: NextInvoice; readonly as: SubscriptionModel; readonly now: Date };
+type PlanPreviewInput = { readonly next: NextInvoice; readonly as: SubscriptionModel; readonly now: Date };
 
 /**
  * The next invoice, and those that come `behind` it. A plan change that is to be done at the end of the period is done first, as it will be, in a
  * transaction that is undone.
  */
-async function planned(
+async function planInvoices(
   stores: Stores,
   next: NextInvoice,
-  { subscription, now }: Subject,
+  { subscription, now }: PreviewSubject,
   behindIt: (as: SubscriptionModel) => readonly NextInvoice[] = () => [],
 ) {
-  const planAll = async (on: Database, as: SubscriptionModel, settled: Settling = {}) => {
+  const planAll = async (on: Database, as: SubscriptionModel, settled: PreviewCredits = {}) => {
     const later = behindIt(as);
-    const plans: [Plan, ...Plan[]] = [
-      await planOf(stores, on, { next, as, now }, { ...settled, is_followed: later.length > 0 }),
+    const plans: [PreviewPlan, ...PreviewPlan[]] = [
+      await planPreviewInvoice(stores, on, { next, as, now }, { ...settled, is_followed: later.length > 0 }),
     ];
     for (const [index, one] of later.entries()) {
-      const about = { behind: madeBefore(plans), is_followed: index < later.length - 1 };
-      plans.push(await planOf(stores, on, { next: one, as, now }, about));
+      const about = { behind: buildEarlierInvoices(plans), is_followed: index < later.length - 1 };
+      plans.push(await planPreviewInvoice(stores, on, { next: one, as, now }, about));
     }
     return plans;
   };
   if (!(await isChangingThen(stores.postgres, subscription, next))) return planAll(stores.postgres, subscription);
   const changed = async (transaction: Transaction) => {
     const { id } = subscription;
-    const held = await SubscriptionModel.fetch(scopeOf(subscription), id, { database: transaction, lock: true });
-    const due = { subscription: held, at: next.period.end, now };
+    const locked = await SubscriptionModel.fetch(toScope(subscription), id, { database: transaction, lock: true });
+    const due = { subscription: locked, at: next.period.end, now };
     const { subscription: as, settled: of } = await changePlanIfDue(stores, transaction, due);
-    return planAll(transaction, as, of ? settling(of) : {});
+    return planAll(transaction, as, of ? toPreviewCredits(of) : {});
   };
-  return billingTransaction(stores, changed, () => false);
+  return runBillingTransaction(stores, changed, () => false);
 }
 
-async function planOf(
+async function planPreviewInvoice(
   stores: Stores,
   database: Database,
-  { next: { period, reference, reason }, as, now }: Planning,
-  more: Settling & Pick<BillingTarget, 'behind' | 'is_followed'>,
+  { next: { period, reference, reason }, as, now }: PlanPreviewInput,
+  more: PreviewCredits & Pick<BillingTarget, 'behind' | 'is_followed'>,
 ) {
   const dates = { billing_reason: reason, period_start: formatMs(period.start), period_end: formatMs(period.end) };
   const taxed = {
-    customer_id: addresseeOf(as),
+    customer_id: deriveAddressee(as),
     subscription_id: as.id,
     invoice_type: 'SUBSCRIPTION' as const,
-    at: taxedAt(dates, now),
+    at: deriveTaxInstant(dates, now),
   };
   return (await planFromStores(stores, database, { subscription: as, period, reference, now, taxed, ...more })).plan;
 }
 
-function madeBefore(plans: readonly Plan[]): Behind {
+function buildEarlierInvoices(plans: readonly PreviewPlan[]): EarlierInvoices {
   const lines = plans.flatMap((plan) => plan.lines);
   const coupon_uses = new Map<string, number>();
   for (const plan of plans) countUses(plan, coupon_uses);
@@ -192,11 +192,11 @@ function madeBefore(plans: readonly Plan[]): Behind {
   };
 }
 
-type Plan = InvoicePlan<BillableItem>;
-type Settling = Pick<BillingTarget, 'before' | 'credits'>;
+type PreviewPlan = InvoicePlan<BillableItem>;
+type PreviewCredits = Pick<BillingTarget, 'before' | 'credits'>;
 
 /** What the change nets on an invoice of its own is said with that of the period: as if it were all on one. */
-function settling({ invoice, lines }: SettledLines): Settling {
+function toPreviewCredits({ invoice, lines }: SettledChangeLines): PreviewCredits {
   return { before: { invoice, line_items: [] }, credits: lines.filter(({ amount }) => amount.isNegative()) };
 }
 
@@ -206,12 +206,12 @@ type NextInvoice = Pick<DraftRequest, 'period' | 'reference' | 'reason'>;
 function nextInvoice(subscription: SubscriptionModel, request: PreviewRequest): NextInvoice {
   const opening = openingInvoice(subscription);
   const expected = opening?.period ?? currentPeriod(subscription);
-  const start = instantAsked('period_start', request.period_start) ?? expected.start;
+  const start = parseRequestedInstant('period_start', request.period_start) ?? expected.start;
   const lastEnd = billedSubscription(subscription).end_ms ?? Number.POSITIVE_INFINITY;
-  const end = instantAsked('period_end', request.period_end) ?? Math.min(expected.end, lastEnd);
+  const end = parseRequestedInstant('period_end', request.period_end) ?? Math.min(expected.end, lastEnd);
   if (end <= start) throw invalid('period_end', 'must be after period_start');
   const period = { start, end };
-  return opening ? { ...opening, period } : cycleOf(period);
+  return opening ? { ...opening, period } : toCycleInvoice(period);
 }
 
 /** What has not begun to be paid for, a draft, a trial or what starts later, is opened with its advance charges. */
@@ -226,6 +226,6 @@ function openingInvoice(subscription: SubscriptionModel): NextInvoice | null {
   return { period: currentPeriod(subscription), reference: 'period_start', reason: 'SUBSCRIPTION_CREATE' };
 }
 
-function instantAsked(field: string, text: string | null | undefined): Milliseconds | undefined {
+function parseRequestedInstant(field: string, text: string | null | undefined): Milliseconds | undefined {
   return text === null || text === undefined || text === '' ? undefined : requireInstant(field, text);
 }

@@ -8,18 +8,22 @@ import { TenantModel } from '../../storage/models/tenant.ts';
 import type { Database } from '../../storage/stores.ts';
 
 /** Days are those of whoever's periods are billed; of what was written by hand, those by which invoices are numbered. */
-export async function timezoneOf({ subscription_id }: InvoiceModel, scope: Scope, database: Database): Promise<string> {
+export async function loadInvoiceTimezone(
+  { subscription_id }: InvoiceModel,
+  scope: Scope,
+  database: Database,
+): Promise<string> {
   if (!subscription_id) return (await settingOf(scope, 'invoice_config', database)).timezone;
   return (await SubscriptionModel.fetch(scope, subscription_id, { database })).timezone;
 }
 
-export type Seller = { readonly name: string; readonly lines: readonly string[] };
+export type InvoiceSeller = { readonly name: string; readonly lines: readonly string[] };
 
 /** As the setting says, or else what the tenant says of itself. */
-export async function sellerOf(
+export async function loadSeller(
   { company }: SettingValue<'invoice_pdf_config'>,
   { tenant_id, database }: { tenant_id: string; database: Database },
-): Promise<Seller> {
+): Promise<InvoiceSeller> {
   if (company) {
     const { name, lines, tax_id, email, website } = company;
     return { name, lines: [...lines, ...[tax_id, email, website].flatMap((line) => line || [])] };

@@ -8,7 +8,7 @@ import type { Stores } from '../../storage/stores.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
 import { breakDownLines, type LineBreakdown } from './break-down.ts';
 
-type Asked = {
+type PrintedGroupsInput = {
   readonly lines: readonly InvoiceLineItemModel[];
   readonly group_by: readonly string[];
   readonly now: Date;
@@ -16,10 +16,10 @@ type Asked = {
 };
 
 /** By the id of the line. */
-export async function printedGroups(
+export async function loadPrintedGroups(
   stores: Stores,
   scope: Scope,
-  { lines, group_by, now, bounds }: Asked,
+  { lines, group_by, now, bounds }: PrintedGroupsInput,
 ): Promise<Map<string, DocumentGroup[]>> {
   if (group_by.length === 0) return new Map();
   const broken = await breakDownLines(stores, scope, {
@@ -37,11 +37,11 @@ export async function printedGroups(
     Object.entries(group)
       .map(([key, value]) => (key === 'feature_id' ? (features.get(value)?.name ?? value) : value) || '–')
       .join(' · ');
-  const told = ({ usage_breakdown }: LineBreakdown): DocumentGroup[] =>
+  const toGroups = ({ usage_breakdown }: LineBreakdown): DocumentGroup[] =>
     (usage_breakdown ?? []).map(({ group, usage, cost }) => ({
       label: named(group),
       usage: usage.toFixed(),
       cost: cost.toFixed(),
     }));
-  return new Map(Array.from(broken, ([id, line]) => [id, told(line)]));
+  return new Map(Array.from(broken, ([id, line]) => [id, toGroups(line)]));
 }

@@ -10,16 +10,16 @@ import { toInstant } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { scopeOf } from '../billing/billable-items.ts';
-import { linesOf } from '../billing/invoice-records.ts';
-import { billingTransaction } from '../billing/transaction.ts';
-import { takeOverRatesOf } from '../taxes/attach-rates.ts';
-import { computeWithin, referenceOf } from './compute-invoice.ts';
+import { toScope } from '../billing/billable-items.ts';
+import { loadInvoiceLines } from '../billing/invoice-records.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
+import { copyInvoiceRates } from '../taxes/attach-rates.ts';
+import { computeWithin, deriveReference } from './compute-invoice.ts';
 import { draftInvoice } from './draft-invoice.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
-import { holdInvoice } from './hold-invoice.ts';
-import { settleNothing } from './settle-paid.ts';
-import { voidHeld } from './void-invoice.ts';
+import { lockInvoice } from './lock-invoice.ts';
+import { activateIfNothingDue } from './settle-paid.ts';
+import { voidLocked } from './void-invoice.ts';
 
 export type Recalculation = { readonly id: string; readonly finalize: boolean; readonly author: Author };
 
@@ -29,29 +29,29 @@ export async function recalculateInvoice(
   scope: Scope,
   { id, finalize, author }: Recalculation,
 ): Promise<InvoiceWithLines> {
-  return billingTransaction(stores, async (transaction) => {
-    const held = await holdInvoice(transaction, scope, id);
-    const { subscription, billed } = rebillable(held.invoice, held.subscription);
-    const before = { invoice: held.invoice, line_items: await linesOf(held.invoice, transaction) };
+  return runBillingTransaction(stores, async (transaction) => {
+    const locked = await lockInvoice(transaction, scope, id);
+    const { subscription, billed } = deriveRebilling(locked.invoice, locked.subscription);
+    const before = { invoice: locked.invoice, line_items: await loadInvoiceLines(locked.invoice, transaction) };
     const voided =
-      held.invoice.invoice_status === 'VOIDED'
-        ? held.invoice
-        : await voidHeld(stores, transaction, { ...held, metadata: null, author });
+      locked.invoice.invoice_status === 'VOIDED'
+        ? locked.invoice
+        : await voidLocked(stores, transaction, { ...locked, metadata: null, author });
     await checkNotBilled(voided, transaction);
     const draft = await draftInvoice(stores, transaction, { subscription, ...billed, before, now: author.now });
     if (draft === null || draft === 'waiting')
       throw notAllowed('there is nothing to bill in the period of this invoice');
     const entity = { entity_type: 'invoice', entity_id: draft.id } as const;
     const attaching = { scope, transaction, author, entity, start_date: author.now.toISOString() };
-    await takeOverRatesOf(voided.id, attaching);
+    await copyInvoiceRates(voided.id, attaching);
     const by = { by: author, database: transaction };
     await InvoiceModel.change(voided, { recalculated_invoice_id: draft.id }, by);
-    return finalized(stores, transaction, { draft, finalize, author });
+    return finalizeIfRequested(stores, transaction, { draft, finalize, author });
   });
 }
 
 /** What is charged for it by other rules, or by hand, cannot be derived from the period. */
-function rebillable(invoice: InvoiceModel, subscription: SubscriptionModel | null) {
+function deriveRebilling(invoice: InvoiceModel, subscription: SubscriptionModel | null) {
   const { invoice_type, billing_reason, period_start, period_end, recalculated_invoice_id } = invoice;
   if (recalculated_invoice_id)
     throw notAllowed(`the period of this invoice is billed again by ${recalculated_invoice_id}: recalculate that one`, {
@@ -60,7 +60,7 @@ function rebillable(invoice: InvoiceModel, subscription: SubscriptionModel | nul
   if (invoice_type !== 'SUBSCRIPTION' || !subscription || !period_start || !period_end)
     throw invalid('id', 'names no invoice of a period of a subscription');
   const period = { start: toInstant(period_start), end: toInstant(period_end) };
-  const reference = referenceOf(invoice, period, subscription);
+  const reference = deriveReference(invoice, period, subscription);
   if (reference === undefined)
     throw invalid('id', `names an invoice of ${billing_reason}, which follows from no period`);
   return { subscription, billed: { period, reference, reason: billing_reason, payer_id: invoice.customer_id } };
@@ -82,28 +82,28 @@ export async function recalculateDraft(
   scope: Scope,
   { id, finalize, author }: Recalculation,
 ): Promise<InvoiceWithLines> {
-  return billingTransaction(stores, async (transaction) => {
-    const { invoice } = await holdInvoice(transaction, scope, id);
+  return runBillingTransaction(stores, async (transaction) => {
+    const { invoice } = await lockInvoice(transaction, scope, id);
     const { invoice_type, invoice_status, period_start, period_end } = invoice;
     if (invoice_type !== 'SUBSCRIPTION' || !period_start || !period_end)
       throw invalid('id', 'names no invoice of a period of a subscription');
     if (invoice_status !== 'DRAFT')
       throw notAllowed(`an invoice that is ${invoice_status} cannot be recalculated in its place`, { id });
-    const asked = { scope, invoice_id: id, now: author.now, anew: true };
-    const { invoice: draft } = await computeWithin(stores, transaction, asked);
-    return finalized(stores, transaction, { draft, finalize, author });
+    const input = { scope, invoice_id: id, now: author.now, recompute: true };
+    const { invoice: draft } = await computeWithin(stores, transaction, input);
+    return finalizeIfRequested(stores, transaction, { draft, finalize, author });
   });
 }
 
 /** What comes to nothing is skipped, and never final. */
-async function finalized(
+async function finalizeIfRequested(
   stores: Stores,
   transaction: Transaction,
   { draft, finalize, author }: { draft: InvoiceWithLines; finalize: boolean; author: Author },
 ): Promise<InvoiceWithLines> {
-  const asked = { invoice_id: draft.id, now: author.now };
+  const input = { invoice_id: draft.id, now: author.now };
   const isFinal = finalize && draft.invoice_status === 'DRAFT';
-  const made = isFinal ? await finalizeWithin(transaction, scopeOf(draft), asked) : draft;
-  await settleNothing(stores, transaction, { scope: scopeOf(draft), invoice_id: draft.id, by: author });
+  const made = isFinal ? await finalizeWithin(transaction, toScope(draft), input) : draft;
+  await activateIfNothingDue(stores, transaction, { scope: toScope(draft), invoice_id: draft.id, by: author });
   return made;
 }

@@ -11,13 +11,13 @@ import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts'
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { returnPrepaid } from '../wallets/give-back.ts';
 
-type Returning = { readonly line_items: readonly InvoiceLineItem[]; readonly author: Author };
+type ReturnCreditsInput = { readonly line_items: readonly InvoiceLineItem[]; readonly author: Author };
 
 /** In the transaction that makes it final: once for an invoice. */
 export async function returnCredits(
   transaction: Transaction,
   invoice: Invoice,
-  { line_items, author }: Returning,
+  { line_items, author }: ReturnCreditsInput,
 ): Promise<void> {
   const amount = new Decimal(invoice.total_prepaid_credits_applied).negated();
   if (amount.lte(0)) return;

@@ -15,12 +15,12 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { type BillableItem, currentPeriod, scopeOf } from '../billing/billable-items.ts';
-import { addresseeOf, invoiceParts, invoiceRecord } from '../billing/invoice-records.ts';
-import { couponsInForce } from '../coupons/coupons-in-force.ts';
+import { type BillableItem, currentPeriod, toScope } from '../billing/billable-items.ts';
+import { deriveAddressee, invoiceParts, invoiceRecord } from '../billing/invoice-records.ts';
+import { loadCouponsInForce } from '../coupons/coupons-in-force.ts';
 import { type GivenCredit, giveCredit, type LeftOver } from '../credit-notes/give-credit.ts';
-import { ratesInForce } from '../taxes/rates-in-force.ts';
-import { taxesComeFirst } from '../taxes/tax-final.ts';
+import { loadRatesInForce } from '../taxes/rates-in-force.ts';
+import { isTaxedBeforeCredits } from '../taxes/tax-final.ts';
 import { prepaidOfPreview } from '../wallets/prepaid-wallets.ts';
 import { addInvoice } from './draft-invoice.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
@@ -50,16 +50,16 @@ export type SettlementTerms = Pick<InvoiceTerms, 'coupons' | 'rates' | 'taxes_be
  * The coupons that work in the running period, or in the one that begins with the change, and the rates of now. `begins`: lines that
  * are not written yet.
  */
-export async function termsOfCharges(
+export async function loadChargeTerms(
   database: Database,
   { subscription, payer_id, author }: Pick<Settlement, 'subscription' | 'payer_id' | 'author'>,
   { beginsPeriod = false, begins = [] }: { beginsPeriod?: boolean; begins?: readonly BillableItem[] } = {},
 ): Promise<SettlementTerms> {
   const inside = beginsPeriod ? {} : { inside: currentPeriod(subscription) };
   const begun = begins.map(({ record }) => record);
-  const coupons = await couponsInForce(database, { subscriptions: [subscription], ...inside, begun });
-  const rates = await ratesInForce(database, {
-    ...scopeOf(subscription),
+  const coupons = await loadCouponsInForce(database, { subscriptions: [subscription], ...inside, begun });
+  const rates = await loadRatesInForce(database, {
+    ...toScope(subscription),
     customer_id: payer_id,
     subscription_id: subscription.id,
     currency: subscription.currency,
@@ -68,31 +68,31 @@ export async function termsOfCharges(
   });
   const payer = { customer_id: payer_id, currency: subscription.currency, at_ms: author.now.getTime() };
   const prepaid = await prepaidOfPreview(database, subscription, payer);
-  const taxes_before_credits = rates.length > 0 && (await taxesComeFirst(subscription, database));
+  const taxes_before_credits = rates.length > 0 && (await isTaxedBeforeCredits(subscription, database));
   return { coupons, rates, taxes_before_credits, previewed: { prepaid } };
 }
 
-export type Settled = { invoice: InvoiceWithLines } & GivenCredit;
+export type SettledChange = { invoice: InvoiceWithLines } & GivenCredit;
 
 const NOTHING_GIVEN: GivenCredit = { credit_notes: [], wallet_transaction: null };
 
 /** Who pays for a subscription. */
-export async function payerOf(subscription: SubscriptionModel, database: Database): Promise<string> {
+export async function loadPayer(subscription: SubscriptionModel, database: Database): Promise<string> {
   const { subscription_type, parent_subscription_id } = subscription;
   const isGrouped = subscription_type === 'grouped_invoicing' && parent_subscription_id;
   const charged = isGrouped
-    ? await SubscriptionModel.fetch(scopeOf(subscription), parent_subscription_id, { database })
+    ? await SubscriptionModel.fetch(toScope(subscription), parent_subscription_id, { database })
     : subscription;
-  return addresseeOf(charged);
+  return deriveAddressee(charged);
 }
 
 /** The same invoice without ids, as it would be; `unmade` line items have none either. */
-export function previewOfSettlement(
+export function previewSettlement(
   settlement: Settlement,
   unmade: ReadonlySet<string | null | undefined>,
 ): InvoiceWithLines {
   const { previewed, ...terms } = settlement.terms;
-  const { record, lines } = plannedInvoice({ ...settlement, terms: { ...terms, ...previewed } }, '');
+  const { record, lines } = planSettlementInvoice({ ...settlement, terms: { ...terms, ...previewed } }, '');
   const line_items = lines.map((line) =>
     unmade.has(line.subscription_line_item_id) ? { ...line, subscription_line_item_id: '' } : line,
   );
@@ -100,18 +100,18 @@ export function previewOfSettlement(
 }
 
 /** `transaction` holds the subscription's row. */
-export async function settleChange(transaction: Transaction, settlement: Settlement): Promise<Settled> {
+export async function settleChange(transaction: Transaction, settlement: Settlement): Promise<SettledChange> {
   const { subscription, author } = settlement;
   const id = newId('invoice', author.now.getTime());
   const { previewed, ...terms } = settlement.terms;
   const draft_terms = { ...terms, draft_wallets: previewed?.prepaid };
-  const { net, ...planned } = plannedInvoice({ ...settlement, terms: draft_terms }, id);
+  const { net, ...planned } = planSettlementInvoice({ ...settlement, terms: draft_terms }, id);
   const invoice = await addInvoice(transaction, subscription, { ...planned, now: author.now });
   if (net.gt(0)) {
     const given = { invoice_id: invoice.id, now: author.now };
-    return { invoice: await finalizeWithin(transaction, scopeOf(subscription), given), ...NOTHING_GIVEN };
+    return { invoice: await finalizeWithin(transaction, toScope(subscription), given), ...NOTHING_GIVEN };
   }
-  await TaxAppliedModel.addAll(scopeOf(subscription), planned.taxes, { database: transaction });
+  await TaxAppliedModel.addAll(toScope(subscription), planned.taxes, { database: transaction });
   await returnCredits(transaction, invoice, { line_items: invoice.line_items, author });
   if (net.isZero()) return { invoice, ...NOTHING_GIVEN };
   const given = await giveCredit(transaction, {
@@ -127,11 +127,11 @@ export async function settleChange(transaction: Transaction, settlement: Settlem
   return { invoice, ...given };
 }
 
-type Planned = Omit<Settlement, 'terms'> & {
+type PlannedSettlement = Omit<Settlement, 'terms'> & {
   readonly terms: Pick<InvoiceTerms, 'coupons' | 'rates' | 'prepaid' | 'draft_wallets' | 'taxes_before_credits'>;
 };
 
-function plannedInvoice({ subscription, payer_id, lines, key, terms, author }: Planned, id: string) {
+function planSettlementInvoice({ subscription, payer_id, lines, key, terms, author }: PlannedSettlement, id: string) {
   const { now } = author;
   const plan = buildInvoicePlan(lines, { ...terms, currency: subscription.currency });
   const period = {

@@ -11,30 +11,30 @@ import { PaymentModel } from '../../storage/models/payment.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { voidOpenPayments } from '../payments/void-open-payments.ts';
-import { familyFollows } from '../subscriptions/follow-parent.ts';
+import { propagateToChildren } from '../subscriptions/propagate-to-children.ts';
 import { type Change, emit } from '../system-events/emit.ts';
 import { completePurchase } from '../wallets/pending-credits.ts';
-import type { HeldInvoice } from './hold-invoice.ts';
+import type { LockedInvoice } from './lock-invoice.ts';
 
 /** Whatever has brought down what remains of the invoice: a payment, or a credit note. */
-export async function settlePaid(
+export async function completeIfPaid(
   stores: Stores,
   transaction: Transaction,
-  { invoice, subscription, by }: HeldInvoice & { by: Change['by'] },
+  { invoice, subscription, by }: LockedInvoice & { by: Change['by'] },
 ): Promise<void> {
   await voidOpenPayments(transaction, { invoice, by });
   if (new Decimal(invoice.amount_remaining).gt(0)) return;
   await completePurchase(transaction, { invoice, by });
-  await settleWaiting(stores, transaction, { invoice, subscription, by });
+  await activateAwaiting(stores, transaction, { invoice, subscription, by });
 }
 
 /** Nobody has to pay the invoice any more: it is paid, or void. */
-export async function settleWaiting(
+export async function activateAwaiting(
   stores: Stores,
   transaction: Transaction,
-  { invoice, subscription, by }: HeldInvoice & { by: Change['by'] },
+  { invoice, subscription, by }: LockedInvoice & { by: Change['by'] },
 ): Promise<void> {
-  if (!subscription || !(await isWaitedFor(transaction, { invoice, subscription }))) return;
+  if (!subscription || !(await isAwaited(transaction, { invoice, subscription }))) return;
   const subscription_status = findStateAfter('pay', subscription.subscription_status);
   if (subscription_status === undefined) return;
   const activated = await SubscriptionModel.change(
@@ -43,11 +43,11 @@ export async function settleWaiting(
     { by, database: transaction },
   );
   await emit(transaction, 'subscription.activated', { record: activated, by });
-  await familyFollows(stores, transaction, { parent: activated, by });
+  await propagateToChildren(stores, transaction, { parent: activated, by });
 }
 
 /** An invoice that was computed again may have come to nothing: then nothing has to be paid for it. */
-export async function settleNothing(
+export async function activateIfNothingDue(
   stores: Stores,
   transaction: Transaction,
   { scope, invoice_id, by }: { scope: Scope; invoice_id: string; by: Change['by'] },
@@ -58,7 +58,7 @@ export async function settleNothing(
   const holding = { database: transaction, lock: true };
   const subscription = await SubscriptionModel.fetch(scope, invoice.subscription_id, holding);
   if (subscription.subscription_status === 'incomplete')
-    await settlePaid(stores, transaction, { invoice, subscription, by });
+    await completeIfPaid(stores, transaction, { invoice, subscription, by });
 }
 
 /** Of these reasons are the invoices that a subscription waits for when it is incomplete; and of any, where its collection has failed. */
@@ -71,7 +71,7 @@ const WAITED_FOR: readonly BillingReason[] = [
 ];
 
 /** One of those is settled, and none of them is unpaid any more. */
-async function isWaitedFor(
+async function isAwaited(
   transaction: Transaction,
   { invoice, subscription }: { invoice: InvoiceModel; subscription: SubscriptionModel },
 ): Promise<boolean> {

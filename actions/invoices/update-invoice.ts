@@ -17,7 +17,7 @@ import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { changeInvoicePayment } from '../payments/change-invoice-payment.ts';
 import { emit } from '../system-events/emit.ts';
-import { holdInvoice } from './hold-invoice.ts';
+import { lockInvoice } from './lock-invoice.ts';
 
 export type InvoiceUpdate = { id: string; request: UpdateInvoice; author: Author };
 
@@ -51,12 +51,12 @@ export async function updateInvoicePayment(
   { id, request, author }: PaymentUpdate,
 ): Promise<InvoiceModel> {
   return stores.postgres.transaction(async (transaction) => {
-    const held = await holdInvoice(transaction, scope, id);
-    await checkNoPayments(held.invoice, transaction);
-    const paid = planPaymentChange(held.invoice, request, author.now);
-    const paid_by_hand = new Decimal(paid.amount_paid).minus(held.invoice.total_credits_applied_after_tax).toFixed();
+    const locked = await lockInvoice(transaction, scope, id);
+    await checkNoPayments(locked.invoice, transaction);
+    const paid = planPaymentChange(locked.invoice, request, author.now);
+    const paid_by_hand = new Decimal(paid.amount_paid).minus(locked.invoice.total_credits_applied_after_tax).toFixed();
     const changes = { ...paid, paid_by_hand };
-    return changeInvoicePayment(stores, transaction, { ...held, changes, by: author });
+    return changeInvoicePayment(stores, transaction, { ...locked, changes, by: author });
   });
 }
 

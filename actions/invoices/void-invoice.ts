@@ -14,75 +14,75 @@ import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts'
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { askForAlertsOfInvoice } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { scopeOf } from '../billing/billable-items.ts';
+import { toScope } from '../billing/billable-items.ts';
 import { gatherInvoicedLines, type InvoicedLine, partialCharges } from '../billing/gather-closed-charges.ts';
-import { billingTransaction } from '../billing/transaction.ts';
-import { giveRedemptionsBack } from '../coupons/redeem.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
+import { returnRedemptions } from '../coupons/redeem.ts';
 import { voidOpenPayments } from '../payments/void-open-payments.ts';
 import { emit } from '../system-events/emit.ts';
 import { giveBackFor } from '../wallets/give-back.ts';
 import { checkNotBought, failPurchase } from '../wallets/pending-credits.ts';
 import { gatherChangesWithin, returnOffsets, voidChangesWithin } from './changes-within.ts';
 import { computeWithin } from './compute-invoice.ts';
-import { restOf } from './credit-rest.ts';
-import { correctionsOfLines } from './credits-of-lines.ts';
-import { type HeldInvoice, holdInvoice } from './hold-invoice.ts';
-import { settleWaiting } from './settle-paid.ts';
+import { computeRest } from './credit-rest.ts';
+import { listLineCorrections } from './credits-of-lines.ts';
+import { type LockedInvoice, lockInvoice } from './lock-invoice.ts';
+import { activateAwaiting } from './settle-paid.ts';
 
-export type Voiding = { id: string; metadata: Record<string, string> | null; author: Author };
+export type VoidInvoiceInput = { id: string; metadata: Record<string, string> | null; author: Author };
 
 export async function voidInvoice(
   stores: Stores,
   scope: Scope,
-  { id, metadata, author }: Voiding,
+  { id, metadata, author }: VoidInvoiceInput,
 ): Promise<InvoiceModel> {
-  return billingTransaction(stores, async (transaction) => {
-    const held = await holdInvoice(transaction, scope, id);
-    await checkNothingCorrected(held.invoice, transaction);
-    const voided = await voidHeld(stores, transaction, { ...held, metadata, author });
+  return runBillingTransaction(stores, async (transaction) => {
+    const locked = await lockInvoice(transaction, scope, id);
+    await checkNothingCorrected(locked.invoice, transaction);
+    const voided = await voidLocked(stores, transaction, { ...locked, metadata, author });
     // What was final may be what it waits for; whoever bills it again asks for the money again.
-    if (held.invoice.invoice_status === 'FINALIZED')
-      await settleWaiting(stores, transaction, { ...held, invoice: voided, by: author });
+    if (locked.invoice.invoice_status === 'FINALIZED')
+      await activateAwaiting(stores, transaction, { ...locked, invoice: voided, by: author });
     return voided;
   });
 }
 
-type Held = HeldInvoice & Omit<Voiding, 'id'>;
+type VoidLockedInput = LockedInvoice & Omit<VoidInvoiceInput, 'id'>;
 
 /** The subscription is held, too: a change reads what was billed under its lock. */
-export async function voidHeld(
+export async function voidLocked(
   stores: Stores,
   transaction: Transaction,
-  { invoice, subscription, metadata, author }: Held,
+  { invoice, subscription, metadata, author }: VoidLockedInput,
 ): Promise<InvoiceModel> {
   checkVoidable(invoice);
   await checkNotBought(transaction, invoice);
-  const ids = await lineIdsOf(invoice, transaction);
+  const ids = await listLineIds(invoice, transaction);
   await checkCreditsNothing(invoice, transaction);
   const changesWithin = await gatherChangesWithin(transaction, invoice, ids);
-  const lessened = subscription ? await lessenedBy(invoice, subscription, transaction) : [];
-  checkLessenedOpen(lessened);
+  const lessened = subscription ? await gatherOffsetLines(invoice, subscription, transaction) : [];
+  checkOffsetLinesOpen(lessened);
   const changes = {
     invoice_status: 'VOIDED' as const,
     voided_at: author.now.toISOString(),
     ...planVoidedPayment(invoice),
     ...(metadata ? { metadata: { ...invoice.metadata, ...metadata } } : {}),
   };
-  await giveBack(transaction, invoice, { changesWithin, author });
+  await creditVoided(transaction, invoice, { changesWithin, author });
   await voidChangesWithin(transaction, changesWithin, author);
   const voided = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
-  await giveRedemptionsBack(voided, { transaction, author });
+  await returnRedemptions(voided, { transaction, author });
   await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
   await askForAlertsOfInvoice(transaction, voided);
   await voidOpenPayments(transaction, { invoice: voided, by: author });
   const withIt = changesWithin.map((change) => change.id);
   if (subscription) await returnOffsets(transaction, { invoice: voided, subscription, changes: withIt, author });
   await failPurchase(transaction, { invoice: voided, by: author });
-  const open = await correctionsOfLines(invoice, ids, { invoice_status: 'DRAFT', database: transaction });
-  const anew = [...lessened.map(({ line }) => line), ...open];
-  for (const invoice_id of new Set(anew.map((line) => line.invoice_id))) {
-    const asked = { scope: scopeOf(invoice), invoice_id, now: author.now };
-    const { invoice: draft } = await computeWithin(stores, transaction, asked);
+  const open = await listLineCorrections(invoice, ids, { invoice_status: 'DRAFT', database: transaction });
+  const recomputed = [...lessened.map(({ line }) => line), ...open];
+  for (const invoice_id of new Set(recomputed.map((line) => line.invoice_id))) {
+    const input = { scope: toScope(invoice), invoice_id, now: author.now };
+    const { invoice: draft } = await computeWithin(stores, transaction, input);
     if (draft.is_manually_edited)
       throw notAllowed('the invoice that says the difference was edited by hand: recalculate that one first', {
         invoice_id,
@@ -92,7 +92,7 @@ export async function voidHeld(
 }
 
 /** What was charged of a period less what this invoice had charged of it before the period was over. */
-async function lessenedBy(
+async function gatherOffsetLines(
   invoice: InvoiceModel,
   subscription: SubscriptionModel,
   transaction: Transaction,
@@ -107,7 +107,7 @@ async function lessenedBy(
 }
 
 /** A draft is computed anew; what is final says a difference to what would be void. */
-function checkLessenedOpen(lessened: readonly InvoicedLine[]): void {
+function checkOffsetLinesOpen(lessened: readonly InvoicedLine[]): void {
   const closed = lessened.find(({ invoice_status }) => invoice_status !== 'DRAFT');
   if (closed)
     throw notAllowed('the invoice of its period charges the difference to this one: void that one first', {
@@ -118,7 +118,7 @@ function checkLessenedOpen(lessened: readonly InvoicedLine[]): void {
 /** A credit that this invoice gave has lowered a debt or lies in a wallet: without the invoice the customer would have it twice. */
 async function checkCreditsNothing(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
   const isReturned = new Decimal(invoice.total_prepaid_credits_applied).isNegative();
-  if (invoice.invoice_status === 'FINALIZED' && (isReturned || restOf(invoice).gt(0)))
+  if (invoice.invoice_status === 'FINALIZED' && (isReturned || computeRest(invoice).gt(0)))
     throw notAllowed('this invoice gave something back already: it cannot be voided');
   const [credit] = await InvoiceLineItemModel.in(invoice, transaction)
     .where({ invoice_id: invoice.id, price_type: 'FIXED' })
@@ -134,7 +134,7 @@ async function checkCreditsNothing(invoice: InvoiceModel, transaction: Transacti
  */
 async function checkNothingCorrected(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
   if (invoice.invoice_status === 'DRAFT') return;
-  const corrections = await correctionsOfLines(invoice, await lineIdsOf(invoice, transaction), {
+  const corrections = await listLineCorrections(invoice, await listLineIds(invoice, transaction), {
     invoice_status: 'FINALIZED',
     database: transaction,
   });
@@ -146,18 +146,18 @@ async function checkNothingCorrected(invoice: InvoiceModel, transaction: Transac
       );
 }
 
-async function lineIdsOf(invoice: InvoiceModel, transaction: Transaction): Promise<string[]> {
+async function listLineIds(invoice: InvoiceModel, transaction: Transaction): Promise<string[]> {
   const lines = await InvoiceLineItemModel.in(invoice, transaction).where({ invoice_id: invoice.id }).select('id');
   return lines.map(({ id }) => id);
 }
 
-type GivingBack = { readonly changesWithin: readonly InvoiceModel[]; readonly author: Author };
+type CreditVoidedInput = { readonly changesWithin: readonly InvoiceModel[]; readonly author: Author };
 
 /** Gives back payments and used prepaid credits, less the amounts that came back before; an invoice is given back once. */
-async function giveBack(
+async function creditVoided(
   transaction: Transaction,
   invoice: InvoiceModel,
-  { changesWithin, author }: GivingBack,
+  { changesWithin, author }: CreditVoidedInput,
 ): Promise<void> {
   const { id, invoice_number } = invoice;
   const { prepaid, rest } = splitRefundable(invoice);

@@ -18,7 +18,7 @@ import { planCollections } from '../payments/plan-collection.ts';
 import { emitAll } from '../system-events/emit.ts';
 
 /** A draft whose row this transaction holds, with its lines. */
-export type Ready = {
+export type ReadyDraft = {
   readonly invoice: InvoiceModel;
   readonly line_items: readonly InvoiceLineItem[];
   readonly subscription: SubscriptionModel | null;
@@ -26,10 +26,10 @@ export type Ready = {
   readonly changes?: Partial<InvoiceModel>;
 };
 
-type Numbered = Ready & { readonly invoice_number: string };
+type NumberedDraft = ReadyDraft & { readonly invoice_number: string };
 
-type Finishing = { readonly due_date_days: number; readonly now: Date };
-type Customers = ReadonlyMap<string, CustomerModel>;
+type WriteFinalInput = { readonly due_date_days: number; readonly now: Date };
+type CustomersById = ReadonlyMap<string, CustomerModel>;
 
 /** So many are written while the next are made ready. */
 const PART = 50;
@@ -37,13 +37,13 @@ const PART = 50;
 export async function writeFinal(
   transaction: Transaction,
   scope: Scope,
-  { numbered, ...how }: { numbered: readonly Numbered[] } & Finishing,
+  { numbered, ...how }: { numbered: readonly NumberedDraft[] } & WriteFinalInput,
 ): Promise<InvoiceWithLines[]> {
-  const customers = await customersOf(transaction, scope, numbered);
+  const customers = await loadCustomers(transaction, scope, numbered);
   const parts = Array.from({ length: Math.ceil(numbered.length / PART) }, (_, index) =>
     numbered.slice(index * PART, (index + 1) * PART),
   );
-  const write = (part: readonly Numbered[]) => writePart(transaction, scope, { part, customers, ...how });
+  const write = (part: readonly NumberedDraft[]) => writePart(transaction, scope, { part, customers, ...how });
   const finalized = (await inParts(transaction, parts, write)).flat();
   // Charged after the commit: no provider is asked inside of a transaction.
   const all = finalized.map((invoice, index) => ({ invoice, subscription: numbered[index]!.subscription }));
@@ -54,7 +54,7 @@ export async function writeFinal(
 async function writePart(
   transaction: Transaction,
   scope: Scope,
-  { part, customers, ...how }: { part: readonly Numbered[]; customers: Customers } & Finishing,
+  { part, customers, ...how }: { part: readonly NumberedDraft[]; customers: CustomersById } & WriteFinalInput,
 ): Promise<(InvoiceModel & InvoiceWithLines)[]> {
   const by = { now: how.now };
   const each = part.map((one) => {
@@ -69,9 +69,9 @@ async function writePart(
 }
 
 function finalFields(
-  { invoice, subscription, changes, invoice_number }: Numbered,
+  { invoice, subscription, changes, invoice_number }: NumberedDraft,
   { tax_exempt }: CustomerModel,
-  { due_date_days, now }: Finishing,
+  { due_date_days, now }: WriteFinalInput,
 ): Partial<InvoiceModel> {
   const isCredit = new Decimal(changes?.amount_due ?? invoice.amount_due).isNegative();
   const terms = subscription?.payment_terms;
@@ -83,11 +83,11 @@ function finalFields(
     finalized_at: now.toISOString(),
     due_date: invoice.due_date ?? due,
     ...(tax_exempt === 'none' ? {} : { tax_exempt }),
-    ...deriveFinalPayment(payingOf(invoice, changes), now),
+    ...deriveFinalPayment(toPaymentFields(invoice, changes), now),
   };
 }
 
-function payingOf(invoice: InvoiceModel, changes: Partial<InvoiceModel> = {}) {
+function toPaymentFields(invoice: InvoiceModel, changes: Partial<InvoiceModel> = {}) {
   const { payment_status, amount_due, amount_paid, refunded_amount, total_prepaid_credits_applied } = invoice;
   const sums = { payment_status, amount_due, amount_paid, refunded_amount, total_prepaid_credits_applied };
   const { currency, paid_at } = invoice;
@@ -104,7 +104,11 @@ function billedUntil(invoice: InvoiceModel, now: Date): number {
 }
 
 /** By their ids; every invoice has one. */
-async function customersOf(transaction: Transaction, scope: Scope, numbered: readonly Numbered[]): Promise<Customers> {
+async function loadCustomers(
+  transaction: Transaction,
+  scope: Scope,
+  numbered: readonly NumberedDraft[],
+): Promise<CustomersById> {
   const ids = [...new Set(numbered.map(({ invoice }) => invoice.customer_id))];
   const found = await CustomerModel.byId(scope, ids, transaction);
   const lost = ids.find((id) => !found.has(id));

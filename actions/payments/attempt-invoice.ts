@@ -8,7 +8,7 @@ import type { Scope } from '../../core/scope.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { holdInvoice } from '../invoices/hold-invoice.ts';
+import { lockInvoice } from '../invoices/lock-invoice.ts';
 import { payableWithCredits } from '../wallets/pay-with-credits.ts';
 import type { By } from './change-invoice-payment.ts';
 import { addCollection, pendingCollection } from './plan-collection.ts';
@@ -21,7 +21,7 @@ export async function attemptInvoice(
   { id, by }: { id: string; by: By },
 ): Promise<PaymentModel> {
   const payment = await transactionBehindOthers(stores, async (transaction) => {
-    const { invoice, subscription } = await holdInvoice(transaction, scope, id);
+    const { invoice, subscription } = await lockInvoice(transaction, scope, id);
     checkPayable(invoice);
     const pending = await pendingCollection(transaction, invoice);
     if (pending) return pending;

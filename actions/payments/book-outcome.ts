@@ -9,7 +9,7 @@ import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { holdInvoice } from '../invoices/hold-invoice.ts';
+import { lockInvoice } from '../invoices/lock-invoice.ts';
 import { emit } from '../system-events/emit.ts';
 import { heldCredits, takeForPayment } from '../wallets/pay-with-credits.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
@@ -75,7 +75,7 @@ type Booked = { readonly payment: PaymentModel; readonly by: By };
 /** What was left to a postpaid wallet, which may hold less by now. */
 async function collectRest(stores: Stores, transaction: Transaction, booked: Booked): Promise<void> {
   if (await payTheRest(stores, transaction, booked)) return;
-  const { invoice, subscription } = await holdInvoice(transaction, booked.payment, booked.payment.destination_id);
+  const { invoice, subscription } = await lockInvoice(transaction, booked.payment, booked.payment.destination_id);
   const isCollected = await pendingCollection(transaction, invoice);
   if (!isCollected && invoice.invoice_status === 'FINALIZED')
     await planCollection(transaction, { invoice, subscription, now: booked.by.now });
@@ -83,7 +83,7 @@ async function collectRest(stores: Stores, transaction: Transaction, booked: Boo
 
 /** Whether a postpaid wallet has paid something of it; its payment goes on with what is left. */
 async function payTheRest(stores: Stores, transaction: Transaction, { payment, by }: Booked): Promise<boolean> {
-  const held = await holdInvoice(transaction, payment, payment.destination_id);
+  const held = await lockInvoice(transaction, payment, payment.destination_id);
   const { invoice } = held;
   if (invoice.invoice_status !== 'FINALIZED' || new Decimal(invoice.amount_remaining).lte(0)) return false;
   const covered = await heldCredits(transaction, invoice, by.now);

@@ -2,8 +2,8 @@
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { askForAlertsOfInvoice } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import type { HeldInvoice } from '../invoices/hold-invoice.ts';
-import { settlePaid } from '../invoices/settle-paid.ts';
+import type { LockedInvoice } from '../invoices/lock-invoice.ts';
+import { completeIfPaid } from '../invoices/settle-paid.ts';
 import { type Change, emit } from '../system-events/emit.ts';
 
 export type By = Change['by'];
@@ -11,11 +11,11 @@ export type By = Change['by'];
 export async function changeInvoicePayment(
   stores: Stores,
   transaction: Transaction,
-  { invoice, subscription, changes, by }: HeldInvoice & { changes: Partial<InvoiceModel>; by: By },
+  { invoice, subscription, changes, by }: LockedInvoice & { changes: Partial<InvoiceModel>; by: By },
 ): Promise<InvoiceModel> {
   const changed = await InvoiceModel.change(invoice, changes, { by, database: transaction });
   if (changed !== invoice) await emit(transaction, 'invoice.update.payment', { record: changed, by });
   if (changed.amount_remaining !== invoice.amount_remaining) await askForAlertsOfInvoice(transaction, changed);
-  await settlePaid(stores, transaction, { invoice: changed, subscription, by });
+  await completeIfPaid(stores, transaction, { invoice: changed, subscription, by });
   return changed;
 }

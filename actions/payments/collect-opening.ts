@@ -10,26 +10,34 @@ import type { PaymentModel } from '../../storage/models/payment.ts';
 import { forgetUndone } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { withLines } from '../billing/invoice-records.ts';
-import { billingTransaction } from '../billing/transaction.ts';
+import { loadWithLines } from '../billing/invoice-records.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
 import { undoRedemptions } from '../coupons/redeem.ts';
-import { holdInvoice } from '../invoices/hold-invoice.ts';
-import type { Opened } from '../invoices/open-and-settle.ts';
-import { voidHeld } from '../invoices/void-invoice.ts';
+import { lockInvoice } from '../invoices/lock-invoice.ts';
+import type { OpenedSubscription } from '../invoices/open-and-activate.ts';
+import { voidLocked } from '../invoices/void-invoice.ts';
 import { cancelWithin } from '../subscriptions/cancel-subscription.ts';
 import { collectNow, collectOnce } from './attempt-invoice.ts';
 import { withdrawCharge } from './pursue-payment.ts';
 
-type Opening = { readonly opened: Opened; readonly author: Author };
+type Opening = { readonly opened: OpenedSubscription; readonly author: Author };
 
 /** As it is after that; itself where nothing is charged. */
-export async function collectOpening(stores: Stores, scope: Scope, { opened, author }: Opening): Promise<Opened> {
+export async function collectOpening(
+  stores: Stores,
+  scope: Scope,
+  { opened, author }: Opening,
+): Promise<OpenedSubscription> {
   const payment = await charge(stores, scope, { opened, author });
   return payment ? reread(stores, scope, opened) : opened;
 }
 
 /** The same of a request that creates it: where it said so, it is refused with what it has made undone. */
-export async function collectCreation(stores: Stores, scope: Scope, { opened, author }: Opening): Promise<Opened> {
+export async function collectCreation(
+  stores: Stores,
+  scope: Scope,
+  { opened, author }: Opening,
+): Promise<OpenedSubscription> {
   const invoice_id = opened.latest_invoice?.id;
   const tried = invoice_id ? await collectOnce(stores, scope, { invoice_id, by: author }) : null;
   if (!tried) return opened;
@@ -62,11 +70,19 @@ async function unconfirmed(
 type Made = { readonly id: string; readonly invoice_id: string | null; readonly author: Author };
 
 /** Whoever created it has died before it was charged, or before that was told. */
-export async function goOnCreating(stores: Stores, scope: Scope, { author, ...made }: Made): Promise<Opened> {
+export async function goOnCreating(
+  stores: Stores,
+  scope: Scope,
+  { author, ...made }: Made,
+): Promise<OpenedSubscription> {
   return collectCreation(stores, scope, { opened: await openedOf(stores, scope, made), author });
 }
 
-export async function goOnOpening(stores: Stores, scope: Scope, { author, ...made }: Made): Promise<Opened> {
+export async function goOnOpening(
+  stores: Stores,
+  scope: Scope,
+  { author, ...made }: Made,
+): Promise<OpenedSubscription> {
   return collectOpening(stores, scope, { opened: await openedOf(stores, scope, made), author });
 }
 
@@ -74,7 +90,7 @@ async function openedOf({ postgres: database }: Stores, scope: Scope, { id, invo
   const subscription = await SubscriptionModel.fetch(scope, id, { database });
   if (invoice_id === null) return { subscription, latest_invoice: null };
   const invoice = await InvoiceModel.fetch(scope, invoice_id, { database });
-  return { subscription, latest_invoice: await withLines(invoice, database) };
+  return { subscription, latest_invoice: await loadWithLines(invoice, database) };
 }
 
 async function charge(stores: Stores, scope: Scope, { opened, author }: Opening): Promise<PaymentModel | null> {
@@ -82,11 +98,15 @@ async function charge(stores: Stores, scope: Scope, { opened, author }: Opening)
   return invoice_id ? collectNow(stores, scope, { invoice_id, by: author }) : null;
 }
 
-async function reread({ postgres }: Stores, scope: Scope, { subscription, latest_invoice }: Opened): Promise<Opened> {
+async function reread(
+  { postgres }: Stores,
+  scope: Scope,
+  { subscription, latest_invoice }: OpenedSubscription,
+): Promise<OpenedSubscription> {
   const invoice = await InvoiceModel.fetch(scope, latest_invoice!.id, { database: postgres });
   return {
     subscription: await SubscriptionModel.fetch(scope, subscription.id, { database: postgres }),
-    latest_invoice: await withLines(invoice, postgres),
+    latest_invoice: await loadWithLines(invoice, postgres),
   };
 }
 
@@ -105,10 +125,10 @@ async function undo(
     reason: 'its opening invoice could not be paid',
     author,
   } as const;
-  await billingTransaction(stores, async (transaction) => {
+  await runBillingTransaction(stores, async (transaction) => {
     await cancelWithin(stores, transaction, { scope, request });
-    const held = await holdInvoice(transaction, scope, invoice_id);
-    await voidHeld(stores, transaction, { ...held, metadata: null, author });
+    const held = await lockInvoice(transaction, scope, invoice_id);
+    await voidLocked(stores, transaction, { ...held, metadata: null, author });
     await undoRedemptions(id, { scope, transaction, author });
     await forgetUndone(transaction);
   });

@@ -13,7 +13,7 @@ import { PaymentModel } from '../../storage/models/payment.ts';
 import { newId } from '../../storage/new-id.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
-import { type HeldInvoice, holdInvoice } from '../invoices/hold-invoice.ts';
+import { type LockedInvoice, lockInvoice } from '../invoices/lock-invoice.ts';
 import { emit } from '../system-events/emit.ts';
 import { walletToPay } from '../wallets/pay-with-credits.ts';
 import { derivedKeys, isWithinMinute } from './derived-keys.ts';
@@ -50,7 +50,7 @@ async function add(
   { request, author, method }: Wanted & { method: PaymentMethodType },
 ): Promise<PaymentModel | { first: PaymentModel }> {
   return transactionBehindOthers(stores, async (transaction) => {
-    const held = await holdInvoice(transaction, scope, request.destination_id);
+    const held = await lockInvoice(transaction, scope, request.destination_id);
     // Where the minute of the clock has changed between two that are equal, their keys do not meet.
     const { key, known } = await keyOf(transaction, scope, { request, author });
     if (known) return { first: known };
@@ -88,7 +88,7 @@ async function add(
 
 async function wayOf(
   transaction: Transaction,
-  { invoice, subscription }: HeldInvoice,
+  { invoice, subscription }: LockedInvoice,
   { request, method, now }: { request: CreatePayment; method: PaymentMethodType; now: Date },
 ) {
   if (method === 'OFFLINE') return { payment_gateway: null, payment_method_id: '' };

@@ -4,7 +4,7 @@ import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { duePayments } from '../../storage/due-payments.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type Interruptible, inRounds } from '../billing/rounds.ts';
+import { type Interruptible, runBatches } from '../billing/batch-loop.ts';
 import { pursuePayment } from './pursue-payment.ts';
 
 export type Pursued = { pursued: number; failed: { id: string; error: unknown }[] };
@@ -28,7 +28,12 @@ export async function pursueDuePayments(
       return false;
     }
   };
-  await inRounds({ next: (left) => duePayments(stores.postgres, { now, left, only }), act, workers: AT_ONCE, mayGoOn });
+  await runBatches({
+    next: (left) => duePayments(stores.postgres, { now, left, only }),
+    act,
+    workers: AT_ONCE,
+    mayGoOn,
+  });
   return report;
 }
 

@@ -5,7 +5,7 @@
 import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { isOutOfPatience, outOfPatience } from '../../storage/due-payments.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { type Interruptible, inRounds } from '../billing/rounds.ts';
+import { type Interruptible, runBatches } from '../billing/batch-loop.ts';
 import { endUnpaid } from './follow-last-try.ts';
 
 type Report = { ended: number; failed: { id: string; error: unknown }[] };
@@ -26,6 +26,6 @@ export async function endOverdue(
       return false;
     }
   };
-  await inRounds({ next: (left) => outOfPatience(stores.postgres, { now, left, only }), act, workers: 1, mayGoOn });
+  await runBatches({ next: (left) => outOfPatience(stores.postgres, { now, left, only }), act, workers: 1, mayGoOn });
   return report;
 }

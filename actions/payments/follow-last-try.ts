@@ -13,10 +13,10 @@ import { settingOf } from '../../storage/models/setting.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { billingTransaction } from '../billing/transaction.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
 import { cancelWithin } from '../subscriptions/cancel-subscription.ts';
-import { familyFollows } from '../subscriptions/follow-parent.ts';
-import { heldWithParent } from '../subscriptions/held-with-parent.ts';
+import { lockWithParent } from '../subscriptions/lock-with-parent.ts';
+import { propagateToChildren } from '../subscriptions/propagate-to-children.ts';
 import { emit } from '../system-events/emit.ts';
 import type { By } from './change-invoice-payment.ts';
 import { holdPayment } from './hold.ts';
@@ -66,8 +66,8 @@ export async function endUnpaid(
     reason: 'its invoices were not paid',
     author: { user_id: SYSTEM_USER, now: by.now },
   } as const;
-  return billingTransaction(stores, async (transaction) => {
-    const { subscription_status } = await heldWithParent(scope, id, transaction);
+  return runBillingTransaction(stores, async (transaction) => {
+    const { subscription_status } = await lockWithParent(scope, id, transaction);
     const invoice = await InvoiceModel.fetch(scope, invoice_id, { database: transaction, lock: true });
     if (!OPEN_SUBSCRIPTIONS.includes(subscription_status) || !isUnpaid(invoice)) return false;
     if (!(await isDue(transaction))) return false;
@@ -87,5 +87,5 @@ async function marked(
   if (after_last_try !== 'mark_incomplete' || subscription_status === undefined) return;
   const record = await SubscriptionModel.change(subscription, { subscription_status }, { by, database: transaction });
   await emit(transaction, 'subscription.updated', { record, by });
-  await familyFollows(stores, transaction, { parent: record, by });
+  await propagateToChildren(stores, transaction, { parent: record, by });
 }

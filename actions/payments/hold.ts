@@ -6,17 +6,17 @@ import type { Scope } from '../../core/scope.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { type HeldInvoice, holdInvoiceOf } from '../invoices/hold-invoice.ts';
-import { holdParties } from '../subscriptions/hold-in-order.ts';
+import { type LockedInvoice, lockInvoiceAndSubscription } from '../invoices/lock-invoice.ts';
+import { lockParties } from '../subscriptions/lock-in-order.ts';
 
-export type HeldPayment = HeldInvoice & { readonly payment: PaymentModel };
+export type HeldPayment = LockedInvoice & { readonly payment: PaymentModel };
 
 export async function holdPayment(transaction: Transaction, scope: Scope, id: string): Promise<HeldPayment> {
   const seen = await PaymentModel.fetchPublished(scope, id, { database: transaction });
   const { destination_id, customer_id } = seen;
   const { subscription_id = null } = await InvoiceModel.fetch(scope, destination_id, { database: transaction });
-  if (seen.save_card_and_make_default) await holdParties(scope, { subscription_id, customer_id }, transaction);
-  const held = await holdInvoiceOf(transaction, scope, { id: destination_id, subscription_id });
+  if (seen.save_card_and_make_default) await lockParties(scope, { subscription_id, customer_id }, transaction);
+  const held = await lockInvoiceAndSubscription(transaction, scope, { id: destination_id, subscription_id });
   const payment = await PaymentModel.fetchPublished(scope, id, { database: transaction, lock: true });
   return { ...held, payment };
 }

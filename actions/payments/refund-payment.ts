@@ -22,7 +22,7 @@ import { PaymentRefundModel } from '../../storage/models/payment-refund.ts';
 import { newId } from '../../storage/new-id.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { chargesOf } from '../credit-notes/charges-of.ts';
+import { loadCharges } from '../credit-notes/load-charges.ts';
 import { emit } from '../system-events/emit.ts';
 import { giveBackPayment } from '../wallets/give-back.ts';
 import { mostBackOf } from '../wallets/pending-credits.ts';
@@ -105,7 +105,7 @@ function isOfProvider({ payment_gateway, gateway_payment_id }: PaymentModel): bo
  * more than was paid too much.
  */
 async function leftToRefund({ payment, invoice }: HeldPayment, transaction: Transaction): Promise<Decimal> {
-  const left = computeRefundablePayment(payment, invoice, await chargesOf(invoice, transaction));
+  const left = computeRefundablePayment(payment, invoice, await loadCharges(invoice, transaction));
   const most = await mostBackOf(transaction, invoice);
   return most === null ? left : Decimal.min(left, most);
 }

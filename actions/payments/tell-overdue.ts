@@ -5,7 +5,7 @@ import { markToldOverdue, overdueInvoices } from '../../storage/due-payments.ts'
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type Ended, type Interruptible, inRounds } from '../billing/rounds.ts';
+import { type BatchOutcome, type Interruptible, runBatches } from '../billing/batch-loop.ts';
 import { emit } from '../system-events/emit.ts';
 
 type Report = { told: number; failed: { id: string; error: unknown }[] };
@@ -15,7 +15,7 @@ export async function tellOverdue(
   { now, only, mayGoOn }: { now: Date } & OfWhom & Interruptible,
 ): Promise<Report> {
   const report: Report = { told: 0, failed: [] };
-  const tell = async (due: readonly Due[]): Promise<Ended> => {
+  const tell = async (due: readonly Due[]): Promise<BatchOutcome> => {
     const told = await tellAll(stores, due, now);
     report.told += told.size;
     return { left: due.flatMap(({ id }) => (told.has(id) ? [] : [id])), alone: [] };
@@ -29,7 +29,7 @@ export async function tellOverdue(
     }
   };
   const next = (left: readonly string[]) => overdueInvoices(stores.postgres, { now, left, only });
-  await inRounds({ next, act, actTogether: tell, workers: 1, mayGoOn });
+  await runBatches({ next, act, actBatch: tell, workers: 1, mayGoOn });
   return report;
 }
 

@@ -16,9 +16,9 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { definitionAt } from '../../storage/progress/meter-versions.ts';
 import { offsetsText } from '../../storage/progress/slice-state.ts';
 import type { Database } from '../../storage/stores.ts';
-import { withLines } from '../billing/invoice-records.ts';
-import { countedOf } from '../billing/measure-usage.ts';
-import { customersAsked, membersOf } from '../billing/members.ts';
+import { loadWithLines } from '../billing/invoice-records.ts';
+import { buildCountedCustomers } from '../billing/measure-usage.ts';
+import { buildCustomerFilter, loadMembers } from '../billing/members.ts';
 import { findLevelTime, type LevelTime } from './level-digest.ts';
 
 /** What a usage line counted; lines with the same `key` counted the same events. */
@@ -45,7 +45,7 @@ export async function gatherProvable(database: Database, scope: Scope, invoice_i
   const invoice = await InvoiceModel.fetch(scope, invoice_id, { database });
   if (invoice.invoice_status === 'DRAFT')
     throw notAllowed('a draft has no proof: it is computed once more before it is final', { invoice_id });
-  const { line_items, ...record } = await withLines(invoice, database);
+  const { line_items, ...record } = await loadWithLines(invoice, database);
   const lines = [];
   for (const line of line_items as InvoiceLineItemModel[])
     lines.push({ line, counting: await countingOf(database, scope, line) });
@@ -92,8 +92,8 @@ function marksOf(high_water: Readonly<Record<string, string>>, stop: ReadonlyMap
 
 async function asBilledToday(database: Database, scope: Scope, line: InvoiceLineItemModel): Promise<CountedScope> {
   const subscription = await SubscriptionModel.fetch(scope, line.subscription_id ?? '', { database });
-  const members = (await membersOf(database, scope, [subscription])).get(subscription.id)!;
+  const members = (await loadMembers(database, scope, [subscription])).get(subscription.id)!;
   const { window_start, window_end } = line.computed_from ?? {};
   const window = { start: toInstant(window_start ?? ''), end: toInstant(window_end ?? '') };
-  return countedOf(customersAsked(members, window, toInstant(line.period_start ?? '')), subscription);
+  return buildCountedCustomers(buildCustomerFilter(members, window, toInstant(line.period_start ?? '')), subscription);
 }

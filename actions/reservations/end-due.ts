@@ -7,7 +7,7 @@ import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { expiredReservations, unsentReservations } from '../../storage/due-reservations.ts';
 import { ReservationModel } from '../../storage/models/reservation.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { inRounds } from '../billing/rounds.ts';
+import { runBatches } from '../billing/batch-loop.ts';
 import { waitForLog } from '../test-clocks/wait-for-log.ts';
 import { expireReservation } from './end-reservation.ts';
 import { sendCommitted } from './send-committed.ts';
@@ -33,7 +33,7 @@ export async function endDueReservations(stores: Stores, { now, only }: { now: D
       return false;
     }
   };
-  await inRounds({
+  await runBatches({
     next: (left) => expiredReservations(postgres, { now, left, only }),
     act: doing('ended', async (scope, id) => {
       const { refusal } = await expireReservation(stores, scope, { id, author: { user_id: '', now } });
@@ -41,7 +41,7 @@ export async function endDueReservations(stores: Stores, { now, only }: { now: D
     }),
     workers: WORKERS,
   });
-  await inRounds({
+  await runBatches({
     next: (left) => unsentReservations(postgres, { left, only }),
     act: doing('sent', async (scope, id) =>
       sendCommitted(stores, await ReservationModel.fetch(scope, id, { database: postgres })),

@@ -7,7 +7,7 @@ import type { ReservationCheckInput } from '../../core/reservation/request.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { grantingSubscriptions, type Reading } from '../entitlements/entitled-features.ts';
-import { payerOf } from '../invoices/settle-change.ts';
+import { loadPayer } from '../invoices/settle-change.ts';
 
 /** The one that is named, or the only one that there is; null where there is none. */
 export async function walletAsked(
@@ -50,6 +50,6 @@ function activeOf(customer_ids: readonly string[], currency: string | null, { sc
 async function payersOf({ id }: CustomerModel, reading: Reading): Promise<string[]> {
   const subscriptions = await grantingSubscriptions(id, undefined, reading);
   const payers = new Set<string>();
-  for (const subscription of subscriptions) payers.add(await payerOf(subscription, reading.database));
+  for (const subscription of subscriptions) payers.add(await loadPayer(subscription, reading.database));
   return [...payers];
 }

@@ -19,7 +19,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { storedRecurring, storedRevenue } from '../../storage/revenue/rows.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { billableItem, billedSubscription, found } from '../billing/billable-items.ts';
+import { billableItem, billedSubscription, requireRecord } from '../billing/billable-items.ts';
 
 /** All that Postgres has of these customers. */
 export async function revenueOfCustomers(
@@ -81,7 +81,11 @@ export async function recurringOfSubscriptions(
   const known = indexById(subscriptions);
   return records.map((record) => {
     const subscription = known.get(record.subscription_id)!;
-    const item = billableItem(record, { price: found(prices, record.price_id, 'price'), meter: null, subscription });
+    const item = billableItem(record, {
+      price: requireRecord(prices, record.price_id, 'price'),
+      meter: null,
+      subscription,
+    });
     const { customer_id, currency } = subscription;
     const is_charged = record.status === 'published' && isCharged(subscription);
     return buildRecurringRow(item, {

@@ -20,7 +20,7 @@ import {
 } from '../../storage/revenue/dashboard.ts';
 import { firstMissingAt } from '../../storage/revenue/outbox.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { dueKinds } from '../billing/due-kinds.ts';
+import { listDueWork } from '../billing/due-work.ts';
 import { SYNC_JOB } from '../catalogue/sync-plan.ts';
 import { COMPUTE_TASK } from '../invoices/compute-later.ts';
 import { FINALIZE_TASK } from '../invoices/finalize-later.ts';
@@ -79,7 +79,7 @@ export async function revenueTrend(stores: Stores, scope: Scope, asked: TrendAsk
 
 /** Whatever is due, and what requests have asked for of invoices and subscriptions. */
 const STAMPING_JOBS = [
-  ...dueKinds({ FINALIZATION_DELAY_SECONDS: 0, EXPORT_DELAY_SECONDS: 0 }).map(({ name }) => name),
+  ...listDueWork({ FINALIZATION_DELAY_SECONDS: 0, EXPORT_DELAY_SECONDS: 0 }).map(({ name }) => name),
   COMPUTE_TASK,
   FINALIZE_TASK,
   THRESHOLD_TASK,

@@ -14,13 +14,13 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { beginGrants } from '../grants/give-grants.ts';
-import { openAndSettle } from '../invoices/open-and-settle.ts';
+import { openAndActivate } from '../invoices/open-and-activate.ts';
 import { collectOpening } from '../payments/collect-opening.ts';
 import { emit } from '../system-events/emit.ts';
-import { familyFollows } from './follow-parent.ts';
 import { moveAddons } from './move-addons.ts';
 import { checkBeginAfterFormerHolders, checkInheritsNothing } from './one-of-a-kind.ts';
 import { moveGrants } from './own-grants.ts';
+import { propagateToChildren } from './propagate-to-children.ts';
 import { checkSharedMeters } from './shared-meters.ts';
 
 export type Activation = { id: string; start_date: string; author: Author };
@@ -47,12 +47,12 @@ export async function activateSubscription(
       status: 'published',
     });
     await checkSharedMeters(transaction, started, lines);
-    const opened = await openAndSettle(stores, transaction, { subscription: started, by: author });
+    const opened = await openAndActivate(stores, transaction, { subscription: started, by: author });
     const { subscription } = opened;
     // One that waits for its opening invoice to be paid is activated by the payment.
     const name = subscription.subscription_status === 'incomplete' ? 'subscription.updated' : 'subscription.activated';
     await emit(transaction, name, { record: subscription, by: author });
-    await familyFollows(stores, transaction, { parent: subscription, by: author });
+    await propagateToChildren(stores, transaction, { parent: subscription, by: author });
     await beginGrants(transaction, { subscription, by: author });
     return opened;
   });

@@ -16,12 +16,12 @@ import { PriceModel } from '../../storage/models/price.ts';
 import type { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { billingTransaction } from '../billing/transaction.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
 import type { PriceWriting } from '../catalogue/create-price.ts';
 import { applyLineChange, type LineStart, planLineChange } from './change-lines.ts';
-import { type HeldSubscription, holdSubscription, tellLinesChanged } from './held-lines.ts';
 import { storeInlinePrice } from './inline-price.ts';
-import { committedLine } from './line-commitments.ts';
+import { createCommittedLine } from './line-commitments.ts';
+import { emitLinesChanged, type LockedSubscription, lockSubscription } from './lock-lines.ts';
 import { checkSharedMeters } from './shared-meters.ts';
 
 export type LineAddition = { subscription_id: string; request: ExtraLineItem; author: Author };
@@ -32,34 +32,34 @@ export async function addLineItem(
   { subscription_id, request, author }: LineAddition,
 ): Promise<SubscriptionLineItemModel> {
   checkOnePrice(request);
-  return billingTransaction(stores, async (transaction) => {
+  return runBillingTransaction(stores, async (transaction) => {
     const writing = { scope, database: transaction, author };
-    const held = await holdSubscription(stores, subscription_id, writing);
+    const locked = await lockSubscription(stores, subscription_id, writing);
     const plan = await planLineChange(transaction, {
-      subscription: held.subscription,
+      subscription: locked.subscription,
       ends: [],
-      begins: [await statedLine(held, request, writing)],
+      begins: [await createLineStart(locked, request, writing)],
       proration_behavior: request.proration_behavior ?? 'create_prorations',
       author,
     });
     const { begun } = await applyLineChange(stores, transaction, plan);
-    await checkSharedMeters(transaction, held.subscription, begun);
-    await tellLinesChanged(transaction, held.subscription, author);
+    await checkSharedMeters(transaction, locked.subscription, begun);
+    await emitLinesChanged(transaction, locked.subscription, author);
     return begun[0]!;
   });
 }
 
-async function statedLine(
-  { subscription, times }: HeldSubscription,
+async function createLineStart(
+  { subscription, times }: LockedSubscription,
   request: ExtraLineItem,
   writing: PriceWriting,
 ): Promise<LineStart> {
   const { scope, database, author } = writing;
   checkOneLevel(subscription, request);
-  const shared = await priceOf(subscription, request, writing);
+  const shared = await loadLinePrice(subscription, request, writing);
   if (isCommitted(subscription)) checkUntimed([shared], request.price ? 'price' : 'price_id');
   const committing = { price: shared, stated: request, subscription, prefix: '' };
-  const { price, commitment } = await committedLine(writing, committing, database);
+  const { price, commitment } = await createCommittedLine(writing, committing, database);
   const meter = price.meter_id ? await MeterModel.fetch(scope, price.meter_id, { database }) : null;
   const plan = await PlanModel.fetch(scope, subscription.plan_id, { database });
   const { display_name, metadata, quantity } = request;
@@ -73,13 +73,13 @@ async function statedLine(
     meter_name: meter?.name ?? null,
     requested: { display_name, metadata },
   });
-  const phase = await phaseOf(subscription, request, writing);
+  const phase = await findLinePhase(subscription, request, writing);
   const life = planAddedInterval(phase ? planPhaseInterval(request, phase, times) : request, price, times);
   return { terms: { ...terms, ...life, subscription_phase_id: phase?.id ?? null }, price: price as PriceModel, meter };
 }
 
-async function phaseOf(
-  { id }: HeldSubscription['subscription'],
+async function findLinePhase(
+  { id }: LockedSubscription['subscription'],
   { subscription_phase_id }: ExtraLineItem,
   { scope, database }: PriceWriting,
 ): Promise<SubscriptionPhaseModel | null> {
@@ -90,8 +90,8 @@ async function phaseOf(
   return phase;
 }
 
-async function priceOf(
-  subscription: HeldSubscription['subscription'],
+async function loadLinePrice(
+  subscription: LockedSubscription['subscription'],
   { price_id, price: inline, start_date }: ExtraLineItem,
   writing: PriceWriting,
 ): Promise<PriceModel> {

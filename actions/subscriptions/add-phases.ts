@@ -13,13 +13,13 @@ export async function addPhases(
   { phases, subscription_id, author }: { phases: readonly PlannedPhase[]; subscription_id: string; author: Author },
   transaction: Transaction,
 ): Promise<SubscriptionPhaseModel[]> {
-  const records = phases.map(({ start, end, requested: stated }) => ({
+  const records = phases.map(({ start, end, requested }) => ({
     ...createdBy(author),
     id: newId('subscription_phase', author.now.getTime()),
     subscription_id,
     start_date: formatMs(start),
     end_date: end === null ? null : formatMs(end),
-    metadata: stated.metadata,
+    metadata: requested.metadata,
   }));
   const added = await SubscriptionPhaseModel.addAll(scope, records, { database: transaction });
   for (const record of added) await emit(transaction, 'subscription.phase.created', { record, by: author });

@@ -26,12 +26,12 @@ import { PriceUnitModel } from '../../storage/models/price-unit.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription } from '../billing/billable-items.ts';
-import { billingTransaction } from '../billing/transaction.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
 import { type PriceWriting, storePrice, timeBucketsOf } from '../catalogue/create-price.ts';
 import { beginAddonGrants } from '../grants/give-grants.ts';
-import type { Settled } from '../invoices/settle-change.ts';
+import type { SettledChange } from '../invoices/settle-change.ts';
 import { applyLineChange, type LineChangePlan, planLineChange } from './change-lines.ts';
-import { type HeldSubscription, holdSubscription, tellLinesChanged } from './held-lines.ts';
+import { emitLinesChanged, type LockedSubscription, lockSubscription } from './lock-lines.ts';
 import { checkSharedMeters } from './shared-meters.ts';
 
 /** What is to be written, with the ids that it will have. */
@@ -46,7 +46,7 @@ export type Attachment = {
 
 /** The row of the add-on is held, so that it is not archived meanwhile. */
 export async function gatherAttachment(
-  { subscription, times }: HeldSubscription,
+  { subscription, times }: LockedSubscription,
   request: AttachAddon,
   { scope, database, author }: PriceWriting,
 ): Promise<Attachment> {
@@ -90,12 +90,12 @@ export async function gatherAttachment(
     const { price_unit_id, meter_id } = one.price;
     const symbol = symbols.get(price_unit_id ?? '')?.symbol;
     const meter = meters.get(meter_id ?? '') ?? null;
-    const price = priceOfLine(one, {
+    const price = deriveLinePrice(one, {
       place: { id: subscription.id, start_date: life.start_date, symbol },
       meter,
       author,
     });
-    return { terms: termsOfLine(one, { ...whole, price, meter }), price: price as PriceModel, meter };
+    return { terms: deriveLineTerms(one, { ...whole, price, meter }), price: price as PriceModel, meter };
   });
   const own_prices = lines.filter((line, at) => line.price !== chosen[at]!.price).map(({ price }) => price);
   return { association, own_prices, lines };
@@ -104,7 +104,7 @@ export async function gatherAttachment(
 type ChosenPrice = ReturnType<typeof planAddonPrices>[number];
 
 /** That of the add-on, or one of its own where the request says so. */
-function priceOfLine(
+function deriveLinePrice(
   { price, override }: ChosenPrice,
   { place, meter, author }: Omit<OwnPrice, 'definition'> & { place: Parameters<typeof buildOverriddenPrice>[2] },
 ): Price {
@@ -112,18 +112,25 @@ function priceOfLine(
   return ownPrice(price, { definition: buildOverriddenPrice(price, override, place), meter, author });
 }
 
-type OfLine = Pick<Parameters<typeof buildAddonLine>[0], 'association' | 'addon' | 'subscription' | 'times' | 'price'>;
+type AddonLineParts = Pick<
+  Parameters<typeof buildAddonLine>[0],
+  'association' | 'addon' | 'subscription' | 'times' | 'price'
+>;
 
-function termsOfLine(
-  { price: root, quantity, commitment: stated }: ChosenPrice,
-  { meter, ...of }: OfLine & { meter: MeterModel | null },
+function deriveLineTerms(
+  { price: root, quantity, commitment: requested }: ChosenPrice,
+  { meter, ...of }: AddonLineParts & { meter: MeterModel | null },
 ): LineItemTerms {
-  const kept = { price: of.price, prefix: `line_item_commitments.${root.id}.`, bucket_size: bucketSizeOf(meter) };
-  const commitment = stated && toStoredCommitment(stated, kept);
+  const commitmentTerms = {
+    price: of.price,
+    prefix: `line_item_commitments.${root.id}.`,
+    bucket_size: deriveBucketSize(meter),
+  };
+  const commitment = requested && toStoredCommitment(requested, commitmentTerms);
   return buildAddonLine({ ...of, quantity, commitment, meter_name: meter?.name ?? null });
 }
 
-function bucketSizeOf(meter: MeterModel | null) {
+function deriveBucketSize(meter: MeterModel | null) {
   return meter?.aggregation.bucket_size ?? null;
 }
 
@@ -136,7 +143,7 @@ function ownPrice(root: Price, { definition, meter, author }: OwnPrice): Price {
 type OwnPrice = { definition: ReturnType<typeof buildOverriddenPrice>; meter: MeterModel | null; author: Author };
 
 async function checkEntitlements(
-  subscription: HeldSubscription['subscription'],
+  subscription: LockedSubscription['subscription'],
   addon_id: string,
   { scope, database }: { scope: Scope; database: Database },
 ): Promise<void> {
@@ -158,7 +165,7 @@ export async function storeAttachment(
 export type PlannedAttachment = { attachment: Attachment; plan: LineChangePlan };
 
 export async function planAttachment(
-  held: HeldSubscription,
+  held: LockedSubscription,
   request: AttachAddon,
   writing: PriceWriting,
 ): Promise<PlannedAttachment> {
@@ -173,22 +180,22 @@ export async function planAttachment(
   return { attachment, plan };
 }
 
-export type Attached = { association: AddonAssociationModel; settled: Settled | null };
+export type AttachAddonResult = { association: AddonAssociationModel; settled: SettledChange | null };
 
 export async function attachAddon(
   stores: Stores,
   scope: Scope,
   { subscription_id, request, author }: { subscription_id: string; request: AttachAddon; author: Author },
-): Promise<Attached> {
-  return billingTransaction(stores, async (transaction: Transaction) => {
+): Promise<AttachAddonResult> {
+  return runBillingTransaction(stores, async (transaction: Transaction) => {
     const writing = { scope, database: transaction, author };
-    const held = await holdSubscription(stores, subscription_id, writing);
+    const held = await lockSubscription(stores, subscription_id, writing);
     const { attachment, plan } = await planAttachment(held, request, writing);
     const association = await storeAttachment(attachment, writing);
     const { begun, settled } = await applyLineChange(stores, transaction, plan);
     await checkSharedMeters(transaction, held.subscription, begun);
     await beginAddonGrants(transaction, { subscription: held.subscription, association, by: author });
-    await tellLinesChanged(transaction, held.subscription, author);
+    await emitLinesChanged(transaction, held.subscription, author);
     return { association, settled };
   });
 }

@@ -7,7 +7,11 @@ import type { Period } from '../../core/time/period.ts';
 import type { BillableItem } from '../billing/billable-items.ts';
 import { type InvoicedLine, isCredit } from '../billing/gather-closed-charges.ts';
 
-export function billedIn(period: Period, { id }: BillableItem, invoiced: readonly InvoicedLine[]): PreviouslyBilled {
+export function computeBilledBefore(
+  period: Period,
+  { id }: BillableItem,
+  invoiced: readonly InvoicedLine[],
+): PreviouslyBilled {
   const lines = invoiced.filter(
     ({ line, service, invoice_status }) =>
       line.subscription_line_item_id === id &&

@@ -21,25 +21,25 @@ import {
   billedSubscription,
   currentPeriod,
   gatherItems,
-  runningOf,
+  toRunningPeriod,
 } from '../billing/billable-items.ts';
 import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
-import { billingTransaction } from '../billing/transaction.ts';
-import { payerOf, settleChange, termsOfCharges } from '../invoices/settle-change.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
+import { loadChargeTerms, loadPayer, settleChange } from '../invoices/settle-change.ts';
 import { emit } from '../system-events/emit.ts';
-import { billedIn } from './billed-before.ts';
-import { computeOpenDrafts, settlementsOf, withoutCancellation } from './change-lines.ts';
-import { familyFollows } from './follow-parent.ts';
-import { heldWithParent } from './held-with-parent.ts';
+import { computeBilledBefore } from './billed-before.ts';
+import { buildSettlements, computeOpenDrafts, withoutCancellation } from './change-lines.ts';
+import { lockWithParent } from './lock-with-parent.ts';
+import { propagateToChildren } from './propagate-to-children.ts';
 
-export type Named = {
+export type CancelScheduleTarget = {
   readonly schedule_id?: string | null;
   readonly subscription_id?: string | null;
   readonly schedule_type?: SubscriptionSchedule['schedule_type'] | null;
 };
 /** `version`: that was read, where the request names it. */
-export type Undoing = {
-  readonly named: Named;
+export type CancelScheduleInput = {
+  readonly named: CancelScheduleTarget;
   readonly version?: number | null | undefined;
   readonly author: Author;
 };
@@ -47,28 +47,32 @@ export type Undoing = {
 export async function cancelSchedule(
   stores: Stores,
   scope: Scope,
-  { named, version, author }: Undoing,
+  { named, version, author }: CancelScheduleInput,
 ): Promise<SubscriptionScheduleModel> {
-  return billingTransaction(stores, async (transaction) => {
-    const { subscription_id } = await namedSchedule(scope, named, transaction);
-    const subscription = await heldWithParent(scope, subscription_id, transaction);
+  return runBillingTransaction(stores, async (transaction) => {
+    const { subscription_id } = await loadSchedule(scope, named, transaction);
+    const subscription = await lockWithParent(scope, subscription_id, transaction);
     checkVersion(version, subscription);
     // Behind the lock: it may have happened in between.
-    const schedule = await namedSchedule(scope, named, transaction);
+    const schedule = await loadSchedule(scope, named, transaction);
     checkPending(schedule);
     if (toInstant(schedule.scheduled_at) <= author.now.getTime())
       throw notAllowed('this is happening now and cannot be undone', { id: schedule.id });
     const by = { by: author, database: transaction };
     if (schedule.schedule_type === 'cancellation') {
       const parent = await resume(stores, transaction, { subscription, author });
-      await familyFollows(stores, transaction, { parent, by: author });
+      await propagateToChildren(stores, transaction, { parent, by: author });
     }
     const changes = { status: 'cancelled' as const, cancelled_at: author.now.toISOString() };
     return SubscriptionScheduleModel.change(schedule, changes, by);
   });
 }
 
-async function namedSchedule(scope: Scope, named: Named, database: Transaction): Promise<SubscriptionScheduleModel> {
+async function loadSchedule(
+  scope: Scope,
+  named: CancelScheduleTarget,
+  database: Transaction,
+): Promise<SubscriptionScheduleModel> {
   const { schedule_id, subscription_id, schedule_type } = named;
   if (schedule_id) return SubscriptionScheduleModel.fetch(scope, schedule_id, { database });
   if (!subscription_id || !schedule_type)
@@ -99,13 +103,13 @@ async function resume(
   const resumed = await SubscriptionModel.change(subscription, changes, { by: author, database: transaction });
   const drafts = { subscription: resumed, now: author.now };
   if (resumed.subscription_type !== 'grouped_invoicing') await computeOpenDrafts(stores, transaction, drafts);
-  await chargeOn(transaction, { subscription: resumed, ended_ms, author });
+  await chargeResumedTime(transaction, { subscription: resumed, ended_ms, author });
   await emit(transaction, 'subscription.updated', { record: resumed, by: author });
   return resumed;
 }
 
 /** What was charged to the end that is taken back is charged on, and what lies behind it is given back of lines that ended meanwhile. */
-async function chargeOn(
+async function chargeResumedTime(
   transaction: Transaction,
   { subscription, ended_ms, author }: { subscription: SubscriptionModel; ended_ms: number; author: Author },
 ): Promise<void> {
@@ -113,17 +117,17 @@ async function chargeOn(
   const invoiced = await gatherInvoicedLines(transaction, subscription);
   const billed = (item: BillableItem) => ({
     item,
-    billedIn: (period: Period) => billedIn(period, item, invoiced),
+    billedIn: (period: Period) => computeBilledBefore(period, item, invoiced),
   });
   const items = await gatherItems(transaction, subscription, { withRemoved: true });
-  const question = { ...runningOf(subscription), currency: subscription.currency, ended_ms };
+  const question = { ...toRunningPeriod(subscription), currency: subscription.currency, ended_ms };
   const charges = planResumptionLines({ ...question, items: items.filter(isThere).map(billed) });
   const credits = planResumptionCredits({ ...question, items: items.map(billed) });
-  const payer_id = await payerOf(subscription, transaction);
+  const payer_id = await loadPayer(subscription, transaction);
   const paid = { subscription, payer_id, author };
-  const terms = charges.length === 0 ? {} : await termsOfCharges(transaction, paid);
+  const terms = charges.length === 0 ? {} : await loadChargeTerms(transaction, paid);
   const settling = { ...paid, key: `resumed/${subscription.version}`, terms };
-  const { settlement, refunds } = settlementsOf(settling, { credits, charges, invoiced });
+  const { settlement, refunds } = buildSettlements(settling, { credits, charges, invoiced });
   for (const one of [settlement ?? [], ...refunds].flat()) await settleChange(transaction, one);
 }
 

@@ -17,15 +17,15 @@ import { SubscriptionScheduleModel } from '../../storage/models/subscription-sch
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { closeDuePeriods } from '../billing/close-period.ts';
 import { gatherInvoicedLines, invoicedUntil } from '../billing/gather-closed-charges.ts';
-import { billingTransaction } from '../billing/transaction.ts';
-import { draftFinalInvoice, draftPeriodsBefore, settleOverbilled } from '../invoices/draft-invoice.ts';
-import { payerOf } from '../invoices/settle-change.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
+import { creditOverbilled, draftFinalInvoice, draftPeriodsBefore } from '../invoices/draft-invoice.ts';
+import { loadPayer } from '../invoices/settle-change.ts';
 import { emit } from '../system-events/emit.ts';
-import { caughtUp } from './caught-up.ts';
+import { catchUpSubscription } from './caught-up.ts';
 import { computeOpenDrafts } from './change-lines.ts';
-import { type Credited, checkOnePeriod, creditUnused } from './credit-unused.ts';
-import { familyFollows } from './follow-parent.ts';
-import { heldWithParent } from './held-with-parent.ts';
+import { type CreditedUnusedTime, checkOnePeriod, creditUnused } from './credit-unused.ts';
+import { lockWithParent } from './lock-with-parent.ts';
+import { propagateToChildren } from './propagate-to-children.ts';
 import { addSchedule, closeSchedule } from './schedules.ts';
 
 export type CancelRequest = CancellationRequest & {
@@ -38,16 +38,20 @@ export type CancelRequest = CancellationRequest & {
   author: Author;
 };
 
-export type Cancelled = {
+export type CancelledSubscription = {
   subscription: SubscriptionModel;
   effective_date: string;
   invoice: InvoiceWithLines | null;
   /** What was charged in advance and is given back; null where nothing is. */
-  credited: Credited | null;
+  credited: CreditedUnusedTime | null;
 };
 
-export async function cancelSubscription(stores: Stores, scope: Scope, request: CancelRequest): Promise<Cancelled> {
-  return billingTransaction(stores, (transaction) => cancelWithin(stores, transaction, { scope, request }));
+export async function cancelSubscription(
+  stores: Stores,
+  scope: Scope,
+  request: CancelRequest,
+): Promise<CancelledSubscription> {
+  return runBillingTransaction(stores, (transaction) => cancelWithin(stores, transaction, { scope, request }));
 }
 
 /** Beside what else has to be done with it at once. */
@@ -55,16 +59,16 @@ export async function cancelWithin(
   stores: Stores,
   transaction: Transaction,
   { scope, request }: { scope: Scope; request: CancelRequest },
-): Promise<Cancelled> {
+): Promise<CancelledSubscription> {
   const { id, author } = request;
-  const stored = await heldWithParent(scope, id, transaction);
+  const stored = await lockWithParent(scope, id, transaction);
   checkVersion(request.version, stored);
-  const running = await upToDate(stores, transaction, { subscription: stored, request });
+  const running = await bringUpToDate(stores, transaction, { subscription: stored, request });
   const { effective_date, changes } = planCancellation(running, request, author.now.getTime());
   const isOver = changes.subscription_status === 'cancelled';
   if (isOver) await checkNotInvoiced(transaction, running, { request, effective_date });
   if (!isOver) await schedule(transaction, running, { request, effective_date });
-  const credited = isOver ? await creditIfAsked(transaction, running, { request, effective_date }) : null;
+  const credited = isOver ? await creditIfRequested(transaction, running, { request, effective_date }) : null;
   // What one that is invoiced with a parent owes stands on the next invoice of the parent.
   const isGrouped = running.subscription_type === 'grouped_invoicing';
   const final = { subscription: running, effective_date, now: author.now };
@@ -74,7 +78,7 @@ export async function cancelWithin(
   if (isInvoiced && isSkipped) await draftPeriodsBefore(stores, transaction, final);
   const invoice = isInvoiced && !isSkipped ? await draftFinalInvoice(stores, transaction, final) : null;
   if (isOver && (isSkipped || running.subscription_status === 'incomplete'))
-    await settleOverbilled(stores, transaction, { ...final, payer_id: await payerOf(running, transaction) });
+    await creditOverbilled(stores, transaction, { ...final, payer_id: await loadPayer(running, transaction) });
   const forgiven = isOver && isGrouped && request.invoice_policy === 'skip' ? ALONE : {};
   const by = { by: author, database: transaction };
   const subscription = await SubscriptionModel.change(running, { ...changes, ...forgiven }, by);
@@ -83,19 +87,19 @@ export async function cancelWithin(
   if (!isGrouped) await computeOpenDrafts(stores, transaction, { subscription, now: author.now });
   await emit(transaction, 'subscription.updated', { record: subscription, by: author });
   if (isOver) await emit(transaction, 'subscription.cancelled', { record: subscription, by: author });
-  await familyFollows(stores, transaction, { parent: subscription, by: author });
+  await propagateToChildren(stores, transaction, { parent: subscription, by: author });
   return { subscription, effective_date, invoice, credited };
 }
 
 /** As it was at the date, where that lies back, and else as it is now: what the scheduler has not come to yet comes first. */
-async function upToDate(
+async function bringUpToDate(
   stores: Stores,
   transaction: Transaction,
   { subscription, request }: { subscription: SubscriptionModel; request: CancelRequest },
 ): Promise<SubscriptionModel> {
   const { cancel_at, author } = request;
   const { now } = author;
-  const open = await caughtUp(stores, transaction, { subscription, at: cancel_at, now });
+  const open = await catchUpSubscription(stores, transaction, { subscription, at: cancel_at, now });
   const isBackdated = request.cancellation_type === 'immediate' && cancel_at;
   const before = isBackdated ? toInstant(cancel_at) : undefined;
   return closeDuePeriods(stores, transaction, { subscription: open, now, before });
@@ -105,7 +109,7 @@ async function upToDate(
 async function checkNotInvoiced(
   transaction: Transaction,
   running: SubscriptionModel,
-  { request, effective_date }: Accepted,
+  { request, effective_date }: AcceptedCancellation,
 ): Promise<void> {
   if (!request.cancel_at) return;
   const until = invoicedUntil(await gatherInvoicedLines(transaction, running));
@@ -116,13 +120,13 @@ async function checkNotInvoiced(
 /** No invoice of the parent looks at it any more. */
 const ALONE = { subscription_type: 'STANDALONE', parent_subscription_id: null } as const;
 
-type Accepted = { request: CancelRequest; effective_date: string };
+type AcceptedCancellation = { request: CancelRequest; effective_date: string };
 
 /** One thing at a time is to happen, and it can be undone until then. */
 async function schedule(
   transaction: Transaction,
   running: SubscriptionModel,
-  { request, effective_date }: Accepted,
+  { request, effective_date }: AcceptedCancellation,
 ): Promise<void> {
   const { cancellation_type, reason, proration_behavior, author } = request;
   const pending = await SubscriptionScheduleModel.pendingOf(running, running.id, transaction);
@@ -144,11 +148,11 @@ async function schedule(
 const NOT_PAID: readonly SubscriptionModel['subscription_status'][] = ['trialing', 'incomplete'];
 
 /** What lay in a trial was not charged, and what is incomplete was not paid. */
-async function creditIfAsked(
+async function creditIfRequested(
   transaction: Transaction,
   running: SubscriptionModel,
-  { request, effective_date }: Accepted,
-): Promise<Credited | null> {
+  { request, effective_date }: AcceptedCancellation,
+): Promise<CreditedUnusedTime | null> {
   if (request.proration_behavior === 'none' || NOT_PAID.includes(running.subscription_status)) return null;
   const unused = { subscription: running, at: toInstant(effective_date), author: request.author };
   await checkOnePeriod(transaction, unused);

@@ -6,11 +6,11 @@ import { toInstant } from '../../core/time/instant.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { endTrial } from './end-trial.ts';
-import { familyFollows } from './follow-parent.ts';
 import { openDue } from './open-due.ts';
+import { propagateToChildren } from './propagate-to-children.ts';
 
 /** `at`: when the change takes effect; now when absent. `transaction` holds the subscription's row. */
-export async function caughtUp(
+export async function catchUpSubscription(
   stores: Stores,
   transaction: Transaction,
   { subscription, at, now }: { subscription: SubscriptionModel; at?: string | null; now: Date },
@@ -18,10 +18,10 @@ export async function caughtUp(
   const effective = at ? toInstant(at) : now.getTime();
   const open = subscription.opens_at ? await openDue(stores, transaction, { subscription, now }) : subscription;
   if (open === null) return subscription;
-  if (open !== subscription) await familyFollows(stores, transaction, { parent: open, by: { now } });
+  if (open !== subscription) await propagateToChildren(stores, transaction, { parent: open, by: { now } });
   if (open.subscription_status !== 'trialing' || effective <= toInstant(open.current_period_end)) return open;
   const ended = await endTrial(stores, transaction, { subscription: open, by: { now } });
   if (ended === null) return open;
-  await familyFollows(stores, transaction, { parent: ended.subscription, by: { now } });
+  await propagateToChildren(stores, transaction, { parent: ended.subscription, by: { now } });
   return ended.subscription;
 }

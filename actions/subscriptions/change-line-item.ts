@@ -20,11 +20,11 @@ import type { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type BillableItem, billedSubscription } from '../billing/billable-items.ts';
-import { billingTransaction } from '../billing/transaction.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
 import { statesNothingNew } from '../catalogue/change-price.ts';
 import { type PriceWriting, storePrice, symbolOf, timeBucketsOf } from '../catalogue/create-price.ts';
 import { applyLineChange, type LineStart, planLineChange } from './change-lines.ts';
-import { type HeldSubscription, holdLine, tellLinesChanged } from './held-lines.ts';
+import { emitLinesChanged, type LockedSubscription, lockLine } from './lock-lines.ts';
 
 export type LineChangeRequest = RequestedCommitment & {
   effective_from: string | null;
@@ -39,33 +39,33 @@ export async function changeLineItem(
   scope: Scope,
   { id, request, author }: { id: string; request: LineChangeRequest; author: Author },
 ): Promise<SubscriptionLineItemModel> {
-  return billingTransaction(stores, async (transaction) => {
+  return runBillingTransaction(stores, async (transaction) => {
     const writing = { scope, database: transaction, author };
-    const held = await holdLine(stores, id, writing);
-    const follows = await following(held, request, writing);
-    if (follows === null) return describe(held, request, { transaction, author });
+    const locked = await lockLine(stores, id, writing);
+    const follows = await planSuccessorLine(locked, request, writing);
+    if (follows === null) return describe(locked, request, { transaction, author });
     const plan = await planLineChange(transaction, {
-      subscription: held.subscription,
-      ends: [{ item: held.item, at: follows.at }],
+      subscription: locked.subscription,
+      ends: [{ item: locked.item, at: follows.at }],
       begins: [follows.begin],
       proration_behavior: request.proration_behavior ?? 'create_prorations',
       author,
     });
     const { begun } = await applyLineChange(stores, transaction, plan);
-    await tellLinesChanged(transaction, held.subscription, author);
+    await emitLinesChanged(transaction, locked.subscription, author);
     return begun[0]!;
   });
 }
 
-type HeldLine = HeldSubscription & { item: BillableItem };
+type LockedLine = LockedSubscription & { item: BillableItem };
 
 /** Null where it goes on to charge what it charges. */
-async function following(
-  held: HeldLine,
+async function planSuccessorLine(
+  locked: LockedLine,
   request: LineChangeRequest,
   writing: PriceWriting,
 ): Promise<{ at: number; begin: LineStart } | null> {
-  const { subscription, times, item } = held;
+  const { subscription, times, item } = locked;
   const { record, price_record, meter } = item;
   checkOneLevel(subscription, request);
   const question = { price: price_record, bucket_size: meter?.aggregation.bucket_size ?? null };
@@ -83,7 +83,7 @@ async function following(
   const running = runningPeriod(item, { subscription: billedSubscription(subscription), current, now }) ?? current;
   const reset_usage = meter && priceReset(meter);
   const at = deriveLineChange(record, { ...item, reset_usage, running }, request.effective_from, times);
-  const price = (isRepriced ? await ownPrice(held, { request, at }, writing) : null) ?? price_record;
+  const price = (isRepriced ? await ownPrice(locked, { request, at }, writing) : null) ?? price_record;
   const commitment = changedCommitment(request, record, { ...question, price });
   if (price === price_record && commitment === null && quantity === null) return null;
   const life = { start_date: formatMs(at), metadata: request.metadata ?? record.metadata };
@@ -101,7 +101,7 @@ async function following(
 
 /** Null where the price of the line charges so already. */
 async function ownPrice(
-  { subscription, item: { price_record, meter } }: HeldLine,
+  { subscription, item: { price_record, meter } }: LockedLine,
   { request, at }: { request: LineChangeRequest; at: number },
   writing: PriceWriting,
 ): Promise<PriceModel | null> {
@@ -118,13 +118,13 @@ async function ownPrice(
 }
 
 async function describe(
-  { subscription, item }: HeldLine,
+  { subscription, item }: LockedLine,
   { metadata }: LineChangeRequest,
   { transaction, author }: { transaction: Transaction; author: Author },
 ): Promise<SubscriptionLineItemModel> {
   if (metadata === undefined) return item.record;
   const by = { by: author, database: transaction };
   const changed = await SubscriptionLineItemModel.change(item.record, { metadata }, by);
-  await tellLinesChanged(transaction, subscription, author);
+  await emitLinesChanged(transaction, subscription, author);
   return changed;
 }

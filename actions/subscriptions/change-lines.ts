@@ -36,15 +36,28 @@ import {
   billableItem,
   billedSubscription,
   currentPeriod,
-  runningOf,
-  scopeOf,
+  toRunningPeriod,
+  toScope,
 } from '../billing/billable-items.ts';
 import { gatherInvoicedLines, type InvoicedLine, invoicedUntil } from '../billing/gather-closed-charges.ts';
-import { returnedAsCredits } from '../credit-notes/returned-as-credits.ts';
+import { listReturnedCredits } from '../credit-notes/returned-as-credits.ts';
 import { computeWithin } from '../invoices/compute-invoice.ts';
-import { payerOf, type Settled, type Settlement, settleChange, termsOfCharges } from '../invoices/settle-change.ts';
-import { billedIn } from './billed-before.ts';
-import { chargedFrom, gatherPayers, type KeptCharge, keptCharge, type LineEnd, notePayers } from './kept-charges.ts';
+import {
+  loadChargeTerms,
+  loadPayer,
+  type SettledChange,
+  type Settlement,
+  settleChange,
+} from '../invoices/settle-change.ts';
+import { computeBilledBefore } from './billed-before.ts';
+import {
+  computeChargedFrom,
+  computeRetainedCharge,
+  gatherPayers,
+  type LineChangeEnd,
+  notePayers,
+  type RetainedCharge,
+} from './retained-charges.ts';
 
 export type LineStart = {
   readonly terms: LineItemTerms;
@@ -62,7 +75,7 @@ export type LineChange = {
   readonly after?: SubscriptionModel | undefined;
   /** Where a new period begins: lines that had ended before, or are charged once. */
   readonly ended?: readonly BillableItem[];
-  readonly ends: readonly LineEnd[];
+  readonly ends: readonly LineChangeEnd[];
   readonly begins: readonly LineStart[];
   readonly proration_behavior: (typeof PRORATION_BEHAVIORS)[number];
   /**
@@ -75,7 +88,7 @@ export type LineChange = {
 
 export type LineChangePlan = {
   readonly subscription: SubscriptionModel;
-  readonly ends: readonly LineEnd[];
+  readonly ends: readonly LineChangeEnd[];
   /** With the ids that they will have. */
   readonly begins: readonly BillableItem[];
   /** Null where nothing is credited or charged at once. */
@@ -85,9 +98,9 @@ export type LineChangePlan = {
   /** What is open of the running period, and computed anew. */
   readonly drafts: readonly string[];
   /** What stays charged without proration. */
-  readonly kept: readonly KeptCharge[];
+  readonly retained: readonly RetainedCharge[];
   /** Lines that paid for others, and are charged only until now. */
-  readonly released: readonly LineEnd[];
+  readonly released: readonly LineChangeEnd[];
   /** Where a new period begins: that of the periods that end with it, in which the lines that end were charged. */
   readonly anchor: string | null;
   /** Other lines that keep those periods. */
@@ -104,38 +117,38 @@ export async function planLineChange(database: Database, change: LineChange): Pr
     added.map(({ price }) => price),
     subscription.subscription_type,
   );
-  const period = runningOf(subscription);
-  const next = after ? runningOf(after) : period;
+  const period = toRunningPeriod(subscription);
+  const next = after ? toRunningPeriod(after) : period;
   const invoiced = await gatherInvoicedLines(database, subscription);
   checkNotInvoiced(ends, invoiced);
-  const drafts = await openDrafts(database, subscription, period.current);
+  const drafts = await listOpenDrafts(database, subscription, period.current);
   // Nothing is invoiced of a draft, of a trial, and of what starts later.
   const isAhead = AHEAD.includes(subscription.subscription_status) || Boolean(subscription.opens_at);
   const isOpen = (item: BillableItem) => isAhead || (drafts.length > 0 && !hasOwnPeriods(item, period.subscription));
   const isProrated = change.proration_behavior === 'create_prorations';
   const isLeft = (item: BillableItem) => isAhead || (after === undefined && isOpen(item));
   // A new period that begins with the one that is not invoiced yet comes in its place: nothing of that is served.
-  const isReplaced = (end: LineEnd) => after !== undefined && end.at <= period.current.start && isOpen(end.item);
+  const isReplaced = (end: LineChangeEnd) => after !== undefined && end.at <= period.current.start && isOpen(end.item);
   const ofOld = isProrated || isAhead ? [] : ends.filter((end) => !isReplaced(end));
-  const kept = ofOld.flatMap((end) => keptCharge(end, invoiced, period) ?? []);
-  const begins = begun(change, { kept, running: next, isProrated: isProrated || isAhead });
+  const retained = ofOld.flatMap((end) => computeRetainedCharge(end, invoiced, period) ?? []);
+  const begins = buildBegunItems(change, { retained: retained, running: next, isProrated: isProrated || isAhead });
   const released = isProrated && !isAhead ? await gatherPayers(database, subscription, ends) : [];
   const settled = isProrated ? [...ends, ...released].filter(({ item }) => !isOpen(item)) : [];
   const { currency } = subscription;
-  const before = [...invoiced, ...(await returnedAsCredits(database, subscription, invoiced))];
-  const endings = settled.map((end) => ending(end, before));
-  const charged = ends.length === 0 ? period : runningOf(await asCharged(database, subscription));
+  const before = [...invoiced, ...(await listReturnedCredits(database, subscription, invoiced))];
+  const endings = settled.map((end) => buildEnding(end, before));
+  const charged = ends.length === 0 ? period : toRunningPeriod(await loadChargedSubscription(database, subscription));
   const credits = planChangeLines<BillableItem>({ ...charged, currency, endings, beginnings: [] });
   const isCharged = change.atPeriodEnd !== 'done' || credits.length > 0;
   const beginnings = isCharged ? begins.filter((item) => change.atPeriodEnd || !isLeft(item)) : [];
-  const charging = change.atPeriodEnd && !after ? followingOf(period) : next;
+  const charging = change.atPeriodEnd && !after ? deriveFollowingPeriod(period) : next;
   const charges = charging ? planChangeLines<BillableItem>({ ...charging, currency, endings: [], beginnings }) : [];
-  const payer_id = await payerOf(subscription, database);
+  const payer_id = await loadPayer(subscription, database);
   const paid = { subscription, payer_id, author };
   const beginsPeriod = after !== undefined || change.atPeriodEnd !== undefined;
-  const terms = charges.length === 0 ? {} : await termsOfCharges(database, paid, { beginsPeriod, begins });
-  const settling = { ...paid, key: keyOf(ends, begins), terms };
-  const { settlement, refunds } = settlementsOf(settling, { credits, charges, invoiced });
+  const terms = charges.length === 0 ? {} : await loadChargeTerms(database, paid, { beginsPeriod, begins });
+  const settling = { ...paid, key: deriveSettlementKey(ends, begins), terms };
+  const { settlement, refunds } = buildSettlements(settling, { credits, charges, invoiced });
   const anchor = after ? subscription.billing_anchor : null;
   return {
     subscription,
@@ -144,7 +157,7 @@ export async function planLineChange(database: Database, change: LineChange): Pr
     settlement,
     refunds,
     drafts,
-    kept,
+    retained: retained,
     released,
     anchor,
     anchored: change.ended ?? [],
@@ -153,19 +166,19 @@ export async function planLineChange(database: Database, change: LineChange): Pr
 }
 
 /** The period behind the running one; null where the subscription ends before it. */
-function followingOf({ subscription, current }: Running): Running | null {
+function deriveFollowingPeriod({ subscription, current }: LineChangePeriod): LineChangePeriod | null {
   const following = nextPeriod(current.end, subscription);
   return following && { subscription, current: following };
 }
 
-type Settling = {
+type SettlementParts = {
   readonly credits: Settlement['lines'];
   readonly charges: Settlement['lines'];
   readonly invoiced: readonly InvoicedLine[];
 };
 
 /** Of who pays now, and what goes back to others who were billed. */
-export function settlementsOf(settling: Omit<Settlement, 'lines'>, { credits, charges, invoiced }: Settling) {
+export function buildSettlements(settling: Omit<Settlement, 'lines'>, { credits, charges, invoiced }: SettlementParts) {
   const billedTo = new Map(invoiced.map(({ line, billed_to }) => [line.id, billed_to]));
   const byPayer = groupBy(credits, (line) => billedTo.get(line.parent_line_item_id ?? '') ?? settling.payer_id);
   const lines = [...(byPayer.get(settling.payer_id) ?? []), ...charges];
@@ -177,7 +190,10 @@ export function settlementsOf(settling: Omit<Settlement, 'lines'>, { credits, ch
 }
 
 /** A cancellation that will give back the time behind it does not shorten what was charged: a line that ends before it gives it back now. */
-async function asCharged(database: Database, subscription: SubscriptionModel): Promise<SubscriptionModel> {
+async function loadChargedSubscription(
+  database: Database,
+  subscription: SubscriptionModel,
+): Promise<SubscriptionModel> {
   if (!subscription.cancel_at && !subscription.cancel_at_period_end) return subscription;
   const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, database);
   return pending && creditsUnusedTime(pending) ? withoutCancellation(subscription) : subscription;
@@ -189,7 +205,7 @@ export function withoutCancellation(subscription: SubscriptionModel): Subscripti
 }
 
 /** What was used until then was invoiced before its period was over, because it had reached a threshold: it stays charged. */
-function checkNotInvoiced(ends: readonly LineEnd[], invoiced: readonly InvoicedLine[]): void {
+function checkNotInvoiced(ends: readonly LineChangeEnd[], invoiced: readonly InvoicedLine[]): void {
   for (const { item, at } of ends) {
     const until = item.price_type === 'USAGE' ? invoicedUntil(invoiced, item.id) : null;
     if (until !== null && at < until)
@@ -204,8 +220,8 @@ const AHEAD: readonly SubscriptionModel['subscription_status'][] = ['draft', 'tr
 export type AppliedLines = {
   ended: SubscriptionLineItemModel[];
   begun: SubscriptionLineItemModel[];
-  settled: Settled | null;
-  refunded: Settled[];
+  settled: SettledChange | null;
+  refunded: SettledChange[];
 };
 
 export async function applyLineChange(
@@ -216,15 +232,16 @@ export async function applyLineChange(
   const { subscription, ends, begins, settlement, refunds, drafts, released, anchor, anchored, author } = plan;
   const by = { by: author, database: transaction };
   const ended: SubscriptionLineItemModel[] = [];
-  for (const end of ends) ended.push(await SubscriptionLineItemModel.change(end.item.record, endingOf(end, plan), by));
+  for (const end of ends)
+    ended.push(await SubscriptionLineItemModel.change(end.item.record, deriveEndChanges(end, plan), by));
   for (const { item, at } of released)
     await SubscriptionLineItemModel.change(item.record, { charged_until: formatMs(at) }, by);
   for (const item of anchored)
-    await SubscriptionLineItemModel.change(item.record, anchoredAt(anchor, item, subscription), by);
+    await SubscriptionLineItemModel.change(item.record, deriveAnchorChanges(anchor, item, subscription), by);
   const added = await addLines(transaction, subscription, begins);
   // Before the drafts: what is settled at once stands on no other invoice.
   const settled = settlement && (await settleChange(transaction, settlement));
-  const refunded: Settled[] = [];
+  const refunded: SettledChange[] = [];
   for (const refund of refunds) refunded.push(await settleChange(transaction, refund));
   await computeDrafts(stores, transaction, { subscription, drafts, now: author.now });
   return { ended, begun: added, settled, refunded };
@@ -236,7 +253,7 @@ export async function computeOpenDrafts(
   transaction: Transaction,
   { subscription, now }: { subscription: SubscriptionModel; now: Date },
 ): Promise<void> {
-  const drafts = await openDrafts(transaction, subscription, currentPeriod(subscription));
+  const drafts = await listOpenDrafts(transaction, subscription, currentPeriod(subscription));
   await computeDrafts(stores, transaction, { subscription, drafts, now });
 }
 
@@ -246,24 +263,27 @@ async function computeDrafts(
   { subscription, drafts, now }: { subscription: SubscriptionModel; drafts: readonly string[]; now: Date },
 ): Promise<void> {
   for (const invoice_id of drafts)
-    await computeWithin(stores, transaction, { scope: scopeOf(subscription), invoice_id, now });
+    await computeWithin(stores, transaction, { scope: toScope(subscription), invoice_id, now });
 }
 
 /** A line that would have lived no time is taken out. */
-function endingOf(end: LineEnd, { anchor, subscription, kept }: LineChangePlan): Partial<SubscriptionLineItemModel> {
+function deriveEndChanges(
+  end: LineChangeEnd,
+  { anchor, subscription, retained }: LineChangePlan,
+): Partial<SubscriptionLineItemModel> {
   const { record, id } = end.item;
-  const stays = kept.find(({ item_id, payers }) => item_id === id && payers.includes(id));
+  const stays = retained.find(({ item_id, payers }) => item_id === id && payers.includes(id));
   return {
     end_date: formatMs(end.at),
     ends_with_price: false,
     ...(end.at <= toInstant(record.start_date) ? { status: 'deleted' as const } : {}),
     ...(stays ? { charged_until: formatMs(stays.until) } : {}),
-    ...anchoredAt(anchor, end.item, subscription),
+    ...deriveAnchorChanges(anchor, end.item, subscription),
   };
 }
 
 /** Where a new period begins, what was charged in the old ones keeps them. */
-function anchoredAt(
+function deriveAnchorChanges(
   anchor: string | null,
   item: BillableItem,
   subscription: SubscriptionModel,
@@ -273,51 +293,55 @@ function anchoredAt(
   return { period_anchor: isOfSubscription ? anchor : formatMs(item.anchor_ms ?? item.start_ms) };
 }
 
-type Running = Pick<LineChangeInput, 'subscription' | 'current'>;
-type Beginning = { readonly kept: readonly KeptCharge[]; readonly running: Running; readonly isProrated: boolean };
+type LineChangePeriod = Pick<LineChangeInput, 'subscription' | 'current'>;
+type LineStartContext = {
+  readonly retained: readonly RetainedCharge[];
+  readonly running: LineChangePeriod;
+  readonly isProrated: boolean;
+};
 
 /** The lines as they will be, with what prices them. */
-function begun(change: LineChange, { kept, running, isProrated }: Beginning): BillableItem[] {
+function buildBegunItems(change: LineChange, { retained, running, isProrated }: LineStartContext): BillableItem[] {
   const starts = change.begins.map((start) => {
     const { price, meter, continues } = start;
     // One that goes on in new periods was paid for in the old ones.
     const follows = start.follows ?? continues;
-    const record = beginningOf(start, change);
+    const record = buildBegunRecord(start, change);
     const priced = { price, meter, subscription: change.subscription };
     const item = billableItem(record, priced);
     // What is not prorated is charged in full from its next period on.
     const isLater = !isProrated && isBilledImmediately(item) && item.billing_period !== 'ONETIME';
     const restarts = change.after !== undefined;
-    const from = isLater ? chargedFrom(item, kept, { follows, running, restarts }) : null;
+    const from = isLater ? computeChargedFrom(item, retained, { follows, running, restarts }) : null;
     record.charged_from = from === null ? null : formatMs(from);
     const isOne = !restarts && isOneCommitment(continues?.commitment, item.commitment);
     if (continues && (isOne || isTermContinued(continues.commitment, item.commitment)))
       record.commitment_line_id = continues.record.commitment_line_id ?? continues.id;
     return { record, priced, follows };
   });
-  notePayers(starts, kept);
+  notePayers(starts, retained);
   return starts.map(({ record, priced }) => billableItem(record, priced));
 }
 
 /** Where the periods of its own are anchored that go on in the line that follows it; null where they are the subscription's. */
-function anchorOf({ record, ...item }: BillableItem, subscription: SubscriptionModel): string | null {
+function derivePeriodAnchor({ record, ...item }: BillableItem, subscription: SubscriptionModel): string | null {
   if (record.period_anchor || !hasOwnPeriods(item, billedSubscription(subscription)))
     return record.period_anchor ?? null;
   return formatMs(item.anchor_ms ?? item.start_ms);
 }
 
-function beginningOf(
+function buildBegunRecord(
   { follows, continues, terms }: LineStart,
   { subscription, author }: LineChange,
 ): SubscriptionLineItemModel {
   return {
     ...terms,
     ...createdBy(author),
-    ...scopeOf(subscription),
+    ...toScope(subscription),
     id: newId('subscription_line_item', author.now.getTime()),
     subscription_id: subscription.id,
     customer_id: subscription.customer_id,
-    period_anchor: follows ? anchorOf(follows, subscription) : null,
+    period_anchor: follows ? derivePeriodAnchor(follows, subscription) : null,
     follows_line_item_id: (follows ?? continues)?.id ?? null,
     charged_from: null,
     charged_until: null,
@@ -326,26 +350,26 @@ function beginningOf(
   } as unknown as SubscriptionLineItemModel;
 }
 
-function ending({ item, at }: LineEnd, invoiced: readonly InvoicedLine[]): EndingLineItem<BillableItem> {
-  return { item, at, billedIn: (period) => billedIn(period, item, invoiced) };
+function buildEnding({ item, at }: LineChangeEnd, invoiced: readonly InvoicedLine[]): EndingLineItem<BillableItem> {
+  return { item, at, billedIn: (period) => computeBilledBefore(period, item, invoiced) };
 }
 
 /** A line begins once, and ends at one instant once. */
-function keyOf(ends: readonly LineEnd[], begins: readonly BillableItem[]): string {
+function deriveSettlementKey(ends: readonly LineChangeEnd[], begins: readonly BillableItem[]): string {
   const [begin] = begins;
   if (begin) return begin.id;
   return ends[0] ? `${ends[0].item.id}/${ends[0].at}` : '';
 }
 
 /** Drafts of the period before hold the advance charges of the running one. */
-async function openDrafts(
+async function listOpenDrafts(
   database: Database,
   subscription: SubscriptionModel,
   current: Period,
 ): Promise<readonly string[]> {
   const drafts = await InvoiceModel.in(subscription, database)
     .select('id')
-    .whereIn('subscription_id', [subscription.id, ...groupOf(subscription)])
+    .whereIn('subscription_id', [subscription.id, ...deriveGroupParentIds(subscription)])
     .where({
       invoice_status: 'DRAFT',
       status: 'published',
@@ -357,7 +381,7 @@ async function openDrafts(
 }
 
 /** Its lines stand on the invoices of its parent. */
-function groupOf({ subscription_type, parent_subscription_id }: SubscriptionModel): string[] {
+function deriveGroupParentIds({ subscription_type, parent_subscription_id }: SubscriptionModel): string[] {
   return subscription_type === 'grouped_invoicing' && parent_subscription_id ? [parent_subscription_id] : [];
 }
 

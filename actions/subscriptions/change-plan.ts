@@ -11,12 +11,12 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
-import { billingTransaction } from '../billing/transaction.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
 import { beginPlanGrants } from '../grants/give-grants.ts';
 import { draftFinalInvoice } from '../invoices/draft-invoice.ts';
 import { emit } from '../system-events/emit.ts';
 import { type AppliedLines, applyLineChange } from './change-lines.ts';
-import { heldUpToDate, lookUpToDate } from './held-with-parent.ts';
+import { lockUpToDate, readUpToDate } from './lock-with-parent.ts';
 import { detachDropped } from './plan-change/addons.ts';
 import { type PlanChangePlan, type PlanChangeRequest, planPlanChange } from './plan-change/plan-change.ts';
 import { addSchedule } from './schedules.ts';
@@ -50,37 +50,41 @@ export async function previewPlanChange(
   scope: Scope,
   { id, request, change_at, author }: PlanChange,
 ): Promise<PreviewedPlanChange> {
-  return lookUpToDate(stores, id, { scope, now: author.now }, async (database, before) => {
-    const at = instantOfChange(before, change_at, author.now);
+  return readUpToDate(stores, id, { scope, now: author.now }, async (database, before) => {
+    const at = deriveChangeInstant(before, change_at, author.now);
     const plan = await planPlanChange(database, { subscription: before, request, at, author });
-    await checkSharedMetersAhead(database, before, begunBy(plan));
-    return { before, at, plan, shared_meters: await sharedBy(database, before, plan) };
+    await checkSharedMetersAhead(database, before, listBegunRecords(plan));
+    return { before, at, plan, shared_meters: await loadSharedMeterMessages(database, before, plan) };
   });
 }
 
 export async function executePlanChange(stores: Stores, scope: Scope, change: PlanChange): Promise<ChangedPlan> {
   const { id, request, change_at, author } = change;
   const { now } = author;
-  return billingTransaction(stores, async (transaction) => {
-    const before = await heldUpToDate(stores, id, { scope, database: transaction, now });
-    const at = instantOfChange(before, change_at, now);
+  return runBillingTransaction(stores, async (transaction) => {
+    const before = await lockUpToDate(stores, id, { scope, database: transaction, now });
+    const at = deriveChangeInstant(before, change_at, now);
     const plan = await planPlanChange(transaction, { subscription: before, request, at, author });
-    await checkSharedMeters(transaction, before, begunBy(plan));
-    const planned = { before, plan, at, shared_meters: await sharedBy(transaction, before, plan) };
+    await checkSharedMeters(transaction, before, listBegunRecords(plan));
+    const planned = { before, plan, at, shared_meters: await loadSharedMeterMessages(transaction, before, plan) };
     if (change_at === 'end_of_period') return schedule(transaction, planned, change);
     return apply(stores, transaction, planned, author);
   });
 }
 
-function begunBy({ lines }: PlanChangePlan): SubscriptionLineItemModel[] {
+function listBegunRecords({ lines }: PlanChangePlan): SubscriptionLineItemModel[] {
   return lines.begins.map(({ record }) => record);
 }
 
-async function sharedBy(database: Database, before: SubscriptionModel, plan: PlanChangePlan): Promise<string[]> {
-  return (await describeSharedMeters(database, before, begunBy(plan))).map(({ message }) => message);
+async function loadSharedMeterMessages(
+  database: Database,
+  before: SubscriptionModel,
+  plan: PlanChangePlan,
+): Promise<string[]> {
+  return (await describeSharedMeters(database, before, listBegunRecords(plan))).map(({ message }) => message);
 }
 
-function instantOfChange(before: SubscriptionModel, change_at: PlanChange['change_at'], now: Date): Milliseconds {
+function deriveChangeInstant(before: SubscriptionModel, change_at: PlanChange['change_at'], now: Date): Milliseconds {
   // One that has not begun has its new plan from its start on.
   if (change_at === 'immediate') return Math.max(now.getTime(), toInstant(before.start_date));
   if (before.subscription_status !== 'active')

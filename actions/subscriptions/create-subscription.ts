@@ -56,25 +56,31 @@ import { newId } from '../../storage/new-id.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { symbolOf } from '../catalogue/create-price.ts';
-import { redeemStated } from '../coupons/redeem-stated.ts';
+import { redeemRequested } from '../coupons/redeem-requested.ts';
 import { beginGrants } from '../grants/give-grants.ts';
-import { openAndSettle } from '../invoices/open-and-settle.ts';
+import { openAndActivate } from '../invoices/open-and-activate.ts';
 import { collectCreation } from '../payments/collect-opening.ts';
 import { emit } from '../system-events/emit.ts';
 import { taxSubscription } from '../taxes/attach-rates.ts';
 import { addPhases } from './add-phases.ts';
 import { gatherAttachment, storeAttachment } from './attach-addon.ts';
-import { customerOf } from './customer-of.ts';
-import { addFamily, type Family, gatherFamily, inGroupOf, requestOfChild } from './family.ts';
-import { familyFollows } from './follow-parent.ts';
-import { inheritSubscription } from './heirs.ts';
-import { heldAs } from './held-lines.ts';
-import { holdFamily } from './hold-in-order.ts';
+import {
+  buildChildRequest,
+  buildGroupHierarchy,
+  createHierarchy,
+  type GatheredHierarchy,
+  gatherHierarchy,
+} from './gather-hierarchy.ts';
+import { inheritSubscription } from './inherited-subscriptions.ts';
 import { storeInlinePrice } from './inline-price.ts';
-import { committedLine, committedPlanLine, storeOwnPrice } from './line-commitments.ts';
+import { createCommittedLine, loadPlanLineCommitment, storeOwnPrice } from './line-commitments.ts';
+import { loadRequestedCustomer } from './load-requested-customer.ts';
+import { lockHierarchy } from './lock-in-order.ts';
+import { toLockedSubscription } from './lock-lines.ts';
 import { checkInheritsNothing } from './one-of-a-kind.ts';
 import { overrideEntitlements } from './override-entitlements.ts';
 import { addGrants } from './own-grants.ts';
+import { propagateToChildren } from './propagate-to-children.ts';
 import { checkSharedMeters } from './shared-meters.ts';
 
 export type NewSubscription = {
@@ -93,7 +99,7 @@ export async function createSubscription(
   const hierarchy = parseHierarchy(request);
   const make = async (transaction: Transaction): Promise<NewSubscription> => {
     await holdNoClock(scope, transaction);
-    await holdFamily(scope, { hierarchy, request }, transaction);
+    await lockHierarchy(scope, { hierarchy, request }, transaction);
     if (hierarchy.kind === 'inherited') {
       const subscription = await inheritSubscription(scope, { ...hierarchy, request, author }, transaction);
       return { subscription, line_items: [], latest_invoice: null };
@@ -101,7 +107,7 @@ export async function createSubscription(
     const parties = await gather(scope, request, transaction);
     const { customer } = parties;
     const now = author.now.getTime();
-    const family = await gatherFamily(scope, { hierarchy, customer, request, now }, transaction);
+    const family = await gatherHierarchy(scope, { hierarchy, customer, request, now }, transaction);
     const terms = decide(request, parties, now);
     return apply(stores, transaction, { scope, request, author, family, ...parties, ...terms });
   };
@@ -109,7 +115,7 @@ export async function createSubscription(
   return { ...made, ...(await collectCreation(stores, scope, { opened: made, author })) };
 }
 
-type Parties = {
+type SubscriptionParties = {
   customer: CustomerModel;
   former: FormerHolder | null;
   plan: Plan;
@@ -120,8 +126,8 @@ type Parties = {
 };
 
 /** The rows of the customer and the plan are held, so that neither is archived meanwhile. */
-async function gather(scope: Scope, request: CreateSubscription, database: Database): Promise<Parties> {
-  const customer = await customerOf(scope, request, database);
+async function gather(scope: Scope, request: CreateSubscription, database: Database): Promise<SubscriptionParties> {
+  const customer = await loadRequestedCustomer(scope, request, database);
   const plan = await PlanModel.fetchPublished(scope, request.plan_id, { database, lock: 'shared' });
   const prices = (await PriceModel.in(scope, database)
     .where({ entity_type: 'PLAN', entity_id: plan.id })
@@ -143,7 +149,11 @@ async function gather(scope: Scope, request: CreateSubscription, database: Datab
   };
 }
 
-function decide(request: CreateSubscription, { customer, former, prices, reset_usage }: Parties, now: number) {
+function decide(
+  request: CreateSubscription,
+  { customer, former, prices, reset_usage }: SubscriptionParties,
+  now: number,
+) {
   const currency = checkCurrency(request.currency);
   const settings = resolvePaymentSettings(request);
   const billing = {
@@ -175,8 +185,8 @@ function decide(request: CreateSubscription, { customer, former, prices, reset_u
   return { terms: { ...billing, ...begun, ...settings, ...ownCommitment(request) }, phases, parts, commitments };
 }
 
-type Decision = Parties &
-  ReturnType<typeof decide> & { scope: Scope; request: CreateSubscription; author: Author; family: Family };
+type Decision = SubscriptionParties &
+  ReturnType<typeof decide> & { scope: Scope; request: CreateSubscription; author: Author; family: GatheredHierarchy };
 
 async function apply(stores: Stores, transaction: Transaction, decision: Decision): Promise<NewSubscription> {
   const { request, author } = decision;
@@ -185,15 +195,15 @@ async function apply(stores: Stores, transaction: Transaction, decision: Decisio
   const line_items = await addLineItems(decision, opened, transaction);
   await checkSharedMeters(transaction, opened, line_items);
   await addOwn(decision, { subscription: opened, line_items }, transaction);
-  await addFamily(decision.scope, { ...decision, parent: opened }, transaction);
+  await createHierarchy(decision.scope, { ...decision, parent: opened }, transaction);
   const children = await addChildren(decision, opened, transaction);
   if (isDraft) {
     await emit(transaction, 'subscription.draft.created', { record: opened, by: author });
     return { subscription: opened, line_items, latest_invoice: null };
   }
-  const settled = await openAndSettle(stores, transaction, { subscription: opened, by: author });
+  const settled = await openAndActivate(stores, transaction, { subscription: opened, by: author });
   await emit(transaction, 'subscription.created', { record: settled.subscription, by: author });
-  await familyFollows(stores, transaction, { parent: settled.subscription, by: author });
+  await propagateToChildren(stores, transaction, { parent: settled.subscription, by: author });
   await beginGrants(transaction, { subscription: settled.subscription, by: author });
   for (const { id } of children) {
     // As they are now that they have followed their parent.
@@ -212,7 +222,7 @@ async function addOwn(
   const writing = { scope, database, author };
   await overrideEntitlements(subscription, request.override_entitlements ?? [], writing);
   await addGrants(subscription, request.credit_grants ?? [], writing);
-  await redeemStated({ subscription, line_items, request }, { scope, author, transaction: database });
+  await redeemRequested({ subscription, line_items, request }, { scope, author, transaction: database });
   await taxSubscription(subscription, request.tax_rate_overrides ?? [], { scope, author, transaction: database });
 }
 
@@ -225,12 +235,12 @@ async function addChildren(
   const { scope, author } = decision;
   const children: SubscriptionModel[] = [];
   for (const child of decision.family.children) {
-    const request = requestOfChild(child, { request: decision.request, parent });
+    const request = buildChildRequest(child, { request: decision.request, parent });
     const parties = await gather(scope, request, transaction);
     const beginning = { customers: [parties.customer], from: toInstant(parent.start_date) };
     await checkInheritsNothing(scope, { ...beginning, field: 'external_customer_id' }, transaction);
     const terms = decide(request, parties, author.now.getTime());
-    const made = { scope, request, author, family: inGroupOf(parent), ...parties, ...terms };
+    const made = { scope, request, author, family: buildGroupHierarchy(parent), ...parties, ...terms };
     const record = await addSubscription(made, deriveStartStatus(made.terms), transaction);
     checkSamePeriod(record, parent);
     const line_items = await addLineItems(made, record, transaction);
@@ -280,25 +290,30 @@ async function addLineItems(
   const inPhase = (phase: number | null) => (phase === null ? null : stored[phase]!.id);
   const lines: LineItemTerms[] = [];
   for (const part of parts) {
-    const price = await priceOfPart(decision, { part, subscription }, database);
+    const price = await storePartPrice(decision, { part, subscription }, database);
     const entity = { entity_id: plan.id, entity_type: 'plan' as const, name: plan.name };
     const committing = {
       price,
       stated: commitments.get(part.root.id),
       prefix: `line_item_commitments.${part.root.id}.`,
     };
-    const committed = await committedPlanLine(decision, committing, database);
+    const committed = await loadPlanLineCommitment(decision, committing, database);
     const choice = { ...committed, entity, quantity: part.override?.quantity ?? null, requested: toLineFields(part) };
-    const line = lineOf(decision, subscription, choice);
+    const line = buildPlanLineTerms(decision, subscription, choice);
     if (isEverActive(line)) lines.push({ ...line, subscription_phase_id: inPhase(part.phase) });
   }
   for (const extra of listExtraLines(request, phases)) {
-    const { requested: stated, phase, field } = extra;
-    const shared = await extraPrice(decision, { ...extra, subscription }, database);
-    const committing = { price: shared, stated, subscription, prefix: `${field}.` };
-    const committed = await committedLine(decision, committing, database);
-    const choice = { ...committed, entity: toLineEntity(shared, plan), quantity: stated.quantity, requested: stated };
-    lines.push({ ...lineOf(decision, subscription, choice), subscription_phase_id: inPhase(phase) });
+    const { requested, phase, field } = extra;
+    const shared = await loadExtraPrice(decision, { ...extra, subscription }, database);
+    const committing = { price: shared, stated: requested, subscription, prefix: `${field}.` };
+    const committed = await createCommittedLine(decision, committing, database);
+    const choice = {
+      ...committed,
+      entity: toLineEntity(shared, plan),
+      quantity: requested.quantity,
+      requested: requested,
+    };
+    lines.push({ ...buildPlanLineTerms(decision, subscription, choice), subscription_phase_id: inPhase(phase) });
   }
   lines.push(...(await addAddons(decision, subscription, database)));
   checkThreshold(
@@ -323,13 +338,13 @@ async function addAddons(
   database: Database,
 ): Promise<LineItemTerms[]> {
   const writing = { scope, database, author };
-  const held = heldAs(subscription, author);
+  const locked = toLockedSubscription(subscription, author);
   const lines: LineItemTerms[] = [];
-  for (const [index, stated] of (request.addons ?? []).entries()) {
+  for (const [index, requested] of (request.addons ?? []).entries()) {
     try {
       const attachment = await gatherAttachment(
-        held,
-        { ...stated, start_date: stated.start_date ?? subscription.start_date },
+        locked,
+        { ...requested, start_date: requested.start_date ?? subscription.start_date },
         writing,
       );
       await storeAttachment(attachment, writing);
@@ -346,13 +361,17 @@ type LineChoice = Pick<
   'price' | 'entity' | 'quantity' | 'requested' | 'commitment'
 >;
 
-function lineOf({ author, meters }: Decision, subscription: SubscriptionModel, choice: LineChoice): LineItemTerms {
+function buildPlanLineTerms(
+  { author, meters }: Decision,
+  subscription: SubscriptionModel,
+  choice: LineChoice,
+): LineItemTerms {
   const meter_name = choice.price.meter_id ? (meters.get(choice.price.meter_id)?.name ?? null) : null;
   return buildLineItem({ ...choice, subscription, meter_name, now: author.now.getTime() });
 }
 
 /** The plan's own, or one of the subscription's where its terms are others. */
-async function priceOfPart(
+async function storePartPrice(
   { scope, author }: Decision,
   { part: { root, override }, subscription }: { part: PlanPart; subscription: SubscriptionModel },
   database: Database,
@@ -364,18 +383,18 @@ async function priceOfPart(
 }
 
 /** One that exists, or that the line states with itself. */
-async function extraPrice(
+async function loadExtraPrice(
   { extras, terms, scope, author }: Decision,
-  { requested: stated, field, subscription }: ExtraLine & { subscription: SubscriptionModel },
+  { requested, field, subscription }: ExtraLine & { subscription: SubscriptionModel },
   database: Database,
 ): Promise<Price> {
-  checkOnePrice(stated, field);
-  if (stated.price) {
-    const inline = { subscription, start_date: stated.start_date, field: `${field}.price` };
-    return storeInlinePrice(stated.price, inline, { scope, database, author });
+  checkOnePrice(requested, field);
+  if (requested.price) {
+    const inline = { subscription, start_date: requested.start_date, field: `${field}.price` };
+    return storeInlinePrice(requested.price, inline, { scope, database, author });
   }
-  const price = extras.get(stated.price_id!);
-  if (!price) throw notFound('price', stated.price_id!);
+  const price = extras.get(requested.price_id!);
+  if (!price) throw notFound('price', requested.price_id!);
   if (price.currency !== terms.currency) {
     throw invalid(`${field}.price_id`, `is in ${price.currency}, the subscription in ${terms.currency}`);
   }

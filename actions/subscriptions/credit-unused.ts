@@ -11,22 +11,29 @@ import { type Milliseconds, toInstant } from '../../core/time/instant.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { type BillableItem, billedSubscription, gatherItems } from '../billing/billable-items.ts';
-import { type Settled, type Settlement, settleChange } from '../invoices/settle-change.ts';
+import { type SettledChange, type Settlement, settleChange } from '../invoices/settle-change.ts';
 import { planLineChange, withoutCancellation } from './change-lines.ts';
 
-export type Unused = { readonly subscription: SubscriptionModel; readonly at: Milliseconds; readonly author: Author };
+export type CreditUnusedInput = {
+  readonly subscription: SubscriptionModel;
+  readonly at: Milliseconds;
+  readonly author: Author;
+};
 /** One of each who was billed. */
-export type Credited = { readonly lines: Settlement['lines']; readonly settled: readonly Settled[] };
+export type CreditedUnusedTime = { readonly lines: Settlement['lines']; readonly settled: readonly SettledChange[] };
 
 /** `transaction` holds the subscription's row; null where nothing is given back. */
-export async function creditUnused(transaction: Transaction, unused: Unused): Promise<Credited | null> {
+export async function creditUnused(
+  transaction: Transaction,
+  unused: CreditUnusedInput,
+): Promise<CreditedUnusedTime | null> {
   const settlements = await planCredits(transaction, unused);
-  const settled: Settled[] = [];
+  const settled: SettledChange[] = [];
   for (const settlement of settlements) settled.push(await settleChange(transaction, settlement));
   return settled.length === 0 ? null : { lines: settlements.flatMap(({ lines }) => lines), settled };
 }
 
-async function planCredits(database: Database, { subscription, at, author }: Unused): Promise<Settlement[]> {
+async function planCredits(database: Database, { subscription, at, author }: CreditUnusedInput): Promise<Settlement[]> {
   // As it was charged: the cancellation is what is settled here.
   const running = withoutCancellation(subscription);
   // A line that was to begin later was charged in advance as well, and never serves.
@@ -46,7 +53,7 @@ function isOver({ end_date }: BillableItem['record'], at: Milliseconds): boolean
 /** A request is refused where something has a period of its own at that instant: that is not given back in parts. */
 export async function checkOnePeriod(
   database: Database,
-  { subscription, at }: Pick<Unused, 'subscription' | 'at'>,
+  { subscription, at }: Pick<CreditUnusedInput, 'subscription' | 'at'>,
 ): Promise<void> {
   const items = (await gatherItems(database, subscription)).filter(
     ({ start_ms, record }) => start_ms <= at && !isOver(record, at),

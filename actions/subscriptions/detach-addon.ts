@@ -10,16 +10,16 @@ import { formatMs, type Milliseconds, toInstant } from '../../core/time/instant.
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { gatherItems } from '../billing/billable-items.ts';
-import { billingTransaction } from '../billing/transaction.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
 import type { PriceWriting } from '../catalogue/create-price.ts';
 import { applyLineChange, type LineChangePlan, planLineChange } from './change-lines.ts';
-import { type HeldSubscription, holdSubscription, tellLinesChanged } from './held-lines.ts';
+import { emitLinesChanged, type LockedSubscription, lockSubscription } from './lock-lines.ts';
 
 export type PlannedDetachment = { association: AddonAssociationModel; at: Milliseconds; plan: LineChangePlan };
 
 /** `database` is the transaction that holds the subscription's row, or the pool for a preview. */
 export async function planDetachment(
-  { subscription, times }: HeldSubscription,
+  { subscription, times }: LockedSubscription,
   request: DetachAddon,
   { scope, database, author }: PriceWriting,
 ): Promise<PlannedDetachment> {
@@ -62,15 +62,15 @@ export async function detachAddon(
   scope: Scope,
   { request, author }: { request: DetachAddon; author: Author },
 ): Promise<AddonAssociationModel> {
-  return billingTransaction(stores, async (transaction) => {
+  return runBillingTransaction(stores, async (transaction) => {
     const writing = { scope, database: transaction, author };
     const { addon_association_id } = request;
     const { entity_id } = await AddonAssociationModel.fetch(scope, addon_association_id, { database: transaction });
-    const held = await holdSubscription(stores, entity_id, writing);
-    const planned = await planDetachment(held, request, writing);
+    const locked = await lockSubscription(stores, entity_id, writing);
+    const planned = await planDetachment(locked, request, writing);
     const association = await storeDetachment(planned, request, writing);
     await applyLineChange(stores, transaction, planned.plan);
-    await tellLinesChanged(transaction, held.subscription, author);
+    await emitLinesChanged(transaction, locked.subscription, author);
     return association;
   });
 }

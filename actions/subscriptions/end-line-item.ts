@@ -8,9 +8,9 @@ import { deriveLineEnd } from '../../core/subscription/line-changes.ts';
 import type { ProrationBehavior } from '../../core/subscription/record.ts';
 import type { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { billingTransaction } from '../billing/transaction.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
 import { applyLineChange, planLineChange } from './change-lines.ts';
-import { holdLine, tellLinesChanged } from './held-lines.ts';
+import { emitLinesChanged, lockLine } from './lock-lines.ts';
 
 export type LineEnding = {
   id: string;
@@ -24,8 +24,8 @@ export async function endLineItem(
   scope: Scope,
   { id, effective_from, proration_behavior, author }: LineEnding,
 ): Promise<SubscriptionLineItemModel> {
-  return billingTransaction(stores, async (transaction) => {
-    const { subscription, times, item } = await holdLine(stores, id, { scope, database: transaction, author });
+  return runBillingTransaction(stores, async (transaction) => {
+    const { subscription, times, item } = await lockLine(stores, id, { scope, database: transaction, author });
     const at = deriveLineEnd(item.record, { field: 'effective_from', at: effective_from }, times);
     const plan = await planLineChange(transaction, {
       subscription,
@@ -35,7 +35,7 @@ export async function endLineItem(
       author,
     });
     const { ended } = await applyLineChange(stores, transaction, plan);
-    await tellLinesChanged(transaction, subscription, author);
+    await emitLinesChanged(transaction, subscription, author);
     return ended[0]!;
   });
 }

@@ -9,9 +9,9 @@ import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
+import { billedSubscription, currentPeriod, toScope } from '../billing/billable-items.ts';
 import { draftAndFinalize } from '../invoices/draft-invoice.ts';
-import { type By, type Opened, settle } from '../invoices/open-and-settle.ts';
+import { activateIfPaid, type ChangeAuthor, type OpenedSubscription } from '../invoices/open-and-activate.ts';
 import { emit } from '../system-events/emit.ts';
 import { closeSchedule } from './schedules.ts';
 
@@ -22,8 +22,8 @@ export const TRIAL_END = { reference: 'period_start', reason: 'SUBSCRIPTION_TRIA
 export async function endTrial(
   stores: Stores,
   transaction: Transaction,
-  { subscription, by }: { subscription: SubscriptionModel; by: By },
-): Promise<Opened | null> {
+  { subscription, by }: { subscription: SubscriptionModel; by: ChangeAuthor },
+): Promise<OpenedSubscription | null> {
   const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), by.now.getTime());
   if (due === null) return null;
   const { closed, next: period } = due;
@@ -39,7 +39,7 @@ export async function endTrial(
   const paying = await SubscriptionModel.change(subscription, changes, { by, database: transaction });
   await draftAndFinalize(stores, transaction, { subscription: paying, period, ...TRIAL_END, now: by.now });
   // The trial is over, and nobody is there to be refused: error_if_incomplete waits as the others do.
-  const settled = await settle(transaction, { subscription: paying, by: { now: by.now } });
+  const settled = await activateIfPaid(transaction, { subscription: paying, by: { now: by.now } });
   const { subscription_status } = settled.subscription;
   const name = subscription_status === 'active' ? 'subscription.activated' : 'subscription.updated';
   await emit(transaction, name, { record: settled.subscription, by });
@@ -49,7 +49,7 @@ export async function endTrial(
 /** Its end has come: nothing follows. */
 export async function endAt(
   transaction: Transaction,
-  { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: By },
+  { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: ChangeAuthor },
 ): Promise<SubscriptionModel> {
   const changes = {
     subscription_status: requireStateAfter('cancel', subscription.subscription_status),
@@ -59,7 +59,7 @@ export async function endAt(
   };
   const over = await SubscriptionModel.change(subscription, changes, { by, database: transaction });
   const lines = { subscription_id: over.id, at: formatMs(at), by };
-  await SubscriptionLineItemModel.endAll(scopeOf(over), lines, transaction);
+  await SubscriptionLineItemModel.endAll(toScope(over), lines, transaction);
   await closeSchedule(transaction, over, { by });
   await emit(transaction, 'subscription.cancelled', { record: over, by });
   return over;

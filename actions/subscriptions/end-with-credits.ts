@@ -7,14 +7,14 @@ import type { Milliseconds } from '../../core/time/instant.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import type { By } from '../invoices/open-and-settle.ts';
+import type { ChangeAuthor } from '../invoices/open-and-activate.ts';
 import { creditUnused } from './credit-unused.ts';
 import { endAt } from './end-trial.ts';
 
 /** `transaction` holds the subscription's row. */
 export async function endWithCredits(
   transaction: Transaction,
-  { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: By },
+  { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: ChangeAuthor },
 ): Promise<SubscriptionModel> {
   const schedule = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, transaction);
   // What lay in a trial was not charged.

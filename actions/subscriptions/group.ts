@@ -12,7 +12,7 @@ import type { Database, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 
 /** Held in the order of their ids, so that two who ask for the same never wait for each other. */
-export async function heldSubscriptions(
+export async function loadLockedSubscriptions(
   scope: Scope,
   ids: readonly string[],
   database: Database,
@@ -30,7 +30,7 @@ export async function heldSubscriptions(
   });
 }
 
-type Adding = {
+type AddToGroupInput = {
   readonly parent: SubscriptionModel;
   readonly children: readonly SubscriptionModel[];
   readonly author: Author;
@@ -39,7 +39,7 @@ type Adding = {
 
 /** Whether these may be invoiced with it. */
 export async function checkGroup(
-  { parent, children, field }: Omit<Adding, 'author'>,
+  { parent, children, field }: Omit<AddToGroupInput, 'author'>,
   database: Database,
 ): Promise<void> {
   for (const child of children) checkGroupable(child, parent, field);
@@ -66,7 +66,7 @@ export async function checkKeepPlans(
 
 /** `transaction` holds all of them. */
 export async function addToGroup(
-  { parent, children, author, field }: Adding,
+  { parent, children, author, field }: AddToGroupInput,
   transaction: Transaction,
 ): Promise<SubscriptionModel[]> {
   await checkGroup({ parent, children, field }, transaction);

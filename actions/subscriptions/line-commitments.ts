@@ -16,37 +16,41 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
 import { storePrice, timeBucketsOf } from '../catalogue/create-price.ts';
 
-type Writing = { readonly scope: Scope; readonly author: Author };
+type LinePriceWriting = { readonly scope: Scope; readonly author: Author };
 
 export type CommittedLine = { readonly price: Price; readonly commitment: StoredCommitment };
 
 /** `prefix`: where the request has the commitment, with the point behind it. */
-type Line = { readonly price: Price; readonly stated: RequestedCommitment | undefined; readonly prefix: string };
+type CommitmentLine = {
+  readonly price: Price;
+  readonly stated: RequestedCommitment | undefined;
+  readonly prefix: string;
+};
 
 /** A line that a plan brings: its price has what the request states of times of day already. */
-export async function committedPlanLine(
-  { scope }: Writing,
-  { price, stated, prefix }: Line,
+export async function loadPlanLineCommitment(
+  { scope }: LinePriceWriting,
+  { price, stated: requested, prefix }: CommitmentLine,
   database: Database,
 ): Promise<{ price: Price; commitment?: StoredCommitment }> {
-  if (stated === undefined) return { price };
-  const meter = await meterOf(price, scope, database);
+  if (requested === undefined) return { price };
+  const meter = await loadMeter(price, scope, database);
   const bucket_size = meter?.aggregation.bucket_size ?? null;
-  return { price, commitment: toStoredCommitment(stated, { price, prefix, bucket_size }) };
+  return { price, commitment: toStoredCommitment(requested, { price, prefix, bucket_size }) };
 }
 
 /** A line that a request adds. */
-export async function committedLine(
-  writing: Writing,
+export async function createCommittedLine(
+  writing: LinePriceWriting,
   {
     price: shared,
-    stated,
+    stated: requested,
     subscription,
     prefix,
-  }: Line & { stated: RequestedCommitment; subscription: SubscriptionModel },
+  }: CommitmentLine & { stated: RequestedCommitment; subscription: SubscriptionModel },
   database: Database,
 ): Promise<CommittedLine> {
-  const { commitment_time_buckets } = stated;
+  const { commitment_time_buckets } = requested;
   const price = commitment_time_buckets?.length
     ? await storeOwnPrice(
         buildOverriddenPrice(shared, { price_id: shared.id, commitment_time_buckets }, subscription),
@@ -54,22 +58,22 @@ export async function committedLine(
         database,
       )
     : shared;
-  const { commitment } = await committedPlanLine(writing, { price, stated, prefix }, database);
+  const { commitment } = await loadPlanLineCommitment(writing, { price, stated: requested, prefix }, database);
   return { price, commitment: commitment! };
 }
 
 /** A price of the subscription's own; its times of day are checked against the windows of the meter. */
 export async function storeOwnPrice(
   price: PriceDefinition,
-  { scope, author }: Writing,
+  { scope, author }: LinePriceWriting,
   database: Database,
 ): Promise<Price> {
   const writing = { scope, database, author };
-  const meter = price.commitment_time_buckets?.length ? await meterOf(price, scope, database) : null;
+  const meter = price.commitment_time_buckets?.length ? await loadMeter(price, scope, database) : null;
   return storePrice({ ...price, commitment_time_buckets: timeBucketsOf(price, meter, writing) }, writing);
 }
 
-async function meterOf(
+async function loadMeter(
   { meter_id }: Pick<Price, 'meter_id'>,
   scope: Scope,
   database: Database,

@@ -9,52 +9,63 @@ import type { ChangedResources } from '../../core/subscription/changed-resources
 import { type ModifyRequest, parseModification } from '../../core/subscription/modification.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { billingTransaction } from '../billing/transaction.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
 import { emit } from '../system-events/emit.ts';
-import { familyFollows } from './follow-parent.ts';
-import { heldUpToDate, lookUpToDate } from './held-with-parent.ts';
+import { lockUpToDate, readUpToDate } from './lock-with-parent.ts';
 import type { PlanModification, PlannedModification } from './modify/modification.ts';
 import { MODIFICATIONS } from './modify/modifications.ts';
+import { propagateToChildren } from './propagate-to-children.ts';
 
-export type ModifyQuestion = { readonly id: string; readonly request: ModifyRequest; readonly author: Author };
+export type ModifySubscriptionInput = { readonly id: string; readonly request: ModifyRequest; readonly author: Author };
 /** `version`: that was read, where the request names it. */
-type Execution = ModifyQuestion & { readonly version?: number | null | undefined };
-export type Modified = { readonly subscription: SubscriptionModel; readonly changed_resources: ChangedResources };
+type ExecuteModificationInput = ModifySubscriptionInput & { readonly version?: number | null | undefined };
+export type ModifiedSubscription = {
+  readonly subscription: SubscriptionModel;
+  readonly changed_resources: ChangedResources;
+};
 
-export async function previewModification(stores: Stores, scope: Scope, question: ModifyQuestion): Promise<Modified> {
-  const held = { scope, now: question.author.now, others: othersNamed(question.request) };
-  return lookUpToDate(stores, question.id, held, async (database, subscription) => {
-    const planned = await plan(stores, database, { ...question, subscription });
+export async function previewModification(
+  stores: Stores,
+  scope: Scope,
+  input: ModifySubscriptionInput,
+): Promise<ModifiedSubscription> {
+  const options = { scope, now: input.author.now, others: listNamedSubscriptions(input.request) };
+  return readUpToDate(stores, input.id, options, async (database, subscription) => {
+    const planned = await plan(stores, database, { ...input, subscription });
     return { subscription, changed_resources: planned.preview };
   });
 }
 
-export async function executeModification(stores: Stores, scope: Scope, question: Execution): Promise<Modified> {
-  const { id, version, author } = question;
-  const others = othersNamed(question.request);
-  return billingTransaction(stores, async (transaction) => {
-    const before = await heldUpToDate(stores, id, { scope, database: transaction, now: author.now, others, version });
-    const planned = await plan(stores, transaction, { ...question, subscription: before });
+export async function executeModification(
+  stores: Stores,
+  scope: Scope,
+  input: ExecuteModificationInput,
+): Promise<ModifiedSubscription> {
+  const { id, version, author } = input;
+  const others = listNamedSubscriptions(input.request);
+  return runBillingTransaction(stores, async (transaction) => {
+    const before = await lockUpToDate(stores, id, { scope, database: transaction, now: author.now, others, version });
+    const planned = await plan(stores, transaction, { ...input, subscription: before });
     const by = { by: author, database: transaction };
     await SubscriptionModel.change(before, planned.changes, by);
     const changed_resources = await planned.apply(transaction);
     // As what was applied has left it.
     const subscription = await SubscriptionModel.fetch(scope, id, { database: transaction });
     await emit(transaction, 'subscription.updated', { record: subscription, by: author });
-    await familyFollows(stores, transaction, { parent: subscription, by: author });
+    await propagateToChildren(stores, transaction, { parent: subscription, by: author });
     return { subscription, changed_resources };
   });
 }
 
 /** Those that join or leave a group, and its parent: all of them are held first, in one order. */
-function othersNamed({ grouped_invoicing_params: params }: ModifyRequest): string[] {
+function listNamedSubscriptions({ grouped_invoicing_params: params }: ModifyRequest): string[] {
   return [params?.parent_subscription_id ?? [], params?.child_subscription_ids ?? []].flat();
 }
 
 function plan(
   stores: Stores,
   database: Database,
-  { request, subscription, author }: ModifyQuestion & { subscription: SubscriptionModel },
+  { request, subscription, author }: ModifySubscriptionInput & { subscription: SubscriptionModel },
 ): Promise<PlannedModification> {
   const { type, params } = parseModification(request);
   const planType = MODIFICATIONS[type] as PlanModification;

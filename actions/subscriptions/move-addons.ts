@@ -9,12 +9,15 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Transaction } from '../../storage/stores.ts';
 
-type Move = { draft: SubscriptionModel; started: SubscriptionModel; author: Author };
+type MoveAddonsInput = { draft: SubscriptionModel; started: SubscriptionModel; author: Author };
 
-export async function moveAddons({ draft, started, author }: Move, transaction: Transaction): Promise<void> {
+export async function moveAddons({ draft, started, author }: MoveAddonsInput, transaction: Transaction): Promise<void> {
   const { start_date, current_period_end } = started;
-  const held = await AddonAssociationModel.in(draft, transaction).where({ entity_id: draft.id, status: 'published' });
-  for (const association of held) {
+  const attached = await AddonAssociationModel.in(draft, transaction).where({
+    entity_id: draft.id,
+    status: 'published',
+  });
+  for (const association of attached) {
     const starts = toInstant(association.start_date);
     const follows = starts === toInstant(draft.start_date) || starts < toInstant(start_date);
     if (!follows || association.cancelled_at) continue;

@@ -11,7 +11,7 @@ import { GivenUpExternalIdModel } from '../../storage/models/given-up-external-i
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
 
-type Beginning = {
+type SubscriptionStartCheck = {
   readonly customers: readonly CustomerModel[];
   /** When what is asked for begins. */
   readonly from: Milliseconds;
@@ -21,17 +21,17 @@ type Beginning = {
 /** Who takes part in somebody's subscription has none of their own beside it, and takes part in no second one. */
 export async function checkInheritsNothing(
   scope: Scope,
-  { customers, from, field }: Beginning,
+  { customers, from, field }: SubscriptionStartCheck,
   database: Database,
 ): Promise<void> {
-  const [heir] = await after(subscriptionsOf(scope, customers, database), from)
+  const [inherited] = await filterLastingAfter(listSubscriptions(scope, customers, database), from)
     .where('subscription_type', 'INHERITED')
     .limit(1);
-  if (heir)
+  if (inherited)
     throw invalid(
       field,
-      `customer ${heir.customer_id} takes part in subscription ${heir.parent_subscription_id} already`,
-      { subscription_id: heir.id, ...until(heir) },
+      `customer ${inherited.customer_id} takes part in subscription ${inherited.parent_subscription_id} already`,
+      { subscription_id: inherited.id, ...toEndDetails(inherited) },
     );
 }
 
@@ -41,31 +41,31 @@ const OF_THEIR_OWN = ['STANDALONE', 'PARENT', 'grouped_invoicing', 'DELEGATED_IN
 /** Who has a subscription of their own takes part in nobody's beside it. What is a draft is looked at when it is activated. */
 export async function checkHasNoneOfTheirOwn(
   scope: Scope,
-  { customers, from, field }: Beginning,
+  { customers, from, field }: SubscriptionStartCheck,
   database: Database,
 ): Promise<void> {
-  const [own] = await after(subscriptionsOf(scope, customers, database), from)
+  const [own] = await filterLastingAfter(listSubscriptions(scope, customers, database), from)
     .whereIn('subscription_type', OF_THEIR_OWN)
     .whereNot('subscription_status', 'draft')
     .limit(1);
   if (own)
     throw invalid(field, `customer ${own.customer_id} has a subscription of their own`, {
       subscription_id: own.id,
-      ...until(own),
+      ...toEndDetails(own),
     });
 }
 
 /** What came under an external id before they had it was charged to who had it. */
 export async function checkBeginAfterFormerHolders(
   scope: Scope,
-  { customers, from }: Pick<Beginning, 'customers' | 'from'>,
+  { customers, from }: Pick<SubscriptionStartCheck, 'customers' | 'from'>,
   database: Database,
 ): Promise<void> {
   for (const customer of customers)
     checkStartAfterFormerHolder(await GivenUpExternalIdModel.formerHolder(scope, customer, database), formatMs(from));
 }
 
-function subscriptionsOf(scope: Scope, customers: readonly CustomerModel[], database: Database) {
+function listSubscriptions(scope: Scope, customers: readonly CustomerModel[], database: Database) {
   const ids = customers.map(({ id }) => id);
   return SubscriptionModel.in(scope, database).whereIn('customer_id', ids).where('status', 'published');
 }
@@ -73,10 +73,10 @@ function subscriptionsOf(scope: Scope, customers: readonly CustomerModel[], data
 const ENDS = `least(end_date, cancel_at, case when subscription_status = 'cancelled' then cancelled_at end)`;
 
 /** Those that last beyond an instant, and have lasted at all. */
-function after(subscriptions: ReturnType<typeof subscriptionsOf>, from: Milliseconds) {
+function filterLastingAfter(subscriptions: ReturnType<typeof listSubscriptions>, from: Milliseconds) {
   return subscriptions.whereRaw(`coalesce(${ENDS} > greatest(?::timestamptz, start_date), true)`, [formatMs(from)]);
 }
 
-function until({ end_date, cancel_at }: SubscriptionModel) {
+function toEndDetails({ end_date, cancel_at }: SubscriptionModel) {
   return { end_date: end_date ?? cancel_at ?? null };
 }

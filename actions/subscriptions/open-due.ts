@@ -6,7 +6,7 @@ import { formatMs, toInstant } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
-import { openAndSettle } from '../invoices/open-and-settle.ts';
+import { openAndActivate } from '../invoices/open-and-activate.ts';
 import { emit } from '../system-events/emit.ts';
 import { endAt } from './end-trial.ts';
 
@@ -22,14 +22,17 @@ export async function openDue(
   const isOver = end_ms !== null && end_ms <= start;
   const due = isOver ? end_ms : toInstant(subscription.opens_at!);
   if (due > now.getTime()) return null;
-  const reached = await SubscriptionModel.change(subscription, opened(isOver, start), { by, database: transaction });
+  const reached = await SubscriptionModel.change(subscription, buildOpenedFields(isOver, start), {
+    by,
+    database: transaction,
+  });
   if (isOver) return endAt(transaction, { subscription: reached, at: start, by });
-  const open = await openAndSettle(stores, transaction, { subscription: reached, by });
+  const open = await openAndActivate(stores, transaction, { subscription: reached, by });
   await emit(transaction, 'subscription.updated', { record: open.subscription, by });
   return open.subscription;
 }
 
 /** What ends before it begins has lasted no time. */
-function opened(isOver: boolean, start: number): Partial<SubscriptionModel> {
+function buildOpenedFields(isOver: boolean, start: number): Partial<SubscriptionModel> {
   return isOver ? { opens_at: null, end_date: formatMs(start) } : { opens_at: null };
 }

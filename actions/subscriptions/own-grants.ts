@@ -11,10 +11,10 @@ import type { Transaction } from '../../storage/stores.ts';
 
 export async function addGrants(
   subscription: SubscriptionModel,
-  stated: readonly OwnCreditGrant[],
+  requested: readonly OwnCreditGrant[],
   { scope, database, author }: { scope: Scope; database: Transaction; author: Author },
 ): Promise<void> {
-  const records = stated.map((one, index) => {
+  const records = requested.map((one, index) => {
     try {
       const grant = defineSubscriptionGrant(one, subscription);
       return { ...grant, ...createdBy(author), id: newId('credit_grant', author.now.getTime()) };

@@ -12,19 +12,19 @@ import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 
-type Stated = Pick<SubscriptionSchedule, 'schedule_type' | 'scheduled_at' | 'configuration' | 'metadata'>;
-type By = { readonly by: Author | Pick<Author, 'now'> };
+type ScheduleTerms = Pick<SubscriptionSchedule, 'schedule_type' | 'scheduled_at' | 'configuration' | 'metadata'>;
+type ScheduleChangeBy = { readonly by: Author | Pick<Author, 'now'> };
 
 export function addSchedule(
   transaction: Transaction,
   subscription: SubscriptionModel,
-  { author, ...stated }: Stated & { author: Author },
+  { author, ...requested }: ScheduleTerms & { author: Author },
 ): Promise<SubscriptionScheduleModel> {
   const { user_id, now } = author;
   const at = now.toISOString();
   const stamps = { created_at: at, updated_at: at, created_by: user_id, updated_by: user_id };
   const record = {
-    ...stated,
+    ...requested,
     ...stamps,
     id: newId('subscription_schedule', now.getTime()),
     subscription_id: subscription.id,
@@ -38,7 +38,7 @@ export function addSchedule(
 export async function noteExecuted(
   transaction: Transaction,
   schedule: SubscriptionScheduleModel,
-  { by, execution_result }: By & { execution_result: Record<string, unknown> },
+  { by, execution_result }: ScheduleChangeBy & { execution_result: Record<string, unknown> },
 ): Promise<void> {
   const executed_at = by.now.toISOString();
   const changes = {
@@ -73,13 +73,16 @@ export class ScheduleNotDone extends FarthingError {
   }
 }
 
-type Failed = By & { readonly subscription: SubscriptionModel; readonly error: FarthingError };
+type FailedScheduleInput = ScheduleChangeBy & {
+  readonly subscription: SubscriptionModel;
+  readonly error: FarthingError;
+};
 
 /** It never will happen: the subscription goes on as it is, and whoever counts on it is told. */
 export async function noteFailed(
   transaction: Transaction,
   schedule: SubscriptionScheduleModel,
-  { subscription, error, by }: Failed,
+  { subscription, error, by }: FailedScheduleInput,
 ): Promise<void> {
   const { code, message, details } = errorRecord(error);
   const changes = { status: 'failed' as const, error_message: message, next_attempt_at: null };
@@ -101,15 +104,15 @@ export async function noteTry(
     const schedule = await SubscriptionScheduleModel.fetch(scope, id, { database: transaction });
     if (!isPending(schedule)) return;
     const failed_attempts = schedule.failed_attempts + 1;
-    const again = error.isRefusal ? null : computeScheduleRetryAt(failed_attempts, now.getTime());
+    const retryAt = error.isRefusal ? null : computeScheduleRetryAt(failed_attempts, now.getTime());
     const changes = {
       failed_attempts,
       error_message: error.message,
-      next_attempt_at: again === null ? null : formatMs(again),
+      next_attempt_at: retryAt === null ? null : formatMs(retryAt),
     };
     const by = { now };
     const noted = await SubscriptionScheduleModel.change(schedule, changes, { by, database: transaction });
-    if (again === null) await noteFailed(transaction, noted, { subscription, error, by });
+    if (retryAt === null) await noteFailed(transaction, noted, { subscription, error, by });
   });
 }
 
@@ -117,7 +120,7 @@ export async function noteTry(
 export async function closeSchedule(
   transaction: Transaction,
   subscription: SubscriptionModel,
-  { by }: By,
+  { by }: ScheduleChangeBy,
 ): Promise<void> {
   const schedule = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, transaction);
   if (!schedule) return;

@@ -16,9 +16,9 @@ import { settingOf } from '../../storage/models/setting.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { billedSubscription, scopeOf } from '../billing/billable-items.ts';
+import { billedSubscription, toScope } from '../billing/billable-items.ts';
 
-export type BegunLine = Pick<
+export type SharedMeterLine = Pick<
   SubscriptionLineItemModel,
   'price_type' | 'meter_id' | 'start_date' | 'end_date' | 'subscription_id' | 'follows_line_item_id'
 >;
@@ -27,10 +27,10 @@ export type BegunLine = Pick<
 export async function checkSharedMeters(
   transaction: Transaction,
   subscription: SubscriptionModel,
-  begun: readonly BegunLine[],
+  begun: readonly SharedMeterLine[],
 ): Promise<void> {
   if (!(await refusesShared(transaction, subscription, begun))) return;
-  await CustomerModel.fetch(scopeOf(subscription), subscription.customer_id, { database: transaction, lock: true });
+  await CustomerModel.fetch(toScope(subscription), subscription.customer_id, { database: transaction, lock: true });
   await refuseIfShared(transaction, subscription, begun);
 }
 
@@ -38,7 +38,7 @@ export async function checkSharedMeters(
 export async function checkSharedMetersAhead(
   database: Database,
   subscription: SubscriptionModel,
-  begun: readonly BegunLine[],
+  begun: readonly SharedMeterLine[],
 ): Promise<void> {
   if (await refusesShared(database, subscription, begun)) await refuseIfShared(database, subscription, begun);
 }
@@ -47,21 +47,21 @@ export async function checkSharedMetersAhead(
 async function refusesShared(
   database: Database,
   subscription: SubscriptionModel,
-  begun: readonly BegunLine[],
+  begun: readonly SharedMeterLine[],
 ): Promise<boolean> {
   if (subscription.subscription_status === 'draft' || withNewMeters(begun).length === 0) return false;
-  return (await settingOf(scopeOf(subscription), 'subscription_config', database)).refuse_shared_meters;
+  return (await settingOf(toScope(subscription), 'subscription_config', database)).refuse_shared_meters;
 }
 
-async function refuseIfShared(database: Database, subscription: SubscriptionModel, begun: readonly BegunLine[]) {
+async function refuseIfShared(database: Database, subscription: SubscriptionModel, begun: readonly SharedMeterLine[]) {
   const [shared] = await loadSharedMeters(database, subscription, withNewMeters(begun));
   if (!shared) return;
-  const meter = await MeterModel.fetch(scopeOf(subscription), shared.meter_id, { database });
+  const meter = await MeterModel.fetch(toScope(subscription), shared.meter_id, { database });
   throw refuseSharedMeter(shared, meter.name);
 }
 
 /** A line that follows another changes its terms, and shares nothing new. */
-function withNewMeters(begun: readonly BegunLine[]): BegunLine[] {
+function withNewMeters(begun: readonly SharedMeterLine[]): SharedMeterLine[] {
   return begun.filter(({ meter_id, follows_line_item_id }) => meter_id && !follows_line_item_id);
 }
 
@@ -69,20 +69,20 @@ function withNewMeters(begun: readonly BegunLine[]): BegunLine[] {
 export async function describeSharedMeters(
   database: Database,
   subscription: SubscriptionModel,
-  lines: readonly BegunLine[],
+  lines: readonly SharedMeterLine[],
 ): Promise<(SharedMeter & { readonly message: string })[]> {
   const shared = await loadSharedMeters(database, subscription, lines);
   const ids = shared.map(({ meter_id }) => meter_id);
-  const meters = await MeterModel.byId(scopeOf(subscription), ids, database);
+  const meters = await MeterModel.byId(toScope(subscription), ids, database);
   return shared.map((one) => ({ ...one, message: describeSharedMeter(one, meters.get(one.meter_id)?.name ?? '') }));
 }
 
 async function loadSharedMeters(
   database: Database,
   subscription: SubscriptionModel,
-  lines: readonly BegunLine[],
+  lines: readonly SharedMeterLine[],
 ): Promise<SharedMeter[]> {
-  const scope = scopeOf(subscription);
+  const scope = toScope(subscription);
   const own = lines.flatMap((line) => chargingLine(line, subscription) ?? []);
   if (own.length === 0) return [];
   const found = await SubscriptionLineItemModel.in(scope, database)
@@ -104,7 +104,7 @@ async function loadSharedMeters(
 
 /** Null of a line that charges no usage. What lies in a trial is never charged. */
 function chargingLine(
-  { price_type, meter_id, start_date, end_date }: BegunLine,
+  { price_type, meter_id, start_date, end_date }: SharedMeterLine,
   subscription: SubscriptionModel,
 ): ChargingLine | null {
   if (price_type !== 'USAGE' || !meter_id) return null;

@@ -27,20 +27,20 @@ export async function updateSubscription(
   update: SubscriptionUpdate,
 ): Promise<SubscriptionModel> {
   const before = await SubscriptionModel.fetch(scope, update.id, { database: stores.postgres });
-  const asked = findRequestedVerb(update.request, before);
+  const operation = findRequestedVerb(update.request, before);
   // Before it looks for what else the verb needs; each looks again, once it holds it.
-  if (asked) checkVersion(update.request.version, before);
-  return asked ? doVerb(stores, scope, { ...update, asked }) : changeInPlace(stores, scope, update);
+  if (operation) checkVersion(update.request.version, before);
+  return operation ? doVerb(stores, scope, { ...update, operation: operation }) : changeInPlace(stores, scope, update);
 }
 
 async function doVerb(
   stores: Stores,
   scope: Scope,
-  { id, asked, author, request: { version } }: SubscriptionUpdate & { asked: RequestedVerb },
+  { id, operation, author, request: { version } }: SubscriptionUpdate & { operation: RequestedVerb },
 ): Promise<SubscriptionModel> {
-  switch (asked.verb) {
+  switch (operation.verb) {
     case 'cancel': {
-      const { cancellation_type, cancel_at } = asked;
+      const { cancellation_type, cancel_at } = operation;
       const terms = { invoice_policy: 'generate_invoice', proration_behavior: 'none', reason: null } as const;
       const request = { id, version, cancellation_type, cancel_at, ...terms, author };
       return (await cancelSubscription(stores, scope, request)).subscription;
@@ -51,7 +51,7 @@ async function doVerb(
       return SubscriptionModel.fetch(scope, id, { database: stores.postgres });
     }
     case 'join': {
-      const grouped_invoicing_params = { action: 'add', parent_subscription_id: asked.parent_subscription_id };
+      const grouped_invoicing_params = { action: 'add', parent_subscription_id: operation.parent_subscription_id };
       const request = modifyShape.parse({ type: 'grouped_invoicing', grouped_invoicing_params });
       return (await executeModification(stores, scope, { id, version, request, author })).subscription;
     }
@@ -70,7 +70,11 @@ function changeInPlace(
     if (request.metadata !== undefined) changes.metadata = request.metadata;
     if (request.lookup_key !== undefined) changes.lookup_key = request.lookup_key || null;
     if (request.auto_invoice_threshold !== undefined)
-      changes.auto_invoice_threshold = await thresholdOf(subscription, request.auto_invoice_threshold, transaction);
+      changes.auto_invoice_threshold = await checkNewThreshold(
+        subscription,
+        request.auto_invoice_threshold,
+        transaction,
+      );
     if (Object.keys(changes).length === 0) return subscription;
     const conflict = `a subscription with lookup_key ${changes.lookup_key} exists already`;
     const changed = await SubscriptionModel.change(subscription, changes, {
@@ -84,7 +88,7 @@ function changeInPlace(
 }
 
 /** Of its lines that go on, also those that come later, each is measured. */
-async function thresholdOf(
+async function checkNewThreshold(
   subscription: SubscriptionModel,
   threshold: string | null,
   database: Transaction,

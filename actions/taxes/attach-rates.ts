@@ -10,10 +10,10 @@ import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { addresseeOf } from '../billing/invoice-records.ts';
-import { standing } from './rates-in-force.ts';
+import { deriveAddressee } from '../billing/invoice-records.ts';
+import { loadStandingRates } from './rates-in-force.ts';
 
-export type Attaching = {
+export type AttachRatesInput = {
   readonly scope: Scope;
   readonly transaction: Transaction;
   readonly author: Author;
@@ -21,11 +21,11 @@ export type Attaching = {
   readonly start_date: string;
 };
 
-export async function attachOverrides(overrides: readonly TaxOverride[], attaching: Attaching): Promise<void> {
-  for (const [index, { tax_rate_code, ...stated }] of overrides.entries()) {
+export async function attachOverrides(overrides: readonly TaxOverride[], attaching: AttachRatesInput): Promise<void> {
+  for (const [index, { tax_rate_code, ...terms }] of overrides.entries()) {
     try {
       const rate = await TaxRateModel.holdByCode(attaching.scope, tax_rate_code, attaching.transaction);
-      await attach({ rate, field: 'tax_rate_code', ...stated, end_date: null }, attaching);
+      await attach({ rate, field: 'tax_rate_code', ...terms, end_date: null }, attaching);
     } catch (error) {
       throw prefixField(error, `tax_rate_overrides[${index}]`);
     }
@@ -33,7 +33,7 @@ export async function attachOverrides(overrides: readonly TaxOverride[], attachi
 }
 
 /** Rates by their ids or codes. */
-export async function attachNamed(names: readonly string[], field: string, attaching: Attaching): Promise<void> {
+export async function attachNamed(names: readonly string[], field: string, attaching: AttachRatesInput): Promise<void> {
   const { scope, transaction } = attaching;
   for (const [index, name] of names.entries()) {
     const at = `${field}[${index}]`;
@@ -43,32 +43,32 @@ export async function attachNamed(names: readonly string[], field: string, attac
       .forShare();
     const rate = rates.find(({ id }) => id === name) ?? rates[0];
     if (!rate) throw invalid(at, `there is no tax rate ${name}`);
-    const stated = { priority: index, auto_apply: true, currency: null, metadata: null, end_date: null };
-    await attach({ rate, field: at, ...stated }, attaching);
+    const terms = { priority: index, auto_apply: true, currency: null, metadata: null, end_date: null };
+    await attach({ rate, field: at, ...terms }, attaching);
   }
 }
 
 /** A new subscription takes over what its payer is taxed with; later changes of that do not reach it. */
 export async function takeOverRates(
   { customer_id, currency }: { customer_id: string; currency: string },
-  attaching: Attaching,
+  attaching: AttachRatesInput,
 ): Promise<void> {
   const { scope, transaction, author } = attaching;
   const of = { ...scope, customer_id, currency, at: author.now.getTime() };
-  await attachAgain(await standing(transaction, of), attaching);
+  await copyAssociations(await loadStandingRates(transaction, of), attaching);
 }
 
 /** An invoice that bills the period of another one again is taxed with what was attached to that. */
-export async function takeOverRatesOf(invoice_id: string, attaching: Attaching): Promise<void> {
+export async function copyInvoiceRates(invoice_id: string, attaching: AttachRatesInput): Promise<void> {
   const found = await TaxAssociationModel.in(attaching.scope, attaching.transaction)
     .where({ entity_type: 'invoice', entity_id: invoice_id, status: 'published' })
     .orderBy(['created_at', 'id']);
-  await attachAgain(found, attaching);
+  await copyAssociations(found, attaching);
 }
 
-async function attachAgain(
+async function copyAssociations(
   found: readonly TaxAssociationModel[],
-  { scope, transaction, author, entity, start_date }: Attaching,
+  { scope, transaction, author, entity, start_date }: AttachRatesInput,
 ): Promise<void> {
   const records = found.map(({ tax_rate_id, priority, auto_apply, currency: only, end_date, metadata }) => ({
     ...createdBy(author),
@@ -85,14 +85,14 @@ async function attachAgain(
   await TaxAssociationModel.addAll(scope, records, { database: transaction });
 }
 
-type Stated = Pick<TaxAssociation, 'priority' | 'auto_apply' | 'currency' | 'metadata' | 'end_date'>;
+type RateTerms = Pick<TaxAssociation, 'priority' | 'auto_apply' | 'currency' | 'metadata' | 'end_date'>;
 
 async function attach(
-  { rate, field, ...stated }: Stated & { rate: TaxRateModel; field: string },
-  { scope, transaction, author, entity, start_date }: Attaching,
+  { rate, field, ...terms }: RateTerms & { rate: TaxRateModel; field: string },
+  { scope, transaction, author, entity, start_date }: AttachRatesInput,
 ): Promise<void> {
   if (rate.tax_rate_status !== 'ACTIVE') throw invalid(field, `tax rate ${rate.code} is not ACTIVE`);
-  const association = checkAssociation({ ...stated, ...entity, start_date, tax_rate_id: rate.id });
+  const association = checkAssociation({ ...terms, ...entity, start_date, tax_rate_id: rate.id });
   const record = { ...createdBy(author), ...association, id: newId('tax_association', author.now.getTime()) };
   const conflict = `tax rate ${rate.code} is stated twice`;
   await TaxAssociationModel.add(scope, record, { database: transaction, conflict });
@@ -102,13 +102,13 @@ async function attach(
 export async function taxSubscription(
   subscription: SubscriptionModel,
   overrides: readonly TaxOverride[],
-  writing: Pick<Attaching, 'scope' | 'transaction' | 'author'>,
+  writing: Pick<AttachRatesInput, 'scope' | 'transaction' | 'author'>,
 ): Promise<void> {
   const { id: entity_id, start_date, currency } = subscription;
   const attaching = { ...writing, entity: { entity_type: 'subscription', entity_id } as const, start_date };
   checkOverrides(overrides, currency);
   if (overrides.length > 0) return attachOverrides(overrides, attaching);
-  return takeOverRates({ customer_id: addresseeOf(subscription), currency }, attaching);
+  return takeOverRates({ customer_id: deriveAddressee(subscription), currency }, attaching);
 }
 
 /** What an invoice that is written by hand is taxed with, where it states rates. */
@@ -116,7 +116,7 @@ export async function taxInvoice(
   entity_id: string,
   request: Pick<CreateInvoice, 'tax_rates' | 'tax_rate_overrides' | 'prepared_tax_rates'>,
   currency: string,
-  writing: Pick<Attaching, 'scope' | 'transaction' | 'author'>,
+  writing: Pick<AttachRatesInput, 'scope' | 'transaction' | 'author'>,
 ): Promise<void> {
   const entity = { entity_type: 'invoice', entity_id } as const;
   const attaching = { ...writing, entity, start_date: writing.author.now.toISOString() };
@@ -132,7 +132,7 @@ export async function taxInvoice(
 export async function retaxInvoice(
   { id: entity_id }: Pick<Invoice, 'id'>,
   rate_ids: readonly string[],
-  writing: Pick<Attaching, 'scope' | 'transaction' | 'author'>,
+  writing: Pick<AttachRatesInput, 'scope' | 'transaction' | 'author'>,
 ): Promise<void> {
   const { scope, transaction, author } = writing;
   const start_date = author.now.toISOString();
@@ -149,7 +149,7 @@ export async function retaxInvoice(
 export async function taxCustomer(
   entity_id: string,
   overrides: readonly TaxOverride[],
-  writing: Pick<Attaching, 'scope' | 'transaction' | 'author'>,
+  writing: Pick<AttachRatesInput, 'scope' | 'transaction' | 'author'>,
 ): Promise<void> {
   const entity = { entity_type: 'customer', entity_id } as const;
   await attachOverrides(overrides, { ...writing, entity, start_date: writing.author.now.toISOString() });

@@ -17,8 +17,8 @@ export type NamedEntity = {
   readonly entity_id?: string | null | undefined;
   readonly external_customer_id?: string | null | undefined;
 };
-type Entity = Pick<TaxAssociation, 'entity_type' | 'entity_id'>;
-type Stated = Pick<TaxAssociation, 'priority' | 'auto_apply' | 'currency' | 'end_date' | 'metadata'>;
+type TaxedEntity = Pick<TaxAssociation, 'entity_type' | 'entity_id'>;
+type AssociationTerms = Pick<TaxAssociation, 'priority' | 'auto_apply' | 'currency' | 'end_date' | 'metadata'>;
 
 export async function attachTaxRate(
   stores: Pick<Stores, 'postgres'>,
@@ -26,18 +26,18 @@ export async function attachTaxRate(
   request: {
     tax_rate_code: string;
     entity: NamedEntity;
-    stated: Stated & { start_date: string | null };
+    stated: AssociationTerms & { start_date: string | null };
     author: Author;
   },
 ): Promise<TaxAssociationModel> {
-  const { tax_rate_code, stated, author } = request;
+  const { tax_rate_code, stated: terms, author } = request;
   return stores.postgres.transaction(async (database) => {
-    const entity = await entityOf(request.entity, scope, database);
+    const entity = await loadEntity(request.entity, scope, database);
     await checkEntity(entity, scope, database);
     const rate = await TaxRateModel.holdByCode(scope, tax_rate_code, database);
     if (rate.tax_rate_status !== 'ACTIVE') throw invalid('tax_rate_code', `tax rate ${rate.code} is not ACTIVE`);
-    const start_date = stated.start_date ?? author.now.toISOString();
-    const association = checkAssociation({ ...stated, ...entity, start_date, tax_rate_id: rate.id });
+    const start_date = terms.start_date ?? author.now.toISOString();
+    const association = checkAssociation({ ...terms, ...entity, start_date, tax_rate_id: rate.id });
     const record = { id: newId('tax_association', author.now.getTime()), ...association, ...createdBy(author) };
     const conflict = `${entity.entity_type} ${entity.entity_id} has tax rate ${rate.code} already`;
     if (await TaxAssociationModel.besides(scope, association, database)) throw alreadyExists(conflict);
@@ -46,7 +46,7 @@ export async function attachTaxRate(
 }
 
 /** The customer with the external id, which may be named by its id, too. */
-async function entityOf(named: NamedEntity, scope: Scope, database: Database): Promise<Entity> {
+async function loadEntity(named: NamedEntity, scope: Scope, database: Database): Promise<TaxedEntity> {
   const { entity_type, entity_id, external_customer_id } = named;
   if (external_customer_id) {
     if (entity_type && entity_type !== 'customer')
@@ -62,15 +62,16 @@ async function entityOf(named: NamedEntity, scope: Scope, database: Database): P
   return { entity_type, entity_id };
 }
 
-type Options = { database: Database };
+type FetchEntityOptions = { database: Database };
 const FETCH = {
-  customer: (scope: Scope, id: string, options: Options) => CustomerModel.fetch(scope, id, options),
-  subscription: (scope: Scope, id: string, options: Options) => SubscriptionModel.fetch(scope, id, options),
+  customer: (scope: Scope, id: string, options: FetchEntityOptions) => CustomerModel.fetch(scope, id, options),
+  subscription: (scope: Scope, id: string, options: FetchEntityOptions) => SubscriptionModel.fetch(scope, id, options),
   // Held, so that it does not become final meanwhile.
-  invoice: (scope: Scope, id: string, options: Options) => InvoiceModel.fetch(scope, id, { ...options, lock: true }),
+  invoice: (scope: Scope, id: string, options: FetchEntityOptions) =>
+    InvoiceModel.fetch(scope, id, { ...options, lock: true }),
 };
 
-async function checkEntity({ entity_type, entity_id }: Entity, scope: Scope, database: Database): Promise<void> {
+async function checkEntity({ entity_type, entity_id }: TaxedEntity, scope: Scope, database: Database): Promise<void> {
   if (entity_type === 'tenant') {
     if (entity_id !== scope.tenant_id) throw notFound('tenant', entity_id);
     return;
@@ -82,6 +83,6 @@ async function checkEntity({ entity_type, entity_id }: Entity, scope: Scope, dat
 }
 
 /** What a list narrows to: nothing is asked of the store where the request names no customer by its external id. */
-export async function chosenEntity(named: NamedEntity, scope: Scope, database: Database): Promise<NamedEntity> {
-  return named.external_customer_id ? entityOf(named, scope, database) : named;
+export async function loadChosenEntity(named: NamedEntity, scope: Scope, database: Database): Promise<NamedEntity> {
+  return named.external_customer_id ? loadEntity(named, scope, database) : named;
 }

@@ -7,7 +7,7 @@ import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import type { Database } from '../../storage/stores.ts';
 
-export async function printedTaxes(invoice: InvoiceModel, database: Database): Promise<DocumentTax[]> {
+export async function loadPrintedTaxes(invoice: InvoiceModel, database: Database): Promise<DocumentTax[]> {
   const applied = await TaxAppliedModel.in(invoice, database)
     .where({ entity_type: 'invoice', entity_id: invoice.id, status: 'published' })
     .orderBy('position');

@@ -12,7 +12,7 @@ import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import type { Database } from '../../storage/stores.ts';
 
-export type Taxed = Pick<Invoice, 'customer_id' | 'subscription_id' | 'currency' | 'invoice_type'> &
+export type TaxableInvoice = Pick<Invoice, 'customer_id' | 'subscription_id' | 'currency' | 'invoice_type'> &
   Scope & {
     /** Nothing where it has no associations of its own yet. */
     readonly id?: string;
@@ -21,10 +21,10 @@ export type Taxed = Pick<Invoice, 'customer_id' | 'subscription_id' | 'currency'
     readonly now?: Milliseconds;
   };
 
-export async function ratesInForce(database: Database, taxed: Taxed): Promise<RateInForce[]> {
+export async function loadRatesInForce(database: Database, taxed: TaxableInvoice): Promise<RateInForce[]> {
   // What is credited by hand is credited as it stands.
   if (taxed.invoice_type === 'CREDIT') return [];
-  const associations = await associationsOf(database, taxed);
+  const associations = await loadAssociations(database, taxed);
   if (associations.length === 0 || (await isExempt(database, taxed))) return [];
   const rates = await TaxRateModel.byId(
     taxed,
@@ -41,7 +41,7 @@ export async function isTaxing(database: Database, scope: Scope): Promise<boolea
 }
 
 /** When an invoice taxes: at the end of the period that it closes, at the start of the one that it opens, else when it is made. */
-export function taxedAt(
+export function deriveTaxInstant(
   { billing_reason, period_start, period_end }: Pick<Invoice, 'billing_reason' | 'period_start' | 'period_end'>,
   now: Date,
 ): Milliseconds {
@@ -52,34 +52,36 @@ export function taxedAt(
   return now.getTime();
 }
 
-async function associationsOf(database: Database, taxed: Taxed): Promise<TaxAssociationModel[]> {
+async function loadAssociations(database: Database, taxed: TaxableInvoice): Promise<TaxAssociationModel[]> {
   const { id, at, now = at } = taxed;
-  const own = id ? await attachedTo(database, { ...taxed, at: now }, { entity_type: 'invoice', entity_id: id }) : [];
+  const own = id
+    ? await listAttachedRates(database, { ...taxed, at: now }, { entity_type: 'invoice', entity_id: id })
+    : [];
   if (own.length > 0) return own;
   if (taxed.subscription_id)
-    return attachedTo(database, taxed, { entity_type: 'subscription', entity_id: taxed.subscription_id });
-  return standing(database, taxed);
+    return listAttachedRates(database, taxed, { entity_type: 'subscription', entity_id: taxed.subscription_id });
+  return loadStandingRates(database, taxed);
 }
 
-type Standing = Scope & Pick<Taxed, 'customer_id' | 'currency' | 'at'>;
+type StandingRatesInput = Scope & Pick<TaxableInvoice, 'customer_id' | 'currency' | 'at'>;
 
 /** What a customer is taxed with unless something else is said: its own, or else the tenant's. */
-export async function standing(database: Database, of: Standing): Promise<TaxAssociationModel[]> {
-  const ofCustomer = await attachedTo(database, of, { entity_type: 'customer', entity_id: of.customer_id });
+export async function loadStandingRates(database: Database, of: StandingRatesInput): Promise<TaxAssociationModel[]> {
+  const ofCustomer = await listAttachedRates(database, of, { entity_type: 'customer', entity_id: of.customer_id });
   const own = ofCustomer.filter(({ auto_apply }) => auto_apply);
   if (own.length > 0) return own;
-  const ofTenant = await attachedTo(database, of, { entity_type: 'tenant', entity_id: of.tenant_id });
+  const ofTenant = await listAttachedRates(database, of, { entity_type: 'tenant', entity_id: of.tenant_id });
   return ofTenant.filter(({ auto_apply }) => auto_apply);
 }
 
-async function attachedTo(
+async function listAttachedRates(
   database: Database,
-  { tenant_id, environment_id, currency, at }: Scope & Pick<Taxed, 'currency' | 'at'>,
+  { tenant_id, environment_id, currency, at }: Scope & Pick<TaxableInvoice, 'currency' | 'at'>,
   { entity_type, entity_id }: Pick<TaxAssociation, 'entity_type' | 'entity_id'>,
 ): Promise<TaxAssociationModel[]> {
   const where = { entity_type, status: 'published' };
-  const asked = { column: 'entity_id', value: entity_id, where, order: ['priority', 'created_at', 'id'] };
-  const found = await TaxAssociationModel.listOf({ tenant_id, environment_id }, asked, database);
+  const filter = { column: 'entity_id', value: entity_id, where, order: ['priority', 'created_at', 'id'] };
+  const found = await TaxAssociationModel.listOf({ tenant_id, environment_id }, filter, database);
   return found.filter(
     (one) =>
       (one.currency === null || one.currency === currency) &&
@@ -88,7 +90,7 @@ async function attachedTo(
   );
 }
 
-async function isExempt(database: Database, { customer_id, ...scope }: Taxed): Promise<boolean> {
+async function isExempt(database: Database, { customer_id, ...scope }: TaxableInvoice): Promise<boolean> {
   const customer = await CustomerModel.fetch(scope, customer_id, { database });
   return customer.tax_exempt !== 'none';
 }

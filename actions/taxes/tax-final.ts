@@ -18,12 +18,12 @@ import { findSetting } from '../../storage/models/setting.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { moneyText } from '../billing/invoice-records.ts';
-import { ratesInForce, type Taxed as Taxable, taxedAt } from './rates-in-force.ts';
+import { deriveTaxInstant, loadRatesInForce, type TaxableInvoice as Taxable } from './rates-in-force.ts';
 import { taxRecords } from './tax-records.ts';
 
-type Untaxed = { readonly invoice: InvoiceModel; readonly line_items: readonly InvoiceLineItem[] };
+type UntaxedDraft = { readonly invoice: InvoiceModel; readonly line_items: readonly InvoiceLineItem[] };
 
-export type Taxed = {
+export type TaxedDraft = {
   /** What changes of the invoice. */
   readonly changes: Partial<InvoiceModel>;
   readonly line_items: readonly InvoiceLineItem[];
@@ -35,11 +35,11 @@ export type Taxed = {
 /** In the transaction that makes it final, and that holds its row. */
 export async function taxFinal(
   transaction: Transaction,
-  { invoice, line_items, prepaid = [] }: Untaxed & { readonly prepaid?: readonly PrepaidWallet[] },
+  { invoice, line_items, prepaid = [] }: UntaxedDraft & { readonly prepaid?: readonly PrepaidWallet[] },
   author: Author,
-): Promise<Taxed> {
+): Promise<TaxedDraft> {
   const { now } = author;
-  const rates = await ratesInForce(transaction, taxedOf(invoice, now));
+  const rates = await loadRatesInForce(transaction, toTaxable(invoice, now));
   const isTaxed = rates.length > 0 || line_items.some(({ taxes }) => taxes?.length);
   if (!isTaxed && prepaid.length === 0 && !line_items.some(isCredited))
     return { changes: {}, line_items, prepaid_used: [], used_after_tax: [] };
@@ -48,7 +48,7 @@ export async function taxFinal(
     rates,
     prepaid,
     taxes_before_credits:
-      (prepaid.length > 0 || line_items.some(isCredited)) && (await taxesComeFirst(invoice, transaction)),
+      (prepaid.length > 0 || line_items.some(isCredited)) && (await isTaxedBeforeCredits(invoice, transaction)),
     amount_paid: new Decimal(invoice.amount_paid),
     adjustment_amount: new Decimal(invoice.adjustment_amount),
   });
@@ -68,10 +68,10 @@ export async function taxFinal(
   return { changes, line_items: taxed, prepaid_used, used_after_tax };
 }
 
-function taxedOf(invoice: InvoiceModel, now: Date): Taxable {
+function toTaxable(invoice: InvoiceModel, now: Date): Taxable {
   const { id, tenant_id, environment_id, customer_id, subscription_id, currency, invoice_type } = invoice;
   const whose = { id, tenant_id, environment_id, customer_id, subscription_id, currency, invoice_type };
-  return { ...whose, at: taxedAt(invoice, now), now: now.getTime() };
+  return { ...whose, at: deriveTaxInstant(invoice, now), now: now.getTime() };
 }
 
 const isCredited = (line: InvoiceLineItem) => !new Decimal(line.prepaid_credits_applied).isZero();
@@ -82,7 +82,7 @@ export function isTaxedOrCredited(line: InvoiceLineItem): boolean {
   return (line.taxes?.length ?? 0) > 0 || isCredited(line);
 }
 
-export async function taxesComeFirst(scope: Scope, database: Database): Promise<boolean> {
+export async function isTaxedBeforeCredits(scope: Scope, database: Database): Promise<boolean> {
   const stored = await findSetting(scope, 'tax_config', { database });
   return toWholeSetting('tax_config', stored?.value).taxes_before_credits;
 }

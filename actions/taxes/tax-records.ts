@@ -7,7 +7,7 @@ import { groupTaxableByRate } from '../../core/tax/by-rate.ts';
 import type { AppliedTax } from '../../core/tax/taxes.ts';
 import { newId } from '../../storage/new-id.ts';
 
-type Of = {
+type TaxRecordsInput = {
   readonly invoice: Invoice;
   readonly line_items: readonly InvoiceLineItem[];
   readonly author: Author;
@@ -16,7 +16,7 @@ type Of = {
 /** First what was taxed, then what is given back with what it was taxed with. */
 export function taxRecords(
   applied: readonly AppliedTax[],
-  { invoice, line_items, author }: Of,
+  { invoice, line_items, author }: TaxRecordsInput,
 ): (TaxApplied & { position: number })[] {
   const rows = [
     ...applied.map(({ by, taxable_amount, tax_amount }) => ({

@@ -12,8 +12,14 @@ import { TestClockModel } from '../../storage/models/test-clock.ts';
 import { refreshStatistics } from '../../storage/postgres/statistics.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { beginAdvance, endBrokenAdvance, holdAdvance, leaveAdvance } from '../../storage/test-clocks.ts';
-import { type DueKind, type DueReport, type DueSettings, dueKinds, nextOfEach } from '../billing/due-kinds.ts';
-import { PlansInHand } from '../billing/plans-in-hand.ts';
+import { ClockAdvancePlanCache } from '../billing/clock-advance-plan-cache.ts';
+import {
+  type DueWork,
+  type DueWorkReport,
+  type DueWorkSettings,
+  listDueWork,
+  listNextDueTimes,
+} from '../billing/due-work.ts';
 import { type Attempt, completeRun, holdRun, type RunPlace, tryRun, waitAnew } from '../workflows/run.ts';
 import { ADVANCE_JOB } from './move-test-clock.ts';
 import { waitForLog } from './wait-for-log.ts';
@@ -24,7 +30,7 @@ type Outcome = 'completed' | 'failed' | 'overtaken';
 export async function tryAdvance(
   stores: Stores,
   place: RunPlace,
-  { settings, ...attempt }: Attempt & { readonly settings: DueSettings },
+  { settings, ...attempt }: Attempt & { readonly settings: DueWorkSettings },
 ): Promise<Outcome> {
   try {
     return await tryRun(stores, place, attempt, () => new Advance(stores, place, { ...attempt, settings }).toItsEnd());
@@ -49,9 +55,9 @@ class Advance {
   readonly #stores: Stores;
   readonly #place: RunPlace;
   readonly #attempt: Attempt;
-  readonly #kinds: readonly DueKind[];
+  readonly #kinds: readonly DueWork[];
   readonly #worker = randomUUID();
-  readonly #plans: PlansInHand;
+  readonly #plans: ClockAdvancePlanCache;
   #idle = 0;
   #isTurnOver = false;
   /** For so long it has waited for what others do, and nothing else. */
@@ -59,12 +65,12 @@ class Advance {
   /** When so much is done the database looks at how it is spread, and then at twice as much. */
   #looked_at = LOOKED_AT_FIRST;
 
-  constructor(stores: Stores, place: RunPlace, { settings, ...attempt }: Attempt & { settings: DueSettings }) {
+  constructor(stores: Stores, place: RunPlace, { settings, ...attempt }: Attempt & { settings: DueWorkSettings }) {
     this.#stores = stores;
     this.#place = place;
     this.#attempt = attempt;
-    this.#kinds = dueKinds(settings);
-    this.#plans = new PlansInHand((transaction) => holdAdvance(transaction, place, this.#worker));
+    this.#kinds = listDueWork(settings);
+    this.#plans = new ClockAdvancePlanCache((transaction) => holdAdvance(transaction, place, this.#worker));
   }
 
   async toItsEnd(): Promise<Outcome> {
@@ -132,7 +138,7 @@ class Advance {
   }
 
   /** When something is due next, and what it is; in infinity where nothing is. */
-  async #next({ frozen_time }: TestClockModel): Promise<{ at: Milliseconds; kinds: DueKind[] }> {
+  async #next({ frozen_time }: TestClockModel): Promise<{ at: Milliseconds; kinds: DueWork[] }> {
     const instants = await this.#instants(toInstant(frozen_time));
     const at = Math.min(...instants);
     return { at, kinds: this.#kinds.filter((_, index) => instants[index] === at) };
@@ -142,12 +148,12 @@ class Advance {
   async #instants(from: Milliseconds): Promise<Milliseconds[]> {
     const { tenant_id, environment_id } = this.#place;
     const asked = { scope: { tenant_id, environment_id }, from: new Date(from) };
-    const due = await nextOfEach(this.#stores, this.#kinds, asked);
+    const due = await listNextDueTimes(this.#stores, this.#kinds, asked);
     return due.map((one) => one?.getTime() ?? Number.POSITIVE_INFINITY);
   }
 
   /** Everything of these kinds that is due at the instant; what follows from it at the same instant is the next step. */
-  async #step(clock: TestClockModel, { at, kinds }: { at: Milliseconds; kinds: readonly DueKind[] }): Promise<void> {
+  async #step(clock: TestClockModel, { at, kinds }: { at: Milliseconds; kinds: readonly DueWork[] }): Promise<void> {
     if (!(await this.#move(clock, at))) return;
     const { tenant_id, environment_id } = this.#place;
     let { progress } = clock;
@@ -156,7 +162,7 @@ class Advance {
     for (const kind of kinds) {
       mayEnd &&= kind.is_interruptible === true;
       const before = progress;
-      if (!kind.plans_in_hand) this.#plans.forget();
+      if (!kind.draft_plan_cache) this.#plans.forget();
       const report = await kind.run(this.#stores, {
         now: new Date(at),
         only: { tenant_id, environment_id },
@@ -197,7 +203,7 @@ class Advance {
     await this.#mine(this.#stores.postgres, this.#place.workflow_id).where({ id }).patch({ progress });
   }
 
-  async #waitABit(kinds: readonly DueKind[], at: Milliseconds): Promise<void> {
+  async #waitABit(kinds: readonly DueWork[], at: Milliseconds): Promise<void> {
     const { signal } = this.#attempt;
     this.#idle++;
     const isElsewhere = kinds.some(({ is_done_elsewhere }) => is_done_elsewhere);
@@ -230,7 +236,7 @@ class Advance {
 }
 
 /** A test that went on without what failed would look right. */
-function throwFirst({ failed }: DueReport, at: Milliseconds): void {
+function throwFirst({ failed }: DueWorkReport, at: Milliseconds): void {
   const [first] = failed;
   if (!first) return;
   const { id, error } = first;
@@ -243,6 +249,6 @@ function countOf({ done }: ClockProgress): number {
   return Object.values(done).reduce((sum, count) => sum + count, 0);
 }
 
-function namesOf(kinds: readonly DueKind[]): string {
+function namesOf(kinds: readonly DueWork[]): string {
   return kinds.map(({ name }) => name).join(', ');
 }

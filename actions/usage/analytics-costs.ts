@@ -24,37 +24,37 @@ import type { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { readUsage, type UsageReport } from '../../storage/usage/usage.ts';
 import { readUsageInOrder } from '../../storage/usage/usage-in-order.ts';
-import { billedSubscription, scopeOf } from '../billing/billable-items.ts';
+import { billedSubscription, toScope } from '../billing/billable-items.ts';
 import {
+  computeGrants,
+  computeLimitedSince,
   type GrantsMet,
-  grantsOf,
-  limitedSince,
   limitedWindows,
   measureAllowances,
 } from '../billing/gather-allowances.ts';
-import { customersAsked } from '../billing/members.ts';
+import { buildCustomerFilter } from '../billing/members.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
 import type { ChainedCharge } from './chained-charges.ts';
-import type { InvoicedOnce } from './invoiced-once.ts';
+import type { InvoicedUsageReader } from './invoiced-once.ts';
 
 export type TimesOfDay = WindowedCharge['by_time'];
 
-type Cost = {
+type AnalyticsCost = {
   readonly cost: Decimal;
   readonly commitment_info: CommitmentInfo | null;
   /** Of a commitment with times of day, where they are asked for. */
   readonly times_of_day: TimesOfDay | null;
 };
 
-const FREE: Cost = { cost: ZERO, commitment_info: null, times_of_day: null };
+const FREE: AnalyticsCost = { cost: ZERO, commitment_info: null, times_of_day: null };
 
 type Costs = {
-  total(answer: WindowAnswer): Promise<Cost>;
+  total(answer: WindowAnswer): Promise<AnalyticsCost>;
   /** Answers the cost that a window adds. Windows come one after the other, in order of time, from the begin of the range. */
-  added(answer: WindowAnswer): Cost;
+  added(answer: WindowAnswer): AnalyticsCost;
 };
 
-type Costing = {
+type RangeCosting = {
   readonly item: AnalyticsItem | null;
   readonly report: Pick<UsageReport, 'as_of' | 'high_water' | 'meter_version'>;
   /** All of the line's usage, not a part of it. */
@@ -62,32 +62,35 @@ type Costing = {
   /** Whether each time of day of a commitment is asked for. */
   readonly by_time_of_day: boolean;
   readonly now: Date;
-  readonly invoiced: InvoicedOnce;
+  readonly invoiced: InvoicedUsageReader;
   /** The line's share of the cost of its chain; undefined if the line is charged by itself. */
   readonly chained?: ChainedCharge | undefined;
 };
 
 /** Whether all of its usage may be asked for once more, or what was invoiced of it. */
-export function asksForCosts({ allowances = [], commitment }: AnalyticsItem): boolean {
+export function needsUsageQuery({ allowances = [], commitment }: AnalyticsItem): boolean {
   return allowances.length > 0 || Boolean(commitment?.duration);
 }
 
-export type Priced = { readonly costs: Costs; readonly total: Cost };
+export type PricedRange = { readonly costs: Costs; readonly total: AnalyticsCost };
 
 /** The whole range, and with that the points. */
-export async function pricedOf(stores: Stores, costing: Costing, answer: WindowAnswer): Promise<Priced> {
-  const costs = costsOf(stores, costing);
+export async function priceRange(stores: Stores, costing: RangeCosting, answer: WindowAnswer): Promise<PricedRange> {
+  const costs = createCosts(stores, costing);
   return { costs, total: await costs.total(answer) };
 }
 
-type Unused = { readonly meter: MeterModel; readonly since_us: Microseconds; readonly end_us: Microseconds };
+type UnusedRange = { readonly meter: MeterModel; readonly since_us: Microseconds; readonly end_us: Microseconds };
 
-export function nothingUsed({ meter, since_us: start_us, end_us }: Unused): WindowAnswer {
+export function buildEmptyAnswer({ meter, since_us: start_us, end_us }: UnusedRange): WindowAnswer {
   const buckets = meter.aggregation.bucket_size ? [] : null;
   return { start_us, end_us, window_us: start_us, value: ZERO, event_count: 0, buckets, bucket_starts_us: buckets };
 }
 
-function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now, invoiced, chained }: Costing): Costs {
+function createCosts(
+  stores: Stores,
+  { item, report, isWhole, by_time_of_day, now, invoiced, chained }: RangeCosting,
+): Costs {
   if (item === null) return { total: async () => FREE, added: () => FREE };
   const priced = isWhole ? item : { ...item, commitment: null, allowances: [] };
   const { currency } = item.subscription;
@@ -99,20 +102,20 @@ function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now, i
   let running: RunningCost | null = null;
   return {
     async total(answer) {
-      const window = windowOf(answer);
-      const measured = measuredBy(answer, report);
-      const read = (other: Period) => readUsage(stores, scopeOf(item.subscription), questionOf(item, other, now));
+      const window = toWindow(answer);
+      const measured = toMeasuredUsage(answer, report);
+      const read = (other: Period) => readUsage(stores, toScope(item.subscription), buildUsageQuery(item, other, now));
       const limited = limitedWindows(priced, window, billedSubscription(item.subscription));
       const granted = async (granting: Granting) => {
-        const since = { start: limitedSince([granting]), end: window.end };
-        const question = questionOf(item, since, now);
-        const { usage } = await readUsageInOrder(stores, scopeOf(item.subscription), question);
-        const grants = await grantsOf(granting, { usage, tariffs: [{ from: window.start, price: item.price }] });
+        const since = { start: computeLimitedSince([granting]), end: window.end };
+        const question = buildUsageQuery(item, since, now);
+        const { usage } = await readUsageInOrder(stores, toScope(item.subscription), question);
+        const grants = await computeGrants(granting, { usage, tariffs: [{ from: window.start, price: item.price }] });
         granted_in.set(granting, grants);
         return grants(window);
       };
       const met = await measureAllowances(limited, { window, measured, read, granted });
-      const part = priced.commitment ? await partOf(invoiced, item, window) : undefined;
+      const part = priced.commitment ? await loadCommitmentPart(invoiced, item, window) : undefined;
       const known = { ...measured, ...met };
       const charge = chained ?? usageCharge(priced, window, { measured: known, currency, part });
       const grantedIn = ({ granting }: MeasuredAllowance, time: Period) =>
@@ -122,8 +125,8 @@ function costsOf(stores: Stores, { item, report, isWhole, by_time_of_day, now, i
     },
     added(answer) {
       if (running === null) throw new FarthingError('internal_error', 'a window was priced before its range');
-      const window = windowOf(answer);
-      const own = { window, measured: measuredBy(answer, report), running: answer.running_value };
+      const window = toWindow(answer);
+      const own = { window, measured: toMeasuredUsage(answer, report), running: answer.running_value };
       const { measured, ...added } = running.add(own);
       return { ...added, times_of_day: timesIn(window, measured) };
     },
@@ -135,20 +138,20 @@ function exactInfo({ commitment_info, exact_parts }: LineAmount): CommitmentInfo
   return commitment_info && exact_parts ? { ...commitment_info, ...computedText(exact_parts) } : null;
 }
 
-function windowOf({ start_us, end_us }: WindowAnswer) {
+function toWindow({ start_us, end_us }: WindowAnswer) {
   return { start: toMs(start_us), end: ceilToMs(end_us) };
 }
 
-function measuredBy(answer: WindowAnswer, { as_of, high_water, meter_version }: Costing['report']) {
+function toMeasuredUsage(answer: WindowAnswer, { as_of, high_water, meter_version }: RangeCosting['report']) {
   const { value: quantity, event_count, buckets, bucket_starts_us } = answer;
   const bucket_starts = bucket_starts_us?.map(toMs) ?? null;
   return { quantity, event_count, buckets, bucket_starts, as_of, high_water, meter_version };
 }
 
-function questionOf({ meter, members, subscription }: AnalyticsItem, window: Period, now: Date) {
+function buildUsageQuery({ meter, members, subscription }: AnalyticsItem, window: Period, now: Date) {
   return {
     meter,
-    ...customersAsked(members, window, window.start),
+    ...buildCustomerFilter(members, window, window.start),
     start_ms: window.start,
     end_ms: window.end,
     timezone: subscription.timezone,
@@ -158,7 +161,11 @@ function questionOf({ meter, members, subscription }: AnalyticsItem, window: Per
 }
 
 /** Of a longer term with what the invoices have drawn. */
-async function partOf(invoiced: InvoicedOnce, item: AnalyticsItem, window: { start: number; end: number }) {
+async function loadCommitmentPart(
+  invoiced: InvoicedUsageReader,
+  item: AnalyticsItem,
+  window: { start: number; end: number },
+) {
   const subscription = billedSubscription(item.subscription);
   const isTerm = Boolean(item.commitment?.duration);
   const recorded = isTerm ? await invoiced(item.subscription) : [];

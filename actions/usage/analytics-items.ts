@@ -14,9 +14,15 @@ import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
-import { billedSubscription, chainTerms, commitmentOf, found, withCommittedLines } from '../billing/billable-items.ts';
-import { type Allowances, allowancesOf } from '../billing/gather-allowances.ts';
-import { membersOf } from '../billing/members.ts';
+import {
+  billedSubscription,
+  chainTerms,
+  deriveCommitment,
+  requireRecord,
+  withCommittedLines,
+} from '../billing/billable-items.ts';
+import { type Allowances, loadAllowances } from '../billing/gather-allowances.ts';
+import { loadMembers } from '../billing/members.ts';
 
 /** A usage line item, and the part of the asked range in which it lives. */
 export type AnalyticsItem = PricedItem & {
@@ -31,10 +37,19 @@ export type AnalyticsItem = PricedItem & {
   readonly end_us: Microseconds;
 };
 
-type Asked = { customers: readonly CustomerModel[] | null; start_us: Microseconds; end_us: Microseconds; now: Date };
+type AnalyticsItemsQuery = {
+  customers: readonly CustomerModel[] | null;
+  start_us: Microseconds;
+  end_us: Microseconds;
+  now: Date;
+};
 
-export async function gatherAnalyticsItems(database: Database, scope: Scope, asked: Asked): Promise<AnalyticsItem[]> {
-  const subscriptions = await subscriptionsOf(database, scope, asked.customers);
+export async function gatherAnalyticsItems(
+  database: Database,
+  scope: Scope,
+  query: AnalyticsItemsQuery,
+): Promise<AnalyticsItem[]> {
+  const subscriptions = await listSubscriptions(database, scope, query.customers);
   const lines = await SubscriptionLineItemModel.in(scope, database)
     .whereIn('subscription_id', ids(subscriptions))
     .where({ status: 'published', price_type: 'USAGE' })
@@ -44,23 +59,23 @@ export async function gatherAnalyticsItems(database: Database, scope: Scope, ask
   const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
   const meters = await MeterModel.byId(scope, meterIds, database);
   const customerIds = subscriptions.map(({ customer_id }) => customer_id);
-  const customers = asked.customers
-    ? indexById(asked.customers)
+  const customers = query.customers
+    ? indexById(query.customers)
     : await CustomerModel.byId(scope, customerIds, database);
   const bySubscription = indexById(subscriptions);
-  const members = await membersOf(database, scope, subscriptions);
-  const at = new Date(Math.min(asked.now.getTime(), toMs(asked.end_us) - 1));
-  const allowances: Allowances = lines.length === 0 ? new Map() : await allowancesOf(database, subscriptions, at);
+  const members = await loadMembers(database, scope, subscriptions);
+  const at = new Date(Math.min(query.now.getTime(), toMs(query.end_us) - 1));
+  const allowances: Allowances = lines.length === 0 ? new Map() : await loadAllowances(database, subscriptions, at);
   const items = lines.map((record) => {
-    const subscription = found(bySubscription, record.subscription_id, 'subscription');
-    const price = found(prices, record.price_id, 'price');
-    const meter = found(meters, price.meter_id ?? '', 'meter');
-    return { ...priced(record, { price, meter, subscription }), subscription };
+    const subscription = requireRecord(bySubscription, record.subscription_id, 'subscription');
+    const price = requireRecord(prices, record.price_id, 'price');
+    const meter = requireRecord(meters, price.meter_id ?? '', 'meter');
+    return { ...buildPricedItem(record, { price, meter, subscription }), subscription };
   });
   return withCommittedLines(items).flatMap((item) => {
     const { record, subscription, meter } = item;
-    const { external_id } = found(customers, subscription.customer_id, 'customer');
-    const life = lifeOf(record, subscription, asked);
+    const { external_id } = requireRecord(customers, subscription.customer_id, 'customer');
+    const life = computeActiveInterval(record, subscription, query);
     return life === null
       ? []
       : [
@@ -75,7 +90,7 @@ export async function gatherAnalyticsItems(database: Database, scope: Scope, ask
   });
 }
 
-function subscriptionsOf(database: Database, scope: Scope, customers: readonly CustomerModel[] | null) {
+function listSubscriptions(database: Database, scope: Scope, customers: readonly CustomerModel[] | null) {
   const subscriptions = SubscriptionModel.in(scope, database)
     .where('status', 'published')
     .whereNot('subscription_status', 'draft');
@@ -84,25 +99,29 @@ function subscriptionsOf(database: Database, scope: Scope, customers: readonly C
 }
 
 /** Null when nothing of the range is left. What lay in the trial is never billed, as on invoices. */
-function lifeOf(record: SubscriptionLineItemModel, subscription: SubscriptionModel, asked: Asked) {
+function computeActiveInterval(
+  record: SubscriptionLineItemModel,
+  subscription: SubscriptionModel,
+  query: AnalyticsItemsQuery,
+) {
   const { end_ms } = billedSubscription(subscription);
   const begins = [record.start_date, subscription.trial_end].flatMap((at) => (at ? [toUs(toInstant(at))] : []));
   const ends = [
     record.end_date,
     subscription.cancelled_at && subscription.subscription_status === 'cancelled' ? subscription.cancelled_at : null,
   ];
-  const start_us = Math.max(asked.start_us, ...begins);
+  const start_us = Math.max(query.start_us, ...begins);
   const end_us = Math.min(
-    asked.end_us,
+    query.end_us,
     end_ms === null ? Number.POSITIVE_INFINITY : toUs(end_ms),
     ...ends.flatMap((at) => (at ? [toUs(toInstant(at))] : [])),
   );
   return start_us < end_us ? { start_us, end_us } : null;
 }
 
-type Parts = { price: PriceModel; meter: MeterModel; subscription: SubscriptionModel };
+type AnalyticsItemParts = { price: PriceModel; meter: MeterModel; subscription: SubscriptionModel };
 
-function priced(record: SubscriptionLineItemModel, { price, meter, subscription }: Parts) {
+function buildPricedItem(record: SubscriptionLineItemModel, { price, meter, subscription }: AnalyticsItemParts) {
   const { trial_end } = subscription;
   return {
     id: record.id,
@@ -117,7 +136,7 @@ function priced(record: SubscriptionLineItemModel, { price, meter, subscription 
     quantity: new Decimal(record.quantity),
     display_name: record.display_name || record.meter_display_name || meter.name,
     meter_id: meter.id,
-    commitment: commitmentOf(record, meter, subscription),
+    commitment: deriveCommitment(record, meter, subscription),
     chain_terms: chainTerms(record, meter, subscription),
     record,
     price_record: price,

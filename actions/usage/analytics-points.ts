@@ -10,7 +10,7 @@ import { listWindows, type WindowGrid, type WindowSize, windowAt } from '../../c
 import type { MeterModel } from '../../storage/models/meter.ts';
 import type { Turns } from '../../storage/turns.ts';
 import type { UsageOfKey } from '../../storage/usage/usage.ts';
-import type { Priced, TimesOfDay } from './analytics-costs.ts';
+import type { PricedRange, TimesOfDay } from './analytics-costs.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
 
 export type AnalyticsPoint = {
@@ -28,17 +28,17 @@ export type CountedUsage = UsageOfKey & {
   readonly running: readonly WindowAnswer[];
 };
 
-type Range = { readonly start_us: Microseconds; readonly end_us: Microseconds };
-type Pointing = Priced & {
+type AnalyticsRange = { readonly start_us: Microseconds; readonly end_us: Microseconds };
+type PointsInput = PricedRange & {
   readonly of: Pick<CountedUsage, 'windows' | 'running'>;
-  readonly range: Range;
+  readonly range: AnalyticsRange;
   readonly window_size: WindowSize;
   readonly grid: WindowGrid;
   readonly signal: AbortSignal | undefined;
 };
 
 /** One for each window that has events, and for each that costs something without. */
-export async function pointsOf(pointing: Pointing, turns: Turns): Promise<AnalyticsPoint[]> {
+export async function computePoints(pointing: PointsInput, slicer: Turns): Promise<AnalyticsPoint[]> {
   const { of, costs, total, range, signal } = pointing;
   // The first window of a range may begin before it, and is known by its end.
   const own = new Map(of.windows.map((window) => [window.end_us, window]));
@@ -46,16 +46,16 @@ export async function pointsOf(pointing: Pointing, turns: Turns): Promise<Analyt
   let left = total.cost;
   let waiting = ZERO;
   for (const window of of.running) {
-    const { cost: added, ...told } = costs.added(window);
+    const { cost: added, ...details } = costs.added(window);
     const { window_us, value, event_count } = own.get(window.end_us) ?? NOTHING;
     const cost = waiting.plus(added);
     const isShown = own.has(window.end_us) ? event_count > 0 || !cost.isZero() : false;
     waiting = isShown ? ZERO : cost;
     if (isShown) {
-      points.push({ window_us, usage: value, event_count, cost, ...told });
+      points.push({ window_us, usage: value, event_count, cost, ...details });
       left = left.minus(cost);
     }
-    if (turns.isOver()) await turns.next(signal);
+    if (slicer.isOver()) await slicer.next(signal);
   }
   return left.isZero() || range.end_us <= range.start_us ? points : withLast(points, left, pointing);
 }
@@ -63,7 +63,7 @@ export async function pointsOf(pointing: Pointing, turns: Turns): Promise<Analyt
 const NOTHING = { window_us: 0, value: ZERO, event_count: 0 };
 
 /** A true-up falls due with the end of the range, and so does what has no window with events behind it. */
-function withLast(points: readonly AnalyticsPoint[], cost: Decimal, pointing: Pointing): AnalyticsPoint[] {
+function withLast(points: readonly AnalyticsPoint[], cost: Decimal, pointing: PointsInput): AnalyticsPoint[] {
   const { range, window_size, grid } = pointing;
   const window_us = toUs(windowAt(ceilToMs(range.end_us) - 1, window_size, grid).start);
   const last = points.at(-1);
@@ -73,19 +73,19 @@ function withLast(points: readonly AnalyticsPoint[], cost: Decimal, pointing: Po
 }
 
 /** Whether windows without events may cost something: a level stands in them, or they are committed to. */
-export function costsWithoutEvents({ aggregation }: MeterModel, item: AnalyticsItem | null): boolean {
+export function canCostWithoutEvents({ aggregation }: MeterModel, item: AnalyticsItem | null): boolean {
   if (aggregation.type === 'WEIGHTED_SUM' && !aggregation.bucket_size) return true;
   const commitment = item?.commitment;
   if (!commitment?.windows) return false;
   return commitment.true_up || commitment.time_buckets.some((bucket) => bucket.true_up_enabled);
 }
 
-type Unused = Range & { readonly meter: MeterModel; readonly item: AnalyticsItem | null };
+type UnusedWindows = AnalyticsRange & { readonly meter: MeterModel; readonly item: AnalyticsItem | null };
 
 /** Windows of a line without usage, where they cost something. */
-export function windowsOfNothing(unused: Unused, size: WindowSize, grid: WindowGrid): WindowAnswer[] {
+export function listEmptyWindows(unused: UnusedWindows, size: WindowSize, grid: WindowGrid): WindowAnswer[] {
   const { start_us, end_us, meter, item } = unused;
-  if (!meter.aggregation.bucket_size || !costsWithoutEvents(meter, item)) return [];
+  if (!meter.aggregation.bucket_size || !canCostWithoutEvents(meter, item)) return [];
   return listWindows(toMs(start_us), ceilToMs(end_us), size, grid).map(({ start, end }) => ({
     start_us: Math.max(start_us, toUs(start)),
     end_us: Math.min(end_us, toUs(end)),
@@ -97,16 +97,16 @@ export function windowsOfNothing(unused: Unused, size: WindowSize, grid: WindowG
   }));
 }
 
-type Named = {
+type NamedRow = {
   readonly feature: { readonly name: string } | null;
   readonly meter: { readonly name: string };
   readonly external_customer_id: string;
 };
 
 /** By the name of the feature, those of one feature by customer, those of one customer as they were added. */
-export function byFeature(a: Named, b: Named): number {
-  return inOrder(nameOf(a), nameOf(b)) || inOrder(a.external_customer_id, b.external_customer_id);
+export function compareByFeature(a: NamedRow, b: NamedRow): number {
+  return compareText(toName(a), toName(b)) || compareText(a.external_customer_id, b.external_customer_id);
 }
 
-const nameOf = ({ feature, meter }: Named) => feature?.name ?? meter.name;
-const inOrder = (a: string, b: string) => (a === b ? 0 : a < b ? -1 : 1);
+const toName = ({ feature, meter }: NamedRow) => feature?.name ?? meter.name;
+const compareText = (a: string, b: string) => (a === b ? 0 : a < b ? -1 : 1);

@@ -16,11 +16,11 @@ import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
 import { readUsage } from '../../storage/usage/usage.ts';
 import { readUsageInOrder } from '../../storage/usage/usage-in-order.ts';
-import { billedSubscription, CHARGES_AT_ONCE, scopeOf } from '../billing/billable-items.ts';
-import { measureBy, type UsageReading } from '../billing/measure-usage.ts';
-import { customersAsked } from '../billing/members.ts';
+import { billedSubscription, CHARGES_AT_ONCE, toScope } from '../billing/billable-items.ts';
+import { buildMeasure, type UsageReading } from '../billing/measure-usage.ts';
+import { buildCustomerFilter } from '../billing/members.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
-import type { InvoicedOnce } from './invoiced-once.ts';
+import type { InvoicedUsageReader } from './invoiced-once.ts';
 
 export type ChainedCharge = LineAmount & {
   readonly item: AnalyticsItem;
@@ -30,66 +30,68 @@ export type ChainedCharge = LineAmount & {
   readonly measured: ReadonlyMap<string, MeasuredUsage>;
 };
 
-export type ChainQuestion = {
+export type ChainChargesInput = {
   readonly items: readonly AnalyticsItem[];
   /** The time that is asked about; undefined where an item has none. */
-  readonly periodOf: (item: AnalyticsItem) => Period | undefined;
+  readonly findPeriod: (item: AnalyticsItem) => Period | undefined;
   readonly now: Date;
   /** Usage that invoices have drawn of commitments over several periods. */
-  readonly recordedOf: (item: AnalyticsItem) => Promise<readonly RecordedUsage[]>;
+  readonly loadRecorded: (item: AnalyticsItem) => Promise<readonly RecordedUsage[]>;
 };
 
 /**
  * Lines that are charged by themselves are not in the answer. Subscriptions are charged at one time, because usage that is asked for at
  * one time is read in one statement.
  */
-export async function chargeChains(stores: Stores, question: ChainQuestion): Promise<ChainedCharge[]> {
-  const bySubscription = [...groupBy(question.items, ({ subscription }) => subscription.id).values()];
+export async function chargeChains(stores: Stores, input: ChainChargesInput): Promise<ChainedCharge[]> {
+  const bySubscription = [...groupBy(input.items, ({ subscription }) => subscription.id).values()];
   const charged = await mapConcurrently(QUESTIONS_AT_ONCE, bySubscription, (items) =>
-    chargeSubscription(stores, items, question),
+    chargeSubscription(stores, items, input),
   );
   return charged.flat();
 }
 
-type Range = { readonly start_us: Microseconds; readonly end_us: Microseconds };
+type ChainRange = { readonly start_us: Microseconds; readonly end_us: Microseconds };
 
 /** By line item what a range costs. */
 export async function chargeChainsWithin(
   stores: Stores,
   items: readonly AnalyticsItem[],
-  { start_us, end_us, now, invoiced }: Range & { readonly now: Date; readonly invoiced: InvoicedOnce },
+  { start_us, end_us, now, invoiced }: ChainRange & { readonly now: Date; readonly invoiced: InvoicedUsageReader },
 ): Promise<ReadonlyMap<string, ChainedCharge>> {
   const range = { start: toMs(start_us), end: ceilToMs(end_us) };
-  const periodOf = () => range;
-  const recordedOf = ({ subscription }: AnalyticsItem) => invoiced(subscription);
-  const charges = await chargeChains(stores, { items, periodOf, now, recordedOf });
+  const findPeriod = () => range;
+  const loadRecorded = ({ subscription }: AnalyticsItem) => invoiced(subscription);
+  const charges = await chargeChains(stores, { items, findPeriod: findPeriod, now, loadRecorded: loadRecorded });
   return new Map(charges.map((charge) => [charge.item.id, charge]));
 }
 
-type Served = ServedLine<AnalyticsItem> & { readonly chain: Chain<AnalyticsItem> };
+type ServedChainLine = ServedLine<AnalyticsItem> & { readonly chain: Chain<AnalyticsItem> };
 
 async function chargeSubscription(
   stores: Stores,
   items: readonly [AnalyticsItem, ...AnalyticsItem[]],
-  { periodOf, now, recordedOf }: ChainQuestion,
+  { findPeriod, now, loadRecorded }: ChainChargesInput,
 ): Promise<ChainedCharge[]> {
   const [first] = items;
   const billed = billedSubscription(first.subscription);
-  const served = planServedLines(periodOf, items, billed).filter((one): one is Served => one.chain !== undefined);
+  const served = planServedLines(findPeriod, items, billed).filter(
+    (one): one is ServedChainLine => one.chain !== undefined,
+  );
   if (served.length === 0) return [];
   const usage = await measureServed(stores, served, { billed, now });
   const isOfTerm = served.some(({ item }) => item.commitment?.duration);
-  return priceServed(served, { usage, billed, recorded: isOfTerm ? await recordedOf(first) : [] });
+  return priceServed(served, { usage, billed, recorded: isOfTerm ? await loadRecorded(first) : [] });
 }
 
 type Usage = ReadonlyMap<string, MeasuredUsage>;
 
 async function measureServed(
   stores: Stores,
-  served: readonly Served[],
+  served: readonly ServedChainLine[],
   { billed, now }: { billed: BilledSubscription; now: Date },
 ): Promise<Usage> {
-  const measure = measureBy(billed, usageReading(stores, now));
+  const measure = buildMeasure(billed, createUsageReading(stores, now));
   const usage = new Map<string, MeasuredUsage>();
   await mapConcurrently(CHARGES_AT_ONCE, usageToRead(served), async ({ item, window, service, chain, keys }) => {
     const measured = await measure(item, window, { service, chain });
@@ -98,14 +100,14 @@ async function measureServed(
   return usage;
 }
 
-function usageReading(stores: Stores, now: Date): UsageReading<AnalyticsItem> {
-  const questionOf = (
+function createUsageReading(stores: Stores, now: Date): UsageReading<AnalyticsItem> {
+  const buildUsageQuery = (
     { meter, members, subscription }: AnalyticsItem,
     window: Period,
     { service, gaps }: Parameters<UsageReading<AnalyticsItem>['read']>[2],
   ) => ({
     meter,
-    ...customersAsked(members, window, service.start, gaps),
+    ...buildCustomerFilter(members, window, service.start, gaps),
     start_ms: window.start,
     end_ms: window.end,
     timezone: subscription.timezone,
@@ -113,18 +115,18 @@ function usageReading(stores: Stores, now: Date): UsageReading<AnalyticsItem> {
     now_ms: now.getTime(),
   });
   return {
-    read: (item, window, about) => readUsage(stores, scopeOf(item.subscription), questionOf(item, window, about)),
+    read: (item, window, about) => readUsage(stores, toScope(item.subscription), buildUsageQuery(item, window, about)),
     readInOrder: (item, since, window) =>
       readUsageInOrder(
         stores,
-        scopeOf(item.subscription),
-        questionOf(item, { start: since, end: window.end }, { service: window }),
+        toScope(item.subscription),
+        buildUsageQuery(item, { start: since, end: window.end }, { service: window }),
       ),
   };
 }
 
 function priceServed(
-  served: readonly Served[],
+  served: readonly ServedChainLine[],
   { usage, billed, recorded }: { usage: Usage; billed: BilledSubscription; recorded: readonly RecordedUsage[] },
 ): ChainedCharge[] {
   const chains = new ChainCharges<AnalyticsItem>(usage);
@@ -137,12 +139,12 @@ function priceServed(
         ? commitmentPart(item, service, { subscription: billed, recorded: before })
         : undefined;
       const amount = chains.price(one, (chained) => usageCharge(item, window, { measured, currency, part, chained }));
-      return { ...amount, item, service, chain, measured: measuredIn(chain, usage) };
+      return { ...amount, item, service, chain, measured: collectMeasured(chain, usage) };
     },
     toDrawnAmount: toBaseAmount,
   });
 }
 
-function measuredIn({ lines }: Chain<AnalyticsItem>, usage: Usage): ReadonlyMap<string, MeasuredUsage> {
+function collectMeasured({ lines }: Chain<AnalyticsItem>, usage: Usage): ReadonlyMap<string, MeasuredUsage> {
   return new Map(lines.map(({ item, service }) => [item.id, usage.get(chargeKey(item.id, service))!]));
 }

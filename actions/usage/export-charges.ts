@@ -35,10 +35,15 @@ import { mapConcurrently } from '../../storage/together.ts';
 import { billedSubscription, CHARGES_AT_ONCE, currentPeriod } from '../billing/billable-items.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 import { type ChainedCharge, chargeChains } from './chained-charges.ts';
-import type { ExportAsked } from './export-asked.ts';
-import { invoicedOnce } from './invoiced-once.ts';
-import { type Cut, measureCuts } from './measure-cuts.ts';
-import { type SaidLine, type SaidLines, saidByPreview, saidOnInvoices } from './said-lines.ts';
+import { createInvoicedUsageReader } from './invoiced-once.ts';
+import {
+  type InvoicedUsageLine,
+  type InvoicedUsageLines,
+  loadInvoicedUsageLines,
+  planPreviewedLines,
+} from './invoiced-usage-lines.ts';
+import { measureCuts, type UsageCut } from './measure-cuts.ts';
+import type { UsageExportQuery } from './usage-export-query.ts';
 
 /** Who charges for the usage of a record, and how much. */
 export type ExportedCharge = {
@@ -50,10 +55,10 @@ export type ExportedCharge = {
   readonly amount: Decimal;
   readonly currency: string;
   /** Null where it stands on no invoice yet; a draft has no number yet. */
-  readonly invoice: SaidLine['invoice'];
+  readonly invoice: InvoicedUsageLine['invoice'];
 };
 
-export type ChargedUsage = ChargeInterval & {
+export type ExportedChargeUsage = ChargeInterval & {
   readonly external_customer_id: string;
   readonly meter: MeterModel;
   readonly usage: Decimal;
@@ -62,7 +67,7 @@ export type ChargedUsage = ChargeInterval & {
 };
 
 export type BatchCharges = {
-  readonly records: readonly ChargedUsage[];
+  readonly records: readonly ExportedChargeUsage[];
   /** When somebody charges for the usage of a meter, by `usageKey`. */
   readonly charged: ReadonlyMap<string, readonly ChargeInterval[]>;
   /** Of these line items every charge that meets the range is said, here or in `others`. */
@@ -73,76 +78,76 @@ export type BatchCharges = {
   readonly previewed: ReadonlySet<string>;
 };
 
-export type OtherCharge = { readonly item: AnalyticsItem; readonly line: SaidLine };
+export type OtherCharge = { readonly item: AnalyticsItem; readonly line: InvoicedUsageLine };
 
 export function usageKey(external_customer_id: string, meter_id: string): string {
   return JSON.stringify([external_customer_id, meter_id]);
 }
 
-export async function chargesOfBatch(
+export async function loadBatchCharges(
   stores: Stores,
   scope: Scope,
-  { asked, customers }: { asked: ExportAsked; customers: readonly CustomerModel[] },
+  { query, customers }: { query: UsageExportQuery; customers: readonly CustomerModel[] },
 ): Promise<BatchCharges> {
-  const { start_us, end_us, meter_ids } = asked;
+  const { start_us, end_us, meter_ids } = query;
   const all = await gatherAnalyticsItems(stores.postgres, scope, {
-    customers: [...customers, ...(await chargedForThem(stores.postgres, scope, customers))],
+    customers: [...customers, ...(await loadPayingCustomers(stores.postgres, scope, customers))],
     start_us,
     end_us,
-    now: asked.now,
+    now: query.now,
   });
   const items = all.filter(({ meter }) => meter_ids?.includes(meter.id) ?? true);
-  const services = items.flatMap((item) => startedServices(item, asked));
+  const services = items.flatMap((item) => startedServices(item, query));
   const since = Math.min(toMs(start_us), ...services.map(({ period }) => period.start));
-  const said = await saidOnInvoices(stores.postgres, scope, { items, since, end_us });
-  const previewed = await saidByPreview(stores, { services, said, now: asked.now });
-  const chained = await chainsOfServices(stores, services, asked.now);
-  const both = services.flatMap((one) => chargeOf(one, { said, previewed, chained, asked }));
+  const invoiced = await loadInvoicedUsageLines(stores.postgres, scope, { items, since, end_us });
+  const previewed = await planPreviewedLines(stores, { services, invoiced: invoiced, now: query.now });
+  const chained = await chargeServiceChains(stores, services, query.now);
+  const both = services.flatMap((one) => buildCharges(one, { invoiced: invoiced, previewed, chained, query: query }));
   const ids = new Set(customers.map(({ id }) => id));
   const charges = both.filter(({ item }) => ids.has(item.subscription.customer_id));
 
-  const measured = await measureCuts(stores, scope, { asked, cuts: charges.flatMap(cutsOf) });
-  const records = charges.flatMap((charge) => recordsOf(charge, { asked, measured }));
+  const measured = await measureCuts(stores, scope, { query: query, cuts: charges.flatMap(listCuts) });
+  const records = charges.flatMap((charge) => buildRecords(charge, { query: query, measured }));
   const own = items.filter(({ subscription }) => ids.has(subscription.customer_id));
   return {
     records,
-    charged: timesOf(both),
+    charged: collectChargedTimes(both),
     item_ids: new Set(own.map(({ id }) => id)),
-    others: othersOf(own, { services, said }),
+    others: listOtherCharges(own, { services, invoiced: invoiced }),
     previewed: new Set(previewed.keys()),
   };
 }
 
-function othersOf(
+function listOtherCharges(
   items: readonly AnalyticsItem[],
-  { services, said }: { services: readonly Service[]; said: SaidLines },
+  { services, invoiced }: { services: readonly ExportService[]; invoiced: InvoicedUsageLines },
 ): OtherCharge[] {
   const keys = new Set(services.map(({ item, period }) => chargeKey(item.id, period)));
   const periods = groupBy(services, ({ item }) => item.id);
-  const isPart = (id: string, { service: { start } }: SaidLine) =>
+  const isPart = (id: string, { service: { start } }: InvoicedUsageLine) =>
     (periods.get(id) ?? []).some(({ period }) => start >= period.start && start < period.end);
   const byItem = groupBy(
-    [...said.byCharge].filter(([key]) => !keys.has(key)),
+    [...invoiced.byCharge].filter(([key]) => !keys.has(key)),
     ([key]) => key.split('/', 1)[0]!,
   );
   return items.flatMap((item) => [
     ...(byItem.get(item.id) ?? []).flatMap(([, lines]) => lines.map((line) => ({ item, line }))),
-    ...(said.partial.get(item.id) ?? []).flatMap((line) => (isPart(item.id, line) ? [] : [{ item, line }])),
+    ...(invoiced.partial.get(item.id) ?? []).flatMap((line) => (isPart(item.id, line) ? [] : [{ item, line }])),
   ]);
 }
 
 /** Others, in whose subscriptions some of these take part: their charges count the usage of these, too. */
-async function chargedForThem(
+async function loadPayingCustomers(
   database: Database,
   scope: Scope,
   customers: readonly CustomerModel[],
 ): Promise<CustomerModel[]> {
   const ids = customers.map(({ id }) => id);
-  const heirs = await SubscriptionModel.in(scope, database)
+  const inheritedSubscriptions = await SubscriptionModel.in(scope, database)
     .select('parent_subscription_id')
     .whereIn('customer_id', ids)
     .where({ subscription_type: 'INHERITED', status: 'published' });
-  const parentIds = heirs.map(({ parent_subscription_id }) => parent_subscription_id);
+  const parentIds = inheritedSubscriptions.map(({ parent_subscription_id }) => parent_subscription_id);
   const parents = await SubscriptionModel.byId(scope, parentIds, database);
   const payers = Array.from(parents.values(), ({ customer_id }) => customer_id);
   const found = await CustomerModel.byId(
@@ -154,80 +159,87 @@ async function chargedForThem(
 }
 
 /** What a line says, and how many events it adds to those of the lines before it. */
-type Said = { readonly line: SaidLine; readonly added: ChargedAmounts };
+type CountedInvoiceLine = { readonly line: InvoicedUsageLine; readonly added: ChargedAmounts };
 
 /** A service period of a line item that shares time with the range. */
-type Charge = {
+type ExportServiceCharge = {
   readonly item: AnalyticsItem;
   readonly service: ChargeInterval;
   readonly subscription: BilledSubscription;
   /** The line's share of the cost of its chain; undefined if the line is charged by itself. */
   readonly chained: ChainedCharge | undefined;
   /** What of it lies in the range, cut as the file is. */
-  readonly stretches: readonly ChargeInterval[];
+  readonly intervals: readonly ChargeInterval[];
   /** What was invoiced of it before it was over, oldest first. */
-  readonly partial: readonly Said[];
+  readonly partial: readonly CountedInvoiceLine[];
   /** Its own line first, where it stands on an invoice or the preview says it, then what corrects it. */
-  readonly lines: readonly Said[];
+  readonly lines: readonly CountedInvoiceLine[];
 };
 
-type Service = { readonly item: AnalyticsItem; readonly period: Period };
+type ExportService = { readonly item: AnalyticsItem; readonly period: Period };
 
 /**
  * Those of periods that have begun: what never resets would be charged for in all that are to come. In the period that runs a line may
  * begin later.
  */
-function startedServices(item: AnalyticsItem, asked: ExportAsked): Service[] {
-  const range = { start: toMs(asked.start_us), end: ceilToMs(asked.end_us) };
+function startedServices(item: AnalyticsItem, query: UsageExportQuery): ExportService[] {
+  const range = { start: toMs(query.start_us), end: ceilToMs(query.end_us) };
   const billed = billedSubscription(item.subscription);
-  const now = asked.now.getTime();
+  const now = query.now.getTime();
   const begun = hasOwnPeriods(item, billed) ? now : Math.max(now, currentPeriod(item.subscription).end - 1);
   return computeServicesWithin(range, item, billed)
     .filter(({ start }) => start <= begun)
     .map((period) => ({ item, period }));
 }
 
-type Chained = ReadonlyMap<string, ChainedCharge>;
+type ChainedChargesByKey = ReadonlyMap<string, ChainedCharge>;
 
 /** By `chargeKey`. Lines of one chain have one meter, and lie in one billing period. */
-async function chainsOfServices(stores: Stores, services: readonly Service[], now: Date): Promise<Chained> {
+async function chargeServiceChains(
+  stores: Stores,
+  services: readonly ExportService[],
+  now: Date,
+): Promise<ChainedChargesByKey> {
   const linked = services.filter(({ item }) => item.chain_terms);
   const groups = groupBy(linked, ({ item, period }) => {
     const [whole] = periodsWithin(period, item, billedSubscription(item.subscription));
     return `${item.subscription.id}/${item.chain_terms!.key}/${whole?.start}/${whole?.end}`;
   });
   const several = [...groups.values()].filter((of) => of.length > 1 || of[0].item.chain_terms!.rule === 'integral');
-  const invoiced = invoicedOnce(stores.postgres);
+  const invoiced = createInvoicedUsageReader(stores.postgres);
   const charges = await mapConcurrently(CHARGES_AT_ONCE, several, (of) => {
     const periods = new Map(of.map(({ item, period }) => [item, period]));
     return chargeChains(stores, {
       items: [...periods.keys()],
-      periodOf: (item) => periods.get(item),
+      findPeriod: (item) => periods.get(item),
       now,
-      recordedOf: ({ subscription }) => invoiced(subscription),
+      loadRecorded: ({ subscription }) => invoiced(subscription),
     });
   });
   return new Map(charges.flat().map((charge) => [chargeKey(charge.item.id, charge.service), charge]));
 }
 
-type Known = {
-  readonly said: SaidLines;
-  readonly previewed: ReadonlyMap<string, readonly SaidLine[]>;
-  readonly chained: Chained;
-  readonly asked: ExportAsked;
+type ExportChargeSources = {
+  readonly invoiced: InvoicedUsageLines;
+  readonly previewed: ReadonlyMap<string, readonly InvoicedUsageLine[]>;
+  readonly chained: ChainedChargesByKey;
+  readonly query: UsageExportQuery;
 };
 
 /** What a cancelled subscription has not invoiced, it never will: such usage is exported without an amount. */
-function chargeOf({ item, period }: Service, { said, previewed, chained, asked }: Known): Charge[] {
+function buildCharges(
+  { item, period }: ExportService,
+  { invoiced, previewed, chained, query }: ExportChargeSources,
+): ExportServiceCharge[] {
   const key = chargeKey(item.id, period);
-  const own = said.byCharge.get(key) ?? previewed.get(key) ?? [];
-  const before = (said.partial.get(item.id) ?? []).filter(
+  const own = invoiced.byCharge.get(key) ?? previewed.get(key) ?? [];
+  const before = (invoiced.partial.get(item.id) ?? []).filter(
     ({ service }) => service.start >= period.start && service.start < period.end,
   );
   const isOver = item.subscription.subscription_status === 'cancelled' && own.length === 0;
   if (isOver && before.length === 0) return [];
   const end = isOver ? before.at(-1)!.service.end : period.end;
-  const service = stretchOf({ start: period.start, end });
+  const service = toInterval({ start: period.start, end });
   const all = withCounts([...before, ...own]);
   return [
     {
@@ -235,7 +247,7 @@ function chargeOf({ item, period }: Service, { said, previewed, chained, asked }
       service,
       subscription: billedSubscription(item.subscription),
       chained: chained.get(key),
-      stretches: cutTo(splitRange(asked, asked.split, asked.timezone ?? 'UTC'), service),
+      intervals: cutTo(splitRange(query, query.split, query.timezone ?? 'UTC'), service),
       partial: all.slice(0, before.length),
       lines: all.slice(before.length),
     },
@@ -243,7 +255,7 @@ function chargeOf({ item, period }: Service, { said, previewed, chained, asked }
 }
 
 /** Each line says how many events were counted when it was made. */
-function withCounts(lines: readonly SaidLine[]): Said[] {
+function withCounts(lines: readonly InvoicedUsageLine[]): CountedInvoiceLine[] {
   let counted = 0;
   return lines.map((line) => {
     const event_count = line.computed_from?.event_count ?? 0;
@@ -257,18 +269,18 @@ function withCounts(lines: readonly SaidLine[]): Said[] {
   });
 }
 
-function stretchOf({ start, end }: Period): ChargeInterval {
+function toInterval({ start, end }: Period): ChargeInterval {
   return { start_us: toUs(start), end_us: toUs(end) };
 }
 
 /** At these instants the charge is measured: nothing is, where what is said is all that is asked. */
-function cutsOf(charge: Charge): Cut[] {
-  if (isSaidWhole(charge) || !canBeCut(charge)) return [];
-  const { service, stretches, partial, lines } = charge;
-  const first = stretches[0]?.start_us ?? service.end_us;
+function listCuts(charge: ExportServiceCharge): UsageCut[] {
+  if (isFullyInvoiced(charge) || !canBeCut(charge)) return [];
+  const { service, intervals, partial, lines } = charge;
+  const first = intervals[0]?.start_us ?? service.end_us;
   const bounds = [
     ...(first > service.start_us ? [first] : []),
-    ...stretches.map(({ end_us }) => end_us),
+    ...intervals.map(({ end_us }) => end_us),
     ...partial.map(({ line }) => toUs(line.service.end)),
     ...(lines.length > 0 || partial.length > 0 ? [service.end_us] : []),
   ];
@@ -276,14 +288,14 @@ function cutsOf(charge: Charge): Cut[] {
 }
 
 /** Whether the file asks for all of it, and all of it is said. */
-function isSaidWhole(charge: Charge): boolean {
+function isFullyInvoiced(charge: ExportServiceCharge): boolean {
   const { partial, lines, service } = charge;
-  const isSaid = lines.length > 0 || toUs(partial.at(-1)?.line.service.end ?? 0) === service.end_us;
-  return isWhole(charge) && isSaid;
+  const isInvoiced = lines.length > 0 || toUs(partial.at(-1)?.line.service.end ?? 0) === service.end_us;
+  return isWhole(charge) && isInvoiced;
 }
 
 /** A line that shares cost, free units or a commitment with its chain cannot be cut: its share is known when the chain is over. */
-function canBeCut({ chained }: Charge): boolean {
+function canBeCut({ chained }: ExportServiceCharge): boolean {
   if (!chained) return true;
   const { rule, lines, level_since } = chained.chain;
   const isOwn =
@@ -291,39 +303,40 @@ function canBeCut({ chained }: Charge): boolean {
   return isOwn && lines.every(({ item }) => !item.allowances?.length && !item.commitment);
 }
 
-function cutAt({ item, service, subscription, chained }: Charge, at_us: Microseconds): Cut {
+function cutAt({ item, service, subscription, chained }: ExportServiceCharge, at_us: Microseconds): UsageCut {
   const since_us = countingStart(item.reset_usage, service.start_us, toUs(subscription.start_ms));
   return { item, since_us, at_us, service, chained };
 }
 
-function isWhole({ service, stretches }: Charge): boolean {
-  const [only] = stretches;
-  return stretches.length === 1 && only!.start_us === service.start_us && only!.end_us === service.end_us;
+function isWhole({ service, intervals }: ExportServiceCharge): boolean {
+  const [only] = intervals;
+  return intervals.length === 1 && only!.start_us === service.start_us && only!.end_us === service.end_us;
 }
 
-type Answers = { readonly asked: ExportAsked; readonly measured: (cut: Cut) => ChargedAmounts };
+type ExportAnswers = { readonly query: UsageExportQuery; readonly measured: (cut: UsageCut) => ChargedAmounts };
 
-function recordsOf(charge: Charge, { asked, measured }: Answers): ChargedUsage[] {
-  const { service, stretches, partial, lines } = charge;
+function buildRecords(charge: ExportServiceCharge, { query, measured }: ExportAnswers): ExportedChargeUsage[] {
+  const { service, intervals, partial, lines } = charge;
   const at = (at_us: Microseconds) => (at_us === service.start_us ? NOTHING_CHARGED : measured(cutAt(charge, at_us)));
   const [own, ...corrections] = lines;
-  const wholes = (some: readonly Said[], start_us = service.start_us) =>
+  const wholes = (some: readonly CountedInvoiceLine[], start_us = service.start_us) =>
     some.flatMap(({ line, added }) => {
       const end_us = toUs(line.service.end);
-      return endsIn(asked, end_us) ? recordOf(charge, { start_us, end_us, added, line }) : [];
+      return endsIn(query, end_us) ? buildRecord(charge, { start_us, end_us, added, line }) : [];
     });
-  if (isSaidWhole(charge)) return wholes([...partial, ...lines]);
+  if (isFullyInvoiced(charge)) return wholes([...partial, ...lines]);
   if (charge.chained && !canBeCut(charge)) {
     const until = toChargedAmounts(charge.chained);
-    return [...wholes([...partial, ...lines]), ...restOf(charge, { asked, at: () => until })];
+    return [...wholes([...partial, ...lines]), ...buildRestRecords(charge, { query: query, at: () => until })];
   }
-  if (!isSame(charge, at)) return [...wholes([...partial, ...lines]), ...restOf(charge, { asked, at })];
-  const parts = stretches
-    .flatMap((stretch) => cutAtInvoices(stretch, partial))
-    .flatMap((stretch) => {
-      const added = computeAddedCharge(at(stretch.start_us), at(stretch.end_us));
-      const invoiced = partial.find(({ line }) => toUs(line.service.end) >= stretch.end_us) ?? own;
-      return recordOf(charge, { ...stretch, added, line: invoiced?.line ?? null });
+  if (!isSame(charge, at))
+    return [...wholes([...partial, ...lines]), ...buildRestRecords(charge, { query: query, at })];
+  const parts = intervals
+    .flatMap((interval) => cutAtInvoices(interval, partial))
+    .flatMap((interval) => {
+      const added = computeAddedCharge(at(interval.start_us), at(interval.end_us));
+      const invoiced = partial.find(({ line }) => toUs(line.service.end) >= interval.end_us) ?? own;
+      return buildRecord(charge, { ...interval, added, line: invoiced?.line ?? null });
     });
   return [...parts, ...wholes(corrections)];
 }
@@ -333,40 +346,53 @@ function endsIn({ start_us, end_us }: ChargeInterval, at_us: Microseconds): bool
 }
 
 /** What was invoiced before the period was over ends where it was. */
-function cutAtInvoices({ start_us, end_us }: ChargeInterval, partial: readonly Said[]): ChargeInterval[] {
+function cutAtInvoices({ start_us, end_us }: ChargeInterval, partial: readonly CountedInvoiceLine[]): ChargeInterval[] {
   const ends = [...new Set(partial.map(({ line }) => toUs(line.service.end)))];
   const bounds = [start_us, ...ends.filter((at_us) => at_us > start_us && at_us < end_us), end_us];
   return bounds.slice(1).map((end_us, index) => ({ start_us: bounds[index]!, end_us }));
 }
 
 /** Only then are the parts of what is measured now parts of what the invoices say. */
-function isSame({ service, partial, lines }: Charge, at: (at_us: Microseconds) => ChargedAmounts): boolean {
-  let said = NOTHING_CHARGED;
+function isSame(
+  { service, partial, lines }: ExportServiceCharge,
+  at: (at_us: Microseconds) => ChargedAmounts,
+): boolean {
+  let invoiced = NOTHING_CHARGED;
   const [own] = lines;
   const ended = [
     ...partial.map((one) => [one, toUs(one.line.service.end)] as const),
     ...(own ? [[own, service.end_us] as const] : []),
   ];
   return ended.every(([{ added }, end_us], index) => {
-    said = { ...said, quantity: said.quantity.plus(added.quantity), amount: said.amount.plus(added.amount) };
+    invoiced = {
+      ...invoiced,
+      quantity: invoiced.quantity.plus(added.quantity),
+      amount: invoiced.amount.plus(added.amount),
+    };
     if (ended[index + 1]?.[1] === end_us) return true;
     const measured = at(end_us);
-    return said.amount.eq(measured.amount) && said.quantity.eq(measured.quantity);
+    return invoiced.amount.eq(measured.amount) && invoiced.quantity.eq(measured.quantity);
   });
 }
 
 /** Of what was invoiced in parts, and of which neither an invoice nor the preview says the rest. */
-function restOf(charge: Charge, { asked, at }: { asked: ExportAsked; at: (at_us: Microseconds) => ChargedAmounts }) {
+function buildRestRecords(
+  charge: ExportServiceCharge,
+  { query, at }: { query: UsageExportQuery; at: (at_us: Microseconds) => ChargedAmounts },
+) {
   const { service, partial, lines } = charge;
   const until = toUs(partial.at(-1)?.line.service.end ?? 0);
-  if (lines.length > 0 || until === service.end_us || !endsIn(asked, service.end_us)) return [];
+  if (lines.length > 0 || until === service.end_us || !endsIn(query, service.end_us)) return [];
   const added = partial.reduce((left, { added }) => computeAddedCharge(added, left), at(service.end_us));
-  return recordOf(charge, { ...service, added, line: null });
+  return buildRecord(charge, { ...service, added, line: null });
 }
 
-type Added = ChargeInterval & { added: ChargedAmounts; line: SaidLine | null };
+type AddedCharge = ChargeInterval & { added: ChargedAmounts; line: InvoicedUsageLine | null };
 
-function recordOf({ item }: Charge, { start_us, end_us, added, line }: Added): ChargedUsage[] {
+function buildRecord(
+  { item }: ExportServiceCharge,
+  { start_us, end_us, added, line }: AddedCharge,
+): ExportedChargeUsage[] {
   if (isNothing(added)) return [];
   const { external_customer_id, meter, subscription, record } = item;
   const { quantity: usage, amount, event_count } = added;
@@ -384,7 +410,7 @@ function recordOf({ item }: Charge, { start_us, end_us, added, line }: Added): C
 }
 
 /** Of everybody whose usage a charge counts, while it does. */
-function timesOf(charges: readonly Charge[]): Map<string, ChargeInterval[]> {
+function collectChargedTimes(charges: readonly ExportServiceCharge[]): Map<string, ChargeInterval[]> {
   const times = new Map<string, ChargeInterval[]>();
   for (const { item, service } of charges) {
     for (const { external_customer_id, joined_ms, left_ms } of item.members) {

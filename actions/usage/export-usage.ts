@@ -10,10 +10,10 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
-import type { ExportAsked } from './export-asked.ts';
-import { type BatchCharges, chargesOfBatch, type ExportedCharge, usageKey } from './export-charges.ts';
-import { customersOf } from './exported-customers.ts';
-import { portionsOf } from './portions.ts';
+import { type BatchCharges, type ExportedCharge, loadBatchCharges, usageKey } from './export-charges.ts';
+import { listExportedCustomers } from './exported-customers.ts';
+import { splitPortions } from './portions.ts';
+import type { UsageExportQuery } from './usage-export-query.ts';
 
 export type ExportedUsage = ChargeInterval & {
   readonly external_customer_id: string;
@@ -28,19 +28,23 @@ export type ExportedUsage = ChargeInterval & {
 
 const CUSTOMERS_PER_BATCH = 2000;
 
-export async function* exportUsage(stores: Stores, scope: Scope, asked: ExportAsked): AsyncGenerator<ExportedUsage> {
-  const meters = await metersOf(stores, scope, asked.meter_ids);
+export async function* exportUsage(
+  stores: Stores,
+  scope: Scope,
+  query: UsageExportQuery,
+): AsyncGenerator<ExportedUsage> {
+  const meters = await loadMeters(stores, scope, query.meter_ids);
   const event_names = [...new Set(meters.map(({ event_name }) => event_name))];
-  const limit = asked.customers_per_batch ?? CUSTOMERS_PER_BATCH;
-  for (let after = ''; event_names.length > 0 || asked.amounts; ) {
-    const batch = await customersOf(stores, scope, { ...asked, event_names, after, limit });
-    if (batch.length > 0) yield* usageOfBatch(stores, scope, { asked, meters, batch });
+  const limit = query.customers_per_batch ?? CUSTOMERS_PER_BATCH;
+  for (let after = ''; event_names.length > 0 || query.amounts; ) {
+    const batch = await listExportedCustomers(stores, scope, { ...query, event_names, after, limit });
+    if (batch.length > 0) yield* exportBatch(stores, scope, { query: query, meters, batch });
     if (batch.length < limit) return;
     after = batch.at(-1)!;
   }
 }
 
-async function metersOf(stores: Stores, scope: Scope, ids: readonly string[] | null): Promise<MeterModel[]> {
+async function loadMeters(stores: Stores, scope: Scope, ids: readonly string[] | null): Promise<MeterModel[]> {
   const meters = MeterModel.in(scope, stores.postgres).orderBy(['name', 'id']);
   if (!ids) return meters.where('status', 'published');
   const found = await meters.whereIn('id', [...ids]);
@@ -50,34 +54,36 @@ async function metersOf(stores: Stores, scope: Scope, ids: readonly string[] | n
   return found;
 }
 
-type Batch = { asked: ExportAsked; meters: readonly MeterModel[]; batch: readonly string[] };
+type UsageBatch = { query: UsageExportQuery; meters: readonly MeterModel[]; batch: readonly string[] };
 type BatchRecord = Omit<ExportedUsage, 'customer'>;
 
 const NO_CHARGES: Pick<BatchCharges, 'records' | 'charged'> = { records: [], charged: new Map() };
 
-async function* usageOfBatch(
+async function* exportBatch(
   stores: Stores,
   scope: Scope,
-  { asked, meters, batch }: Batch,
+  { query, meters, batch }: UsageBatch,
 ): AsyncGenerator<ExportedUsage> {
   // Those who were archived have been charged, too; an id may have had several owners.
   const customers = await CustomerModel.in(scope, stores.postgres).whereIn('external_id', [...batch]);
   const byExternalId = new Map(
     customers.filter(({ status }) => status === 'published').map((customer) => [customer.external_id, customer]),
   );
-  const { records, charged } = asked.amounts ? await chargesOfBatch(stores, scope, { asked, customers }) : NO_CHARGES;
+  const { records, charged } = query.amounts
+    ? await loadBatchCharges(stores, scope, { query: query, customers })
+    : NO_CHARGES;
   const byCustomer = new Map<string, BatchRecord[]>(batch.map((id) => [id, []]));
   for (const record of records) byCustomer.get(record.external_customer_id)!.push(record);
-  for await (const record of unchargedUsage(stores, scope, { asked, meters, batch, charged }))
+  for await (const record of exportUncharged(stores, scope, { query: query, meters, batch, charged }))
     byCustomer.get(record.external_customer_id)!.push(record);
   for (const [external_customer_id, found] of byCustomer) {
     const customer = byExternalId.get(external_customer_id) ?? null;
-    for (const record of found.sort(inOrder)) yield { ...record, customer };
+    for (const record of found.sort(compareRecords)) yield { ...record, customer };
   }
 }
 
 /** Those of one meter in order of time; those of one time as the line items were added. */
-function inOrder(a: BatchRecord, b: BatchRecord): number {
+function compareRecords(a: BatchRecord, b: BatchRecord): number {
   const texts = ({ meter }: BatchRecord) => [meter.name, meter.id];
   const [left, right] = [texts(a), texts(b)];
   const at = left.findIndex((text, index) => text !== right[index]);
@@ -85,31 +91,31 @@ function inOrder(a: BatchRecord, b: BatchRecord): number {
 }
 
 /** What nobody charges for: all of it where amounts were not asked for. Customers with the same gaps share their questions. */
-async function* unchargedUsage(
+async function* exportUncharged(
   stores: Stores,
   scope: Scope,
-  { asked, meters, batch, charged }: Batch & Pick<BatchCharges, 'charged'>,
+  { query, meters, batch, charged }: UsageBatch & Pick<BatchCharges, 'charged'>,
 ): AsyncGenerator<BatchRecord> {
   for (const meter of meters) {
     const chargedTo = (customer: string) => charged.get(usageKey(customer, meter.id)) ?? [];
-    for (const [gaps, customers] of byGaps(batch, chargedTo, asked)) {
+    for (const [gaps, customers] of groupByGaps(batch, chargedTo, query)) {
       // Days or months are windows of one question, and cut the meter's own where these are longer.
-      const window_size = asked.split ?? undefined;
+      const window_size = query.split ?? undefined;
       for (const gap of gaps)
-        for (const portion of portionsOf(customers, window_size ?? meter.aggregation.bucket_size, gap))
-          yield* usageIn(gap, { stores, scope, asked, meter, customers: portion, window_size });
+        for (const portion of splitPortions(customers, window_size ?? meter.aggregation.bucket_size, gap))
+          yield* exportGap(gap, { stores, scope, query: query, meter, customers: portion, window_size });
     }
   }
 }
 
-function byGaps(
+function groupByGaps(
   batch: readonly string[],
   chargedTo: (customer: string) => readonly ChargeInterval[],
-  asked: ExportAsked,
+  query: UsageExportQuery,
 ): [ChargeInterval[], string[]][] {
   const groups = new Map<string, [ChargeInterval[], string[]]>();
   for (const customer of batch) {
-    const gaps = computeUncovered({ start_us: asked.start_us, end_us: asked.end_us }, chargedTo(customer));
+    const gaps = computeUncovered({ start_us: query.start_us, end_us: query.end_us }, chargedTo(customer));
     const key = JSON.stringify(gaps);
     const group = groups.get(key);
     if (group) group[1].push(customer);
@@ -118,18 +124,18 @@ function byGaps(
   return [...groups.values()];
 }
 
-type Uncharged = {
+type UnchargedUsageInput = {
   stores: Stores;
   scope: Scope;
-  asked: ExportAsked;
+  query: UsageExportQuery;
   meter: MeterModel;
   customers: readonly string[];
   window_size: Split | undefined;
 };
 
-async function* usageIn(
+async function* exportGap(
   { start_us, end_us }: ChargeInterval,
-  { stores, scope, asked, meter, customers, window_size }: Uncharged,
+  { stores, scope, query, meter, customers, window_size }: UnchargedUsageInput,
 ): AsyncGenerator<BatchRecord> {
   const report = await askUsage(stores, scope, {
     meter,
@@ -137,10 +143,10 @@ async function* usageIn(
     start_us,
     end_us,
     window_size,
-    timezone: asked.timezone ?? undefined,
+    timezone: query.timezone ?? undefined,
     by_customer: true,
-    now_ms: asked.now.getTime(),
-    bounds: asked.bounds,
+    now_ms: query.now.getTime(),
+    bounds: query.bounds,
   });
   for (const { key: external_customer_id, total, windows } of report.usage) {
     for (const { value: usage, event_count, start_us, end_us } of window_size ? windows : [total])

@@ -9,7 +9,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores } from '../../storage/stores.ts';
 
-type Page = {
+type ExportedCustomersPage = {
   readonly start_us: number;
   readonly end_us: number;
   readonly amounts: boolean;
@@ -20,18 +20,26 @@ type Page = {
 };
 
 /** Fewer than `limit` where there are no more. */
-export async function customersOf(stores: Stores, { tenant_id, environment_id }: Scope, page: Page): Promise<string[]> {
+export async function listExportedCustomers(
+  stores: Stores,
+  { tenant_id, environment_id }: Scope,
+  page: ExportedCustomersPage,
+): Promise<string[]> {
   const { start_us, end_us, event_names, after, limit } = page;
   const scope = { tenant_id, environment_id };
-  const asked = { ...scope, event_names, after, start_us, end_us, limit };
-  const rows = event_names.length > 0 ? await customersWithEvents.ask(stores.clickhouse, asked) : [];
+  const params = { ...scope, event_names, after, start_us, end_us, limit };
+  const rows = event_names.length > 0 ? await customersWithEvents.ask(stores.clickhouse, params) : [];
   const active = rows.map(({ external_customer_id }) => external_customer_id);
   if (!page.amounts) return active;
   const all = new Set([...active, ...(await billedCustomers(stores, scope, page))]);
   return [...all].sort(byBytes).slice(0, limit);
 }
 
-async function billedCustomers({ postgres }: Stores, scope: Scope, { after, limit }: Page): Promise<string[]> {
+async function billedCustomers(
+  { postgres }: Stores,
+  scope: Scope,
+  { after, limit }: ExportedCustomersPage,
+): Promise<string[]> {
   const lines = SubscriptionLineItemModel.in(scope, postgres).select('subscription_id').where('price_type', 'USAGE');
   const subscriptions = SubscriptionModel.in(scope, postgres)
     .select('customer_id')

@@ -6,9 +6,9 @@ import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
 import { recordedUsage } from '../billing/gather-commitments.ts';
 
 /** The invoices of a subscription are read once for all of its lines. */
-export type InvoicedOnce = (subscription: SubscriptionModel) => Promise<RecordedUsage[]>;
+export type InvoicedUsageReader = (subscription: SubscriptionModel) => Promise<RecordedUsage[]>;
 
-export function invoicedOnce(database: Database): InvoicedOnce {
+export function createInvoicedUsageReader(database: Database): InvoicedUsageReader {
   const read = new Map<string, Promise<RecordedUsage[]>>();
   return (subscription) => {
     const known = read.get(subscription.id) ?? gatherInvoicedLines(database, subscription).then(recordedUsage);

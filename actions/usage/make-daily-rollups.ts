@@ -38,12 +38,12 @@ const BASE_ROWS_MAX = 3_000_000;
 /** What came of it: before which day there are daily rollups now, and why there are not more, where they could not be written. */
 export type DailyRollupsMade = { readonly days_before: number; readonly problem: Error | null };
 
-export async function makeDailyRollups(stores: Stores, asked: DailyRollupsRequest): Promise<DailyRollupsMade> {
+export async function makeDailyRollups(stores: Stores, request: DailyRollupsRequest): Promise<DailyRollupsMade> {
   const { postgres } = stores;
-  const holder: BucketLockHolder = { ...asked.held, only_adds: true };
+  const holder: BucketLockHolder = { ...request.held, only_adds: true };
   const progress = await lockBucketsWhenQuiet(postgres, holder);
   const from = daysBefore(progress);
-  const made = await madeUntil(stores, { ...asked, holder, from }).catch(async (error) => {
+  const made = await makeRollups(stores, { ...request, holder, from }).catch(async (error) => {
     // Before anything was written the lock is given back; after, the bucket rows stay locked for the next try.
     await returnBucketLock(postgres, holder);
     throw error;
@@ -52,18 +52,18 @@ export async function makeDailyRollups(stores: Stores, asked: DailyRollupsReques
   stores.usage_memory?.comingRebuild({ ...rebuildsFrom(progress), customers: new Map() });
   await unlockBuckets(postgres, holder, async (transaction) => {
     await setDaysBefore(transaction, made.days_before);
-    await asked.finish(transaction);
+    await request.finish(transaction);
   });
   return made;
 }
 
-type Making = DailyRollupsRequest & {
+type MakeRollupsInput = DailyRollupsRequest & {
   readonly holder: BucketLockHolder;
   /** Days since 1970: before it there are daily rollups already. */
   readonly from: number;
 };
 
-async function madeUntil(stores: Stores, making: Making): Promise<DailyRollupsMade> {
+async function makeRollups(stores: Stores, making: MakeRollupsInput): Promise<DailyRollupsMade> {
   const { holder, from } = making;
   // Those of later days are there as well: from now on they count for nothing, and the next try takes them away.
   if (from === EVERY_DAY) return { days_before: making.days_before, problem: null };
@@ -77,7 +77,7 @@ async function madeUntil(stores: Stores, making: Making): Promise<DailyRollupsMa
   };
   let days_before = from;
   try {
-    for await (const made of daysMade(stores, making, own)) days_before = made;
+    for await (const made of makeRollupDays(stores, making, own)) days_before = made;
   } catch (error) {
     // Nothing depends on daily rollups: what the engine refuses must not hold up the log. A store that is away is waited for.
     if (error instanceof FarthingError && error.code === 'database_error') return { days_before, problem: error };
@@ -87,9 +87,9 @@ async function madeUntil(stores: Stores, making: Making): Promise<DailyRollupsMa
 }
 
 /** Before which day there are daily rollups, each time that one more is whole. */
-async function* daysMade(
+async function* makeRollupDays(
   { clickhouse }: Stores,
-  { from, days_before: until }: Making,
+  { from, days_before: until }: MakeRollupsInput,
   own: WriteAttempt,
 ): AsyncGenerator<number> {
   await deleteDailyRollups(clickhouse, from, own.attempt);

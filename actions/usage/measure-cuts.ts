@@ -26,14 +26,14 @@ import { mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, type UsageReport } from '../../storage/usage/usage.ts';
 import { billedSubscription } from '../billing/billable-items.ts';
-import { limitWindowsOf } from '../billing/gather-allowances.ts';
-import { customersAsked } from '../billing/members.ts';
+import { computeLimitWindows } from '../billing/gather-allowances.ts';
+import { buildCustomerFilter } from '../billing/members.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
 import type { ChainedCharge } from './chained-charges.ts';
-import { portionsOf } from './portions.ts';
+import { splitPortions } from './portions.ts';
 
 /** A line item, since when its events count, and the instant up to which. */
-export type Cut = {
+export type UsageCut = {
   readonly item: AnalyticsItem;
   readonly since_us: number;
   readonly at_us: number;
@@ -44,31 +44,35 @@ export type Cut = {
 };
 
 /** Most cuts are midnights of the time zone. */
-type Asked = { readonly timezone: string | null; readonly now: Date; readonly bounds?: QuestionBounds | undefined };
-type Answer = { readonly report: UsageReport; readonly total: WindowAnswer };
+type MeasureCutsQuery = {
+  readonly timezone: string | null;
+  readonly now: Date;
+  readonly bounds?: QuestionBounds | undefined;
+};
+type CutAnswer = { readonly report: UsageReport; readonly total: WindowAnswer };
 /** By customer, in order of time; who used nothing has none. */
-type Answers = Map<string, Answer[]>;
-type Question = {
+type CutAnswers = Map<string, CutAnswer[]>;
+type CutQuestion = {
   readonly stores: Stores;
   readonly scope: Scope;
-  readonly asked: Asked;
-  readonly same: readonly Cut[];
+  readonly query: MeasureCutsQuery;
+  readonly same: readonly UsageCut[];
 };
 
 export async function measureCuts(
   stores: Stores,
   scope: Scope,
-  { asked, cuts }: { asked: Asked; cuts: readonly Cut[] },
-): Promise<(cut: Cut) => ChargedAmounts> {
-  const questionOf = questionsOf(asked, cuts);
-  const answers = new Map<string, Answers>();
-  await mapConcurrently(QUESTIONS_AT_ONCE, [...groupBy(cuts, questionOf)], async ([question, same]) => {
-    answers.set(question, await answersOf({ stores, scope, asked, same }));
+  { query, cuts }: { query: MeasureCutsQuery; cuts: readonly UsageCut[] },
+): Promise<(cut: UsageCut) => ChargedAmounts> {
+  const toQuestionKey = buildQuestionKeys(query, cuts);
+  const answers = new Map<string, CutAnswers>();
+  await mapConcurrently(QUESTIONS_AT_ONCE, [...groupBy(cuts, toQuestionKey)], async ([question, same]) => {
+    answers.set(question, await readAnswers({ stores, scope, query: query, same }));
   });
   return (cut) => {
-    const told = answers.get(questionOf(cut))?.get(cut.item.external_customer_id);
-    const found = told?.findLast(({ total }) => total.end_us <= cut.at_us);
-    return found ? chargeOf(cut, found) : NOTHING_CHARGED;
+    const answered = answers.get(toQuestionKey(cut))?.get(cut.item.external_customer_id);
+    const found = answered?.findLast(({ total }) => total.end_us <= cut.at_us);
+    return found ? computeCharge(cut, found) : NOTHING_CHARGED;
   };
 }
 
@@ -76,7 +80,7 @@ export async function measureCuts(
  * Midnights of a period are one question where the windows run, of a meter with windows of its own by the clock by which they go; any other instant is one of
  * its own.
  */
-function questionsOf({ timezone }: Asked, cuts: readonly Cut[]): (cut: Cut) => string {
+function buildQuestionKeys({ timezone }: MeasureCutsQuery, cuts: readonly UsageCut[]): (cut: UsageCut) => string {
   const midnights = new Map<number, boolean>();
   for (const { at_us } of cuts)
     if (!midnights.has(at_us))
@@ -97,9 +101,9 @@ function questionsOf({ timezone }: Asked, cuts: readonly Cut[]): (cut: Cut) => s
   };
 }
 
-async function answersOf({ stores, scope, asked, same }: Question): Promise<Answers> {
+async function readAnswers({ stores, scope, query, same }: CutQuestion): Promise<CutAnswers> {
   const { item, since_us } = same[0]!;
-  if (item.members.length > 1) return familyAnswer({ stores, scope, asked, same });
+  if (item.members.length > 1) return readMembersAnswer({ stores, scope, query: query, same });
   const ends = same.map(({ at_us }) => at_us);
   const end_us = Math.max(...ends);
   const isRunning = ends.some((at_us) => at_us < end_us);
@@ -109,10 +113,10 @@ async function answersOf({ stores, scope, asked, same }: Question): Promise<Answ
   const size = isRunning && !isFiner(bucket_size, range) ? 'DAY' : bucket_size;
   const billing_anchor_ms = toInstant(item.subscription.billing_anchor);
   const clock = isRunning
-    ? ({ timezone: asked.timezone ?? 'UTC', billing_anchor_ms, window_size: 'DAY', running: true } as const)
+    ? ({ timezone: query.timezone ?? 'UTC', billing_anchor_ms, window_size: 'DAY', running: true } as const)
     : { timezone: item.subscription.timezone, billing_anchor_ms };
-  const answers: Answers = new Map();
-  for (const external_customer_ids of portionsOf(customers, size, range)) {
+  const answers: CutAnswers = new Map();
+  for (const external_customer_ids of splitPortions(customers, size, range)) {
     const report = await askUsage(stores, scope, {
       meter: item.meter,
       external_customer_ids,
@@ -120,8 +124,8 @@ async function answersOf({ stores, scope, asked, same }: Question): Promise<Answ
       end_us,
       ...clock,
       by_customer: true,
-      now_ms: asked.now.getTime(),
-      bounds: asked.bounds,
+      now_ms: query.now.getTime(),
+      bounds: query.bounds,
     });
     for (const { key, total, windows } of report.usage)
       answers.set(
@@ -138,18 +142,18 @@ function isFiner(size: WindowSize | null | undefined, range: { start_us: number;
 }
 
 /** Of those who are measured as one customer, under the name of the one who pays. */
-async function familyAnswer({ stores, scope, asked, same }: Question): Promise<Answers> {
+async function readMembersAnswer({ stores, scope, query, same }: CutQuestion): Promise<CutAnswers> {
   const { item, since_us, at_us, service } = same[0]!;
   const window = { start: toMs(since_us), end: ceilToMs(at_us) };
   const report = await askUsage(stores, scope, {
     meter: item.meter,
-    ...customersAsked(item.members, window, toMs(service.start_us)),
+    ...buildCustomerFilter(item.members, window, toMs(service.start_us)),
     start_us: since_us,
     end_us: at_us,
     timezone: item.subscription.timezone,
     billing_anchor_ms: toInstant(item.subscription.billing_anchor),
-    now_ms: asked.now.getTime(),
-    bounds: asked.bounds,
+    now_ms: query.now.getTime(),
+    bounds: query.bounds,
   });
   const answers = report.usage.map(({ total }) => ({ report, total }));
   return new Map([[item.external_customer_id, answers]]);
@@ -159,7 +163,10 @@ async function familyAnswer({ stores, scope, asked, same }: Question): Promise<A
  * With what is free of its billing period, and what it is committed to for it; what is lacking falls due with the last instant.
  * Of limits and terms that reach beyond the charge the invoice alone knows the rest.
  */
-function chargeOf({ item, since_us, at_us, service, chained }: Cut, { report, total }: Answer): ChargedAmounts {
+function computeCharge(
+  { item, since_us, at_us, service, chained }: UsageCut,
+  { report, total }: CutAnswer,
+): ChargedAmounts {
   const { as_of, high_water, meter_version } = report;
   const { value: quantity, event_count, buckets, bucket_starts_us } = total;
   const window = { start: Math.floor(since_us / 1000), end: Math.ceil(at_us / 1000) };
@@ -167,8 +174,8 @@ function chargeOf({ item, since_us, at_us, service, chained }: Cut, { report, to
   const { subscription } = item;
   const billed = billedSubscription(subscription);
   const whole = { start: Math.floor(service.start_us / 1000), end: Math.ceil(service.end_us / 1000) };
-  const limited = allowancesOf(item).map((one) =>
-    limitWindowsOf(one, whole, { billed, reset_usage: item.reset_usage }),
+  const limited = listPeriodAllowances(item).map((one) =>
+    computeLimitWindows(one, whole, { billed, reset_usage: item.reset_usage }),
   );
   const allowances = limited.map(({ limit, windows: [first] }) => ({
     limit: first?.limit ?? limit,
@@ -177,16 +184,16 @@ function chargeOf({ item, since_us, at_us, service, chained }: Cut, { report, to
   const read = { quantity, event_count, buckets, bucket_starts, as_of, high_water, meter_version };
   const measured = { ...read, allowances, integral: total.integral };
   const commitment = deriveDrawPeriod(item, whole, { subscription: billed }) ? null : item.commitment;
-  const asked = { subscription: billed, recorded: [] };
-  const part = commitment && { ...commitmentPart(item, whole, asked), is_last: at_us === service.end_us };
+  const query = { subscription: billed, recorded: [] };
+  const part = commitment && { ...commitmentPart(item, whole, query), is_last: at_us === service.end_us };
   const { currency } = subscription;
-  const asked_for = { measured, currency, part: part ?? undefined };
-  const line = chained && chainedUntil(chained, measured);
-  return toChargedAmounts(usageCharge({ ...item, commitment }, window, { ...asked_for, chained: line }));
+  const chargeInput = { measured, currency, part: part ?? undefined };
+  const line = chained && cutChain(chained, measured);
+  return toChargedAmounts(usageCharge({ ...item, commitment }, window, { ...chargeInput, chained: line }));
 }
 
 /** The line as if its chain ended with what it has measured. */
-function chainedUntil({ item, service, chain, measured }: ChainedCharge, own: MeasuredUsage): ChainedLine {
+function cutChain({ item, service, chain, measured }: ChainedCharge, own: MeasuredUsage): ChainedLine {
   const place = chain.lines.findIndex((line) => line.item.id === item.id && line.service.start === service.start);
   const until = { ...chain, lines: chain.lines.slice(0, place + 1) };
   const costs = chainCosts(until, (line) => (line === chain.lines[place] ? own : measured.get(line.item.id)!));
@@ -194,7 +201,7 @@ function chainedUntil({ item, service, chain, measured }: ChainedCharge, own: Me
 }
 
 /** Those that are of the item's billing period; none where others hold beside them. */
-export function allowancesOf({ allowances = [], subscription }: AnalyticsItem): LimitAllowance[] {
+export function listPeriodAllowances({ allowances = [], subscription }: AnalyticsItem): LimitAllowance[] {
   const { billing_period, billing_period_count } = subscription;
   const isOfPeriod = (allowance: Allowance): allowance is LimitAllowance =>
     'limit' in allowance &&

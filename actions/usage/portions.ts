@@ -7,7 +7,7 @@ import { QUESTION_CELLS_MAX } from '../../storage/usage/question.ts';
 
 const CELLS_AT_ONCE = QUESTION_CELLS_MAX / 4;
 
-export function* portionsOf(
+export function* splitPortions(
   customers: readonly string[],
   window_size: WindowSize | null | undefined,
   range: { start_us: number; end_us: number },

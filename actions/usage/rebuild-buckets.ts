@@ -65,20 +65,20 @@ export async function rebuildBuckets(stores: Stores, rebuild: Rebuild): Promise<
   await rebuild.prepare?.(own);
   const planned = await planRecount(stores, rebuild, before);
   // ClickHouse does the delete and this process most of the recount, so they run at the same time. The bucket lock covers both.
-  const recounted = await recountAndDelete(stores, planned, attempt);
+  const recountTargets = await recountAndDelete(stores, planned, attempt);
   const days_before = daysBefore(progress);
-  const beside = withDailyRollups(rowsBeside(rebuild, planned.old), days_before);
+  const beside = withDailyRollups(selectSliceRows(rebuild, planned.old), days_before);
   // Each month of an earlier try arrived with these rows or not at all; those of its rows that are recounted are taken away again.
   const missing = attempt === since ? beside : await missingUsageRows(stores.clickhouse, beside, { ...own, since });
-  const versionOf = (meter_id: string) => planned.versions.get(meter_id) ?? rebuild.beside!.versionOf(meter_id);
-  const rows = [...withDailyRollups(recounted, days_before), ...missing];
-  await writeRows(stores, { rows, versionOf }, own);
-  stores.usage_memory?.comingRebuild({ ...rebuildsFrom(progress), customers: customersOf(planned.old) });
+  const findVersion = (meter_id: string) => planned.versions.get(meter_id) ?? rebuild.beside!.versionOf(meter_id);
+  const rows = [...withDailyRollups(recountTargets, days_before), ...missing];
+  await writeRows(stores, { rows, versionOf: findVersion }, own);
+  stores.usage_memory?.comingRebuild({ ...rebuildsFrom(progress), customers: groupCustomersByMeter(planned.old) });
   await unlockBuckets(stores.postgres, held, (transaction) => rebuild.finish(transaction));
 }
 
 /** Selects the rows of the slice that the rebuild does not recount. */
-function rowsBeside({ beside }: Rebuild, old: readonly RowsToDelete[]): readonly BucketRow[] {
+function selectSliceRows({ beside }: Rebuild, old: readonly RowsToDelete[]): readonly BucketRow[] {
   if (beside === undefined || beside.rows.length === 0) return [];
   const touched = new Map<string, ReadonlySet<string> | null>();
   for (const { counted, day, external_customer_ids } of old)
@@ -90,7 +90,7 @@ function rowsBeside({ beside }: Rebuild, old: readonly RowsToDelete[]): readonly
 }
 
 /** By meter; null for all customers. */
-function customersOf(old: readonly RowsToDelete[]): Map<string, ReadonlySet<string> | null> {
+function groupCustomersByMeter(old: readonly RowsToDelete[]): Map<string, ReadonlySet<string> | null> {
   const byMeter = new Map<string, Set<string> | null>();
   for (const { counted, external_customer_ids } of old) {
     const known = byMeter.get(counted.meter_id);
@@ -110,18 +110,20 @@ async function planRecount(
 ): Promise<RecountPlan> {
   const result: RecountPlan = { old: [], groups: [], versions: new Map() };
   const targets = groupBy(await rebuild.targets(), (target) => `${scopeKey(target)}/${target.meter_id}`);
-  const meters = await Promise.all([...targets.values()].map((some) => countedWith(stores, rebuild, { some, before })));
+  const meters = await Promise.all(
+    [...targets.values()].map((some) => loadCountedMeter(stores, rebuild, { some, before })),
+  );
   const counted = meters.filter((meter) => meter !== undefined);
   for (const group of groupBy(counted, (meter) => eventsKey(meter.counted)).values()) {
     // What one of them needs is written anew for all that count the same events: these are read once.
-    const days = united(group.flatMap(({ targets: some }) => some));
-    const together = group.map((meter) => meter.counted) as [Counted, ...Counted[]];
+    const days = mergeTargets(group.flatMap(({ targets: some }) => some));
+    const sameEvents = group.map((meter) => meter.counted) as [Counted, ...Counted[]];
     for (const [day, customers] of days) {
       const external_customer_ids = customers === null ? undefined : [...customers];
-      for (const meter of together) result.old.push({ counted: meter, day, external_customer_ids });
+      for (const meter of sameEvents) result.old.push({ counted: meter, day, external_customer_ids });
     }
-    for (const meter of together) result.versions.set(meter.meter_id, meter.version);
-    result.groups.push({ counted: together, days });
+    for (const meter of sameEvents) result.versions.set(meter.meter_id, meter.version);
+    result.groups.push({ counted: sameEvents, days });
   }
   return result;
 }
@@ -148,7 +150,7 @@ async function recountAll(stores: Stores, groups: readonly DaysToRecount[]): Pro
 }
 
 /** Undefined for a meter whose past is still being counted: nobody reads its rows, and the back-fill settles what it meets. */
-async function countedWith(
+async function loadCountedMeter(
   stores: Stores,
   { settling }: Rebuild,
   { some, before }: { some: readonly [RebuildTarget, ...RebuildTarget[]]; before: ReadonlyMap<number, bigint> },
@@ -160,7 +162,7 @@ async function countedWith(
 }
 
 /** Each day and customer once: what is written twice would count twice. Null: all customers of the day. */
-function united(targets: readonly RebuildTarget[]): Map<number, Set<string> | null> {
+function mergeTargets(targets: readonly RebuildTarget[]): Map<number, Set<string> | null> {
   const days = new Map<number, Set<string> | null>();
   for (const { day, external_customer_ids } of targets) {
     const known = days.get(day);
@@ -173,8 +175,12 @@ function united(targets: readonly RebuildTarget[]): Map<number, Set<string> | nu
 
 type RowsToWrite = { readonly rows: readonly BucketRow[]; readonly versionOf: (meter_id: string) => number };
 
-async function writeRows({ clickhouse }: Stores, { rows, versionOf }: RowsToWrite, own: WriteAttempt): Promise<void> {
-  await writeUsageRows(clickhouse, { rows, versionOf }, own);
+async function writeRows(
+  { clickhouse }: Stores,
+  { rows, versionOf: findVersion }: RowsToWrite,
+  own: WriteAttempt,
+): Promise<void> {
+  await writeUsageRows(clickhouse, { rows, versionOf: findVersion }, own);
   const missing = await missingUsageRows(clickhouse, rows, { writer: own.writer, since: own.attempt });
   if (missing.length > 0) throw unavailable('the usage store (rows that were written anew are not there)');
 }

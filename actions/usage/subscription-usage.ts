@@ -38,7 +38,7 @@ import {
 } from '../billing/billable-items.ts';
 import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
 import { recordedUsage, subscriptionCommitment } from '../billing/gather-commitments.ts';
-import { usageReader } from '../billing/measure-usage.ts';
+import { createUsageReader } from '../billing/measure-usage.ts';
 
 export type UsageRequest = {
   subscription_id: string;
@@ -47,7 +47,7 @@ export type UsageRequest = {
   lifetime_usage?: boolean | null;
 };
 
-export type UsageCharge = LineAmount & {
+export type SubscriptionUsageCharge = LineAmount & {
   item: BillableItem;
   service: Period;
   display_name: string;
@@ -56,7 +56,7 @@ export type UsageCharge = LineAmount & {
 export type SubscriptionUsage = {
   subscription: SubscriptionModel;
   period: Period;
-  charges: UsageCharge[];
+  charges: SubscriptionUsageCharge[];
   amount: Decimal;
   /** Of the subscription as a whole; null without one. */
   commitment: SubscriptionCommitment | null;
@@ -64,7 +64,7 @@ export type SubscriptionUsage = {
   true_up: Decimal | null;
 };
 
-export async function subscriptionUsage(
+export async function loadSubscriptionUsage(
   stores: Stores,
   scope: Scope,
   request: UsageRequest,
@@ -72,18 +72,18 @@ export async function subscriptionUsage(
 ): Promise<SubscriptionUsage> {
   const database = stores.postgres;
   const subscription = await SubscriptionModel.fetch(scope, request.subscription_id, { database });
-  const asked = askedPeriod(subscription, request, now);
+  const requested = deriveRequestedPeriod(subscription, request, now);
   const billed = billedSubscription(subscription);
   const current = currentPeriod(subscription);
-  const measure = await usageReader(stores, database, subscription, { now });
-  const at = new Date(Math.min(now.getTime(), (asked ?? current).end - 1));
+  const measure = await createUsageReader(stores, database, subscription, { now });
+  const at = new Date(Math.min(now.getTime(), (requested ?? current).end - 1));
   const items = await gatherItems(database, subscription, { at });
   const commitment = subscriptionCommitment(subscription);
   const isPooled = commitment !== null || items.some((item) => item.commitment?.duration);
-  const periodOf = (item: BillableItem) =>
-    asked ?? runningPeriod(item, { subscription: billed, current, now: now.getTime() });
-  const served = planServedLines(periodOf, items, billed);
-  const isOver = ({ service }: ServedLine<BillableItem>) => asked === null && service.end <= current.start;
+  const findPeriod = (item: BillableItem) =>
+    requested ?? runningPeriod(item, { subscription: billed, current, now: now.getTime() });
+  const served = planServedLines(findPeriod, items, billed);
+  const isOver = ({ service }: ServedLine<BillableItem>) => requested === null && service.end <= current.start;
   const invoiced = isPooled || served.some(isOver) ? await gatherInvoicedLines(database, subscription) : [];
   const recorded = isPooled ? recordedUsage(invoiced) : [];
   // A line that ended where the running period began has periods that go on: what it was used for may be invoiced by now.
@@ -97,7 +97,7 @@ export async function subscriptionUsage(
   const { currency } = subscription;
   const chains = new ChainCharges<BillableItem>(usage);
   const lines = drawInOrder(running, recorded, {
-    priceLine: (one, before): UsageCharge => {
+    priceLine: (one, before): SubscriptionUsageCharge => {
       const { item, service, usage_window: window } = one;
       const question = { subscription: billed, recorded: before };
       const part = item.commitment ? commitmentPart(item, service, question) : undefined;
@@ -107,25 +107,34 @@ export async function subscriptionUsage(
     },
     toDrawnAmount: toBaseAmount,
   });
-  const period = asked ?? current;
+  const period = requested ?? current;
   const { charges, true_up } =
     commitment === null
       ? { charges: lines, true_up: null }
-      : drawn(lines, { period: paidOf(period, subscription), commitment, recorded, subscription: billed, currency });
+      : drawCommitment(lines, {
+          period: derivePaidPeriod(period, subscription),
+          commitment,
+          recorded,
+          subscription: billed,
+          currency,
+        });
   const amount = sumDecimals([...charges.map((charge) => charge.amount), true_up ?? ZERO]);
   return { subscription, period, charges, amount, commitment, true_up };
 }
 
 /** In a trial, and before a subscription has begun to be paid for, nothing is lacking. */
-function paidOf({ start, end }: Period, { trial_end, opens_at, subscription_status }: SubscriptionModel): Period {
+function derivePaidPeriod(
+  { start, end }: Period,
+  { trial_end, opens_at, subscription_status }: SubscriptionModel,
+): Period {
   if (subscription_status === 'draft' || opens_at) return { start: end, end };
   return { start: Math.min(end, Math.max(start, trial_end ? toInstant(trial_end) : start)), end };
 }
 
-type Drawing = Omit<PoolFacts, 'true_ups'> & { period: Period; currency: string };
+type DrawnUsageInput = Omit<PoolFacts, 'true_ups'> & { period: Period; currency: string };
 
 /** As the invoice of the period draws; of another stretch of time what is committed to in it. */
-function drawn(lines: readonly UsageCharge[], { period, currency, ...facts }: Drawing) {
+function drawCommitment(lines: readonly SubscriptionUsageCharge[], { period, currency, ...facts }: DrawnUsageInput) {
   const { commitment, subscription } = facts;
   const recorded = facts.recorded.filter(({ service }) => service.end <= period.start);
   const term = deriveServiceTerm(period, facts);
@@ -143,7 +152,7 @@ function drawn(lines: readonly UsageCharge[], { period, currency, ...facts }: Dr
 }
 
 /** The dates of the request; null where it leaves them to the periods of the items. */
-function askedPeriod(subscription: SubscriptionModel, request: UsageRequest, now: Date): Period | null {
+function deriveRequestedPeriod(subscription: SubscriptionModel, request: UsageRequest, now: Date): Period | null {
   const { start_time, end_time, lifetime_usage } = request;
   if (!start_time && !end_time && !lifetime_usage) return null;
   const current = currentPeriod(subscription);

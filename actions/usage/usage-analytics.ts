@@ -27,22 +27,27 @@ import { inTurns, Turns } from '../../storage/turns.ts';
 import { checkAnswer, checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, freshness, type UsageReport } from '../../storage/usage/usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
-import { customersAsked } from '../billing/members.ts';
-import { type AskedIds, askedRecords, dividing, keyParts } from './analytics-asked.ts';
-import { asksForCosts, nothingUsed, type Priced, pricedOf, type TimesOfDay } from './analytics-costs.ts';
+import { buildCustomerFilter } from '../billing/members.ts';
+import { buildEmptyAnswer, needsUsageQuery, type PricedRange, priceRange, type TimesOfDay } from './analytics-costs.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 import {
   type AnalyticsPoint,
-  byFeature,
   type CountedUsage,
-  costsWithoutEvents,
-  pointsOf,
-  windowsOfNothing,
+  canCostWithoutEvents,
+  compareByFeature,
+  computePoints,
+  listEmptyWindows,
 } from './analytics-points.ts';
+import {
+  type AnalyticsRecordIds,
+  deriveDividing,
+  loadAnalyticsRecords,
+  parseAnalyticsKey,
+} from './analytics-records.ts';
 import { type ChainedCharge, chargeChainsWithin } from './chained-charges.ts';
-import { type InvoicedOnce, invoicedOnce } from './invoiced-once.ts';
+import { createInvoicedUsageReader, type InvoicedUsageReader } from './invoiced-once.ts';
 
-export type AnalyticsAsked = AskedIds & {
+export type UsageAnalyticsQuery = AnalyticsRecordIds & {
   readonly sources: readonly string[] | null;
   readonly property_filters: PropertyFilters | null;
   readonly group_by: GroupBy;
@@ -73,43 +78,47 @@ export type AnalyticsRow = {
   readonly window_size: WindowSize | null;
 };
 
-export type Analytics = {
+export type UsageAnalyticsReport = {
   readonly rows: readonly AnalyticsRow[];
   /** Everything that was durable in the log before this instant is in all of the rows. */
   readonly as_of: string;
 };
 
-export async function usageAnalytics(stores: Stores, scope: Scope, asked: AnalyticsAsked): Promise<Analytics> {
+export async function loadUsageAnalytics(
+  stores: Stores,
+  scope: Scope,
+  query: UsageAnalyticsQuery,
+): Promise<UsageAnalyticsReport> {
   const database = stores.postgres;
   const [as_of, { features, customers }] = await Promise.all([
-    freshness(stores, scope, asked.now.getTime()),
-    askedRecords(database, scope, asked),
+    freshness(stores, scope, query.now.getTime()),
+    loadAnalyticsRecords(database, scope, query),
   ]);
-  const all = await gatherAnalyticsItems(database, scope, { ...asked, customers });
-  const isAsked = (meter: { id: string }) =>
-    (asked.meter_ids?.includes(meter.id) ?? true) && (asked.feature_ids === null || features.has(meter.id));
+  const all = await gatherAnalyticsItems(database, scope, { ...query, customers });
+  const isRequested = (meter: { id: string }) =>
+    (query.meter_ids?.includes(meter.id) ?? true) && (query.feature_ids === null || features.has(meter.id));
   const measured = await measureAll(stores, scope, {
-    asked,
+    query: query,
     subjects: [
-      ...all.filter((item) => isAsked(item.meter)).map(subjectOf),
-      ...(await unbilled(stores, scope, { asked, customers, items: all, isAsked })),
+      ...all.filter((item) => isRequested(item.meter)).map(toSubject),
+      ...(await gatherUnbilled(stores, scope, { query: query, customers, items: all, isRequested: isRequested })),
     ],
   });
-  const invoiced = invoicedOnce(database);
+  const invoiced = createInvoicedUsageReader(database);
   const items = measured.flatMap(({ subject: { item } }) => item ?? []);
-  const chained = isWhole(asked) ? await chargeChainsWithin(stores, items, { ...asked, invoiced }) : new Map();
-  const costing = { asked, invoiced, chained };
-  const ahead = await pricedAhead(stores, measured, costing);
-  const turns = new Turns(asked.bounds?.asker);
+  const chained = isWhole(query) ? await chargeChainsWithin(stores, items, { ...query, invoiced }) : new Map();
+  const costing = { query: query, invoiced, chained };
+  const ahead = await priceAhead(stores, measured, costing);
+  const slicer = new Turns(query.bounds?.asker);
   const rows: AnalyticsRow[] = [];
   for (const one of measured) {
-    for await (const row of rowsOf(stores, one, { ...costing, features, turns, ahead })) rows.push(row);
+    for await (const row of buildRows(stores, one, { ...costing, features, slicer: slicer, ahead })) rows.push(row);
   }
-  return { rows: rows.sort(byFeature), as_of };
+  return { rows: rows.sort(compareByFeature), as_of };
 }
 
 /** What is measured: a line item in its life, or a meter that nothing bills in the whole range. */
-type Subject = {
+type AnalyticsSubject = {
   readonly item: AnalyticsItem | null;
   readonly meter: MeterModel;
   readonly external_customer_id: string;
@@ -124,7 +133,7 @@ type Subject = {
   readonly anchor_ms: Milliseconds | null;
 };
 
-function subjectOf(item: AnalyticsItem): Subject {
+function toSubject(item: AnalyticsItem): AnalyticsSubject {
   const { meter, external_customer_id, start_us, end_us, subscription } = item;
   const anchor_ms = toInstant(subscription.billing_anchor);
   const since_us = countingStart(meter.reset_usage, start_us, toUs(toInstant(subscription.start_date)));
@@ -133,31 +142,31 @@ function subjectOf(item: AnalyticsItem): Subject {
   return { item, meter, external_customer_id, members, since_us, start_us, end_us, timezone, anchor_ms };
 }
 
-type Unbilled = {
-  asked: AnalyticsAsked;
+type UnbilledInput = {
+  query: UsageAnalyticsQuery;
   customers: readonly CustomerModel[] | null;
   items: readonly AnalyticsItem[];
-  isAsked: (meter: { id: string }) => boolean;
+  isRequested: (meter: { id: string }) => boolean;
 };
 
 /**
  * Meters of the customers' events that none of their line items bills, with a feature or without; of all customers at once nobody can read them.
  * Which events there are is asked before customers are put beside meters: an environment may have a thousand of each.
  */
-async function unbilled(
+async function gatherUnbilled(
   stores: Stores,
   scope: Scope,
-  { asked, customers, items, isAsked }: Unbilled,
-): Promise<Subject[]> {
+  { query, customers, items, isRequested }: UnbilledInput,
+): Promise<AnalyticsSubject[]> {
   if (customers === null) return [];
   const billed = new Set(items.map((item) => `${item.external_customer_id}/${item.meter.id}`));
   const withoutItem = (meter: MeterModel) =>
     customers.filter(({ external_id }) => !billed.has(`${external_id}/${meter.id}`));
   const published = await MeterModel.in(scope, stores.postgres).where('status', 'published');
-  const meters = published.filter((meter) => isAsked(meter) && withoutItem(meter).length > 0);
-  const names = await namesToMeasure(stores, scope, { asked, customers, count: meters.length });
+  const meters = published.filter((meter) => isRequested(meter) && withoutItem(meter).length > 0);
+  const names = await findNamesToMeasure(stores, scope, { query: query, customers, count: meters.length });
   const seen = names === null ? meters : meters.filter(({ event_name }) => names.has(event_name));
-  const { start_us, end_us } = asked;
+  const { start_us, end_us } = query;
   return seen.flatMap((meter) =>
     withoutItem(meter).map(({ external_id, timezone }) => ({
       item: null,
@@ -177,13 +186,13 @@ async function unbilled(
 const MEASURED_UNSEEN_MAX = 20;
 
 /** Null where all may be measured: a few that answer from buckets cost less than to ask which events there are. */
-async function namesToMeasure(
+async function findNamesToMeasure(
   stores: Stores,
   scope: Scope,
-  { asked, customers, count }: { asked: AnalyticsAsked; customers: readonly CustomerModel[]; count: number },
+  { query, customers, count }: { query: UsageAnalyticsQuery; customers: readonly CustomerModel[]; count: number },
 ): Promise<ReadonlySet<string> | null> {
-  if (count === 0 || (count <= MEASURED_UNSEEN_MAX && isSmall(asked))) return null;
-  const { start_us, end_us } = asked;
+  if (count === 0 || (count <= MEASURED_UNSEEN_MAX && isSmall(query))) return null;
+  const { start_us, end_us } = query;
   const external_ids = customers.map(({ external_id }) => external_id);
   const names = await eventNamesOf.ask(stores.clickhouse, {
     ...pick(scope),
@@ -195,11 +204,11 @@ async function namesToMeasure(
 }
 
 /** Sources, properties and groups of the question's own are in no bucket, and every window is counted and costs. */
-function isSmall(asked: AnalyticsAsked): boolean {
-  return !isFiltered(asked) && !hasEventGroups(asked.group_by) && asked.window_size === null;
+function isSmall(query: UsageAnalyticsQuery): boolean {
+  return !isFiltered(query) && !hasEventGroups(query.group_by) && query.window_size === null;
 }
 
-function isFiltered({ sources, property_filters }: AnalyticsAsked): boolean {
+function isFiltered({ sources, property_filters }: UsageAnalyticsQuery): boolean {
   return sources !== null || property_filters !== null;
 }
 
@@ -207,8 +216,8 @@ function pick({ tenant_id, environment_id }: Scope): Scope {
   return { tenant_id, environment_id };
 }
 
-type Measured = {
-  subject: Subject;
+type MeasuredSubject = {
+  subject: AnalyticsSubject;
   report: UsageReport;
   usage: readonly { group: AnalyticsGroup; of: CountedUsage }[];
 };
@@ -217,21 +226,22 @@ type Measured = {
 async function measureAll(
   stores: Stores,
   scope: Scope,
-  { asked, subjects }: { asked: AnalyticsAsked; subjects: readonly Subject[] },
-): Promise<Measured[]> {
+  { query, subjects }: { query: UsageAnalyticsQuery; subjects: readonly AnalyticsSubject[] },
+): Promise<MeasuredSubject[]> {
   const questions = groupBy(subjects, (subject) => {
     const { item, meter, members, since_us, start_us, end_us } = subject;
-    return JSON.stringify([meter.id, since_us, start_us, end_us, ...clockOf(subject, asked), members && item?.id]);
+    return JSON.stringify([meter.id, since_us, start_us, end_us, ...deriveClock(subject, query), members && item?.id]);
   });
-  if (asked.bounds) checkCells([...questions.values()].reduce((sum, [one]) => sum + windowsAsked(one, asked), 0));
+  if (query.bounds)
+    checkCells([...questions.values()].reduce((sum, [one]) => sum + countQueriedWindows(one, query), 0));
   const answer = { items: 0, points: 0 };
   const measured = await mapConcurrently(QUESTIONS_AT_ONCE, [...questions.values()], async (same) => {
-    const some = await measureTogether(stores, scope, { asked, same, is_of_many: areMany(questions.size) });
+    const some = await measureBatch(stores, scope, { query: query, same, is_of_many: areMany(questions.size) });
     for (const { usage } of some) {
       answer.items += usage.length;
       for (const { of } of usage) answer.points += of.windows.length;
     }
-    if (asked.bounds) checkAnswer(answer, dividing(asked));
+    if (query.bounds) checkAnswer(answer, deriveDividing(query));
     return some;
   });
   // In the order of the line items again.
@@ -240,31 +250,45 @@ async function measureAll(
 }
 
 /** By what it is cut into windows; what is not cut is the same on every clock, and of an anchor months alone know. */
-function clockOf({ meter, timezone, anchor_ms }: Subject, { window_size, billing_anchor_ms }: AnalyticsAsked) {
+function deriveClock(
+  { meter, timezone, anchor_ms }: AnalyticsSubject,
+  { window_size, billing_anchor_ms }: UsageAnalyticsQuery,
+) {
   const sizes = [window_size, meter.aggregation.bucket_size].filter((size) => size);
   const anchor = sizes.includes('MONTH') ? (billing_anchor_ms ?? anchor_ms) : null;
   return [sizes.length > 0 ? timezone : null, anchor];
 }
 
-function gridOf({ timezone, anchor_ms }: Subject, { billing_anchor_ms }: AnalyticsAsked) {
+function toGrid({ timezone, anchor_ms }: AnalyticsSubject, { billing_anchor_ms }: UsageAnalyticsQuery) {
   return { timezone, billing_anchor: billing_anchor_ms ?? anchor_ms };
 }
 
 /** A question is cut into its windows, whether or not there are events in them. */
-function windowsAsked({ meter, start_us, end_us }: Subject, { window_size }: AnalyticsAsked): number {
+function countQueriedWindows(
+  { meter, start_us, end_us }: AnalyticsSubject,
+  { window_size }: UsageAnalyticsQuery,
+): number {
   return windowCount({ start_us, end_us }, derivePointSize(window_size, meter.aggregation.bucket_size));
 }
 
-async function measureTogether(
+async function measureBatch(
   stores: Stores,
   scope: Scope,
-  { asked, same, is_of_many }: { asked: AnalyticsAsked; same: readonly [Subject, ...Subject[]]; is_of_many: boolean },
-): Promise<Measured[]> {
+  {
+    query,
+    same,
+    is_of_many,
+  }: { query: UsageAnalyticsQuery; same: readonly [AnalyticsSubject, ...AnalyticsSubject[]]; is_of_many: boolean },
+): Promise<MeasuredSubject[]> {
   const [{ meter, members, since_us, start_us }] = same;
-  const question = { ...questionOf(same, asked), is_of_many, ...(members ? familyOf(same[0], asked) : {}) };
-  const window_size = derivePointSize(asked.window_size, meter.aggregation.bucket_size) ?? undefined;
+  const question = {
+    ...buildUsageQuery(same, query),
+    is_of_many,
+    ...(members ? buildMembersQuery(same[0], query) : {}),
+  };
+  const window_size = derivePointSize(query.window_size, meter.aggregation.bucket_size) ?? undefined;
   // A weighted sum of who left is another one in a window than in the whole range.
-  const every_window = window_size !== undefined && same.some(({ item }) => costsWithoutEvents(meter, item));
+  const every_window = window_size !== undefined && same.some(({ item }) => canCostWithoutEvents(meter, item));
   const windows = { window_size, every_window };
   const hasLead = since_us !== start_us;
   // A weighted sum of who left is another one in a window than in the whole range.
@@ -282,7 +306,7 @@ async function measureTogether(
   const running = hasLead && window_size !== undefined ? await askUsage(stores, scope, led) : windowed;
   const [own, until] = [windowed, running].map(({ usage }) => new Map(usage.map((of) => [of.key, of.windows])));
   const counted = await inTurns(scope.tenant_id, report.usage, (of) => ({
-    ...keyParts(asked, members && !hasEventGroups(asked.group_by) ? same[0].external_customer_id : of.key),
+    ...parseAnalyticsKey(query, members && !hasEventGroups(query.group_by) ? same[0].external_customer_id : of.key),
     of: { ...of, windows: own!.get(of.key) ?? [], running: until!.get(of.key) ?? [] },
   }));
   const byCustomer = groupBy(counted, ({ customer }) => customer);
@@ -290,13 +314,13 @@ async function measureTogether(
 }
 
 /** Several customers, who are answered as the one who pays. */
-function familyOf(
-  { external_customer_id, members, since_us, start_us, end_us }: Subject,
-  { group_by }: AnalyticsAsked,
+function buildMembersQuery(
+  { external_customer_id, members, since_us, start_us, end_us }: AnalyticsSubject,
+  { group_by }: UsageAnalyticsQuery,
 ): Partial<UsageAsked> {
   const window = { start: toMs(since_us), end: ceilToMs(end_us) };
   return {
-    ...customersAsked(members!, window, toMs(start_us)),
+    ...buildCustomerFilter(members!, window, toMs(start_us)),
     by_customer: false,
     key_of: hasEventGroups(group_by)
       ? (event) => JSON.stringify([external_customer_id, ...toGroupValues(group_by, event)])
@@ -304,17 +328,20 @@ function familyOf(
   };
 }
 
-function questionOf(same: readonly [Subject, ...Subject[]], asked: AnalyticsAsked): Omit<UsageAsked, 'start_us'> {
+function buildUsageQuery(
+  same: readonly [AnalyticsSubject, ...AnalyticsSubject[]],
+  query: UsageAnalyticsQuery,
+): Omit<UsageAsked, 'start_us'> {
   const [{ meter, end_us, timezone, anchor_ms }] = same;
-  const { group_by, sources, property_filters } = asked;
+  const { group_by, sources, property_filters } = query;
   return {
     meter,
     external_customer_ids: [...new Set(same.map((subject) => subject.external_customer_id))],
     end_us,
     timezone,
-    billing_anchor_ms: asked.billing_anchor_ms ?? anchor_ms ?? undefined,
+    billing_anchor_ms: query.billing_anchor_ms ?? anchor_ms ?? undefined,
     by_customer: true,
-    only: isFiltered(asked)
+    only: isFiltered(query)
       ? {
           sources: sources ?? undefined,
           passes: property_filters ? compilePropertyFilters(property_filters) : undefined,
@@ -324,67 +351,77 @@ function questionOf(same: readonly [Subject, ...Subject[]], asked: AnalyticsAske
       ? (event) => JSON.stringify([event.external_customer_id, ...toGroupValues(group_by, event)])
       : undefined,
     is_grouped: hasEventGroups(group_by),
-    now_ms: asked.now.getTime(),
-    bounds: asked.bounds,
+    now_ms: query.now.getTime(),
+    bounds: query.bounds,
   };
 }
 
-type Costing = {
-  readonly asked: AnalyticsAsked;
-  readonly invoiced: InvoicedOnce;
+type AnalyticsCosting = {
+  readonly query: UsageAnalyticsQuery;
+  readonly invoiced: InvoicedUsageReader;
   readonly chained: ReadonlyMap<string, ChainedCharge>;
 };
-type Ahead = ReadonlyMap<Measured, Priced>;
-type RowParts = Costing & { features: ReadonlyMap<string, FeatureModel>; turns: Turns; ahead: Ahead };
+type PricedByMeasured = ReadonlyMap<MeasuredSubject, PricedRange>;
+type RowParts = AnalyticsCosting & {
+  features: ReadonlyMap<string, FeatureModel>;
+  slicer: Turns;
+  ahead: PricedByMeasured;
+};
 
 /** They are asked without the bounds of who waits for the answer, as billing asks: few at a time, so that nobody's bills wait for them. */
 const PRICED_AT_ONCE = 16;
 
 /** What a line costs may be a question of its own, about what is free of its period or drawn of its term: these are asked together. */
-async function pricedAhead(stores: Stores, measured: readonly Measured[], costing: Costing): Promise<Ahead> {
-  const asking = isWhole(costing.asked) ? measured.filter(({ subject: { item } }) => item && asksForCosts(item)) : [];
-  const priced = await mapConcurrently(PRICED_AT_ONCE, asking, (one) => {
-    costing.asked.bounds?.signal.throwIfAborted();
-    return pricedOf(stores, costingOf(one, costing), one.usage[0]?.of.total ?? nothingUsed(one.subject));
+async function priceAhead(
+  stores: Stores,
+  measured: readonly MeasuredSubject[],
+  costing: AnalyticsCosting,
+): Promise<PricedByMeasured> {
+  const costed = isWhole(costing.query)
+    ? measured.filter(({ subject: { item } }) => item && needsUsageQuery(item))
+    : [];
+  const priced = await mapConcurrently(PRICED_AT_ONCE, costed, (one) => {
+    costing.query.bounds?.signal.throwIfAborted();
+    return priceRange(stores, toCosting(one, costing), one.usage[0]?.of.total ?? buildEmptyAnswer(one.subject));
   });
-  return new Map(asking.map((one, index) => [one, priced[index]!]));
+  return new Map(costed.map((one, index) => [one, priced[index]!]));
 }
 
-function costingOf({ subject: { item }, report }: Measured, { asked, invoiced, chained }: Costing) {
-  const { by_time_of_day = false, now } = asked;
+function toCosting({ subject: { item }, report }: MeasuredSubject, { query, invoiced, chained }: AnalyticsCosting) {
+  const { by_time_of_day = false, now } = query;
   const charge = item ? chained.get(item.id) : undefined;
-  return { item, report, isWhole: isWhole(asked), by_time_of_day, now, invoiced, chained: charge };
+  return { item, report, isWhole: isWhole(query), by_time_of_day, now, invoiced, chained: charge };
 }
 
 /** All of a line's usage, not a part of it. */
-function isWhole(asked: AnalyticsAsked): boolean {
-  return !isFiltered(asked) && !hasEventGroups(asked.group_by);
+function isWhole(query: UsageAnalyticsQuery): boolean {
+  return !isFiltered(query) && !hasEventGroups(query.group_by);
 }
 
-async function* rowsOf(stores: Stores, one: Measured, parts: RowParts): AsyncGenerator<AnalyticsRow> {
-  const { asked, features, turns, ahead, chained } = parts;
+async function* buildRows(stores: Stores, one: MeasuredSubject, parts: RowParts): AsyncGenerator<AnalyticsRow> {
+  const { query, features, slicer, ahead, chained } = parts;
   const { subject, usage } = one;
   const { item, meter, external_customer_id } = subject;
-  const window_size = derivePointSize(asked.window_size, meter.aggregation.bucket_size);
+  const window_size = derivePointSize(query.window_size, meter.aggregation.bucket_size);
   const row = { item, meter, external_customer_id, feature: features.get(meter.id) ?? null, window_size };
   const pointing = {
     range: subject,
     window_size: window_size!,
-    grid: gridOf(subject, asked),
-    signal: asked.bounds?.signal,
+    grid: toGrid(subject, query),
+    signal: query.bounds?.signal,
   };
-  const priced = async (answer: WindowAnswer) => ahead.get(one) ?? pricedOf(stores, costingOf(one, parts), answer);
+  const priced = async (answer: WindowAnswer) => ahead.get(one) ?? priceRange(stores, toCosting(one, parts), answer);
   // What was not used is shown, unless a filter asks for what was (docs/rules/usage.md, "Analytics"): it costs what is lacking to a commitment.
-  if (usage.length === 0 && item !== null && !isFiltered(asked)) {
-    const { costs, total } = await priced(nothingUsed(subject));
-    const windows = window_size ? windowsOfNothing(subject, window_size, pointing.grid) : [];
+  if (usage.length === 0 && item !== null && !isFiltered(query)) {
+    const { costs, total } = await priced(buildEmptyAnswer(subject));
+    const windows = window_size ? listEmptyWindows(subject, window_size, pointing.grid) : [];
     const of = { windows, running: windows };
-    const points = window_size && (await pointsOf({ ...pointing, of, costs, total }, turns));
+    const points = window_size && (await computePoints({ ...pointing, of, costs, total }, slicer));
     yield { ...row, ...total, group: NO_GROUP, usage: ZERO, event_count: 0, points };
   }
   for (const { group, of } of usage) {
     const { costs, total } = await priced(of.total);
-    const points = window_size && (await pointsOf({ ...pointing, of, costs, total }, turns));
+    const points = window_size && (await computePoints({ ...pointing, of, costs, total }, slicer));
     yield {
       ...row,
       ...total,
@@ -394,6 +431,6 @@ async function* rowsOf(stores: Stores, one: Measured, parts: RowParts): AsyncGen
       points,
     };
     // To have a value at once is no turn of others, and there may be thousands of groups.
-    if (turns.isOver()) await turns.next(asked.bounds?.signal);
+    if (slicer.isOver()) await slicer.next(query.bounds?.signal);
   }
 }

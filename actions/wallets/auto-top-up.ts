@@ -19,7 +19,7 @@ import { WalletTransactionModel } from '../../storage/models/wallet-transaction.
 import { newId } from '../../storage/new-id.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { inRounds } from '../billing/rounds.ts';
+import { runBatches } from '../billing/batch-loop.ts';
 import { holdWalletAmongAll } from './hold-wallet.ts';
 import { moveAll } from './move-credits.ts';
 import { realTimeOf } from './real-time-balance.ts';
@@ -41,7 +41,7 @@ export async function topUpThemselves(stores: Stores, { now, only }: { now: Date
     // Each is looked at once in a run.
     return false;
   };
-  await inRounds({ next: (left) => selfFilling(stores.postgres, { left, only }), act, workers: 1 });
+  await runBatches({ next: (left) => selfFilling(stores.postgres, { left, only }), act, workers: 1 });
   return report;
 }
 

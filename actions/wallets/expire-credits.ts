@@ -6,7 +6,7 @@ import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { expiredLots, isExpiredLot } from '../../storage/due-wallets.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type Interruptible, inRounds } from '../billing/rounds.ts';
+import { type Interruptible, runBatches } from '../billing/batch-loop.ts';
 import { holdWallet } from './hold-wallet.ts';
 import { moveCredits } from './move-credits.ts';
 
@@ -27,7 +27,7 @@ export async function expireCredits(
       return false;
     }
   };
-  await inRounds({ next: (left) => expiredLots(stores.postgres, { now, left, only }), act, workers: 1, mayGoOn });
+  await runBatches({ next: (left) => expiredLots(stores.postgres, { now, left, only }), act, workers: 1, mayGoOn });
   return report;
 }
 

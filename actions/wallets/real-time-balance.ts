@@ -19,9 +19,9 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { addresseeOf } from '../billing/invoice-records.ts';
-import { invoicedAlone } from '../billing/invoiced-alone.ts';
-import { runningCharge } from '../invoices/preview-invoice.ts';
+import { deriveAddressee } from '../billing/invoice-records.ts';
+import { buildStandaloneChild } from '../billing/invoiced-alone.ts';
+import { planCurrentCharge } from '../invoices/preview-invoice.ts';
 
 /** `as_of`: all usage that was accepted before this instant is in it. */
 export type RealTimeAsOf = RealTimeBalance & { readonly as_of: string };
@@ -126,10 +126,10 @@ async function charges(stores: Stores, of: OfCustomer, gathering: Gathering): Pr
 async function currentUsage(stores: Stores, of: OfCustomer, { database, now }: Gathering): Promise<Made<Decimal>[]> {
   const { customer_id } = of;
   const found = await SubscriptionModel.chargedTo(of, of, database);
-  const charged = found.filter((one) => addresseeOf(one) === customer_id);
+  const charged = found.filter((one) => deriveAddressee(one) === customer_id);
   const running: Made<Decimal>[] = [];
   for (const subscription of await invoicedOf(of, charged, { database, now }))
-    running.push(await runningCharge(stores, subscription, { database, now }));
+    running.push(await planCurrentCharge(stores, subscription, { database, now }));
   await noteStartsToCome(database, of, { customer_id, subscription_ids: charged.map(({ id }) => id), now });
   return running;
 }
@@ -161,7 +161,7 @@ async function invoicedOf(scope: Scope, charged: readonly SubscriptionModel[], {
   return charged.flatMap((one) => {
     if (one.subscription_type !== 'grouped_invoicing') return one;
     const parent = parents.get(one.parent_subscription_id!);
-    return (parent && invoicedAlone(one, { parent, now })) ?? [];
+    return (parent && buildStandaloneChild(one, { parent, now })) ?? [];
   });
 }
 

@@ -1,6 +1,6 @@
 /** POST /events/analytics: usage and cost of every line item in a range; /meter-usage/detailed-analytics asks the same. */
 import { z } from 'zod';
-import { usageAnalytics } from '../../actions/usage/usage-analytics.ts';
+import { loadUsageAnalytics } from '../../actions/usage/usage-analytics.ts';
 import { parseGroupBy } from '../../core/analytics/group-by.ts';
 import { orNull } from '../../core/record.ts';
 import { toMs, toUs, US_PER_HOUR } from '../../core/time/instant.ts';
@@ -105,7 +105,7 @@ export async function answerAnalytics(body: z.output<typeof GetUsageAnalyticsReq
     now: context.now,
   };
   const { rows, as_of } = await withBounds(context, (bounds) =>
-    usageAnalytics(context.services, context.scope, { ...asked, bounds }),
+    loadUsageAnalytics(context.services, context.scope, { ...asked, bounds }),
   );
   return showAnalytics(rows, { expand, as_of, ...range }, context);
 }

@@ -1,7 +1,7 @@
 /** What is done once more to an invoice: its period billed again, its webhooks told again, its draft made final at once. */
 import { finalizeLater } from '../../actions/invoices/finalize-later.ts';
 import { recalculateDraft, recalculateInvoice } from '../../actions/invoices/recalculate-invoice.ts';
-import { tellAgain } from '../../actions/invoices/tell-again.ts';
+import { resendInvoiceEvent } from '../../actions/invoices/resend-invoice-event.ts';
 import { parseEventName } from '../../core/system-event/catalogue.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
@@ -87,7 +87,7 @@ export const invoiceAgainRoutes: Route[] = [
     once: { again: async (_done, { params: { id } }) => isTold('invoice.communication.triggered', id) },
     handle: async ({ params: { id } }, context) => {
       const event_name = 'invoice.communication.triggered';
-      await tellAgain(context.services, context.scope, { id, event_name, author: authorOf(context) });
+      await resendInvoiceEvent(context.services, context.scope, { id, event_name, author: authorOf(context) });
       return isTold(event_name, id);
     },
   }),
@@ -106,7 +106,7 @@ export const invoiceAgainRoutes: Route[] = [
     once: { again: async (_done, { params: { id }, query }) => isToldAgain(parseEventName(query.event_name), id) },
     handle: async ({ params: { id }, query }, context) => {
       const telling = { id, event_name: query.event_name, author: authorOf(context) };
-      return isToldAgain(await tellAgain(context.services, context.scope, telling), id);
+      return isToldAgain(await resendInvoiceEvent(context.services, context.scope, telling), id);
     },
   }),
 ];

@@ -1,6 +1,6 @@
 /** The PDF of an invoice: to whoever may read it, and by an address that is good for a quarter of an hour. */
 import { z } from 'zod';
-import { type InvoicePdf, invoicePdf } from '../../actions/invoices/invoice-pdf.ts';
+import { type InvoicePdf, loadInvoicePdf } from '../../actions/invoices/invoice-pdf.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { withBounds } from '../events/asked.ts';
@@ -69,7 +69,9 @@ export const invoicePdfRoutes: Route[] = [
 function pdfFor(context: Context, asked: { id: string; force?: boolean }): Promise<InvoicePdf> {
   const { services, scope, received_at } = context;
   const fonts = services.config.PDF_FONTS_DIR ?? null;
-  return withBounds(context, (bounds) => invoicePdf(services, scope, { ...asked, fonts, now: received_at, bounds }));
+  return withBounds(context, (bounds) =>
+    loadInvoicePdf(services, scope, { ...asked, fonts, now: received_at, bounds }),
+  );
 }
 
 function sendPdf({ name, bytes }: InvoicePdf, { response }: Context): void {

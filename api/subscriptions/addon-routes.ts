@@ -1,7 +1,7 @@
 /** Add-ons of subscriptions: attached, detached and listed. */
 
 import { z } from 'zod';
-import { withLines } from '../../actions/billing/invoice-records.ts';
+import { loadWithLines } from '../../actions/billing/invoice-records.ts';
 import { attachAddon } from '../../actions/subscriptions/attach-addon.ts';
 import { detachAddon } from '../../actions/subscriptions/detach-addon.ts';
 import { indexById } from '../../core/by-id.ts';
@@ -49,7 +49,7 @@ export const subscriptionAddonRoutes: Route[] = [
         const [invoice_id] = done.madeAll('invoice');
         const invoice = invoice_id ? await InvoiceModel.fetch(scope, invoice_id, { database }) : null;
         const warnings = await warningsOf(association, context);
-        return { ...shown!, invoice: invoice && (await withLines(invoice, database)), warnings };
+        return { ...shown!, invoice: invoice && (await loadWithLines(invoice, database)), warnings };
       },
     },
     handle: async ({ body }, context) => {

@@ -1,8 +1,8 @@
 /** Modifications of a subscription: what they would do, and doing it. */
 import {
   executeModification,
-  type Modified,
-  type ModifyQuestion,
+  type ModifiedSubscription,
+  type ModifySubscriptionInput,
   previewModification,
 } from '../../actions/subscriptions/modify-subscription.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -57,15 +57,15 @@ export const modifyRoutes: Route[] = [
     },
     handle: ({ params, body }, context) =>
       keptAs(
-        ({ changed_resources }: Modified) => ({ changed_resources }),
+        ({ changed_resources }: ModifiedSubscription) => ({ changed_resources }),
         () => shown(executeModification, { id: params.id, request: body }, context),
       ),
   }),
 ];
 
 async function shown(
-  verb: (stores: Stores, scope: Scope, question: ModifyQuestion) => Promise<Modified>,
-  question: Omit<ModifyQuestion, 'author'>,
+  verb: (stores: Stores, scope: Scope, question: ModifySubscriptionInput) => Promise<ModifiedSubscription>,
+  question: Omit<ModifySubscriptionInput, 'author'>,
   context: Context,
 ) {
   const modified = await verb(context.services, context.scope, { ...question, author: authorOf(context) });

@@ -2,10 +2,10 @@
 
 import { goOnCreating, goOnOpening } from '../../actions/payments/collect-opening.ts';
 import { activateSubscription } from '../../actions/subscriptions/activate-subscription.ts';
-import { type Cancelled, cancelSubscription } from '../../actions/subscriptions/cancel-subscription.ts';
+import { type CancelledSubscription, cancelSubscription } from '../../actions/subscriptions/cancel-subscription.ts';
 import { createSubscription } from '../../actions/subscriptions/create-subscription.ts';
 import { updateSubscription } from '../../actions/subscriptions/update-subscription.ts';
-import { subscriptionUsage } from '../../actions/usage/subscription-usage.ts';
+import { loadSubscriptionUsage } from '../../actions/usage/subscription-usage.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { keptAs } from '../../storage/models/request-effects.ts';
@@ -88,7 +88,7 @@ export const subscriptionRoutes: Route[] = [
     success: 200,
     answer: SubscriptionUsageAnswer,
     handle: async ({ body }, context) =>
-      showUsage(await subscriptionUsage(context.services, context.scope, body, context.now), context),
+      showUsage(await loadSubscriptionUsage(context.services, context.scope, body, context.now), context),
   }),
   route({
     method: 'post',
@@ -177,7 +177,10 @@ export const subscriptionRoutes: Route[] = [
     answer: CancelSubscriptionAnswer,
     once: { again: async ({ answer }) => answer },
     handle: async ({ params, body }, context) => {
-      const answer = (cancelled: Cancelled) => ({ ...showCancelled(cancelled), ...showRequested(body, context) });
+      const answer = (cancelled: CancelledSubscription) => ({
+        ...showCancelled(cancelled),
+        ...showRequested(body, context),
+      });
       const asked = {
         id: params.id,
         cancellation_type: body.cancellation_type,

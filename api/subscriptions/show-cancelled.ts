@@ -1,12 +1,12 @@
 /** A cancellation as it is answered. */
-import type { Cancelled } from '../../actions/subscriptions/cancel-subscription.ts';
+import type { CancelledSubscription } from '../../actions/subscriptions/cancel-subscription.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { buildProrationDetail } from '../../core/subscription/proration-detail.ts';
 import { formatUs, toInstant, toUs } from '../../core/time/instant.ts';
 import type { Context, Decoded } from '../http/route.ts';
 import type { CancelSubscription } from './schema.ts';
 
-export function showCancelled({ subscription, effective_date, credited }: Cancelled) {
+export function showCancelled({ subscription, effective_date, credited }: CancelledSubscription) {
   const { id, subscription_status, timezone } = subscription;
   const isOver = subscription_status === 'cancelled';
   return {

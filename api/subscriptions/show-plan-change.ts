@@ -1,6 +1,6 @@
 /** Plan changes as they are answered. */
 import type { ChangedPlan, PreviewedPlanChange } from '../../actions/subscriptions/change-plan.ts';
-import { changedByLines, previewOfLines } from '../../actions/subscriptions/modify/changed-lines.ts';
+import { buildLinesPreview, showLineChanges } from '../../actions/subscriptions/modify/changed-lines.ts';
 import type { AddonsOfChange } from '../../actions/subscriptions/plan-change/addons.ts';
 import type { EntityBehaviour } from '../../core/addon/policy.ts';
 import { Decimal } from '../../core/decimal.ts';
@@ -18,7 +18,7 @@ type Said = { metadata: Record<string, string> | null };
 
 export function showPreview({ before, plan, at, shared_meters }: PreviewedPlanChange, { metadata }: Said) {
   const after: Subscription = { ...before, ...plan.changes };
-  const [made] = previewOfLines(plan.lines).invoices;
+  const [made] = buildLinesPreview(plan.lines).invoices;
   return {
     subscription_id: before.id,
     current_plan: summary(plan.from),
@@ -53,7 +53,7 @@ export function showChangedPlan(changed: ChangedPlan, { metadata }: Said) {
 }
 
 export async function showPreviewV2(previewed: PreviewedPlanChange, said: Said, context: Context) {
-  const changed_resources = previewOfLines(previewed.plan.lines);
+  const changed_resources = buildLinesPreview(previewed.plan.lines);
   const subscription = await showSubscription(previewed.before, context);
   return { ...partsV2(previewed, { ...said, changed_resources, is_scheduled: false }), subscription };
 }
@@ -62,7 +62,7 @@ export async function showPreviewV2(previewed: PreviewedPlanChange, said: Said, 
 export function partsOfChangeV2(changed: ChangedPlan, said: Said) {
   const { applied } = changed;
   const nothing: ChangedResources = { line_items: [], subscriptions: [], invoices: [] };
-  const changed_resources = applied ? changedByLines(applied) : nothing;
+  const changed_resources = applied ? showLineChanges(applied) : nothing;
   return partsV2(changed, { ...said, ...scheduled(changed), changed_resources });
 }
 

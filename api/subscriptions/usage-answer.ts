@@ -1,5 +1,5 @@
 /** What a subscription's usage is answered as, with what its commitments made of it. */
-import type { SubscriptionUsage, UsageCharge } from '../../actions/usage/subscription-usage.ts';
+import type { SubscriptionUsage, SubscriptionUsageCharge } from '../../actions/usage/subscription-usage.ts';
 import { TRUE_UP } from '../../core/billing/committed-lines.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { displayAmount } from '../../core/money.ts';
@@ -64,7 +64,10 @@ function showCommitment({ commitment, charges }: SubscriptionUsage) {
   };
 }
 
-function showCharge({ item, quantity, amount, is_overage, commitment_info }: UsageCharge, currency: string) {
+function showCharge(
+  { item, quantity, amount, is_overage, commitment_info }: SubscriptionUsageCharge,
+  currency: string,
+) {
   return {
     subscription_line_item_id: item.id,
     amount: amount.toFixed(),

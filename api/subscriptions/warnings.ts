@@ -1,6 +1,6 @@
 /** Warnings of an answer: what was done as it was asked for, and may not be meant (docs/rules/subscriptions.md, "One meter in two subscriptions"). */
 import { z } from 'zod';
-import { type BegunLine, describeSharedMeters } from '../../actions/subscriptions/shared-meters.ts';
+import { describeSharedMeters, type SharedMeterLine } from '../../actions/subscriptions/shared-meters.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Context } from '../http/route.ts';
@@ -25,7 +25,7 @@ export const warnings = z.array(Warning).nullable().meta({
 
 export async function showWarnings(
   subscription: SubscriptionModel,
-  lines: readonly BegunLine[],
+  lines: readonly SharedMeterLine[],
   { services }: Context,
 ): Promise<Warning[]> {
   const shared = await describeSharedMeters(services.postgres, subscription, lines);

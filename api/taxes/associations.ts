@@ -1,5 +1,5 @@
 /** What is taxed with which rate: attach, find, change, remove. */
-import { attachTaxRate, chosenEntity } from '../../actions/taxes/attach-tax-rate.ts';
+import { attachTaxRate, loadChosenEntity } from '../../actions/taxes/attach-tax-rate.ts';
 import { changeTaxAssociation } from '../../actions/taxes/change-tax-association.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
@@ -78,7 +78,7 @@ export const taxAssociationRoutes: Route[] = [
 
 async function findAssociations(input: TaxAssociationFilter, context: Context) {
   const { scope, services } = context;
-  const entity = await chosenEntity(input, scope, services.postgres);
+  const entity = await loadChosenEntity(input, scope, services.postgres);
   const query = narrow(TaxAssociationModel.in(scope, services.postgres), [
     ['id', input.tax_association_ids],
     ['tax_rate_id', input.tax_rate_ids],

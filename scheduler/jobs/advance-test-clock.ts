@@ -3,7 +3,7 @@
  * where the one before stopped, or gave its place to others.
  */
 import { z } from 'zod';
-import type { DueSettings } from '../../actions/billing/due-kinds.ts';
+import type { DueWorkSettings } from '../../actions/billing/due-work.ts';
 import { tryAdvance } from '../../actions/test-clocks/advance-test-clock.ts';
 import { ADVANCE_JOB } from '../../actions/test-clocks/move-test-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -16,7 +16,7 @@ const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), wo
 /** `clock` is the machine's: the run of the workflow goes by that. */
 export function advanceTestClockWork(
   stores: Stores,
-  { clock, settings }: { clock: () => Date; settings: DueSettings },
+  { clock, settings }: { clock: () => Date; settings: DueWorkSettings },
 ): Work {
   return {
     name: ADVANCE_JOB.task,

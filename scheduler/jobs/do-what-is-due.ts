@@ -1,5 +1,5 @@
-/** A job of each kind of what falls due (actions/billing/due-kinds.ts), for environments that go by the machine's clock. */
-import { dueKinds } from '../../actions/billing/due-kinds.ts';
+/** A job of each kind of what falls due (actions/billing/due-work.ts), for environments that go by the machine's clock. */
+import { listDueWork } from '../../actions/billing/due-work.ts';
 import type { Config } from '../../config.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Job } from '../job.ts';
@@ -10,7 +10,7 @@ export type DueTiming = Pick<
 >;
 
 export function dueJobs(stores: Stores, config: DueTiming): Job[] {
-  return dueKinds(config).map((kind) => ({
+  return listDueWork(config).map((kind) => ({
     name: kind.name,
     every_seconds: kind.every_seconds ?? config.BILLING_INTERVAL_SECONDS,
     run: (now, onDone) => kind.run(stores, { now, ...(onDone ? { onDone } : {}) }),

@@ -8,7 +8,7 @@ import { expect } from 'chai';
 import { auditCredits } from '../../actions/audit/credits.ts';
 import { auditReservations } from '../../actions/audit/reservations.ts';
 import { createInvoice } from '../../actions/invoices/create-invoice.ts';
-import { holdInvoice } from '../../actions/invoices/hold-invoice.ts';
+import { lockInvoice } from '../../actions/invoices/lock-invoice.ts';
 import { voidInvoice } from '../../actions/invoices/void-invoice.ts';
 import { changeInvoicePayment } from '../../actions/payments/change-invoice-payment.ts';
 import { type Checked, check } from '../../actions/reservations/check.ts';
@@ -160,7 +160,7 @@ describe('chaos: credits', function () {
       // Two confirmations at one time: one credit.
       const pay = (stores: Stores) =>
         stores.postgres.transaction(async (transaction) => {
-          const held = await holdInvoice(transaction, scope, done.invoice_id!);
+          const held = await lockInvoice(transaction, scope, done.invoice_id!);
           if (new Decimal(held.invoice.amount_remaining).isZero()) return;
           const changes = applyReceipt(held.invoice, held.invoice.amount_remaining, author.now);
           await changeInvoicePayment(stores, transaction, { ...held, changes, by: author });

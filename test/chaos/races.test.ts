@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { expect } from 'chai';
 import { billDuePeriods, billPeriod } from '../../actions/billing/bill-period.ts';
 import { billThreshold, billThresholds } from '../../actions/billing/bill-thresholds.ts';
-import { dueKinds } from '../../actions/billing/due-kinds.ts';
+import { listDueWork } from '../../actions/billing/due-work.ts';
 import { startScheduler } from '../../scheduler/main.ts';
 import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -260,7 +260,7 @@ describe('scenario: many at once', () => {
       return rows[0];
     };
     world.at('2026-02-01T02:00:00Z');
-    const kinds = dueKinds({ FINALIZATION_DELAY_SECONDS: 7200, EXPORT_DELAY_SECONDS: 300 });
+    const kinds = listDueWork({ FINALIZATION_DELAY_SECONDS: 7200, EXPORT_DELAY_SECONDS: 300 });
     for (const kind of kinds) await kind.run(stores(), { now: world.now });
     const before = await counted();
     for (const kind of kinds)

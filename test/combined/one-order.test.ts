@@ -1,4 +1,4 @@
-/** Rows are held in one order by whoever needs several (actions/subscriptions/hold-in-order.ts): nobody waits in a circle. */
+/** Rows are held in one order by whoever needs several (actions/subscriptions/lock-in-order.ts): nobody waits in a circle. */
 import { expect } from 'chai';
 import { finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
 import { until } from '../support/until.ts';

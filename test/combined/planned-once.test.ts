@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import { billDuePeriods } from '../../actions/billing/bill-period.ts';
-import { PlansInHand } from '../../actions/billing/plans-in-hand.ts';
+import { ClockAdvancePlanCache } from '../../actions/billing/clock-advance-plan-cache.ts';
 import { finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
 import { beginAdvance, holdAdvance } from '../../storage/test-clocks.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
@@ -17,7 +17,7 @@ const CUSTOMERS = ['acme', 'bravo'];
 
 describe('scenario: planned once', () => {
   let world: World;
-  let plans: PlansInHand;
+  let plans: ClockAdvancePlanCache;
   let month = 1;
   let workflow_id: string;
   let planned = 0;
@@ -49,7 +49,7 @@ describe('scenario: planned once', () => {
   const start = () => new Date(Date.UTC(2031, month, 1));
   const clock = () => world.api.services.postgres('test_clocks').where(world.api.scope);
   const heldBy = (worker: string, place: { tenant_id: string; environment_id: string; workflow_id: string }) =>
-    new PlansInHand((transaction) => holdAdvance(transaction, place, worker));
+    new ClockAdvancePlanCache((transaction) => holdAdvance(transaction, place, worker));
 
   /** The month ends for both: their drafts are in hand. The advance may go on for some more. */
   async function drafted(more = 0): Promise<void> {

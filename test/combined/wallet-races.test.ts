@@ -1,7 +1,7 @@
 /** Whoever buys credits, and whoever makes invoices final, of one customer with wallets in two currencies: nobody waits in a circle (docs/rules/wallets.md, "Who waits for whom"). */
 import { expect } from 'chai';
-import { holdInvoice } from '../../actions/invoices/hold-invoice.ts';
-import { voidHeld } from '../../actions/invoices/void-invoice.ts';
+import { lockInvoice } from '../../actions/invoices/lock-invoice.ts';
+import { voidLocked } from '../../actions/invoices/void-invoice.ts';
 import { autoTopUp } from '../../actions/wallets/auto-top-up.ts';
 import { expireCredits } from '../../actions/wallets/expire-credits.ts';
 import { until } from '../support/until.ts';
@@ -121,8 +121,8 @@ describe('scenario: wallets in two currencies', () => {
     const { services, scope } = world.api;
     const author = { user_id: '', now: world.now };
     const expiring = await services.postgres.transaction(async (transaction) => {
-      const held = await holdInvoice(transaction, scope, id);
-      await voidHeld(services, transaction, { ...held, metadata: null, author });
+      const held = await lockInvoice(transaction, scope, id);
+      await voidLocked(services, transaction, { ...held, metadata: null, author });
       const job = expireCredits(services, { now: world.now });
       await waits(job);
       return { job };

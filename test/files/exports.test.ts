@@ -2,7 +2,7 @@
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { parquetReadObjects } from 'hyparquet';
-import { usageAnalytics } from '../../actions/usage/usage-analytics.ts';
+import { loadUsageAnalytics } from '../../actions/usage/usage-analytics.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { csvRecords } from '../support/csv-records.ts';
@@ -128,9 +128,9 @@ describe('exports on demand', () => {
         now: services.clock(),
         external_customer_ids: ['leaver', 'acme'],
       };
-      const { rows } = await usageAnalytics(services, scope, { ...asked, customers });
+      const { rows } = await loadUsageAnalytics(services, scope, { ...asked, customers });
       expect(rows.map(({ external_customer_id }) => external_customer_id)).to.include('acme');
-      const byName = await usageAnalytics(services, scope, asked).catch((error) => error);
+      const byName = await loadUsageAnalytics(services, scope, asked).catch((error) => error);
       expect(byName.code).to.equal('not_found');
     });
 

@@ -1,6 +1,6 @@
 /** What the document of an invoice says of taxes that are in the amounts, and of who used what (docs/rules/documents.md). */
 import { expect } from 'chai';
-import { documentOf, invoicePdf } from '../../actions/invoices/invoice-pdf.ts';
+import { gatherInvoiceDocument, loadInvoicePdf } from '../../actions/invoices/invoice-pdf.ts';
 import { buildInvoiceDocument } from '../../core/invoice-document/document.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
@@ -28,7 +28,7 @@ describe('printed invoices', () => {
     const { services, scope } = world.api;
     const [{ id }] = await world.invoices(customer);
     const invoice = await InvoiceModel.fetch(scope, id, { database: services.postgres });
-    return buildInvoiceDocument(await documentOf(services, invoice, { now: world.now }));
+    return buildInvoiceDocument(await gatherInvoiceDocument(services, invoice, { now: world.now }));
   };
 
   it('say what of the amounts is tax, beside the total, and which groups used what', async () => {
@@ -61,7 +61,7 @@ describe('printed invoices', () => {
     ]);
     const [{ id }] = await world.invoices('acme');
     const { services, scope } = world.api;
-    const { bytes } = await invoicePdf(services, scope, { id, force: true, fonts: null, now: world.now });
+    const { bytes } = await loadInvoicePdf(services, scope, { id, force: true, fonts: null, now: world.now });
     expect(bytes.subarray(0, 5).toString()).to.equal('%PDF-');
     const answer = await fetch(`${world.api.url}/v1/invoices/${id}/pdf?force_generate=true`, {
       headers: { 'x-api-key': world.api.key },
@@ -93,6 +93,8 @@ describe('printed invoices', () => {
     const [, later] = await world.invoices('globex');
     const { services, scope } = world.api;
     const second = await InvoiceModel.fetch(scope, later.id, { database: services.postgres });
-    expect(buildInvoiceDocument(await documentOf(services, second, { now: world.now })).notes).to.deep.equal([]);
+    expect(buildInvoiceDocument(await gatherInvoiceDocument(services, second, { now: world.now })).notes).to.deep.equal(
+      [],
+    );
   });
 });

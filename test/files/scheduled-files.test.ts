@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { addDueExports } from '../../actions/exports/due-exports.ts';
 import { finalizeWithin } from '../../actions/invoices/finalize-invoice.ts';
-import { holdInvoice } from '../../actions/invoices/hold-invoice.ts';
+import { lockInvoice } from '../../actions/invoices/lock-invoice.ts';
 import { moveCredits } from '../../actions/wallets/move-credits.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { callersKey } from '../../core/wallet/movement-key.ts';
@@ -270,7 +270,7 @@ describe('scheduled files: each record in one', () => {
   }
 
   async function finalize(transaction: Transaction, invoice_id: string, at: string): Promise<void> {
-    await holdInvoice(transaction, world.api.scope, invoice_id);
+    await lockInvoice(transaction, world.api.scope, invoice_id);
     await finalizeWithin(transaction, world.api.scope, { invoice_id, now: new Date(at) });
   }
 

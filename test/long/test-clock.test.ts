@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { expect } from 'chai';
-import { nextThresholdLook } from '../../actions/billing/next-threshold-look.ts';
+import { findThresholdCheck } from '../../actions/billing/next-threshold-check.ts';
 import { dispatchRound } from '../../actions/webhooks/dispatch-events.ts';
 import { startScheduler } from '../../scheduler/main.ts';
 import { purgeToldBefore } from '../../storage/system-events/unstreamed.ts';
@@ -254,7 +254,7 @@ describe('a year by the clock of an environment', () => {
     ]);
     const { services, scope } = world.api;
     const nextAfter = async (from: string) =>
-      (await nextThresholdLook(services, scope, new Date(from)))?.toISOString().slice(0, 10);
+      (await findThresholdCheck(services, scope, new Date(from)))?.toISOString().slice(0, 10);
     // The first midnight; those after days with usage; and none where nothing is to come.
     expect(await nextAfter('2032-05-02T12:00:00Z')).to.equal('2032-05-03');
     expect(await nextAfter('2032-05-03T00:00:00Z')).to.equal('2032-05-05');

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { SMTPServer } from 'smtp-server';
 import { MAIL_TASK } from '../../actions/invoices/mail-invoice.ts';
-import { mailerOf } from '../../actions/invoices/mailer.ts';
+import { createMailer } from '../../actions/invoices/mailer.ts';
 import { dispatchRound } from '../../actions/webhooks/dispatch-events.ts';
 import { mailInvoiceWork } from '../../scheduler/jobs/mail-invoice.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
@@ -62,7 +62,7 @@ describe('invoices by e-mail', () => {
         where task.id = job.task_id and task.identifier = ? returning job.payload`,
       [MAIL_TASK],
     );
-    const mailer = mailerOf({ SMTP_URL: url, MAIL_FROM: 'Acme <billing@example.com>' });
+    const mailer = createMailer({ SMTP_URL: url, MAIL_FROM: 'Acme <billing@example.com>' });
     const work = mailInvoiceWork(api.services, { clock: () => NOW, mailer, fonts: null });
     const { signal } = new AbortController();
     const attempt = { attempt: 1, is_last: false, signal, mayGoOn: async () => true };

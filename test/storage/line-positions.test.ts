@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { withLines } from '../../actions/billing/invoice-records.ts';
+import { loadWithLines } from '../../actions/billing/invoice-records.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
@@ -56,7 +56,7 @@ describe('the positions of lines', () => {
     const lines = [line('z', 'inv_3', { created_at: LATER }), line('m', 'inv_3', {}), line('a', 'inv_3', {})];
     const records = lines.map((record, position) => ({ ...record, id: `third_${record.id}`, position }));
     await InvoiceLineItemModel.addAll(SCOPE, records, { database: database.postgres });
-    const { line_items } = await withLines(made, database.postgres);
+    const { line_items } = await loadWithLines(made, database.postgres);
     expect(line_items.map(({ id }) => id)).to.deep.equal(['third_z', 'third_m', 'third_a']);
   });
 

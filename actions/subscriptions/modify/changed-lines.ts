@@ -8,21 +8,21 @@ import {
 import { formatMs } from '../../../core/time/instant.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../../storage/stores.ts';
-import { previewOfSettlement, type Settled } from '../../invoices/settle-change.ts';
+import { previewSettlement, type SettledChange } from '../../invoices/settle-change.ts';
 import { type AppliedLines, applyLineChange, type LineChangePlan } from '../change-lines.ts';
 import type { PlannedModification } from './modification.ts';
 
-export function modificationOfLines(stores: Stores, plan: LineChangePlan): PlannedModification {
+export function planLineModification(stores: Stores, plan: LineChangePlan): PlannedModification {
   return {
-    preview: previewOfLines(plan),
+    preview: buildLinesPreview(plan),
     // The version of a subscription counts what becomes of its lines, too.
     changes: plan.ends.length + plan.begins.length > 0 ? { version: plan.subscription.version + 1 } : {},
-    apply: async (transaction) => changedByLines(await applyLineChange(stores, transaction, plan)),
+    apply: async (transaction) => showLineChanges(await applyLineChange(stores, transaction, plan)),
   };
 }
 
 /** A modification of what stands beside the lines: the subscription has another version. */
-export function modificationOfOther(
+export function planOtherModification(
   subscription: SubscriptionModel,
   write: (transaction: Transaction) => Promise<void>,
 ): PlannedModification {
@@ -37,28 +37,28 @@ export function modificationOfOther(
   };
 }
 
-export function previewOfLines({ ends, begins, settlement, refunds }: LineChangePlan): ChangedResources {
+export function buildLinesPreview({ ends, begins, settlement, refunds }: LineChangePlan): ChangedResources {
   const ended = ends.map(({ item, at }) => toChangedLine({ ...item.record, end_date: formatMs(at) }, 'ended'));
   const begun = begins.map(({ record }) => toChangedLine({ ...record, id: '' }, 'created'));
   const unmade = new Set<string | null | undefined>(begins.map(({ id }) => id));
   const invoices = [settlement ?? [], ...refunds].flat().map((each) => {
-    const invoice = previewOfSettlement(each, unmade);
-    return changedInvoice({ invoice, wallet_transaction: null }, 'preview');
+    const invoice = previewSettlement(each, unmade);
+    return toChangedInvoice({ invoice, wallet_transaction: null }, 'preview');
   });
   return { line_items: [...ended, ...begun], subscriptions: [], invoices };
 }
 
-export function changedByLines({ ended, begun, settled, refunded }: AppliedLines): ChangedResources {
+export function showLineChanges({ ended, begun, settled, refunded }: AppliedLines): ChangedResources {
   const line_items = [
     ...ended.map((line) => toChangedLine(line, 'ended')),
     ...begun.map((line) => toChangedLine(line, 'created')),
   ];
-  const invoices = [settled ?? [], ...refunded].flat().map((each) => changedInvoice(each, 'issued'));
+  const invoices = [settled ?? [], ...refunded].flat().map((each) => toChangedInvoice(each, 'issued'));
   return { line_items, subscriptions: [], invoices };
 }
 
-function changedInvoice(
-  { invoice, wallet_transaction }: Pick<Settled, 'invoice' | 'wallet_transaction'>,
+function toChangedInvoice(
+  { invoice, wallet_transaction }: Pick<SettledChange, 'invoice' | 'wallet_transaction'>,
   status: ChangedInvoice['status'],
 ): ChangedInvoice {
   const action = invoice.subtotal.startsWith('-') ? 'wallet_credit' : 'created';

@@ -15,35 +15,35 @@ import { CouponAssociationModel } from '../../../storage/models/coupon-associati
 import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
 import { newId } from '../../../storage/new-id.ts';
 import type { Database } from '../../../storage/stores.ts';
-import { scopeOf } from '../../billing/billable-items.ts';
-import { heldAs } from '../held-lines.ts';
-import { modificationOfOther } from './changed-lines.ts';
+import { toScope } from '../../billing/billable-items.ts';
+import { toLockedSubscription } from '../lock-lines.ts';
+import { planOtherModification } from './changed-lines.ts';
 import type { ModifyInput, PlannedModification } from './modification.ts';
 
-type Input = ModifyInput<'coupon'>;
+type CouponModificationInput = ModifyInput<'coupon'>;
 
 const FIELDS = {
   add: { needs: 'coupon_code' as const, others: ['start_date' as const, 'subscription_line_item_id' as const] },
   remove: { needs: 'coupon_association_id' as const },
 };
 
-export async function planCouponChange(input: Input): Promise<PlannedModification> {
+export async function planCouponChange(input: CouponModificationInput): Promise<PlannedModification> {
   const { params, subscription } = input;
   checkParams(params, 'coupon_params', FIELDS);
   checkLinesChange(subscription);
   if (params.subscription_id !== null && params.subscription_id !== subscription.id)
     throw invalid('coupon_params.subscription_id', `is not the subscription that is modified, ${subscription.id}`);
   try {
-    return await (params.action === 'add' ? redemption(input) : removal(input));
+    return await (params.action === 'add' ? planRedemption(input) : planCouponRemoval(input));
   } catch (error) {
     throw prefixField(error, 'coupon_params');
   }
 }
 
-async function redemption(input: Input): Promise<PlannedModification> {
+async function planRedemption(input: CouponModificationInput): Promise<PlannedModification> {
   const { database, subscription, params, author } = input;
-  const scope = scopeOf(subscription);
-  const coupon = await heldCoupon(scope, params.coupon_code!, database);
+  const scope = toScope(subscription);
+  const coupon = await lockCoupon(scope, params.coupon_code!, database);
   const now = author.now.getTime();
   const refusal = findCouponRefusal(coupon, { now, currency: subscription.currency });
   if (refusal)
@@ -53,7 +53,7 @@ async function redemption(input: Input): Promise<PlannedModification> {
   const life = planAddedInterval(
     params,
     { id: '', start_date: null, end_date: null },
-    heldAs(subscription, author).times,
+    toLockedSubscription(subscription, author).times,
   );
   const record: Omit<CouponAssociation, keyof ReturnType<typeof createdBy> | keyof Scope | 'status'> = {
     id: newId('coupon_association', now),
@@ -65,13 +65,13 @@ async function redemption(input: Input): Promise<PlannedModification> {
     end_date: life.end_date,
     metadata: null,
   };
-  const held = await CouponAssociationModel.in(scope, database).where({
+  const existing = await CouponAssociationModel.in(scope, database).where({
     subscription_id: subscription.id,
     coupon_id: coupon.id,
     status: 'published',
   });
-  checkRedeemedOnce(record, held);
-  return modificationOfOther(subscription, async (transaction) => {
+  checkRedeemedOnce(record, existing);
+  return planOtherModification(subscription, async (transaction) => {
     const changes = { total_redemptions: coupon.total_redemptions + 1 };
     await CouponModel.change(coupon, changes, { by: author, database: transaction });
     await CouponAssociationModel.add(scope, { ...record, ...createdBy(author) }, { database: transaction });
@@ -79,12 +79,12 @@ async function redemption(input: Input): Promise<PlannedModification> {
 }
 
 /** The coupon is held, so that two who redeem it at once are counted as two. */
-async function heldCoupon(scope: Scope, code: string, database: Database): Promise<CouponModel> {
+async function lockCoupon(scope: Scope, code: string, database: Database): Promise<CouponModel> {
   const coupon = await CouponModel.fetchByCode(scope, code, database);
   return database.isTransaction ? CouponModel.fetch(scope, coupon.id, { database, lock: true }) : coupon;
 }
 
-async function checkLine({ database, subscription, params, author }: Input): Promise<void> {
+async function checkLine({ database, subscription, params, author }: CouponModificationInput): Promise<void> {
   const id = params.subscription_line_item_id;
   if (id === null) return;
   const line = await SubscriptionLineItemModel.fetchPublished(subscription, id, { database });
@@ -94,18 +94,24 @@ async function checkLine({ database, subscription, params, author }: Input): Pro
     throw invalid('subscription_line_item_id', `line ${id} has ended`);
 }
 
-async function removal({ database, subscription, params, author }: Input): Promise<PlannedModification> {
+async function planCouponRemoval({
+  database,
+  subscription,
+  params,
+  author,
+}: CouponModificationInput): Promise<PlannedModification> {
   const id = params.coupon_association_id!;
-  const association = await CouponAssociationModel.fetch(scopeOf(subscription), id, { database });
+  const association = await CouponAssociationModel.fetch(toScope(subscription), id, { database });
   if (association.subscription_id !== subscription.id)
     throw invalid('coupon_association_id', `is of subscription ${association.subscription_id}`);
   const now = author.now.getTime();
   const end = association.end_date === null ? Number.POSITIVE_INFINITY : toInstant(association.end_date);
   if (end <= now) throw notAllowed(`coupon association ${id} has ended already`, { field: 'coupon_association_id' });
-  const asked = params.end_date ? toInstant(params.end_date) : now;
-  if (asked < now || asked > end) throw invalid('end_date', 'must lie between now and the end that it has');
-  const end_date = formatMs(Math.max(asked, toInstant(association.start_date)));
-  return modificationOfOther(subscription, async (transaction) => {
+  const requestedEnd = params.end_date ? toInstant(params.end_date) : now;
+  if (requestedEnd < now || requestedEnd > end)
+    throw invalid('end_date', 'must lie between now and the end that it has');
+  const end_date = formatMs(Math.max(requestedEnd, toInstant(association.start_date)));
+  return planOtherModification(subscription, async (transaction) => {
     await CouponAssociationModel.change(association, { end_date }, { by: author, database: transaction });
   });
 }

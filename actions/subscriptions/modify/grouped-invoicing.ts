@@ -8,32 +8,32 @@ import { checkDistinct } from '../../../core/subscription/hierarchy.ts';
 import type { Subscription } from '../../../core/subscription/record.ts';
 import { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Transaction } from '../../../storage/stores.ts';
-import { scopeOf } from '../../billing/billable-items.ts';
-import { addToGroup, checkGroup, heldSubscriptions, removeFromGroup } from '../group.ts';
-import { promoted } from '../heirs.ts';
+import { toScope } from '../../billing/billable-items.ts';
+import { addToGroup, checkGroup, loadLockedSubscriptions, removeFromGroup } from '../group.ts';
+import { promoteToParent } from '../inherited-subscriptions.ts';
 import type { ModifyInput, PlannedModification } from './modification.ts';
 
-type Input = ModifyInput<'grouped_invoicing'>;
-type Parts = { readonly parent: SubscriptionModel; readonly children: readonly SubscriptionModel[] };
+type GroupModificationInput = ModifyInput<'grouped_invoicing'>;
+type GroupParts = { readonly parent: SubscriptionModel; readonly children: readonly SubscriptionModel[] };
 
 const CHILDREN = 'grouped_invoicing_params.child_subscription_ids';
 const ALONE = { subscription_type: 'STANDALONE', parent_subscription_id: null } as const;
 
-export async function planGroupedInvoicing(input: Input): Promise<PlannedModification> {
-  const parts = await partsOf(input);
+export async function planGroupedInvoicing(input: GroupModificationInput): Promise<PlannedModification> {
+  const parts = await loadGroupParts(input);
   switch (input.params.action) {
     case 'add':
-      return adding(input, parts);
+      return planGroupAddition(input, parts);
     case 'remove':
-      return removing(input, parts);
+      return planGroupRemoval(input, parts);
     default:
       throw invalid('grouped_invoicing_params.action', 'is required: add or remove');
   }
 }
 
 /** A parent names children; a child names its parent, and is the only one. */
-async function partsOf({ stores, database, subscription, params }: Input): Promise<Parts> {
-  const scope = scopeOf(subscription);
+async function loadGroupParts({ stores, database, subscription, params }: GroupModificationInput): Promise<GroupParts> {
+  const scope = toScope(subscription);
   const { parent_subscription_id, child_subscription_ids } = params;
   if (parent_subscription_id && parent_subscription_id !== subscription.id) {
     if (child_subscription_ids?.some((id) => id !== subscription.id))
@@ -44,12 +44,12 @@ async function partsOf({ stores, database, subscription, params }: Input): Promi
   }
   if (!child_subscription_ids) throw invalid(CHILDREN, 'is required, or the parent_subscription_id of a child');
   checkDistinct(CHILDREN, child_subscription_ids);
-  return { parent: subscription, children: await heldSubscriptions(scope, child_subscription_ids, database) };
+  return { parent: subscription, children: await loadLockedSubscriptions(scope, child_subscription_ids, database) };
 }
 
-async function adding(
-  { subscription, database, author }: Input,
-  { parent, children }: Parts,
+async function planGroupAddition(
+  { subscription, database, author }: GroupModificationInput,
+  { parent, children }: GroupParts,
 ): Promise<PlannedModification> {
   await checkGroup({ parent, children, field: CHILDREN }, database);
   const grouped = { subscription_type: 'grouped_invoicing', parent_subscription_id: parent.id } as const;
@@ -59,14 +59,17 @@ async function adding(
     preview: toChangedSubscriptions(children.map((record) => ({ record, action: 'updated' as const }))),
     changes: isParent ? { subscription_type: 'PARENT' } : grouped,
     apply: async (transaction) => {
-      if (!isParent) await promoted(parent, author, transaction);
+      if (!isParent) await promoteToParent(parent, author, transaction);
       const added = await addToGroup({ parent, children: others, author, field: CHILDREN }, transaction);
-      return changedOf(isParent ? added : children);
+      return toUpdatedResources(isParent ? added : children);
     },
   };
 }
 
-function removing({ subscription, author }: Input, { parent, children }: Parts): PlannedModification {
+function planGroupRemoval(
+  { subscription, author }: GroupModificationInput,
+  { parent, children }: GroupParts,
+): PlannedModification {
   for (const child of children) {
     if (child.subscription_type !== 'grouped_invoicing' || child.parent_subscription_id !== parent.id)
       throw invalid(CHILDREN, `subscription ${child.id} is not invoiced with subscription ${parent.id}`);
@@ -79,13 +82,13 @@ function removing({ subscription, author }: Input, { parent, children }: Parts):
   }
   const isParent = parent.id === subscription.id;
   return {
-    preview: changedOf(children),
+    preview: toUpdatedResources(children),
     changes: isParent ? {} : ALONE,
     apply: async (transaction: Transaction) =>
-      changedOf(isParent ? await removeFromGroup(children, author, transaction) : children),
+      toUpdatedResources(isParent ? await removeFromGroup(children, author, transaction) : children),
   };
 }
 
-function changedOf(children: readonly Subscription[]) {
+function toUpdatedResources(children: readonly Subscription[]) {
   return toChangedSubscriptions(children.map((record) => ({ record, action: 'updated' as const })));
 }

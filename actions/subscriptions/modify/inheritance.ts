@@ -9,36 +9,42 @@ import { formatMs, toInstant } from '../../../core/time/instant.ts';
 import { CustomerModel } from '../../../storage/models/customer.ts';
 import { childrenOf, SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Transaction } from '../../../storage/stores.ts';
-import { scopeOf } from '../../billing/billable-items.ts';
+import { toScope } from '../../billing/billable-items.ts';
 import { emit } from '../../system-events/emit.ts';
-import { addHeirs, checkHeirs, customersCalled } from '../heirs.ts';
+import {
+  checkInheritingCustomers,
+  createInheritedSubscriptions,
+  lockCustomersByExternalId,
+} from '../inherited-subscriptions.ts';
 import type { ModifyInput, PlannedModification } from './modification.ts';
 
 const ADDED = 'external_customer_ids_to_inherit_subscription';
 const REMOVED = 'external_customer_ids_to_remove';
-const fieldOf = (name: string) => `inheritance_params.${name}`;
+const toParamsField = (name: string) => `inheritance_params.${name}`;
 
 /** Both may be asked for at once where no action says otherwise. */
 export async function planInheritance(input: ModifyInput<'inheritance'>): Promise<PlannedModification> {
   const { subscription, params } = input;
   const added = params[ADDED] ?? [];
   const removed = params[REMOVED] ?? [];
-  if (params.action === 'add' && removed.length > 0) throw invalid(fieldOf(REMOVED), 'does not go with action add');
-  if (params.action === 'remove' && added.length > 0) throw invalid(fieldOf(ADDED), 'does not go with action remove');
+  if (params.action === 'add' && removed.length > 0)
+    throw invalid(toParamsField(REMOVED), 'does not go with action add');
+  if (params.action === 'remove' && added.length > 0)
+    throw invalid(toParamsField(ADDED), 'does not go with action remove');
   if (added.length + removed.length === 0)
-    throw invalid(fieldOf(params.action === 'remove' ? REMOVED : ADDED), 'names nobody');
+    throw invalid(toParamsField(params.action === 'remove' ? REMOVED : ADDED), 'names nobody');
   if (subscription.subscription_status === 'cancelled')
     throw invalid('subscription_status', `subscription ${subscription.id} is cancelled`);
   checkCanHaveInherited(subscription);
-  const leaving = await leavingOf(input, removed);
-  const joining = await joiningOf(input, added);
+  const leaving = await loadLeavingSubscriptions(input, removed);
+  const joining = await loadJoiningCustomers(input, added);
   const changes = added.length > 0 && subscription.subscription_type === 'STANDALONE' ? PARENT : {};
   return {
-    preview: previewOf(input, { leaving, joining }),
+    preview: buildInheritancePreview(input, { leaving, joining }),
     changes,
     apply: async (transaction) => {
       const gone = await leave(transaction, input, leaving);
-      const come = await join(transaction, input, joining);
+      const come = await joinCustomers(transaction, input, joining);
       return toChangedSubscriptions([
         ...gone.map((record) => ({ record, action: 'updated' as const })),
         ...come.map((record) => ({ record, action: 'created' as const })),
@@ -49,57 +55,71 @@ export async function planInheritance(input: ModifyInput<'inheritance'>): Promis
 
 const PARENT = { subscription_type: 'PARENT' } as const;
 
-function previewOf(
+function buildInheritancePreview(
   input: ModifyInput<'inheritance'>,
   { leaving, joining }: { leaving: readonly SubscriptionModel[]; joining: readonly CustomerModel[] },
 ): ChangedResources {
   const { subscription } = input;
   return toChangedSubscriptions([
-    ...leaving.map((heir) => ({ record: { ...heir, ...left(input) }, action: 'updated' as const })),
+    ...leaving.map((inherited) => ({
+      record: { ...inherited, ...buildLeftFields(input) },
+      action: 'updated' as const,
+    })),
     ...joining.map(() => ({ record: { ...subscription, id: '' }, action: 'created' as const })),
   ]);
 }
 
-function join(
+function joinCustomers(
   transaction: Transaction,
   input: ModifyInput<'inheritance'>,
   customers: readonly CustomerModel[],
 ): Promise<SubscriptionModel[]> {
   const { subscription: parent, author } = input;
-  const joining = { parent, customers, start_date: joinedAt(input), author, field: fieldOf(ADDED) };
-  return addHeirs(scopeOf(parent), joining, transaction);
+  const joining = { parent, customers, start_date: deriveJoinDate(input), author, field: toParamsField(ADDED) };
+  return createInheritedSubscriptions(toScope(parent), joining, transaction);
 }
 
 /** Now, or with the parent where that begins later. */
-function joinedAt({ subscription, author }: ModifyInput<'inheritance'>): string {
+function deriveJoinDate({ subscription, author }: ModifyInput<'inheritance'>): string {
   return formatMs(Math.max(author.now.getTime(), toInstant(subscription.start_date)));
 }
 
-async function joiningOf(input: ModifyInput<'inheritance'>, external_ids: readonly string[]) {
+async function loadJoiningCustomers(input: ModifyInput<'inheritance'>, external_ids: readonly string[]) {
   const { database, subscription: parent } = input;
-  const field = fieldOf(ADDED);
+  const field = toParamsField(ADDED);
   if (external_ids.length === 0) return [];
-  const customers = await customersCalled(scopeOf(parent), { external_ids, field }, database);
-  await checkHeirs(scopeOf(parent), { parent, customers, start_date: joinedAt(input), field }, database);
+  const customers = await lockCustomersByExternalId(toScope(parent), { external_ids, field }, database);
+  await checkInheritingCustomers(
+    toScope(parent),
+    { parent, customers, start_date: deriveJoinDate(input), field },
+    database,
+  );
   return customers;
 }
 
-async function leavingOf({ database, subscription }: ModifyInput<'inheritance'>, external_ids: readonly string[]) {
-  checkDistinct(fieldOf(REMOVED), external_ids);
-  const heirs = await childrenOf(subscription, { parents: [subscription], type: 'INHERITED' }, database).whereNot(
-    'subscription_status',
-    'cancelled',
-  );
-  const ids = heirs.map(({ customer_id }) => customer_id);
+async function loadLeavingSubscriptions(
+  { database, subscription }: ModifyInput<'inheritance'>,
+  external_ids: readonly string[],
+) {
+  checkDistinct(toParamsField(REMOVED), external_ids);
+  const inheritedSubscriptions = await childrenOf(
+    subscription,
+    { parents: [subscription], type: 'INHERITED' },
+    database,
+  ).whereNot('subscription_status', 'cancelled');
+  const ids = inheritedSubscriptions.map(({ customer_id }) => customer_id);
   const customers = await CustomerModel.byId(subscription, ids, database);
   return external_ids.map((external_id) => {
-    const heir = heirs.find(({ customer_id }) => customers.get(customer_id)?.external_id === external_id);
-    if (!heir) throw invalid(fieldOf(REMOVED), `${external_id} does not take part in subscription ${subscription.id}`);
-    return heir;
+    const inherited = inheritedSubscriptions.find(
+      ({ customer_id }) => customers.get(customer_id)?.external_id === external_id,
+    );
+    if (!inherited)
+      throw invalid(toParamsField(REMOVED), `${external_id} does not take part in subscription ${subscription.id}`);
+    return inherited;
   });
 }
 
-function left({ author }: ModifyInput<'inheritance'>) {
+function buildLeftFields({ author }: ModifyInput<'inheritance'>) {
   const at = author.now.toISOString();
   return { subscription_status: 'cancelled', cancel_at: at, cancelled_at: at } as const;
 }
@@ -111,10 +131,14 @@ async function leave(
 ): Promise<SubscriptionModel[]> {
   const by = input.author;
   const gone: SubscriptionModel[] = [];
-  for (const heir of leaving) {
+  for (const inherited of leaving) {
     // One who was to join later has never been there.
-    const end_date = formatMs(Math.max(by.now.getTime(), toInstant(heir.start_date)));
-    const record = await SubscriptionModel.change(heir, { ...left(input), end_date }, { by, database: transaction });
+    const end_date = formatMs(Math.max(by.now.getTime(), toInstant(inherited.start_date)));
+    const record = await SubscriptionModel.change(
+      inherited,
+      { ...buildLeftFields(input), end_date },
+      { by, database: transaction },
+    );
     await emit(transaction, 'subscription.cancelled', { record, by });
     gone.push(record);
   }

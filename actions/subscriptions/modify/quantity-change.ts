@@ -7,7 +7,7 @@ import { checkModifiable, planQuantityChanges } from '../../../core/subscription
 import { formatMs } from '../../../core/time/instant.ts';
 import { currentPeriod, gatherItems } from '../../billing/billable-items.ts';
 import { type LineStart, planLineChange } from '../change-lines.ts';
-import { modificationOfLines } from './changed-lines.ts';
+import { planLineModification } from './changed-lines.ts';
 import type { ModifyInput, PlannedModification } from './modification.ts';
 
 export async function planQuantityChange(input: ModifyInput<'quantity_change'>): Promise<PlannedModification> {
@@ -27,5 +27,5 @@ export async function planQuantityChange(input: ModifyInput<'quantity_change'>):
     proration_behavior: 'create_prorations',
     author,
   });
-  return modificationOfLines(stores, plan);
+  return planLineModification(stores, plan);
 }

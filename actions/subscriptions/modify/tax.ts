@@ -8,20 +8,20 @@ import { formatMs, toInstant } from '../../../core/time/instant.ts';
 import { TaxAssociationModel } from '../../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../../storage/models/tax-rate.ts';
 import { newId } from '../../../storage/new-id.ts';
-import { scopeOf } from '../../billing/billable-items.ts';
-import { heldAs } from '../held-lines.ts';
-import { modificationOfOther } from './changed-lines.ts';
+import { toScope } from '../../billing/billable-items.ts';
+import { toLockedSubscription } from '../lock-lines.ts';
+import { planOtherModification } from './changed-lines.ts';
 import type { ModifyInput, PlannedModification } from './modification.ts';
 
-type Input = ModifyInput<'tax'>;
+type TaxModificationInput = ModifyInput<'tax'>;
 
 const FIELDS = { add: { needs: 'tax_rate_id' as const }, remove: { needs: 'tax_association_id' as const } };
 
-export async function planTaxChange(input: Input): Promise<PlannedModification> {
+export async function planTaxChange(input: TaxModificationInput): Promise<PlannedModification> {
   checkParams(input.params, 'tax_params', FIELDS);
   checkLinesChange(input.subscription);
   try {
-    return await (input.params.action === 'add' ? attachment(input) : removal(input));
+    return await (input.params.action === 'add' ? planTaxAttachment(input) : planTaxRemoval(input));
   } catch (error) {
     throw prefixField(error, 'tax_params');
   }
@@ -29,16 +29,26 @@ export async function planTaxChange(input: Input): Promise<PlannedModification> 
 
 const ANY_TIME = { id: '', start_date: null, end_date: null };
 
-async function attachment({ database, subscription, params, author }: Input): Promise<PlannedModification> {
-  const scope = scopeOf(subscription);
+async function planTaxAttachment({
+  database,
+  subscription,
+  params,
+  author,
+}: TaxModificationInput): Promise<PlannedModification> {
+  const scope = toScope(subscription);
   // Held, so that the rate is not archived meanwhile, nor attached twice.
   const lock = database.isTransaction;
   const rate = await TaxRateModel.fetchPublished(scope, params.tax_rate_id!, { database, lock });
   if (rate.tax_rate_status !== 'ACTIVE') throw invalid('tax_rate_id', `tax rate ${rate.code} is not ACTIVE`);
   const entity = { entity_type: 'subscription' as const, entity_id: subscription.id };
   const conflict = `subscription ${subscription.id} has tax rate ${rate.code} already`;
-  const stated = { start_date: params.effective_date, end_date: null };
-  const { start_date } = planAddedInterval(stated, ANY_TIME, heldAs(subscription, author).times, 'effective_date');
+  const dates = { start_date: params.effective_date, end_date: null };
+  const { start_date } = planAddedInterval(
+    dates,
+    ANY_TIME,
+    toLockedSubscription(subscription, author).times,
+    'effective_date',
+  );
   const record = {
     ...entity,
     id: newId('tax_association', author.now.getTime()),
@@ -52,15 +62,20 @@ async function attachment({ database, subscription, params, author }: Input): Pr
   };
   if (await TaxAssociationModel.besides(scope, record, database))
     throw alreadyExists(conflict, { field: 'tax_rate_id' });
-  return modificationOfOther(subscription, async (transaction) => {
+  return planOtherModification(subscription, async (transaction) => {
     const stored = { ...record, ...createdBy(author) };
     await TaxAssociationModel.add(scope, stored, { database: transaction, conflict });
   });
 }
 
-async function removal({ database, subscription, params, author }: Input): Promise<PlannedModification> {
+async function planTaxRemoval({
+  database,
+  subscription,
+  params,
+  author,
+}: TaxModificationInput): Promise<PlannedModification> {
   const id = params.tax_association_id!;
-  const association = await TaxAssociationModel.fetchPublished(scopeOf(subscription), id, { database });
+  const association = await TaxAssociationModel.fetchPublished(toScope(subscription), id, { database });
   if (association.entity_type !== 'subscription' || association.entity_id !== subscription.id)
     throw invalid('tax_association_id', `is of ${association.entity_type} ${association.entity_id}`);
   const now = author.now.getTime();
@@ -71,7 +86,7 @@ async function removal({ database, subscription, params, author }: Input): Promi
   const ended = { end_date: formatMs(Math.max(at, toInstant(association.start_date))) };
   // What is over is archived, so that the rate can be attached again.
   const changes = at <= now ? { ...ended, status: 'archived' as const } : ended;
-  return modificationOfOther(subscription, async (transaction) => {
+  return planOtherModification(subscription, async (transaction) => {
     await TaxAssociationModel.change(association, changes, { by: author, database: transaction });
   });
 }

@@ -24,29 +24,32 @@ export async function planTrialEnd(input: ModifyInput<'trial_end'>): Promise<Pla
   const changes = computeTrialEnding(subscription, at);
   const changed = Object.assign(new SubscriptionModel(), subscription, changes);
   if (at > now) {
-    const preview = changedBy(changed, null);
+    const preview = buildChangedResources(changed, null);
     return { preview, changes, apply: async () => preview };
   }
   return {
-    preview: await previewOfEnd(input, changed),
+    preview: await planTrialEndPreview(input, changed),
     changes,
     apply: (transaction) => applyEnd(input, transaction),
   };
 }
 
-async function previewOfEnd(
+async function planTrialEndPreview(
   { stores, database, author: { now } }: ModifyInput<'trial_end'>,
   subscription: SubscriptionModel,
 ): Promise<ChangedResources> {
   const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
   const period = due?.next;
-  if (!period) return changedBy({ ...subscription, subscription_status: 'cancelled' }, null);
+  if (!period) return buildChangedResources({ ...subscription, subscription_status: 'cancelled' }, null);
   const { plan } = await planFromStores(stores, database, { subscription, period, ...TRIAL_END, now });
   const record = invoiceRecord({ subscription, period, reason: TRIAL_END.reason, plan }, '', now);
   const invoice = { ...record, idempotency_key: null, line_items: lineRecords(plan, record, now) };
   const status = deriveStatusAfterInvoice(subscription.payment_behavior, record.amount_remaining);
   const after = { ...subscription, subscription_status: status, current_period_end: formatMs(period.end) };
-  return changedBy(after, plan.subtotal.isZero() ? null : { ...ofInvoice(invoice), status: 'preview' });
+  return buildChangedResources(
+    after,
+    plan.subtotal.isZero() ? null : { ...toIssuedInvoice(invoice), status: 'preview' },
+  );
 }
 
 async function applyEnd(
@@ -57,16 +60,16 @@ async function applyEnd(
   const ended = await endTrial(stores, transaction, { subscription: ending, by: author });
   const { subscription: after, latest_invoice } = ended ?? { subscription: ending, latest_invoice: null };
   const isCharged = latest_invoice?.billing_reason === TRIAL_END.reason;
-  return changedBy(after, isCharged ? ofInvoice(latest_invoice) : null);
+  return buildChangedResources(after, isCharged ? toIssuedInvoice(latest_invoice) : null);
 }
 
-function ofInvoice(invoice: InvoiceWithLines): ChangedInvoice {
+function toIssuedInvoice(invoice: InvoiceWithLines): ChangedInvoice {
   return { id: invoice.id, action: 'created', status: 'issued', invoice, wallet_transaction: null };
 }
 
-type After = Pick<Subscription, 'id' | 'subscription_status' | 'trial_end' | 'current_period_end'>;
+type SubscriptionAfterTrialEnd = Pick<Subscription, 'id' | 'subscription_status' | 'trial_end' | 'current_period_end'>;
 
-function changedBy(after: After, invoice: ChangedInvoice | null): ChangedResources {
+function buildChangedResources(after: SubscriptionAfterTrialEnd, invoice: ChangedInvoice | null): ChangedResources {
   const { id, subscription_status: status, trial_end, current_period_end } = after;
   const subscriptions = [{ id, action: 'updated' as const, status, trial_end, current_period_end }];
   return { line_items: [], subscriptions, invoices: invoice ? [invoice] : [] };

@@ -33,13 +33,13 @@ export async function checkCarried(
   if (addonIds.length === 0) return;
   const granted = await EntitlementModel.publishedOf(subscription, [target_plan_id, ...addonIds], database);
   const [ofPlan, ofAddons] = [
-    granted.filter(isOf(target_plan_id)),
-    granted.filter((one) => !isOf(target_plan_id)(one)),
+    granted.filter(isOfEntity(target_plan_id)),
+    granted.filter((one) => !isOfEntity(target_plan_id)(one)),
   ];
   checkResets(ofPlan, ofAddons, length, 'target_plan_id');
 }
 
-const isOf =
+const isOfEntity =
   (id: string) =>
   ({ entity_id }: EntitlementModel): boolean =>
     entity_id === id;
@@ -52,17 +52,17 @@ export type AddonsOfChange = {
 /** Of those that have not ended when the plan changes. One that was detached since a change was scheduled is no fault of it. */
 export async function gatherAddons(
   database: Database,
-  { subscription, policy, at, isScheduled }: Gathering,
+  { subscription, policy, at, isScheduled }: GatherAddonsInput,
 ): Promise<AddonsOfChange> {
-  const held = await AddonAssociationModel.notEnded(subscription, new Date(at), database)
+  const attached = await AddonAssociationModel.notEnded(subscription, new Date(at), database)
     .where('entity_id', subscription.id)
     .orderBy(['created_at', 'id']);
-  if (!isScheduled) checkPolicy(held, policy);
-  const those = (wanted: EntityBehaviour) => held.filter((one) => deriveAddonBehaviour(one, policy) === wanted);
+  if (!isScheduled) checkPolicy(attached, policy);
+  const those = (wanted: EntityBehaviour) => attached.filter((one) => deriveAddonBehaviour(one, policy) === wanted);
   return { carried: those('carry'), dropped: those('drop') };
 }
 
-type Gathering = {
+type GatherAddonsInput = {
   subscription: SubscriptionModel;
   policy: AddonPolicy | null | undefined;
   at: Milliseconds;

@@ -26,7 +26,7 @@ import { SubscriptionScheduleModel } from '../../../storage/models/subscription-
 import type { Database } from '../../../storage/stores.ts';
 import { type BillableItem, billedSubscription, gatherItems } from '../../billing/billable-items.ts';
 import { type LineChangePlan, type LineStart, planLineChange } from '../change-lines.ts';
-import type { LineEnd } from '../kept-charges.ts';
+import type { LineChangeEnd } from '../retained-charges.ts';
 import { type AddonsOfChange, checkCarried, gatherAddons } from './addons.ts';
 import { gatherTarget, type TargetPlan } from './gather-target.ts';
 
@@ -37,7 +37,7 @@ export type PlanChangeRequest = {
   readonly addons?: AddonPolicy | null;
 };
 
-export type PlanChangeQuestion = {
+export type PlanChangeInput = {
   readonly subscription: SubscriptionModel;
   readonly request: PlanChangeRequest;
   /** The instant of the change: now, or the end of the period. */
@@ -61,12 +61,12 @@ export type PlanChangePlan = {
   readonly addons: AddonsOfChange;
 };
 
-export async function planPlanChange(database: Database, question: PlanChangeQuestion): Promise<PlanChangePlan> {
-  const { subscription, request, at, author } = question;
+export async function planPlanChange(database: Database, input: PlanChangeInput): Promise<PlanChangePlan> {
+  const { subscription, request, at, author } = input;
   const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, database);
   checkPlanChange(subscription, {
     target_plan_id: request.target_plan_id,
-    pending: pending && pending.id !== question.schedule_id ? pending.schedule_type : null,
+    pending: pending && pending.id !== input.schedule_id ? pending.schedule_type : null,
   });
   const from = await PlanModel.fetch(subscription, subscription.plan_id, { database });
   const target = await gatherTarget(database, { subscription, plan_id: request.target_plan_id, at });
@@ -74,19 +74,19 @@ export async function planPlanChange(database: Database, question: PlanChangeQue
   const periods = planPeriodsFromChange(subscription, request.terms, at);
   const { billing_period, billing_period_count } = { ...subscription, ...periods };
   const length = { billing_period, billing_period_count };
-  const isScheduled = question.schedule_id !== undefined;
+  const isScheduled = input.schedule_id !== undefined;
   const addons = await gatherAddons(database, { subscription, policy: request.addons, at, isScheduled });
   await checkCarried(database, { subscription, carried: addons.carried, target_plan_id: target.plan.id, length });
   const dropped = new Set<string | null | undefined>(addons.dropped.map(({ id }) => id));
   const leaves = (item: BillableItem) => isOfPlan(item, subscription) || dropped.has(item.record.addon_association_id);
   const leaving = { subscription, items, at, leaves, restarts: periods !== null };
-  const changing = { ...leaving, target, length, standing: standingUntil(leaving) };
-  const ends = endsOf(changing);
+  const changing = { ...leaving, target, length, standing: computeHaltedUntil(leaving) };
+  const ends = planLineEnds(changing);
   const { proration_behavior } = request;
-  const begins = [...beginsOf(changing), ...(periods ? stays(changing) : [])];
+  const begins = [...planLineStarts(changing), ...(periods ? planStayingLines(changing) : [])];
   const earlier_periods = earlierPeriods(subscription, at);
-  const anew = periods && { ...periods, earlier_periods };
-  const after = anew ? Object.assign(subscription.$clone(), anew) : undefined;
+  const restarted = periods && { ...periods, earlier_periods };
+  const after = restarted ? Object.assign(subscription.$clone(), restarted) : undefined;
   const ended = after ? items.filter((item) => !ends.some((end) => end.item.id === item.id)) : [];
   const change = { subscription, after, ended, ends, begins, proration_behavior, author };
   const isAtPeriodEnd = at === toInstant(subscription.current_period_end);
@@ -101,8 +101,8 @@ export async function planPlanChange(database: Database, question: PlanChangeQue
       lines.begins.filter(({ record }) => record.entity_id === target.plan.id),
     ),
     lines,
-    changes: { plan_id: target.plan.id, synced_price_sequence, ...anew },
-    closing: anew ? Object.assign(subscription.$clone(), { earlier_periods }) : null,
+    changes: { plan_id: target.plan.id, synced_price_sequence, ...restarted },
+    closing: restarted ? Object.assign(subscription.$clone(), { earlier_periods }) : null,
     carried: items.filter((item) => isLive(item, at) && !leaves(item) && !item.record.addon_association_id),
     addons,
   };
@@ -114,7 +114,7 @@ function earlierPeriods(subscription: SubscriptionModel, at: Milliseconds): Earl
   return [...(earlier_periods ?? []), { until: formatMs(at), billing_anchor, billing_period, billing_period_count }];
 }
 
-type Leaving = {
+type LeavingLines = {
   subscription: SubscriptionModel;
   items: readonly BillableItem[];
   at: Milliseconds;
@@ -123,11 +123,11 @@ type Leaving = {
   restarts: boolean;
 };
 
-type Changing = Leaving & {
+type ChangingLines = LeavingLines & {
   target: TargetPlan;
   /** Of the periods after the change. */
   length: Pick<SubscriptionModel, 'billing_period' | 'billing_period_count'>;
-  standing: Standing;
+  standing: HaltedUntilByMeter;
 };
 
 /** The lines of its plan, also those whose price it overrides. */
@@ -149,17 +149,17 @@ function wasOnce({ billing_period, start_ms }: BillableItem, at: Milliseconds): 
 }
 
 /** What is to begin later never does. */
-function endsOf(changing: Changing): LineEnd[] {
+function planLineEnds(changing: ChangingLines): LineChangeEnd[] {
   const { items, at, leaves, restarts } = changing;
   const ending = items.filter((item) => isLive(item, at) && (leaves(item) || (restarts && !wasOnce(item, at))));
   return ending.flatMap((item) => {
-    const last = Math.max(endOf(item, changing), toInstant(item.record.start_date));
+    const last = Math.max(computeLineEnd(item, changing), toInstant(item.record.start_date));
     return isLive(item, last) ? [{ item, at: last }] : [];
   });
 }
 
 /** What a meter that never resets has counted is charged once per period: its price changes with the period. */
-function endOf(item: BillableItem, { subscription, at, restarts, standing }: Changing): Milliseconds {
+function computeLineEnd(item: BillableItem, { subscription, at, restarts, standing }: ChangingLines): Milliseconds {
   if (restarts || !isOfWholePeriods(item) || !hasBegun(item, at)) return at;
   const since = isOfAPlan(item) ? (standing.get(item.record.meter_id ?? null) ?? at) : at;
   return roundUpToPeriodEnd(since, item, billedSubscription(subscription));
@@ -169,14 +169,14 @@ function isOfWholePeriods({ meter }: BillableItem): boolean {
   return meter !== null && priceReset(meter) === 'NEVER';
 }
 
-type Standing = ReadonlyMap<string | null, Milliseconds>;
+type HaltedUntilByMeter = ReadonlyMap<string | null, Milliseconds>;
 
 /**
  * Until when what a meter that never resets has counted is paid for by lines of this plan, and of plans before it that stand still: by meter,
  * until the end of the period of the one that ends last. The lines that leave go on until then, each in whole periods, and those that come
  * begin behind them. Where periods begin anew none stands.
  */
-function standingUntil({ subscription, items, at, leaves, restarts }: Leaving): Standing {
+function computeHaltedUntil({ subscription, items, at, leaves, restarts }: LeavingLines): HaltedUntilByMeter {
   const billed = billedSubscription(subscription);
   const standing = new Map<string | null, Milliseconds>();
   for (const item of restarts ? [] : items) {
@@ -193,22 +193,22 @@ function isOfAPlan({ record }: BillableItem): boolean {
 }
 
 /** By meter the end of the last of the lines that stand, also where their periods do not end together. */
-function behindStanding(changing: Changing): Standing {
+function computeHaltedEnds(changing: ChangingLines): HaltedUntilByMeter {
   const { standing } = changing;
   const behind = new Map(standing);
   for (const item of changing.items) {
     const meter_id = item.record.meter_id ?? null;
     const until = standing.get(meter_id);
     if (until === undefined || !changing.leaves(item) || !isOfAPlan(item) || !isLive(item, until)) continue;
-    behind.set(meter_id, Math.max(endOf(item, changing), behind.get(meter_id)!));
+    behind.set(meter_id, Math.max(computeLineEnd(item, changing), behind.get(meter_id)!));
   }
   return behind;
 }
 
-function beginsOf(changing: Changing): LineStart[] {
+function planLineStarts(changing: ChangingLines): LineStart[] {
   const { subscription, target, at, length, restarts } = changing;
   const { plan, prices, meters } = target;
-  const behind = behindStanding(changing);
+  const behind = computeHaltedEnds(changing);
   const billed = billedSubscription(subscription);
   return prices.map((price) => {
     const meter = price.meter_id ? (meters.get(price.meter_id) ?? null) : null;
@@ -226,7 +226,7 @@ function beginsOf(changing: Changing): LineStart[] {
 }
 
 /** What does not end with the plan goes on in the new periods. */
-function stays({ subscription, items, at, leaves }: Changing): LineStart[] {
+function planStayingLines({ subscription, items, at, leaves }: ChangingLines): LineStart[] {
   const billed = billedSubscription(subscription);
   const staying = items.filter((item) => isLive(item, at) && !leaves(item) && !wasOnce(item, at));
   return staying.map((item) => ({

@@ -9,41 +9,48 @@ import { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
 import type { Stores, Transaction } from '../../../storage/stores.ts';
 import { beginPlanGrants } from '../../grants/give-grants.ts';
-import type { Settled, Settlement } from '../../invoices/settle-change.ts';
+import type { SettledChange, Settlement } from '../../invoices/settle-change.ts';
 import { applyLineChange } from '../change-lines.ts';
 import { noteExecuted, noteFailed, ScheduleNotDone } from '../schedules.ts';
 import { detachDropped } from './addons.ts';
 import { type PlanChangePlan, type PlanChangeRequest, planPlanChange } from './plan-change.ts';
 
-type Due = { readonly subscription: SubscriptionModel; readonly at: Milliseconds; readonly now: Date };
+type DuePlanChange = { readonly subscription: SubscriptionModel; readonly at: Milliseconds; readonly now: Date };
 
 /** The subscription as it is then, and what was settled at once of the change. */
-type Changed = { readonly subscription: SubscriptionModel; readonly settled: SettledLines | null };
-export type SettledLines = Pick<Settlement, 'lines'> & Pick<Settled, 'invoice'>;
+type ExecutedPlanChange = { readonly subscription: SubscriptionModel; readonly settled: SettledChangeLines | null };
+export type SettledChangeLines = Pick<Settlement, 'lines'> & Pick<SettledChange, 'invoice'>;
 
 /** `transaction` holds the row of the subscription. */
-export async function changePlanIfDue(stores: Stores, transaction: Transaction, due: Due): Promise<Changed> {
+export async function changePlanIfDue(
+  stores: Stores,
+  transaction: Transaction,
+  due: DuePlanChange,
+): Promise<ExecutedPlanChange> {
   const { subscription, at, now } = due;
   const unchanged = { subscription, settled: null };
   const schedule = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, transaction);
   if (schedule?.schedule_type !== 'plan_change' || toInstant(schedule.scheduled_at) > at) return unchanged;
-  const plan = await planned(transaction, schedule, due);
+  const plan = await planScheduledChange(transaction, schedule, due);
   if (plan instanceof FarthingError) {
     await noteFailed(transaction, schedule, { subscription, error: plan, by: { now } });
     return unchanged;
   }
-  return applied(stores, transaction, { schedule, plan, ...due }).catch((error) => {
+  return applyScheduledChange(stores, transaction, { schedule, plan, ...due }).catch((error) => {
     throw new ScheduleNotDone(schedule, error);
   });
 }
 
-type Applied = Due & { readonly schedule: SubscriptionScheduleModel; readonly plan: PlanChangePlan };
+type ApplyPlanChangeInput = DuePlanChange & {
+  readonly schedule: SubscriptionScheduleModel;
+  readonly plan: PlanChangePlan;
+};
 
-async function applied(
+async function applyScheduledChange(
   stores: Stores,
   transaction: Transaction,
-  { schedule, plan, subscription, at, now }: Applied,
-): Promise<Changed> {
+  { schedule, plan, subscription, at, now }: ApplyPlanChangeInput,
+): Promise<ExecutedPlanChange> {
   const by = { by: { now }, database: transaction };
   const { settled } = await applyLineChange(stores, transaction, plan.lines);
   await detachDropped(transaction, { ...plan.addons, at, author: { user_id: schedule.created_by, now } });
@@ -57,10 +64,10 @@ async function applied(
   return { subscription: changed, settled: settled && lines ? { invoice: settled.invoice, lines } : null };
 }
 
-async function planned(
+async function planScheduledChange(
   transaction: Transaction,
   schedule: SubscriptionScheduleModel,
-  { subscription, at, now }: Due,
+  { subscription, at, now }: DuePlanChange,
 ): Promise<PlanChangePlan | FarthingError> {
   const author = { user_id: schedule.created_by, now };
   // As it was written when the change was scheduled.

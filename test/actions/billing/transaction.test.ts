@@ -1,6 +1,6 @@
 /** Two that hold the same rows in another order are both done, one behind the other. */
 import { expect } from 'chai';
-import { billingTransaction } from '../../../actions/billing/transaction.ts';
+import { runBillingTransaction } from '../../../actions/billing/transaction.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 describe('a billing transaction', () => {
@@ -19,7 +19,7 @@ describe('a billing transaction', () => {
     const both = new Promise<void>((resolve) => (go = resolve));
     let tries = 0;
     const rename = (first: string, second: string, name: string) =>
-      billingTransaction(api.services, async (transaction) => {
+      runBillingTransaction(api.services, async (transaction) => {
         tries += 1;
         const hold = (id: string) =>
           transaction('customers')
@@ -40,15 +40,15 @@ describe('a billing transaction', () => {
   });
 
   it('is not begun inside of another, whose place it would wait for', async () => {
-    const inner = () => billingTransaction(api.services, async () => 'in');
-    const nested = billingTransaction(api.services, inner);
+    const inner = () => runBillingTransaction(api.services, async () => 'in');
+    const nested = runBillingTransaction(api.services, inner);
     expect(await nested.catch((error: Error) => error.message)).to.match(/begun inside of another/);
     expect(await Promise.all([inner(), inner()])).to.deep.equal(['in', 'in']);
   });
 
   it('that fails otherwise is not tried again', async () => {
     let tries = 0;
-    const failing = billingTransaction(api.services, async () => {
+    const failing = runBillingTransaction(api.services, async () => {
       tries += 1;
       throw new Error('no');
     });

@@ -7,33 +7,33 @@ import { parseEventName, type SystemEventName } from '../../core/system-event/ca
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { withLines } from '../billing/invoice-records.ts';
+import { loadWithLines } from '../billing/invoice-records.ts';
 import { emit } from '../system-events/emit.ts';
 
 /** What can be told again, and of which invoices it is true. */
-const TOLD_AGAIN: Partial<Record<SystemEventName, (invoice: Invoice) => boolean>> = {
+const RESENDABLE_EVENTS: Partial<Record<SystemEventName, (invoice: Invoice) => boolean>> = {
   'invoice.finalized': ({ finalized_at }) => Boolean(finalized_at),
   'invoice.update.payment': ({ finalized_at }) => Boolean(finalized_at),
   'invoice.update.voided': ({ invoice_status }) => invoice_status === 'VOIDED',
   'invoice.communication.triggered': () => true,
 };
 
-type Telling = { readonly id: string; readonly event_name: string; readonly author: Author };
+type ResendEventInput = { readonly id: string; readonly event_name: string; readonly author: Author };
 
 /** Answers the name under which it is told. */
-export async function tellAgain(
+export async function resendInvoiceEvent(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { id, event_name, author }: Telling,
+  { id, event_name, author }: ResendEventInput,
 ): Promise<SystemEventName> {
   const name = parseEventName(event_name) as SystemEventName;
-  const isTrue = TOLD_AGAIN[name];
-  if (!isTrue) throw invalid('event_name', 'cannot be told again', { allowed: Object.keys(TOLD_AGAIN) });
+  const isTrue = RESENDABLE_EVENTS[name];
+  if (!isTrue) throw invalid('event_name', 'cannot be told again', { allowed: Object.keys(RESENDABLE_EVENTS) });
   return postgres.transaction(async (transaction) => {
     const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
     if (!isTrue(invoice)) throw notAllowed(`${name} is not true of this invoice, which is ${invoice.invoice_status}`);
     const customer = await CustomerModel.fetch(scope, invoice.customer_id, { database: transaction });
-    const record = { ...(await withLines(invoice, transaction)), customer };
+    const record = { ...(await loadWithLines(invoice, transaction)), customer };
     await emit(transaction, name, { record, by: author });
     return name;
   });

@@ -8,36 +8,36 @@ import { deriveStatusAfterInvoice, deriveStatusAfterOpening } from '../../core/s
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
-import { withLines } from '../billing/invoice-records.ts';
+import { loadWithLines } from '../billing/invoice-records.ts';
 import { pendingCollection } from '../payments/plan-collection.ts';
 import type { Change } from '../system-events/emit.ts';
 import { openSubscription } from './draft-invoice.ts';
 
-export type Opened = { subscription: SubscriptionModel; latest_invoice: InvoiceWithLines | null };
+export type OpenedSubscription = { subscription: SubscriptionModel; latest_invoice: InvoiceWithLines | null };
 
 /** On whose behalf: a request, which may be refused, or the clock alone. */
-export type By = Change['by'];
+export type ChangeAuthor = Change['by'];
 
 /** `transaction` holds the subscription's row. */
-export async function openAndSettle(
+export async function openAndActivate(
   stores: Stores,
   transaction: Transaction,
-  { subscription, by }: { subscription: SubscriptionModel; by: By },
-): Promise<Opened> {
+  { subscription, by }: { subscription: SubscriptionModel; by: ChangeAuthor },
+): Promise<OpenedSubscription> {
   if (subscription.opens_at) return { subscription, latest_invoice: null };
   await openSubscription(stores, transaction, subscription, by.now);
   // The invoice of a trial's start is one of nothing, and paid.
   if (subscription.subscription_status === 'trialing')
-    return { subscription, latest_invoice: await newestInvoice(subscription, transaction) };
-  return settle(transaction, { subscription, by });
+    return { subscription, latest_invoice: await findNewestInvoice(subscription, transaction) };
+  return activateIfPaid(transaction, { subscription, by });
 }
 
 /** Active, or waiting for the invoice that was just made to be paid. */
-export async function settle(
+export async function activateIfPaid(
   transaction: Transaction,
-  { subscription, by }: { subscription: SubscriptionModel; by: By },
-): Promise<Opened> {
-  const latest_invoice = await newestInvoice(subscription, transaction);
+  { subscription, by }: { subscription: SubscriptionModel; by: ChangeAuthor },
+): Promise<OpenedSubscription> {
+  const latest_invoice = await findNewestInvoice(subscription, transaction);
   // Where it is charged the payment says it, after the commit (actions/payments/collect-opening.ts).
   const isCollected =
     latest_invoice && (await pendingCollection(transaction, { ...subscription, id: latest_invoice.id }));
@@ -50,11 +50,14 @@ export async function settle(
   return { subscription: settled, latest_invoice };
 }
 
-async function newestInvoice(subscription: SubscriptionModel, database: Database): Promise<InvoiceWithLines | null> {
+async function findNewestInvoice(
+  subscription: SubscriptionModel,
+  database: Database,
+): Promise<InvoiceWithLines | null> {
   const [invoice] = await InvoiceModel.in(subscription, database)
     .where({ subscription_id: subscription.id, status: 'published' })
     .whereNot('invoice_status', 'SKIPPED')
     .orderBy('billing_sequence', 'desc')
     .limit(1);
-  return invoice ? withLines(invoice, database) : null;
+  return invoice ? loadWithLines(invoice, database) : null;
 }

@@ -13,12 +13,12 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import type { Subject, UsageRead, Watcher } from '../../storage/usage/running-usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
 import type { UsageMemory } from '../../storage/usage/usage-memory.ts';
-import type { Drafted, SaysItsPlan } from './plans-in-hand.ts';
+import type { IsPlanCurrent, PlannedDraft } from './clock-advance-plan-cache.ts';
 
 /** So many rest; those that have rested longest are planned again. */
-const RESTING_MAX = 50_000;
+const CACHED_DRAFTS_MAX = 50_000;
 
-type Watched = {
+type WatchedUsage = {
   readonly meter_id: string;
   readonly customer: string;
   readonly subject: Subject;
@@ -27,10 +27,10 @@ type Watched = {
 };
 
 /** What one draft is planned from, noted while it is. */
-class MadeOf implements Notes, Watcher {
+class PlanDependencies implements Notes, Watcher {
   readonly #memory: UsageMemory;
   records: Iterable<string> = new Set<string>();
-  readonly watched: Watched[] = [];
+  readonly watched: WatchedUsage[] = [];
   /** Other usage has come, or nothing is known of it any more. */
   is_other = false;
 
@@ -75,79 +75,84 @@ class MadeOf implements Notes, Watcher {
   }
 }
 
-type Resting = {
-  readonly made_of: MadeOf;
+type CachedDraftPlan = {
+  readonly made_of: PlanDependencies;
   /** The last look before it was planned. */
-  readonly look: number;
+  readonly snapshot: number;
   readonly version: number;
-  readonly subscription: Drafted['subscription'];
+  readonly subscription: PlannedDraft['subscription'];
 };
 
 /** Drafts that are planned in one transaction. */
-export type Planning = {
+export type DraftPlanning = {
   /** Before anything is read. What the transaction itself writes changes nothing for its drafts. */
   begin(transaction: Transaction): Promise<void>;
   /** Notes what is read for the draft of this subscription. */
   of<Made>(subscription_id: string, plan: () => Made): Made;
   /** When they are committed, or not. */
-  end(drafted: readonly Drafted[]): void;
+  end(drafted: readonly PlannedDraft[]): void;
 };
 
-const memories = new WeakMap<UsageMemory, RestingPlans>();
+const caches = new WeakMap<UsageMemory, DraftPlanCache>();
 
 /** Of a process that sees what usage arrives. */
-export function restingPlans({ usage_memory }: Stores): RestingPlans | undefined {
+export function findDraftPlanCache({ usage_memory }: Stores): DraftPlanCache | undefined {
   if (usage_memory === undefined) return undefined;
-  let own = memories.get(usage_memory);
-  if (own === undefined) memories.set(usage_memory, (own = new RestingPlans(usage_memory)));
+  let own = caches.get(usage_memory);
+  if (own === undefined) caches.set(usage_memory, (own = new DraftPlanCache(usage_memory)));
   return own;
 }
 
-class RestingPlans {
+class DraftPlanCache {
   readonly #memory: UsageMemory;
   /** By the id of the draft; those that were planned last come last. */
-  readonly #drafts = new Map<string, Resting>();
+  readonly #drafts = new Map<string, CachedDraftPlan>();
 
   constructor(memory: UsageMemory) {
     this.#memory = memory;
   }
 
-  planning(stores: Stores): Planning {
-    let look = Number.NEGATIVE_INFINITY;
-    const noted = new Map<string, MadeOf>();
+  planning(stores: Stores): DraftPlanning {
+    let snapshot = Number.NEGATIVE_INFINITY;
+    const noted = new Map<string, PlanDependencies>();
     return {
       begin: async (transaction) => {
         await leaveOut(stores.postgres, transaction);
-        look = (await this.#look(stores)).number;
+        snapshot = (await this.#look(stores)).number;
       },
       of: (subscription_id, plan) => {
-        const made_of = new MadeOf(this.#memory);
+        const made_of = new PlanDependencies(this.#memory);
         noted.set(subscription_id, made_of);
         return notedBy(made_of, plan);
       },
       end: (drafted) => {
         for (const one of drafted)
-          if (this.#keep(one, look, noted.get(one.subscription.id)!)) noted.delete(one.subscription.id);
+          if (this.#keep(one, snapshot, noted.get(one.subscription.id)!)) noted.delete(one.subscription.id);
         for (const made_of of noted.values()) made_of.end();
       },
     };
   }
 
   /** Whether it rests with what it was planned from: one beside which nothing else is open or to be corrected. */
-  #keep({ invoice, subscription, is_settled }: Drafted, look: number, made_of: MadeOf): boolean {
+  #keep({ invoice, subscription, is_settled }: PlannedDraft, snapshot: number, made_of: PlanDependencies): boolean {
     if (!is_settled || invoice.invoice_status !== 'DRAFT' || made_of.is_other) return false;
     made_of.records = [...made_of.records];
     const { id, version } = subscription;
-    this.#drafts.set(invoice.id, { made_of, look, version: invoice.version, subscription: { id, version } });
-    if (this.#drafts.size > RESTING_MAX) this.#take(this.#drafts.keys().next().value!);
+    this.#drafts.set(invoice.id, {
+      made_of,
+      snapshot: snapshot,
+      version: invoice.version,
+      subscription: { id, version },
+    });
+    if (this.#drafts.size > CACHED_DRAFTS_MAX) this.#take(this.#drafts.keys().next().value!);
     return true;
   }
 
-  #take(invoice_id: string): Resting | undefined {
-    const resting = this.#drafts.get(invoice_id);
+  #take(invoice_id: string): CachedDraftPlan | undefined {
+    const cached = this.#drafts.get(invoice_id);
     this.#drafts.delete(invoice_id);
-    resting?.made_of.end();
-    return resting;
+    cached?.made_of.end();
+    return cached;
   }
 
   /** The memory of usage goes on listening while something rests. */
@@ -156,23 +161,24 @@ class RestingPlans {
   }
 
   async #look({ postgres }: Stores): Promise<Look> {
-    const look = await nextLook(postgres);
-    this.#memory.follow(look.progress);
-    return look;
+    const snapshot = await nextLook(postgres);
+    this.#memory.follow(snapshot.progress);
+    return snapshot;
   }
 
   /** For drafts that become final in this transaction, which holds each and its subscription when it asks. Each is asked of once. */
-  within(stores: Stores, transaction: Transaction): SaysItsPlan {
+  within(stores: Stores, transaction: Transaction): IsPlanCurrent {
     return async ({ invoice, subscription, line_items }) => {
-      const resting = this.#drafts.get(invoice.id);
-      if (resting === undefined || subscription === null) return false;
-      const look = await this.#look(stores);
+      const cached = this.#drafts.get(invoice.id);
+      if (cached === undefined || subscription === null) return false;
+      const snapshot = await this.#look(stores);
       this.#take(invoice.id);
-      if (invoice.version !== resting.version || subscription.version !== resting.subscription.version) return false;
+      if (invoice.version !== cached.version || subscription.version !== cached.subscription.version) return false;
       if (line_items.some(({ subscription_id }) => subscription_id !== subscription.id)) return false;
-      if (resting.made_of.is_other || resting.look < look.known_since) return false;
-      for (const id of resting.made_of.records) if ((look.changed_by_others.get(id) ?? 0) > resting.look) return false;
-      return isSameCustomer(transaction, subscription, resting.made_of.watched);
+      if (cached.made_of.is_other || cached.snapshot < snapshot.known_since) return false;
+      for (const id of cached.made_of.records)
+        if ((snapshot.changed_by_others.get(id) ?? 0) > cached.snapshot) return false;
+      return isSameCustomer(transaction, subscription, cached.made_of.watched);
     };
   }
 }
@@ -181,7 +187,7 @@ class RestingPlans {
 async function isSameCustomer(
   transaction: Transaction,
   subscription: Scope & { readonly customer_id: string },
-  watched: readonly Watched[],
+  watched: readonly WatchedUsage[],
 ): Promise<boolean> {
   if (watched.length === 0) return true;
   const name = await nameInEvents(subscription, subscription.customer_id, transaction);

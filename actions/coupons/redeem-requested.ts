@@ -12,45 +12,55 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
 import { newId } from '../../storage/new-id.ts';
-import { countRedemptions, holdCoupons, type Redeeming, redeemable } from './redeem.ts';
+import { countRedemptions, loadRedeemable, lockCoupons, type RedemptionWriting } from './redeem.ts';
 
-export type Redeemed = {
+export type NewSubscriptionRedemption = {
   readonly subscription: SubscriptionModel;
   readonly line_items: readonly SubscriptionLineItemModel[];
   readonly request: CreateSubscription;
 };
 
-type Life = { readonly start: string; readonly end: string | null; readonly phase_id: string | null };
-type Wanted = RequestedCoupon & { readonly life: Life };
-type Target = { readonly coupon: CouponModel; readonly wanted: Wanted; readonly line_id: string | null };
+type CouponInterval = { readonly start: string; readonly end: string | null; readonly phase_id: string | null };
+type CouponToRedeem = RequestedCoupon & { readonly life: CouponInterval };
+type RedemptionTarget = {
+  readonly coupon: CouponModel;
+  readonly wanted: CouponToRedeem;
+  readonly line_id: string | null;
+};
 
-export async function redeemStated(redeemed: Redeemed, redeeming: Redeeming): Promise<void> {
+export async function redeemRequested(
+  redeemed: NewSubscriptionRedemption,
+  redeeming: RedemptionWriting,
+): Promise<void> {
   const { subscription } = redeemed;
-  const wanted = await wantedBy(redeemed, redeeming);
-  const held: CouponAssociationModel[] = [];
-  await holdCoupons(
+  const wanted = await gatherCouponsToRedeem(redeemed, redeeming);
+  const existing: CouponAssociationModel[] = [];
+  await lockCoupons(
     wanted.map(({ named }) => named),
     redeeming,
   );
   for (const one of wanted) {
     const { field, named } = one;
-    const coupon = await redeemable({ field, named, currency: subscription.currency }, redeeming);
-    const lines = await linesFor(one, coupon, redeemed, redeeming);
+    const coupon = await loadRedeemable({ field, named, currency: subscription.currency }, redeeming);
+    const lines = await loadCouponLines(one, coupon, redeemed, redeeming);
     for (const line_id of lines)
-      held.push(await attach({ coupon, wanted: one, line_id }, held, { subscription, ...redeeming }));
+      existing.push(await attach({ coupon, wanted: one, line_id }, existing, { subscription, ...redeeming }));
     await countRedemptions(coupon, 1, redeeming);
   }
 }
 
-async function wantedBy({ subscription, request }: Redeemed, { scope, transaction }: Redeeming): Promise<Wanted[]> {
+async function gatherCouponsToRedeem(
+  { subscription, request }: NewSubscriptionRedemption,
+  { scope, transaction }: RedemptionWriting,
+): Promise<CouponToRedeem[]> {
   const { start_date: start, end_date: end = null } = subscription;
   const own = listRequestedCoupons(request).map((one) => ({ ...one, life: { start, end, phase_id: null } }));
-  const stated = request.phases ?? [];
-  if (stated.length === 0) return own;
+  const requestedPhases = request.phases ?? [];
+  if (requestedPhases.length === 0) return own;
   const phases = await SubscriptionPhaseModel.in(scope, transaction)
     .where({ subscription_id: subscription.id })
     .orderBy('start_date');
-  const ofPhases = stated.flatMap((phase, index) => {
+  const ofPhases = requestedPhases.flatMap((phase, index) => {
     const { id: phase_id, start_date, end_date } = phases[index]!;
     const life = { start: start_date, end: end_date ?? null, phase_id };
     return listRequestedCoupons(phase, `phases[${index}].`).map((one) => ({ ...one, life }));
@@ -59,16 +69,16 @@ async function wantedBy({ subscription, request }: Redeemed, { scope, transactio
 }
 
 /** Null is the invoice; a price may have a line for each phase. */
-async function linesFor(
-  { field, price_id, ...wanted }: Wanted,
+async function loadCouponLines(
+  { field, price_id, ...wanted }: CouponToRedeem,
   coupon: CouponModel,
-  { line_items }: Redeemed,
-  { scope, transaction }: Redeeming,
+  { line_items }: NewSubscriptionRedemption,
+  { scope, transaction }: RedemptionWriting,
 ): Promise<(string | null)[]> {
   if (price_id === null) return [null];
   const ids = line_items.map((line) => line.price_id);
   const prices = await PriceModel.byId(scope, ids, transaction);
-  const { start_date, end_date } = lifeOf(wanted);
+  const { start_date, end_date } = deriveActiveDates(wanted);
   const lines = line_items.filter(
     (line) =>
       (line.price_id === price_id || prices.get(line.price_id)?.parent_price_id === price_id) &&
@@ -81,16 +91,16 @@ async function linesFor(
   return lines.map(({ id }) => id);
 }
 
-function lifeOf({ life, ...wanted }: Pick<Wanted, 'life' | 'start_date' | 'end_date'>) {
+function deriveActiveDates({ life, ...wanted }: Pick<CouponToRedeem, 'life' | 'start_date' | 'end_date'>) {
   return { start_date: wanted.start_date ?? life.start, end_date: wanted.end_date ?? life.end };
 }
 
 async function attach(
-  { coupon, wanted, line_id }: Target,
-  held: readonly CouponAssociationModel[],
-  { subscription, scope, transaction, author }: Redeeming & { subscription: SubscriptionModel },
+  { coupon, wanted, line_id }: RedemptionTarget,
+  existing: readonly CouponAssociationModel[],
+  { subscription, scope, transaction, author }: RedemptionWriting & { subscription: SubscriptionModel },
 ): Promise<CouponAssociationModel> {
-  const { start_date, end_date } = lifeOf(wanted);
+  const { start_date, end_date } = deriveActiveDates(wanted);
   const { field, life } = wanted;
   if (toInstant(start_date) < toInstant(life.start))
     throw invalid(`${field}.start_date`, `must not lie before ${formatMs(toInstant(life.start))}`);
@@ -110,7 +120,7 @@ async function attach(
     metadata: null,
   };
   try {
-    checkRedeemedOnce(record, held);
+    checkRedeemedOnce(record, existing);
   } catch (error) {
     throw prefixField(error, field);
   }

@@ -11,16 +11,16 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
 import { closeDuePeriods } from '../billing/close-period.ts';
-import { billingTransaction } from '../billing/transaction.ts';
-import { caughtUp } from './caught-up.ts';
-import { holdSubscriptions } from './hold-in-order.ts';
+import { runBillingTransaction } from '../billing/transaction.ts';
+import { catchUpSubscription } from './caught-up.ts';
+import { lockSubscriptions } from './lock-in-order.ts';
 
-export function heldWithParent(scope: Scope, id: string, transaction: Transaction): Promise<SubscriptionModel> {
-  return heldBehind(scope, { id, others: [] }, transaction);
+export function lockWithParent(scope: Scope, id: string, transaction: Transaction): Promise<SubscriptionModel> {
+  return lockWithOthers(scope, { id, others: [] }, transaction);
 }
 
 /** `others`: those that the request names. */
-async function heldBehind(
+async function lockWithOthers(
   scope: Scope,
   { id, others }: { id: string; others: readonly string[] },
   transaction: Transaction,
@@ -28,7 +28,7 @@ async function heldBehind(
   const seen = await SubscriptionModel.fetch(scope, id, { database: transaction });
   const parent = seen.parent_subscription_id;
   const those = new Set([...others, ...(parent ? [parent] : []), id]);
-  if (those.size > 1) await holdSubscriptions(scope, [...those], transaction);
+  if (those.size > 1) await lockSubscriptions(scope, [...those], transaction);
   const held = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
   // It has joined another one before it was held, and that one is not.
   if (held.parent_subscription_id && !those.has(held.parent_subscription_id))
@@ -42,28 +42,28 @@ async function heldBehind(
  * Looks at a subscription as it is now, and writes nothing. Where something is due that the scheduler has not come to yet, it is done
  * as a change would do it first, in a transaction that is undone: a second way to say what comes of it could say something else.
  */
-export async function lookUpToDate<T>(
+export async function readUpToDate<T>(
   stores: Stores,
   id: string,
   { scope, now, others = [] }: { scope: Scope; now: Date; others?: readonly string[] },
-  look: (database: Database, subscription: SubscriptionModel) => Promise<T>,
+  read: (database: Database, subscription: SubscriptionModel) => Promise<T>,
 ): Promise<T> {
   const database = stores.postgres;
   const seen = await SubscriptionModel.fetch(scope, id, { database });
-  if (!isBehind(seen, now)) return look(database, seen);
-  const looked = async (transaction: Transaction): Promise<T> =>
-    look(transaction, await heldUpToDate(stores, id, { scope, database: transaction, now, others }));
-  return billingTransaction(stores, looked, () => false);
+  if (!hasDueWork(seen, now)) return read(database, seen);
+  const readLocked = async (transaction: Transaction): Promise<T> =>
+    read(transaction, await lockUpToDate(stores, id, { scope, database: transaction, now, others }));
+  return runBillingTransaction(stores, readLocked, () => false);
 }
 
-function isBehind(subscription: SubscriptionModel, now: Date): boolean {
+function hasDueWork(subscription: SubscriptionModel, now: Date): boolean {
   const { opens_at, subscription_status } = subscription;
   if (opens_at) return toInstant(opens_at) <= now.getTime();
   if (subscription_status !== 'active' && subscription_status !== 'trialing') return false;
   return duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime()) !== null;
 }
 
-export type UpToDate = {
+export type LockUpToDateInput = {
   readonly scope: Scope;
   readonly database: Transaction;
   readonly now: Date;
@@ -74,13 +74,13 @@ export type UpToDate = {
 };
 
 /** As it is now: what the scheduler has not come to yet, its opening, the end of its trial, periods that are over, comes first. */
-export async function heldUpToDate(
+export async function lockUpToDate(
   stores: Stores,
   id: string,
-  { scope, database, now, others = [], version }: UpToDate,
+  { scope, database, now, others = [], version }: LockUpToDateInput,
 ): Promise<SubscriptionModel> {
-  const locked = await heldBehind(scope, { id, others }, database);
+  const locked = await lockWithOthers(scope, { id, others }, database);
   checkVersion(version, locked);
-  const open = await caughtUp(stores, database, { subscription: locked, now });
+  const open = await catchUpSubscription(stores, database, { subscription: locked, now });
   return closeDuePeriods(stores, database, { subscription: open, now });
 }

@@ -1,6 +1,6 @@
 /** How a run works off what is due, and is seen to go on. */
 import { expect } from 'chai';
-import { inRounds } from '../../../actions/billing/rounds.ts';
+import { runBatches } from '../../../actions/billing/batch-loop.ts';
 import type { Due } from '../../../storage/due-billing.ts';
 
 const ROUND = 100;
@@ -12,10 +12,10 @@ async function run(all: readonly Due[]): Promise<{ done: number; told: number[] 
   const rest = [...all];
   const told: number[] = [];
   const done: string[] = [];
-  await inRounds({
+  await runBatches({
     next: async () => rest.splice(0, ROUND),
     act: async ({ id }) => done.push(id) > 0,
-    actTogether: async (group) => {
+    actBatch: async (group) => {
       done.push(...group.map(({ id }) => id));
       return { left: [], alone: [] };
     },
@@ -41,14 +41,14 @@ describe('rounds of what is due', () => {
   async function overlapping(count: number, failing?: string): Promise<{ log: string[]; done: string[] }> {
     const rest = [...due(count)];
     const [log, done]: [string[], string[]] = [[], []];
-    await inRounds({
+    await runBatches({
       next: async () => rest.splice(0, 1000),
       act: async ({ id }) => done.push(id) > 0,
-      actTogether: async (group, turn) => {
+      actBatch: async (group, turn) => {
         const { id } = group[0]!;
         log.push(`${id} begins`);
-        await turn.comes();
-        turn.passOn();
+        await turn.waitForPrevious();
+        turn.allowNext();
         log.push(`${id} goes on`);
         // What has been begun meanwhile waits.
         for (let nth = 0; nth < 10; nth++) await new Promise((resolve) => setImmediate(resolve));

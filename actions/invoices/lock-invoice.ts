@@ -3,31 +3,35 @@ import type { Scope } from '../../core/scope.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { holdSubscriptions } from '../subscriptions/hold-in-order.ts';
+import { lockSubscriptions } from '../subscriptions/lock-in-order.ts';
 
-export type HeldInvoice = { readonly invoice: InvoiceModel; readonly subscription: SubscriptionModel | null };
+export type LockedInvoice = { readonly invoice: InvoiceModel; readonly subscription: SubscriptionModel | null };
 
-type Named = { readonly invoice_id: string; readonly subscription_id: string | null };
+type InvoiceToLock = { readonly invoice_id: string; readonly subscription_id: string | null };
 
 /** Of many: all their subscriptions, then all of them. Nothing else is held yet by whoever asks. */
-export async function holdInvoices(transaction: Transaction, scope: Scope, named: readonly Named[]): Promise<void> {
+export async function lockInvoices(
+  transaction: Transaction,
+  scope: Scope,
+  named: readonly InvoiceToLock[],
+): Promise<void> {
   const subscriptionIds = named.flatMap(({ subscription_id }) => (subscription_id ? [subscription_id] : []));
-  await holdSubscriptions(scope, subscriptionIds, transaction);
+  await lockSubscriptions(scope, subscriptionIds, transaction);
   const ids = named.map(({ invoice_id }) => invoice_id);
   await InvoiceModel.in(scope, transaction).select('id').whereIn('id', ids).orderBy('id').forUpdate();
 }
 
-export async function holdInvoice(transaction: Transaction, scope: Scope, id: string): Promise<HeldInvoice> {
+export async function lockInvoice(transaction: Transaction, scope: Scope, id: string): Promise<LockedInvoice> {
   const { subscription_id = null } = await InvoiceModel.fetch(scope, id, { database: transaction });
-  return holdInvoiceOf(transaction, scope, { id, subscription_id });
+  return lockInvoiceAndSubscription(transaction, scope, { id, subscription_id });
 }
 
 /** The subscription first, then the invoice: every writer of a subscription's invoices takes them in this order. */
-export async function holdInvoiceOf(
+export async function lockInvoiceAndSubscription(
   transaction: Transaction,
   scope: Scope,
   { id, subscription_id }: { id: string; subscription_id: string | null },
-): Promise<HeldInvoice> {
+): Promise<LockedInvoice> {
   const holding = { database: transaction, lock: true };
   const subscription = subscription_id ? await SubscriptionModel.fetch(scope, subscription_id, holding) : null;
   return { subscription, invoice: await InvoiceModel.fetch(scope, id, holding) };

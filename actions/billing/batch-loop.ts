@@ -6,13 +6,13 @@ import { groupBy } from '../../core/group-by.ts';
 import type { Due } from '../../storage/due-billing.ts';
 import { inTime } from '../../storage/in-time.ts';
 
-export type Round = {
+export type BatchLoop = {
   /** The next of what is due, but for those that are left. */
   readonly next: (left: readonly string[]) => Promise<Due[]>;
   /** Whether it was done; else it is left for the next run. */
   readonly act: (due: Due) => Promise<boolean>;
   /** Several of one environment in one transaction, all of them or none. What it names is left to `act`, alone and in this order. */
-  readonly actTogether?: (due: readonly Due[], turn: Turn) => Promise<Ended>;
+  readonly actBatch?: (due: readonly Due[], handoff: BatchHandoff) => Promise<BatchOutcome>;
   /** So many at once. */
   readonly workers: number;
   /** How far it is, before more of it is done: a long run is seen to go on. */
@@ -23,16 +23,16 @@ export type Round = {
 export type Interruptible = { readonly mayGoOn?: (() => Promise<boolean>) | undefined };
 
 /** Gets the report of a run while it runs. */
-export type Watched<Report> = Interruptible & {
+export type WatchedRun<Report> = Interruptible & {
   readonly onProgress?: ((report: Report) => void | Promise<void>) | undefined;
 };
 
-export type Ended = { readonly left: readonly string[]; readonly alone: readonly Due[] };
+export type BatchOutcome = { readonly left: readonly string[]; readonly alone: readonly Due[] };
 
 /** So many in one transaction: whoever wants one of the records waits for all of them. */
 const GROUP_MAX = 100;
 
-export async function inRounds(round: Round): Promise<void> {
+export async function runBatches(round: BatchLoop): Promise<void> {
   const left: string[] = [];
   let hasBegun = false;
   let isInterrupted = false;
@@ -43,8 +43,8 @@ export async function inRounds(round: Round): Promise<void> {
   for (;;) {
     const due = await round.next(left);
     if (due.length === 0) return;
-    const rest = groupsOf(due, round.actTogether ? GROUP_MAX : 1).values();
-    const work = async (worker: InOrder) => {
+    const rest = splitBatches(due, round.actBatch ? GROUP_MAX : 1).values();
+    const work = async (worker: OrderedWorker) => {
       for (const group of rest) {
         isInterrupted ||= (await round.mayGoOn?.()) === false;
         if (isInterrupted) break;
@@ -53,13 +53,13 @@ export async function inRounds(round: Round): Promise<void> {
       }
       left.push(...(await worker.end()));
     };
-    await Promise.all(Array.from({ length: round.workers }, () => work(new InOrder(round))));
+    await Promise.all(Array.from({ length: round.workers }, () => work(new OrderedWorker(round))));
     if (isInterrupted) return;
   }
 }
 
 /** Those of one environment, in the order in which they come; environments take turns. */
-function groupsOf(due: readonly Due[], max: number): Due[][] {
+function splitBatches(due: readonly Due[], max: number): Due[][] {
   const byEnvironment = groupBy(due, ({ tenant_id, environment_id }) => `${tenant_id} ${environment_id}`);
   const groups = [...byEnvironment.values()].flatMap((all) =>
     Array.from({ length: Math.ceil(all.length / max) }, (_, nth) => ({
@@ -70,20 +70,20 @@ function groupsOf(due: readonly Due[], max: number): Due[][] {
   return groups.sort((a, b) => a.nth - b.nth).map((group) => group.due);
 }
 
-type Begun = { readonly group: readonly Due[]; readonly ended: Promise<Ended | null>; isOver: boolean };
+type StartedBatch = { readonly group: readonly Due[]; readonly ended: Promise<BatchOutcome | null>; isOver: boolean };
 
 /** One group after the other. The next is begun when the last has ended, or has passed on its turn. */
-class InOrder {
-  readonly #round: Round;
-  #last: Begun | undefined;
+class OrderedWorker {
+  readonly #round: BatchLoop;
+  #last: StartedBatch | undefined;
 
-  constructor(round: Round) {
+  constructor(round: BatchLoop) {
     this.#round = round;
   }
 
   /** Ready when the next may be begun; answers what is left of those that have ended meanwhile. */
   async begin(group: readonly Due[]): Promise<string[]> {
-    const { act, actTogether } = this.#round;
+    const { act, actBatch: actTogether } = this.#round;
     const left: string[] = [];
     if (!actTogether || group.length === 1 || this.#last?.isOver) left.push(...(await this.end()));
     if (!actTogether || group.length === 1) {
@@ -93,29 +93,29 @@ class InOrder {
     const last = this.#last;
     let begun = this.#start(group, actTogether, last);
     // It has made way for the one before it, which is done first.
-    const isToDoAgain = last !== undefined && (await last.ended) === null && (await begun.begun.ended) === null;
+    const shouldRepeat = last !== undefined && (await last.ended) === null && (await begun.begun.ended) === null;
     left.push(...(await this.end()));
-    if (isToDoAgain) begun = this.#start(group, actTogether);
+    if (shouldRepeat) begun = this.#start(group, actTogether);
     this.#last = begun.begun;
-    await Promise.race([begun.turn.isPassedOn, begun.begun.ended]);
+    await Promise.race([begun.turn.isNextAllowed, begun.begun.ended]);
     return left;
   }
 
-  #start(group: readonly Due[], actTogether: NonNullable<Round['actTogether']>, last?: Begun) {
-    const turn = new Turn(last?.ended);
-    const ended = actTogether(group, turn).catch(() => null);
-    const begun: Begun = { group, ended, isOver: false };
+  #start(group: readonly Due[], actTogether: NonNullable<BatchLoop['actBatch']>, last?: StartedBatch) {
+    const handoff = new BatchHandoff(last?.ended);
+    const ended = actTogether(group, handoff).catch(() => null);
+    const begun: StartedBatch = { group, ended, isOver: false };
     void ended.finally(() => {
       begun.isOver = true;
     });
-    return { turn, begun };
+    return { turn: handoff, begun };
   }
 
   /** What is left of the last one. */
   async end(): Promise<string[]> {
     const last = this.#last;
     this.#last = undefined;
-    return last ? leftOf(last.group, await last.ended, this.#round) : [];
+    return last ? retryInHalves(last.group, await last.ended, this.#round) : [];
   }
 }
 
@@ -123,14 +123,14 @@ class InOrder {
 const PATIENCE_MS = 5_000;
 
 /** Of a group that may be begun before the one before it has ended, as far as it does not hang on it. */
-export class Turn {
-  readonly #before: Promise<Ended | null> | undefined;
-  readonly isPassedOn: Promise<void>;
+export class BatchHandoff {
+  readonly #before: Promise<BatchOutcome | null> | undefined;
+  readonly isNextAllowed: Promise<void>;
   #passOn!: () => void;
 
-  constructor(before?: Promise<Ended | null>) {
+  constructor(before?: Promise<BatchOutcome | null>) {
     this.#before = before;
-    this.isPassedOn = new Promise((resolve) => {
+    this.isNextAllowed = new Promise((resolve) => {
       this.#passOn = resolve;
     });
   }
@@ -139,21 +139,21 @@ export class Turn {
    * What is before it has ended: nothing is kept of a group that has not waited for that. It fails where that was undone, or takes too
    * long, and its group is done again behind it.
    */
-  async comes(): Promise<void> {
+  async waitForPrevious(): Promise<void> {
     if (!this.#before) return;
     const before = this.#before;
     if (!(await inTime(() => before, PATIENCE_MS))) throw new Error('what comes before is not done');
   }
 
   /** What is left to do of it hangs on nothing that the next one holds. */
-  passOn(): void {
+  allowNext(): void {
     this.#passOn();
   }
 }
 
 /** Where one of several fails nothing of them is done: each half is tried by itself, until whoever fails is alone. */
-async function leftOf(group: readonly Due[], ended: Ended | null, round: Round): Promise<string[]> {
-  const { act, actTogether } = round;
+async function retryInHalves(group: readonly Due[], ended: BatchOutcome | null, round: BatchLoop): Promise<string[]> {
+  const { act, actBatch: actTogether } = round;
   const left: string[] = [];
   if (ended) {
     for (const one of ended.alone) if (!(await act(one))) left.push(one.id);
@@ -163,7 +163,8 @@ async function leftOf(group: readonly Due[], ended: Ended | null, round: Round):
   for (const some of [group.slice(0, half), group.slice(half)]) {
     if (some.length === 1) {
       if (!(await act(some[0]!))) left.push(some[0]!.id);
-    } else left.push(...(await leftOf(some, await actTogether!(some, new Turn()).catch(() => null), round)));
+    } else
+      left.push(...(await retryInHalves(some, await actTogether!(some, new BatchHandoff()).catch(() => null), round)));
   }
   return left;
 }

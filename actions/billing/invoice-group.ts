@@ -12,7 +12,7 @@ import { childrenOf, SubscriptionModel } from '../../storage/models/subscription
 import type { Database } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from './billable-items.ts';
 
-type BillingTarget = {
+type InvoiceGroupTarget = {
   readonly subscription: SubscriptionModel;
   readonly period: Period;
   readonly reference: ReferencePoint;
@@ -30,16 +30,18 @@ export type InvoiceBefore = {
   }[];
 };
 
-export async function invoicedTogether(
+export async function loadInvoiceGroup(
   database: Database,
-  target: BillingTarget,
+  target: InvoiceGroupTarget,
 ): Promise<[SubscriptionModel, ...SubscriptionModel[]]> {
   const { subscription, before } = target;
-  const group = before ? await saidBefore(database, subscription, before) : await groupOf(database, target);
+  const group = before
+    ? await loadInvoicedBefore(database, subscription, before)
+    : await loadGroupMembers(database, target);
   return [subscription, ...group];
 }
 
-async function saidBefore(database: Database, subscription: SubscriptionModel, { line_items }: InvoiceBefore) {
+async function loadInvoicedBefore(database: Database, subscription: SubscriptionModel, { line_items }: InvoiceBefore) {
   const ids = line_items.map(({ subscription_id }) => subscription_id).filter((id) => id !== subscription.id);
   const others = await SubscriptionModel.byId(subscription, ids, database);
   return [...others.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
@@ -49,7 +51,7 @@ async function saidBefore(database: Database, subscription: SubscriptionModel, {
  * Those whose period ends with this one, or began with it. What ended within it owes its arrears here; of an invoice that
  * ends the parent's own period early these alone are, for the others go on by themselves.
  */
-async function groupOf(database: Database, { subscription, period, reference }: BillingTarget) {
+async function loadGroupMembers(database: Database, { subscription, period, reference }: InvoiceGroupTarget) {
   if (subscription.subscription_type !== 'PARENT' || reference === 'late') return [];
   const children = await childrenOf(subscription, { parents: [subscription], type: 'grouped_invoicing' }, database);
   // What ended behind the end of the parent is not cut there: it is invoiced by itself.

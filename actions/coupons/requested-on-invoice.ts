@@ -5,64 +5,65 @@ import type { CreateInvoice, InvoiceLineItem as Invoiced } from '../../core/invo
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { holdSubscriptions } from '../subscriptions/hold-in-order.ts';
-import { inForce, usesOf } from './coupons-in-force.ts';
-import { holdCoupons, type Redeeming, redeemable } from './redeem.ts';
+import { lockSubscriptions } from '../subscriptions/lock-in-order.ts';
+import { loadUses, toCouponInForce } from './coupons-in-force.ts';
+import { loadRedeemable, lockCoupons, type RedemptionWriting } from './redeem.ts';
 
-type Stating = Pick<CreateInvoice, 'invoice_coupons' | 'line_item_coupons'> & Partial<Pick<CreateInvoice, 'coupons'>>;
+type InvoiceCouponsRequest = Pick<CreateInvoice, 'invoice_coupons' | 'line_item_coupons'> &
+  Partial<Pick<CreateInvoice, 'coupons'>>;
 
-type Stated = {
+type RequestedInvoiceCoupon = {
   readonly field: string;
   readonly named: string;
   readonly coupon_association_id: string | null;
   readonly line: string | null;
 };
 
-type Written = {
+type CouponedInvoice = {
   readonly lines: readonly Pick<Invoiced, 'price_id' | 'subscription_line_item_id'>[];
   readonly currency: string;
   readonly customer_id: string;
 };
 
 /** In the order of the request; lines are keyed by their place. */
-export async function couponsOnInvoice(
-  request: Stating,
-  written: Written,
-  redeeming: Redeeming,
+export async function loadInvoiceCoupons(
+  request: InvoiceCouponsRequest,
+  written: CouponedInvoice,
+  redeeming: RedemptionWriting,
 ): Promise<CouponInForce[]> {
   const found: CouponInForce[] = [];
-  const wanted = statedCoupons(request, written.lines);
+  const wanted = listInvoiceCoupons(request, written.lines);
   // Before the coupons, as everybody does who redeems one for a subscription.
-  await holdSubscriptions(redeeming.scope, await subscriptionsStated(request, redeeming), redeeming.transaction);
+  await lockSubscriptions(redeeming.scope, await listRequestedSubscriptions(request, redeeming), redeeming.transaction);
   const own = wanted.filter(({ coupon_association_id }) => coupon_association_id === null);
-  await holdCoupons(
+  await lockCoupons(
     own.map(({ named }) => named),
     redeeming,
   );
-  for (const stated of wanted) {
-    const coupon = await (stated.coupon_association_id
-      ? attached(stated, written, redeeming)
-      : redeemed(stated, { ...written, found }, redeeming));
+  for (const requested of wanted) {
+    const coupon = await (requested.coupon_association_id
+      ? loadAttachedCoupon(requested, written, redeeming)
+      : loadNewCoupon(requested, { ...written, found }, redeeming));
     const twice = found.some((one) => one.coupon.id === coupon.coupon.id && one.line === coupon.line);
-    if (twice) throw invalid(stated.field, `coupon ${stated.named} is stated twice`);
+    if (twice) throw invalid(requested.field, `coupon ${requested.named} is stated twice`);
     found.push(coupon);
   }
   return found;
 }
 
 /** Those whose coupons are stated. */
-export async function subscriptionsStated(
-  { invoice_coupons, line_item_coupons }: Pick<Stating, 'invoice_coupons' | 'line_item_coupons'>,
-  { scope, transaction }: Pick<Redeeming, 'scope' | 'transaction'>,
+export async function listRequestedSubscriptions(
+  { invoice_coupons, line_item_coupons }: Pick<InvoiceCouponsRequest, 'invoice_coupons' | 'line_item_coupons'>,
+  { scope, transaction }: Pick<RedemptionWriting, 'scope' | 'transaction'>,
 ): Promise<string[]> {
-  const stated = [...(invoice_coupons ?? []), ...(line_item_coupons ?? [])];
-  const ids = stated.flatMap(({ coupon_association_id }) => coupon_association_id ?? []);
+  const requested = [...(invoice_coupons ?? []), ...(line_item_coupons ?? [])];
+  const ids = requested.flatMap(({ coupon_association_id }) => coupon_association_id ?? []);
   if (ids.length === 0) return [];
   const associations = await CouponAssociationModel.byId(scope, ids, transaction);
   return Array.from(associations.values(), ({ subscription_id }) => subscription_id);
 }
 
-function statedCoupons(request: Stating, lines: Written['lines']): Stated[] {
+function listInvoiceCoupons(request: InvoiceCouponsRequest, lines: CouponedInvoice['lines']): RequestedInvoiceCoupon[] {
   return [
     ...(request.coupons ?? []).map((named, index) => ({
       field: `coupons[${index}]`,
@@ -76,16 +77,16 @@ function statedCoupons(request: Stating, lines: Written['lines']): Stated[] {
       coupon_association_id,
       line: null,
     })),
-    ...(request.line_item_coupons ?? []).map(({ coupon_id: named, ...stated }, index) => {
+    ...(request.line_item_coupons ?? []).map(({ coupon_id: named, ...requested }, index) => {
       const field = `line_item_coupons[${index}]`;
-      const { coupon_association_id, line_item_id, subscription_line_item_id } = stated;
-      const line = placeOf(subscription_line_item_id ?? line_item_id, lines, `${field}.line_item_id`);
+      const { coupon_association_id, line_item_id, subscription_line_item_id } = requested;
+      const line = findLinePlace(subscription_line_item_id ?? line_item_id, lines, `${field}.line_item_id`);
       return { field, named, coupon_association_id, line };
     }),
   ];
 }
 
-function placeOf(named: string, lines: Written['lines'], field: string): string {
+function findLinePlace(named: string, lines: CouponedInvoice['lines'], field: string): string {
   const places = lines.flatMap((line, index) =>
     [line.price_id, line.subscription_line_item_id, String(index)].includes(named) ? [String(index)] : [],
   );
@@ -93,22 +94,22 @@ function placeOf(named: string, lines: Written['lines'], field: string): string 
   return places[0]!;
 }
 
-async function redeemed(
-  { field, named, line }: Stated,
-  { currency, found }: Written & { readonly found: readonly CouponInForce[] },
-  redeeming: Redeeming,
+async function loadNewCoupon(
+  { field, named, line }: RequestedInvoiceCoupon,
+  { currency, found }: CouponedInvoice & { readonly found: readonly CouponInForce[] },
+  redeeming: RedemptionWriting,
 ) {
   const isIt = ({ coupon: { id, coupon_code }, coupon_association_id }: CouponInForce) =>
     coupon_association_id === null && (id === named || coupon_code?.toLowerCase() === named.toLowerCase());
-  const coupon = await redeemable({ field, named, currency, before: found.filter(isIt).length }, redeeming);
+  const coupon = await loadRedeemable({ field, named, currency, before: found.filter(isIt).length }, redeeming);
   return { coupon, coupon_association_id: null, subscription_id: null, line, start_ms: null, end_ms: null };
 }
 
 /** As a subscription of the customer has it: a use of it, and no redemption of its own. */
-async function attached(
-  { field, named, coupon_association_id, line }: Stated,
-  { currency, customer_id }: Written,
-  { scope, transaction, author }: Redeeming,
+async function loadAttachedCoupon(
+  { field, named, coupon_association_id, line }: RequestedInvoiceCoupon,
+  { currency, customer_id }: CouponedInvoice,
+  { scope, transaction, author }: RedemptionWriting,
 ): Promise<CouponInForce> {
   const where = `${field}.coupon_association_id`;
   const database = transaction;
@@ -121,11 +122,11 @@ async function attached(
     throw invalid(where, `is of subscription ${subscription.id}, which is another customer's`);
   if (coupon.type === 'fixed' && coupon.currency !== currency)
     throw invalid(where, `is in ${coupon.currency}, the invoice in ${currency}`);
-  const found = inForce(association, coupon);
+  const found = toCouponInForce(association, coupon);
   const now = author.now.getTime();
   if (found.start_ms! > now || (found.end_ms !== null && found.end_ms <= now))
     throw invalid(where, 'does not work now');
-  const uses = await usesOf(transaction, [{ association, coupon }], { subscriptions: [subscription] });
+  const uses = await loadUses(transaction, [{ association, coupon }], { subscriptions: [subscription] });
   if (!isUsableAgain(coupon, uses.get(association.id)?.length ?? 0))
     throw invalid(where, 'has worked as often as it may');
   return { ...found, line, start_ms: null, end_ms: null };

@@ -13,18 +13,18 @@ import type { Database, Stores } from '../../storage/stores.ts';
 import { advancedFrom } from '../../storage/test-clocks.ts';
 
 /** After `from`, where the clock stands; null where nothing can be reached. */
-export function nextThresholdLook(stores: Stores, scope: Scope, from: Date): Promise<Date | null> {
-  return nextLook(stores, scope, { from, of: thresholdCustomers });
+export function findThresholdCheck(stores: Stores, scope: Scope, from: Date): Promise<Date | null> {
+  return findNextCheck(stores, scope, { from, of: thresholdCustomers });
 }
 
 /** The same of alerts, which credits that move may set off as well; and at the instant at which a period begins, of what was reached in the one before. */
-export async function nextAlertLook(stores: Stores, scope: Scope, from: Date): Promise<Date | null> {
+export async function findAlertCheck(stores: Stores, scope: Scope, from: Date): Promise<Date | null> {
   const moved = (since: Date) => nextMovement(stores.postgres, scope, since);
-  const midnight = await nextLook(stores, scope, { from, of: alertedExternalIds, moved });
-  return firstOf([midnight, await nextPeriodOfReached(stores.postgres, scope, from)]);
+  const midnight = await findNextCheck(stores, scope, { from, of: alertedExternalIds, moved });
+  return findEarliest([midnight, await nextPeriodOfReached(stores.postgres, scope, from)]);
 }
 
-type Looked = {
+type NextCheckInput = {
   readonly from: Date;
   /** Whose usage may reach it, by their external ids. */
   of(database: Database, scope: Scope): Promise<readonly string[]>;
@@ -32,7 +32,7 @@ type Looked = {
   moved?(since: Date): Promise<Date | null>;
 };
 
-async function nextLook(stores: Stores, scope: Scope, { from, of, moved }: Looked): Promise<Date | null> {
+async function findNextCheck(stores: Stores, scope: Scope, { from, of, moved }: NextCheckInput): Promise<Date | null> {
   const external_customer_ids = await of(stores.postgres, scope);
   if (external_customer_ids.length === 0) return null;
   const began = await advancedFrom(stores.postgres, scope);
@@ -40,11 +40,11 @@ async function nextLook(stores: Stores, scope: Scope, { from, of, moved }: Looke
   if (from < first) return first;
   const since = midnightBefore(from);
   const used = await nextEventOf(stores.clickhouse, scope, { external_customer_ids, from: since });
-  const risen = firstOf([used, (await moved?.(since)) ?? null]);
+  const risen = findEarliest([used, (await moved?.(since)) ?? null]);
   return risen && midnightAfter(risen);
 }
 
-function firstOf(instants: readonly (Date | null)[]): Date | null {
+function findEarliest(instants: readonly (Date | null)[]): Date | null {
   const known = instants.filter((instant) => instant !== null);
   return known.length === 0 ? null : new Date(Math.min(...known.map((instant) => instant.getTime())));
 }

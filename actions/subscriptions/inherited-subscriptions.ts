@@ -16,12 +16,12 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
-import { customerOf } from './customer-of.ts';
 import { checkKeepPlans } from './group.ts';
+import { loadRequestedCustomer } from './load-requested-customer.ts';
 import { checkBeginAfterFormerHolders, checkHasNoneOfTheirOwn, checkInheritsNothing } from './one-of-a-kind.ts';
 
 /** The customers with these external ids, held in the order of their ids so that two who ask never wait for each other. */
-export async function customersCalled(
+export async function lockCustomersByExternalId(
   scope: Scope,
   { external_ids, field }: { external_ids: readonly string[]; field: string },
   database: Database,
@@ -40,20 +40,20 @@ export async function customersCalled(
   });
 }
 
-type Joining = {
+type InheritInput = {
   readonly parent: SubscriptionModel;
   readonly customers: readonly CustomerModel[];
   readonly start_date: string;
   /** What one of them states about itself. */
-  readonly stated?: Pick<CreateSubscription, 'end_date' | 'lookup_key' | 'metadata'>;
+  readonly requested?: Pick<CreateSubscription, 'end_date' | 'lookup_key' | 'metadata'>;
   readonly author: Author;
   readonly field: string;
 };
 
 /** Whether these may take part in it. */
-export async function checkHeirs(
+export async function checkInheritingCustomers(
   scope: Scope,
-  { parent, customers, start_date, field }: Pick<Joining, 'parent' | 'customers' | 'start_date' | 'field'>,
+  { parent, customers, start_date, field }: Pick<InheritInput, 'parent' | 'customers' | 'start_date' | 'field'>,
   database: Database,
 ): Promise<void> {
   checkCanHaveInherited(parent);
@@ -67,19 +67,23 @@ export async function checkHeirs(
 }
 
 /** `transaction` holds the rows of the parent and of the customers. */
-export async function addHeirs(scope: Scope, joining: Joining, transaction: Transaction): Promise<SubscriptionModel[]> {
+export async function createInheritedSubscriptions(
+  scope: Scope,
+  joining: InheritInput,
+  transaction: Transaction,
+): Promise<SubscriptionModel[]> {
   const { parent, customers, author } = joining;
-  await checkHeirs(scope, joining, transaction);
-  const records = customers.map((customer) => heirRecord(joining, customer));
-  const conflict = `a subscription with lookup_key ${joining.stated?.lookup_key} exists already`;
-  const heirs = await SubscriptionModel.addAll(scope, records, { database: transaction, conflict });
+  await checkInheritingCustomers(scope, joining, transaction);
+  const records = customers.map((customer) => buildInheritedRecord(joining, customer));
+  const conflict = `a subscription with lookup_key ${joining.requested?.lookup_key} exists already`;
+  const inheritedSubscriptions = await SubscriptionModel.addAll(scope, records, { database: transaction, conflict });
   const name = parent.subscription_status === 'draft' ? 'subscription.draft.created' : 'subscription.created';
-  for (const record of heirs) await emit(transaction, name, { record, by: author });
-  return heirs;
+  for (const record of inheritedSubscriptions) await emit(transaction, name, { record, by: author });
+  return inheritedSubscriptions;
 }
 
 /** What it is charged by is the parent's; that it is paid for somebody else is said by its type. */
-function heirRecord({ parent, start_date, stated, author }: Joining, customer: CustomerModel) {
+function buildInheritedRecord({ parent, start_date, requested, author }: InheritInput, customer: CustomerModel) {
   const { version: _version, ...terms } = parent;
   return {
     ...terms,
@@ -90,9 +94,9 @@ function heirRecord({ parent, start_date, stated, author }: Joining, customer: C
     subscription_type: 'INHERITED',
     parent_subscription_id: parent.id,
     start_date,
-    end_date: stated?.end_date ?? null,
-    lookup_key: stated?.lookup_key ?? null,
-    metadata: stated?.metadata ?? null,
+    end_date: requested?.end_date ?? null,
+    lookup_key: requested?.lookup_key ?? null,
+    metadata: requested?.metadata ?? null,
     commitment_amount: null,
     commitment_duration: null,
     overage_factor: null,
@@ -104,7 +108,7 @@ function heirRecord({ parent, start_date, stated, author }: Joining, customer: C
 }
 
 /** A parent is called so as soon as somebody takes part in it. */
-export async function promoted(
+export async function promoteToParent(
   parent: SubscriptionModel,
   author: Author,
   transaction: Transaction,
@@ -159,24 +163,28 @@ export async function inheritSubscription(
   for (const same of SAME_AS_THE_PARENT)
     if (request[same].toLowerCase() !== parent[same].toLowerCase())
       throw invalid(same, `is ${parent[same]} of the parent, and so of every subscription that inherits it`);
-  const start_date = joinedAt(request, parent, author);
-  const customer = await customerOf(scope, request, transaction);
-  const [heir] = await addHeirs(
+  const start_date = deriveJoinDate(request, parent, author);
+  const customer = await loadRequestedCustomer(scope, request, transaction);
+  const [inherited] = await createInheritedSubscriptions(
     scope,
     {
-      parent: await promoted(parent, author, transaction),
+      parent: await promoteToParent(parent, author, transaction),
       customers: [customer],
       start_date,
-      stated: request,
+      requested: request,
       author,
       field: 'customer_id',
     },
     transaction,
   );
-  return heir!;
+  return inherited!;
 }
 
-function joinedAt({ start_date, end_date }: CreateSubscription, parent: SubscriptionModel, { now }: Author): string {
+function deriveJoinDate(
+  { start_date, end_date }: CreateSubscription,
+  parent: SubscriptionModel,
+  { now }: Author,
+): string {
   const earliest = toInstant(parent.current_period_start);
   const start = start_date ? toInstant(start_date) : Math.max(now.getTime(), toInstant(parent.start_date));
   if (start < earliest)

@@ -34,14 +34,14 @@ import { endDueReservations } from '../reservations/end-due.ts';
 import { endUnpaid } from '../subscriptions/end-unpaid.ts';
 import { topUpThemselves } from '../wallets/auto-top-up.ts';
 import { expireCredits } from '../wallets/expire-credits.ts';
+import type { Interruptible } from './batch-loop.ts';
 import { billLateUsage } from './bill-late-usage.ts';
-import { billDuePeriods, type Unasked } from './bill-period.ts';
+import { billDuePeriods, type UnqueuedAlertChecks } from './bill-period.ts';
 import { billThresholds } from './bill-thresholds.ts';
-import { nextAlertLook, nextThresholdLook } from './next-threshold-look.ts';
-import type { PlansInHand } from './plans-in-hand.ts';
-import type { Interruptible } from './rounds.ts';
+import type { ClockAdvancePlanCache } from './clock-advance-plan-cache.ts';
+import { findAlertCheck, findThresholdCheck } from './next-threshold-check.ts';
 
-export type DueKind = {
+export type DueWork = {
   /** Of the job. */
   readonly name: string;
   /** Where it is not as often as billing. */
@@ -49,50 +49,50 @@ export type DueKind = {
   /** When the next of this environment is due, which may be over; null where none will be by itself. `from` is where its clock stands. */
   next(database: Database, scope: Scope, from: Date): Instant;
   /** Of what has no instant of its own, where `next` says that there is any: when to look for it, after `from`. */
-  look?(stores: Stores, scope: Scope, from: Date): Promise<Date | null>;
+  nextCheck?(stores: Stores, scope: Scope, from: Date): Promise<Date | null>;
   /** Does all that is due by `now`: of the environment that is named, or of all that have no clock. May run twice at once. */
-  run(stores: Stores, due: DueRun): Promise<DueReport>;
+  run(stores: Stores, due: DueWorkRun): Promise<DueWorkReport>;
   /**
    * It says itself what becomes of the plans in hand (`minds`), or writes nothing that a plan is made from (`leaves`); any other kind may
    * change what they were made from, so that they are forgotten.
    */
-  readonly plans_in_hand?: 'minds' | 'leaves';
+  readonly draft_plan_cache?: 'minds' | 'leaves';
   /** It asks whether it may go on, and who goes on with it does the rest. What looks at each once in a run does not: it would begin at the first again. */
   readonly is_interruptible?: true;
   /** Others do it, who may take long: the advance of a clock waits for them, and lets other clocks have its place meanwhile. */
   readonly is_done_elsewhere?: true;
 };
 
-type DueRun = OfWhom & {
+type DueWorkRun = OfWhom & {
   readonly now: Date;
   readonly onDone?: OnDone;
   /** Of an advance of a clock. */
-  readonly plans?: PlansInHand;
+  readonly plans?: ClockAdvancePlanCache;
 } & Interruptible;
 
 /** What was done so far of a run that goes on, as counts. */
-export type OnDone = (done: DueReport['done']) => void | Promise<void>;
+export type OnDone = (done: DueWorkReport['done']) => void | Promise<void>;
 
-export type DueReport = {
+export type DueWorkReport = {
   /** What was done, as counts. */
   readonly done: Readonly<Record<string, number>>;
   /** What was left, because its usage is not complete. */
   readonly waiting: readonly string[];
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
   /** Done, too; but the look at their alerts could not be asked for, so that they wait for that of the hour. */
-  readonly unasked?: readonly Unasked[];
+  readonly without_alert_checks?: readonly UnqueuedAlertChecks[];
 };
 
-export type DueSettings = { readonly FINALIZATION_DELAY_SECONDS: number; readonly EXPORT_DELAY_SECONDS: number };
+export type DueWorkSettings = { readonly FINALIZATION_DELAY_SECONDS: number; readonly EXPORT_DELAY_SECONDS: number };
 
-export function dueKinds(settings: DueSettings): DueKind[] {
+export function listDueWork(settings: DueWorkSettings): DueWork[] {
   const delay_seconds = settings.FINALIZATION_DELAY_SECONDS;
   return [
     {
       name: 'bill-due-periods',
       is_interruptible: true,
       next: nextSubscriptionDue,
-      plans_in_hand: 'minds',
+      draft_plan_cache: 'minds',
       async run(stores, { now, only, onDone, mayGoOn, plans }) {
         const onProgress = ({ billed }: { billed: number }) => onDone?.({ billed });
         const { billed, ...others } = await billDuePeriods(stores, now, { only, onProgress, mayGoOn, plans });
@@ -115,7 +115,7 @@ export function dueKinds(settings: DueSettings): DueKind[] {
       is_interruptible: true,
       next: nextGrantDue,
       // Credits come to an invoice when it is final, from what is in the wallets then.
-      plans_in_hand: 'leaves',
+      draft_plan_cache: 'leaves',
       async run(stores, { now, only, onDone, mayGoOn }) {
         const onProgress = ({ granted }: { granted: number }) => onDone?.({ granted });
         const { granted, failed } = await applyAllDueGrants(stores, { now, only, onProgress, mayGoOn });
@@ -127,7 +127,7 @@ export function dueKinds(settings: DueSettings): DueKind[] {
       name: 'finalize-due-invoices',
       is_interruptible: true,
       next: (database, scope) => nextDraftRested(database, scope, { delay_seconds }),
-      plans_in_hand: 'minds',
+      draft_plan_cache: 'minds',
       async run(stores, { now, only, onDone, mayGoOn, plans }) {
         const onProgress = ({ finalized, skipped }: { finalized: number; skipped: number }) =>
           onDone?.({ finalized, skipped });
@@ -162,10 +162,10 @@ export function dueKinds(settings: DueSettings): DueKind[] {
       is_interruptible: true,
       next: nextOverdue,
       // That it was told is all that is written.
-      plans_in_hand: 'leaves',
+      draft_plan_cache: 'leaves',
       async run(stores, due) {
-        const { told, failed } = await tellOverdue(stores, due);
-        return { done: { told }, waiting: [], failed };
+        const { told: reported, failed } = await tellOverdue(stores, due);
+        return { done: { told: reported }, waiting: [], failed };
       },
     },
     {
@@ -186,8 +186,8 @@ export function dueKinds(settings: DueSettings): DueKind[] {
       async run(stores, due) {
         const { ended, sent, failed, uncharged } = await endDueReservations(stores, due);
         // Told by the job once; the clock of an environment goes on past what has ended.
-        const told = due.only ? failed : [...failed, ...uncharged];
-        return { done: { ended, sent, uncharged: uncharged.length }, waiting: [], failed: told };
+        const reported = due.only ? failed : [...failed, ...uncharged];
+        return { done: { ended, sent, uncharged: uncharged.length }, waiting: [], failed: reported };
       },
     },
     {
@@ -195,7 +195,7 @@ export function dueKinds(settings: DueSettings): DueKind[] {
       name: 'expire-credits',
       is_interruptible: true,
       next: nextExpiry,
-      plans_in_hand: 'leaves',
+      draft_plan_cache: 'leaves',
       async run(stores, due) {
         const { expired, failed } = await expireCredits(stores, due);
         return { done: { expired }, waiting: [], failed };
@@ -214,7 +214,7 @@ export function dueKinds(settings: DueSettings): DueKind[] {
       // Usage that has reached a threshold (docs/rules/invoices.md, "Before the period is over").
       name: 'bill-thresholds',
       next: (database, scope, from) => lookForThresholds(database, scope, { from }),
-      look: nextThresholdLook,
+      nextCheck: findThresholdCheck,
       async run(stores, { now, only, onDone }) {
         const onProgress = ({ invoiced }: { invoiced: number }) => onDone?.({ invoiced });
         const { invoiced, failed } = await billThresholds(stores, now, { only, onProgress });
@@ -226,7 +226,7 @@ export function dueKinds(settings: DueSettings): DueKind[] {
       name: 'watch-alerts',
       every_seconds: 3600,
       next: (database, scope, from) => lookForAlerts(database, scope, { from }),
-      look: nextAlertLook,
+      nextCheck: findAlertCheck,
       async run(stores, { now, only, onDone }) {
         const onProgress = ({ alerted }: { alerted: number }) => onDone?.({ alerted });
         const { alerted, failed } = await checkAlerts(stores, { now, only, onProgress });
@@ -239,7 +239,7 @@ export function dueKinds(settings: DueSettings): DueKind[] {
       every_seconds: 60,
       next: (database, scope, from) =>
         nextExportDue(database, scope, { from, delay_seconds: settings.EXPORT_DELAY_SECONDS }),
-      plans_in_hand: 'leaves',
+      draft_plan_cache: 'leaves',
       is_done_elsewhere: true,
       async run(stores, { now, only }) {
         const report = await addDueExports(stores, { now, only, delay_seconds: settings.EXPORT_DELAY_SECONDS });
@@ -251,17 +251,17 @@ export function dueKinds(settings: DueSettings): DueKind[] {
 }
 
 /** When each of them is due next in this environment, asked in one statement. */
-export async function nextOfEach(
+export async function listNextDueTimes(
   stores: Stores,
-  kinds: readonly DueKind[],
+  kinds: readonly DueWork[],
   { scope, from }: { scope: Scope; from: Date },
 ): Promise<(Date | null)[]> {
-  const asked = kinds.map((kind) => kind.next(stores.postgres, scope, from));
-  const instants = await instantsOf(stores.postgres, asked);
+  const queries = kinds.map((kind) => kind.next(stores.postgres, scope, from));
+  const instants = await instantsOf(stores.postgres, queries);
   return Promise.all(
-    kinds.map(async ({ look }, index) => {
+    kinds.map(async ({ nextCheck }, index) => {
       const due = instants[index] ?? null;
-      return look && due ? look(stores, scope, from) : due;
+      return nextCheck && due ? nextCheck(stores, scope, from) : due;
     }),
   );
 }

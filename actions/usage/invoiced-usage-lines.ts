@@ -14,13 +14,13 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
-import { billedSubscription, runningUntilEnd } from '../billing/billable-items.ts';
+import { billedSubscription, currentPeriodUntilEnd } from '../billing/billable-items.ts';
 import { planFromStores } from '../billing/gather-billing.ts';
 import { subscriptionCommitment } from '../billing/gather-commitments.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
-import { allowancesOf } from './measure-cuts.ts';
+import { listPeriodAllowances } from './measure-cuts.ts';
 
-export type SaidLine = {
+export type InvoicedUsageLine = {
   readonly quantity: string;
   readonly amount: string;
   readonly display_name: string | null;
@@ -31,19 +31,19 @@ export type SaidLine = {
   readonly invoice: { readonly id: string; readonly number: string | null; readonly status: InvoiceStatus } | null;
 };
 
-export type SaidLines = {
+export type InvoicedUsageLines = {
   /** By `chargeKey`, oldest first: a charge's own lines, and those that correct it. */
-  readonly byCharge: ReadonlyMap<string, readonly SaidLine[]>;
+  readonly byCharge: ReadonlyMap<string, readonly InvoicedUsageLine[]>;
   /** By line item: of usage that was invoiced before its period was over, oldest first. */
-  readonly partial: ReadonlyMap<string, readonly SaidLine[]>;
+  readonly partial: ReadonlyMap<string, readonly InvoicedUsageLine[]>;
 };
 
 /** `since`: where the first charge begins that the range meets. */
-export async function saidOnInvoices(
+export async function loadInvoicedUsageLines(
   database: Database,
   scope: Scope,
   { items, since, end_us }: { items: readonly AnalyticsItem[]; since: Milliseconds; end_us: number },
-): Promise<SaidLines> {
+): Promise<InvoicedUsageLines> {
   const lines = await InvoiceLineItemModel.in(scope, database)
     .whereIn('subscription_line_item_id', [...new Set(items.map(({ id }) => id))])
     .where({ status: 'published', price_type: 'USAGE' })
@@ -55,35 +55,43 @@ export async function saidOnInvoices(
     .where('status', 'published')
     .whereNot('invoice_status', 'VOIDED');
   const byId = new Map(invoices.map((invoice) => [invoice.id, invoice]));
-  const said = lines.flatMap((record) => {
+  const invoiced = lines.flatMap((record) => {
     const invoice = byId.get(record.invoice_id);
-    return invoice ? [{ record, invoice, line: onInvoice(record, invoice) }] : [];
+    return invoice ? [{ record, invoice, line: toInvoicedLine(record, invoice) }] : [];
   });
-  const [partial, whole] = [said.filter(isPartial), said.filter((one) => !isPartial(one))];
+  const [partial, whole] = [invoiced.filter(isPartial), invoiced.filter((one) => !isPartial(one))];
   // A charge that was computed again is younger than what corrected it.
   const [own, corrections] = [whole.filter(isOwn), whole.filter((one) => !isOwn(one))];
-  const keyOf = ({ record, line }: Found) => chargeKey(record.subscription_line_item_id!, line.service);
+  const toChargeKey = ({ record, line }: FoundInvoiceLine) =>
+    chargeKey(record.subscription_line_item_id!, line.service);
   return {
-    byCharge: linesBy([...own, ...corrections], keyOf),
-    partial: linesBy(partial, ({ record }) => record.subscription_line_item_id!),
+    byCharge: groupLines([...own, ...corrections], toChargeKey),
+    partial: groupLines(partial, ({ record }) => record.subscription_line_item_id!),
   };
 }
 
-type Found = { readonly record: InvoiceLineItemModel; readonly invoice: InvoiceModel; readonly line: SaidLine };
+type FoundInvoiceLine = {
+  readonly record: InvoiceLineItemModel;
+  readonly invoice: InvoiceModel;
+  readonly line: InvoicedUsageLine;
+};
 
-function isPartial({ record, invoice }: Found): boolean {
+function isPartial({ record, invoice }: FoundInvoiceLine): boolean {
   return invoice.billing_reason === 'THRESHOLD_BILLING' && !record.parent_line_item_id;
 }
 
-function isOwn({ record }: Found): boolean {
+function isOwn({ record }: FoundInvoiceLine): boolean {
   return !record.parent_line_item_id;
 }
 
-function linesBy(found: readonly Found[], keyOf: (one: Found) => string): Map<string, SaidLine[]> {
-  return new Map(Array.from(groupBy(found, keyOf), ([key, of]) => [key, of.map(({ line }) => line)]));
+function groupLines(
+  found: readonly FoundInvoiceLine[],
+  toKey: (one: FoundInvoiceLine) => string,
+): Map<string, InvoicedUsageLine[]> {
+  return new Map(Array.from(groupBy(found, toKey), ([key, of]) => [key, of.map(({ line }) => line)]));
 }
 
-function onInvoice(record: InvoiceLineItemModel, invoice: InvoiceModel): SaidLine {
+function toInvoicedLine(record: InvoiceLineItemModel, invoice: InvoiceModel): InvoicedUsageLine {
   const { quantity, amount, display_name = null, plan_display_name = null, computed_from = null } = record;
   const { id, invoice_number, invoice_status: status } = invoice;
   return {
@@ -97,7 +105,7 @@ function onInvoice(record: InvoiceLineItemModel, invoice: InvoiceModel): SaidLin
   };
 }
 
-type Started = { readonly item: AnalyticsItem; readonly period: Period };
+type StartedService = { readonly item: AnalyticsItem; readonly period: Period };
 
 const PREVIEWS_AT_ONCE = 4;
 
@@ -105,22 +113,22 @@ const PREVIEWS_AT_ONCE = 4;
  * By `chargeKey`, as the preview says them: charges of running periods that others bear on, what was invoiced of them, a commitment
  * of the subscription, of a longer term or of lines that follow one another, a limit that begins elsewhere.
  */
-export async function saidByPreview(
+export async function planPreviewedLines(
   stores: Stores,
-  { services, said, now }: { services: readonly Started[]; said: SaidLines; now: Date },
-): Promise<Map<string, SaidLine[]>> {
-  const open = services.filter((one) => isOpen(one, said) && !standsAlone(one, said));
-  const lines = new Map<string, SaidLine[]>();
+  { services, invoiced, now }: { services: readonly StartedService[]; invoiced: InvoicedUsageLines; now: Date },
+): Promise<Map<string, InvoicedUsageLine[]>> {
+  const open = services.filter((one) => isOpen(one, invoiced) && !standsAlone(one, invoiced));
+  const lines = new Map<string, InvoicedUsageLine[]>();
   const subscriptions = [...groupBy(open, ({ item }) => item.subscription.id).values()];
   await mapConcurrently(PREVIEWS_AT_ONCE, subscriptions, async ([{ item }]) => {
     const { subscription } = item;
-    const period = runningUntilEnd(subscription);
+    const period = currentPeriodUntilEnd(subscription);
     const target = { subscription, period, reference: 'preview', now } as const;
     const { plan } = await planFromStores(stores, stores.postgres, target);
     for (const line of plan.lines) {
       if (line.item.price_type !== 'USAGE' || line.parent_line_item_id || line.is_true_up) continue;
       const key = chargeKey(line.item.id, line.service);
-      lines.set(key, [...(lines.get(key) ?? []), inPreview(line)]);
+      lines.set(key, [...(lines.get(key) ?? []), toPreviewedLine(line)]);
     }
   });
   return lines;
@@ -128,7 +136,14 @@ export async function saidByPreview(
 
 type PreviewLine = Awaited<ReturnType<typeof planFromStores>>['plan']['lines'][number];
 
-function inPreview({ quantity, amount, display_name, item, computed_from, service }: PreviewLine): SaidLine {
+function toPreviewedLine({
+  quantity,
+  amount,
+  display_name,
+  item,
+  computed_from,
+  service,
+}: PreviewLine): InvoicedUsageLine {
   return {
     quantity: quantity.toFixed(),
     amount: amount.toFixed(),
@@ -141,17 +156,17 @@ function inPreview({ quantity, amount, display_name, item, computed_from, servic
 }
 
 /** The next invoice will say it. */
-function isOpen({ item, period }: Started, { byCharge }: SaidLines): boolean {
+function isOpen({ item, period }: StartedService, { byCharge }: InvoicedUsageLines): boolean {
   const { subscription } = item;
   if (subscription.subscription_status !== 'active' || subscription.opens_at) return false;
-  const { start, end } = runningUntilEnd(subscription);
+  const { start, end } = currentPeriodUntilEnd(subscription);
   return period.end > start && period.end <= end && !byCharge.has(chargeKey(item.id, period));
 }
 
-function standsAlone({ item, period }: Started, { partial }: SaidLines): boolean {
+function standsAlone({ item, period }: StartedService, { partial }: InvoicedUsageLines): boolean {
   const subscription = billedSubscription(item.subscription);
   const isInvoiced = partial.get(item.id)?.some(({ service }) => service.start >= period.start);
-  const isLimitedAlone = allowancesOf(item).length === (item.allowances ?? []).length;
+  const isLimitedAlone = listPeriodAllowances(item).length === (item.allowances ?? []).length;
   return (
     !isInvoiced &&
     !deriveDrawPeriod(item, period, { subscription }) &&

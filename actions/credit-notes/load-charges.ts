@@ -4,19 +4,19 @@ import { Decimal, sumDecimals } from '../../core/decimal.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Database } from '../../storage/stores.ts';
-import { creditableLines } from './creditable-lines.ts';
+import { loadCreditableLines } from './creditable-lines.ts';
 
 export type Charges = { readonly lines: readonly CreditableLine[]; readonly by_notes: Decimal };
 
-export async function chargesOf(invoice: InvoiceModel, database: Database): Promise<Charges> {
-  return { lines: await creditableLines(invoice, database), by_notes: await refundNotes(invoice, database) };
+export async function loadCharges(invoice: InvoiceModel, database: Database): Promise<Charges> {
+  return { lines: await loadCreditableLines(invoice, database), by_notes: await sumRefundNotes(invoice, database) };
 }
 
 /**
  * Sums the part of `refunded_amount` that credit notes gave back. An adjustment counts with the prepaid credits that returned to their
  * lots.
  */
-async function refundNotes(invoice: InvoiceModel, database: Database): Promise<Decimal> {
+async function sumRefundNotes(invoice: InvoiceModel, database: Database): Promise<Decimal> {
   const notes = await CreditNoteModel.in(invoice, database).where({
     invoice_id: invoice.id,
     credit_note_status: 'FINALIZED',

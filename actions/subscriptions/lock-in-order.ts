@@ -10,12 +10,12 @@ import type { CreateSubscription } from '../../core/subscription/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { addresseeOf } from '../billing/invoice-records.ts';
+import { deriveAddressee } from '../billing/invoice-records.ts';
 
 const RANK = `case when subscription_type = 'PARENT' then 0 when parent_subscription_id is null then 1 else 2 end`;
 
 /** Rows are locked as they are answered, so one statement holds any number in this order. */
-export async function holdSubscriptions(scope: Scope, ids: readonly string[], transaction: Transaction): Promise<void> {
+export async function lockSubscriptions(scope: Scope, ids: readonly string[], transaction: Transaction): Promise<void> {
   if (ids.length === 0) return;
   await SubscriptionModel.in(scope, transaction)
     .select('id')
@@ -26,26 +26,26 @@ export async function holdSubscriptions(scope: Scope, ids: readonly string[], tr
 }
 
 /** One that bills, or is billed, and its customer, who are held for a payment of it. */
-export async function holdParties(
+export async function lockParties(
   scope: Scope,
   { subscription_id, customer_id }: { subscription_id: string | null; customer_id: string },
   transaction: Transaction,
 ): Promise<void> {
-  if (subscription_id) await holdSubscriptions(scope, [subscription_id], transaction);
+  if (subscription_id) await lockSubscriptions(scope, [subscription_id], transaction);
   await CustomerModel.in(scope, transaction).select('id').where('id', customer_id).forUpdate();
 }
 
-type Parties = { readonly hierarchy: SubscriptionHierarchy; readonly request: CreateSubscription };
+type HierarchyParties = { readonly hierarchy: SubscriptionHierarchy; readonly request: CreateSubscription };
 
 /** Of a new subscription that belongs to others: what is alone holds its own customer, and nobody else. */
-export async function holdFamily(
+export async function lockHierarchy(
   scope: Scope,
-  { hierarchy, request }: Parties,
+  { hierarchy, request }: HierarchyParties,
   transaction: Transaction,
 ): Promise<void> {
   if (hierarchy.kind === 'alone') return;
-  if (hierarchy.kind === 'group') await holdSubscriptions(scope, hierarchy.subscription_ids, transaction);
-  if (hierarchy.kind === 'inherited') await holdSubscriptions(scope, [hierarchy.parent_subscription_id], transaction);
+  if (hierarchy.kind === 'group') await lockSubscriptions(scope, hierarchy.subscription_ids, transaction);
+  if (hierarchy.kind === 'inherited') await lockSubscriptions(scope, [hierarchy.parent_subscription_id], transaction);
   const { customer_id, external_customer_id } = request;
   const external_ids = [
     external_customer_id,
@@ -53,7 +53,7 @@ export async function holdFamily(
     ...(hierarchy.kind === 'parent' ? hierarchy.external_customer_ids : []),
     'invoicing_customer_external_id' in hierarchy ? hierarchy.invoicing_customer_external_id : null,
   ];
-  const payer_id = 'parent_subscription_id' in hierarchy ? await payerOf(scope, hierarchy, transaction) : null;
+  const payer_id = 'parent_subscription_id' in hierarchy ? await findParentPayer(scope, hierarchy, transaction) : null;
   const customers = await CustomerModel.in(scope, transaction)
     .select('id', 'external_id')
     .where('status', 'published')
@@ -66,8 +66,8 @@ export async function holdFamily(
   // Who only pays is held with others: many have one payer.
   const isOwn = (one: CustomerModel) => one.id === customer_id || one.external_id === external_customer_id;
   for (const one of customers.sort((a, b) => (a.id < b.id ? -1 : 1))) {
-    const held = CustomerModel.in(scope, transaction).select('id').where('id', one.id);
-    await (hierarchy.kind === 'delegated' && !isOwn(one) ? held.forShare() : held.forUpdate());
+    const lockedRows = CustomerModel.in(scope, transaction).select('id').where('id', one.id);
+    await (hierarchy.kind === 'delegated' && !isOwn(one) ? lockedRows.forShare() : lockedRows.forUpdate());
   }
 }
 
@@ -75,12 +75,12 @@ function isNamed(name: string | null | undefined): name is string {
   return Boolean(name);
 }
 
-async function payerOf(
+async function findParentPayer(
   scope: Scope,
   { kind, parent_subscription_id }: Extract<SubscriptionHierarchy, { parent_subscription_id: string }>,
   database: Transaction,
 ): Promise<string | null> {
   if (kind !== 'delegated') return null;
   const parent = (await SubscriptionModel.byId(scope, [parent_subscription_id], database)).get(parent_subscription_id);
-  return parent ? addresseeOf(parent) : null;
+  return parent ? deriveAddressee(parent) : null;
 }

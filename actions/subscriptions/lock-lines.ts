@@ -11,46 +11,46 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type BillableItem, billedSubscription, currentPeriod, gatherItems } from '../billing/billable-items.ts';
 import type { PriceWriting } from '../catalogue/create-price.ts';
 import { emit } from '../system-events/emit.ts';
-import { heldUpToDate } from './held-with-parent.ts';
+import { lockUpToDate } from './lock-with-parent.ts';
 
 /** The transaction in which a subscription is held. */
 export type LineWriting = PriceWriting & { readonly database: Transaction };
 
-export type HeldSubscription = { readonly subscription: SubscriptionModel; readonly times: LineTimes };
+export type LockedSubscription = { readonly subscription: SubscriptionModel; readonly times: LineTimes };
 
-export async function holdSubscription(
+export async function lockSubscription(
   stores: Stores,
   id: string,
   { scope, database, author }: LineWriting,
-): Promise<HeldSubscription> {
-  const subscription = await heldUpToDate(stores, id, { scope, database, now: author.now });
+): Promise<LockedSubscription> {
+  const subscription = await lockUpToDate(stores, id, { scope, database, now: author.now });
   checkLinesChange(subscription);
-  return heldAs(subscription, author);
+  return toLockedSubscription(subscription, author);
 }
 
 /** One that is held already, or made in this transaction. */
-export function heldAs(subscription: SubscriptionModel, author: Author): HeldSubscription {
+export function toLockedSubscription(subscription: SubscriptionModel, author: Author): LockedSubscription {
   const { end_ms } = billedSubscription(subscription);
   const times = { subscription, end_ms, current: currentPeriod(subscription), now: author.now.getTime() };
   return { subscription, times };
 }
 
 /** The line, as it is once its subscription is held. */
-export async function holdLine(
+export async function lockLine(
   stores: Stores,
   id: string,
   writing: LineWriting,
-): Promise<HeldSubscription & { item: BillableItem }> {
+): Promise<LockedSubscription & { item: BillableItem }> {
   const { scope, database } = writing;
   const { subscription_id } = await SubscriptionLineItemModel.fetchPublished(scope, id, { database });
-  const held = await holdSubscription(stores, subscription_id, writing);
-  const item = (await gatherItems(database, held.subscription)).find((one) => one.id === id);
+  const locked = await lockSubscription(stores, subscription_id, writing);
+  const item = (await gatherItems(database, locked.subscription)).find((one) => one.id === id);
   if (!item) throw notFound('subscription line item', id);
-  return { ...held, item };
+  return { ...locked, item };
 }
 
 /** The version of a subscription counts what becomes of its lines, too. */
-export async function tellLinesChanged(
+export async function emitLinesChanged(
   transaction: Transaction,
   subscription: SubscriptionModel,
   author: Author,

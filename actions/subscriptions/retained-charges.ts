@@ -11,21 +11,25 @@ import { PriceModel } from '../../storage/models/price.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
-import { type BillableItem, billableItem, found } from '../billing/billable-items.ts';
+import { type BillableItem, billableItem, requireRecord } from '../billing/billable-items.ts';
 import type { InvoicedLine } from '../billing/gather-closed-charges.ts';
 
-export type LineEnd = { readonly item: BillableItem; readonly at: Milliseconds };
+export type LineChangeEnd = { readonly item: BillableItem; readonly at: Milliseconds };
 
-type Running = { readonly subscription: BilledSubscription; readonly current: Period };
+type ChargedRunningPeriod = { readonly subscription: BilledSubscription; readonly current: Period };
 
 /** Of a line that ends without proration: until when its time is paid for, and by the charges of which lines. */
-export type KeptCharge = { readonly item_id: string; readonly until: Milliseconds; readonly payers: readonly string[] };
+export type RetainedCharge = {
+  readonly item_id: string;
+  readonly until: Milliseconds;
+  readonly payers: readonly string[];
+};
 
-export function keptCharge(
-  { item, at }: LineEnd,
+export function computeRetainedCharge(
+  { item, at }: LineChangeEnd,
   invoiced: readonly InvoicedLine[],
-  running: Running,
-): KeptCharge | null {
+  running: ChargedRunningPeriod,
+): RetainedCharge | null {
   const { id, start_date, charged_from, paid_by_lines } = item.record;
   const isBilled = invoiced.some(
     ({ line, invoice_status }) => line.subscription_line_item_id === id && invoice_status !== 'DRAFT',
@@ -42,15 +46,19 @@ export function keptCharge(
 }
 
 /** From when on a line is charged that begins without proration, and who pays for the time before; null where from its start. */
-export function chargedFrom(
+export function computeChargedFrom(
   item: BillableItem,
-  kept: readonly KeptCharge[],
-  { follows, running, restarts }: { follows: BillableItem | undefined; running: Running; restarts: boolean },
+  retained: readonly RetainedCharge[],
+  {
+    follows,
+    running,
+    restarts,
+  }: { follows: BillableItem | undefined; running: ChargedRunningPeriod; restarts: boolean },
 ): Milliseconds | null {
-  if (follows) return kept.find(({ item_id }) => item_id === follows.id)?.until ?? null;
+  if (follows) return retained.find(({ item_id }) => item_id === follows.id)?.until ?? null;
   const { current } = running;
   // What was charged for all of the period pays for what begins with it, too; where a new one begins, nothing was.
-  const isPaid = !restarts && kept.some(({ payers }) => payers.length > 0) && item.start_ms === current.start;
+  const isPaid = !restarts && retained.some(({ payers }) => payers.length > 0) && item.start_ms === current.start;
   return nextWholePeriod(item, running) ?? (isPaid ? current.end : null);
 }
 
@@ -58,8 +66,8 @@ export function chargedFrom(
 export async function gatherPayers(
   database: Database,
   subscription: SubscriptionModel,
-  ends: readonly LineEnd[],
-): Promise<LineEnd[]> {
+  ends: readonly LineChangeEnd[],
+): Promise<LineChangeEnd[]> {
   const paid = ends.flatMap(({ item, at }) => {
     const { charged_from, paid_by_lines } = item.record;
     const isPaid = charged_from && toInstant(charged_from) > at;
@@ -71,26 +79,29 @@ export async function gatherPayers(
   const priceIds = Array.from(records.values(), ({ price_id }) => price_id);
   const prices = await PriceModel.byId(subscription, priceIds, database);
   return paid.map(({ payer, at }) => {
-    const record = found(records, payer, 'line item');
-    const price = found(prices, record.price_id, 'price');
+    const record = requireRecord(records, payer, 'line item');
+    const price = requireRecord(prices, record.price_id, 'price');
     return { item: billableItem(record, { price, meter: null, subscription }), at };
   });
 }
 
-export type BegunLine = { readonly record: SubscriptionLineItemModel; readonly follows: BillableItem | undefined };
+export type BegunLineRecord = {
+  readonly record: SubscriptionLineItemModel;
+  readonly follows: BillableItem | undefined;
+};
 
 /** Says of each line that is charged later who pays until then: the line that it follows, or, of another plan, those that end. */
-export function notePayers(begun: readonly BegunLine[], kept: readonly KeptCharge[]): void {
+export function notePayers(begun: readonly BegunLineRecord[], retained: readonly RetainedCharge[]): void {
   const later = begun.filter(({ record }) => record.charged_from);
   const others = later.filter(({ follows }) => !follows);
   for (const { record, follows } of later)
-    if (follows) record.paid_by_lines = payersOf(kept.filter(({ item_id }) => item_id === follows.id));
-  for (const [place, payer] of payersOf(kept).entries()) {
+    if (follows) record.paid_by_lines = listPayers(retained.filter(({ item_id }) => item_id === follows.id));
+  for (const [place, payer] of listPayers(retained).entries()) {
     const record = others[Math.min(place, others.length - 1)]?.record;
     if (record) record.paid_by_lines = [...(record.paid_by_lines ?? []), payer];
   }
 }
 
-function payersOf(kept: readonly KeptCharge[]): string[] {
-  return kept.flatMap(({ payers }) => payers);
+function listPayers(retained: readonly RetainedCharge[]): string[] {
+  return retained.flatMap(({ payers }) => payers);
 }

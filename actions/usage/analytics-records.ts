@@ -18,7 +18,7 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Dividing } from '../../storage/usage/question.ts';
 
-export type AskedIds = {
+export type AnalyticsRecordIds = {
   /** All customers with a subscription when null. */
   readonly external_customer_ids: readonly string[] | null;
   /** With those whose parent is one of the customers that are named. */
@@ -29,24 +29,28 @@ export type AskedIds = {
   readonly meter_ids: readonly string[] | null;
 };
 
-export type AskedRecords = {
+export type AnalyticsRecords = {
   /** By meter. Of several features with one meter, one that was asked for, else the oldest. */
   readonly features: ReadonlyMap<string, FeatureModel>;
   /** All customers when null. */
   readonly customers: readonly CustomerModel[] | null;
 };
 
-export async function askedRecords(database: Database, scope: Scope, asked: AskedIds): Promise<AskedRecords> {
+export async function loadAnalyticsRecords(
+  database: Database,
+  scope: Scope,
+  query: AnalyticsRecordIds,
+): Promise<AnalyticsRecords> {
   const [features, customers] = await Promise.all([
-    featuresOf(database, scope, asked.feature_ids),
-    customersOf(database, scope, asked),
-    checkMeters(database, scope, asked.meter_ids),
+    loadFeatures(database, scope, query.feature_ids),
+    loadCustomers(database, scope, query),
+    checkMeters(database, scope, query.meter_ids),
   ]);
   return { features, customers };
 }
 
 /** Those that are named may be archived: what their meters count is billed all the same. */
-async function featuresOf(database: Database, scope: Scope, ids: readonly string[] | null) {
+async function loadFeatures(database: Database, scope: Scope, ids: readonly string[] | null) {
   const query = FeatureModel.in(scope, database).orderBy(['created_at', 'id']);
   const found = await (ids
     ? query.whereIn('id', [...ids])
@@ -59,10 +63,10 @@ async function featuresOf(database: Database, scope: Scope, ids: readonly string
   return features;
 }
 
-async function customersOf(
+async function loadCustomers(
   database: Database,
   scope: Scope,
-  { external_customer_ids: wanted, include_children, customers: known }: AskedIds,
+  { external_customer_ids: wanted, include_children, customers: known }: AnalyticsRecordIds,
 ): Promise<readonly CustomerModel[] | null> {
   if (known !== undefined || wanted === null) return known ?? null;
   const published = () => CustomerModel.in(scope, database).where('status', 'published').orderBy('id');
@@ -89,7 +93,7 @@ function checkFound(what: string, wanted: readonly string[], found: ReadonlySet<
 }
 
 /** Splits a key that `key_of` put together; without groups the key is the customer. */
-export function keyParts(
+export function parseAnalyticsKey(
   { group_by }: { group_by: GroupBy },
   key: string,
 ): { customer: string; group: AnalyticsGroup } {
@@ -98,9 +102,9 @@ export function keyParts(
   return { customer, group: toAnalyticsGroup(group_by, values) };
 }
 
-type Divided = { readonly group_by: GroupBy; readonly window_size: WindowSize | null };
+type DividedQuery = { readonly group_by: GroupBy; readonly window_size: WindowSize | null };
 
-export function dividing({ group_by, window_size }: Divided): Dividing {
+export function deriveDividing({ group_by, window_size }: DividedQuery): Dividing {
   if (hasEventGroups(group_by)) return 'group_by';
   return window_size ? 'window_size' : 'external_customer_ids';
 }

@@ -12,38 +12,38 @@ import type { Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
 import { emit } from '../system-events/emit.ts';
 import { endWithCredits } from './end-with-credits.ts';
-import { heldWithParent } from './held-with-parent.ts';
+import { lockWithParent } from './lock-with-parent.ts';
 
-type Leaving = { readonly subscription_id: string; readonly now: Date };
+type LeaveHierarchyInput = { readonly subscription_id: string; readonly now: Date };
 
 /** Whether it has ended: not while its parent has a period before that end to be invoiced. */
-export async function leaveFamilyIfDue(
+export async function leaveHierarchyIfDue(
   scope: Scope,
-  { subscription_id, now }: Leaving,
+  { subscription_id, now }: LeaveHierarchyInput,
   transaction: Transaction,
 ): Promise<boolean> {
   const [seen] = await SubscriptionModel.in(scope, transaction)
     .where({ id: subscription_id, status: 'published' })
     .whereIn('subscription_type', MOVED_BY_PARENT);
   if (!seen) return false;
-  const child = await heldWithParent(scope, subscription_id, transaction);
+  const child = await lockWithParent(scope, subscription_id, transaction);
   const isThere = ['active', 'trialing'].includes(child.subscription_status);
   if (!isThere || !MOVED_BY_PARENT.includes(child.subscription_type)) return false;
   return child.subscription_type === 'INHERITED'
-    ? leave(transaction, { heir: child, now })
+    ? endInherited(transaction, { inherited: child, now })
     : leaveGroup(transaction, { child, now });
 }
 
-async function leave(
+async function endInherited(
   transaction: Transaction,
-  { heir, now }: { heir: SubscriptionModel; now: Date },
+  { inherited, now }: { inherited: SubscriptionModel; now: Date },
 ): Promise<boolean> {
-  if (!heir.end_date) return false;
+  if (!inherited.end_date) return false;
   // As it would be beside a parent that stays as it is.
-  const changes = planInheritedChanges(heir, heir, now.getTime());
+  const changes = planInheritedChanges(inherited, inherited, now.getTime());
   if (changes === null) return false;
   const by = { now };
-  const record = await SubscriptionModel.change(heir, changes, { by, database: transaction });
+  const record = await SubscriptionModel.change(inherited, changes, { by, database: transaction });
   await emit(transaction, 'subscription.cancelled', { record, by });
   return true;
 }

@@ -9,41 +9,53 @@ import { childrenOf, SubscriptionModel } from '../../storage/models/subscription
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
 import { draftAndFinalize, draftFinalInvoice } from '../invoices/draft-invoice.ts';
-import type { By } from '../invoices/open-and-settle.ts';
+import type { ChangeAuthor } from '../invoices/open-and-activate.ts';
 import { emit } from '../system-events/emit.ts';
 import { endWithCredits } from './end-with-credits.ts';
 import { removeFromGroup } from './group.ts';
 
-type Following = { readonly parent: SubscriptionModel; readonly by: By };
+type ParentPropagation = { readonly parent: SubscriptionModel; readonly by: ChangeAuthor };
 
-export async function familyFollows(stores: Stores, transaction: Transaction, following: Following): Promise<void> {
+export async function propagateToChildren(
+  stores: Stores,
+  transaction: Transaction,
+  following: ParentPropagation,
+): Promise<void> {
   if (following.parent.subscription_type !== 'PARENT') return;
-  await heirsFollow(transaction, following);
-  await groupFollows(stores, transaction, following);
+  await propagateToInherited(transaction, following);
+  await propagateToGroup(stores, transaction, following);
 }
 
 /** Those who take part in it have its state, period and end. */
-async function heirsFollow(transaction: Transaction, { parent, by }: Following): Promise<void> {
-  const heirs = await childrenOf(parent, { parents: [parent], type: 'INHERITED' }, transaction).forUpdate();
-  for (const heir of heirs) {
-    const changes = planInheritedChanges(heir, parent, by.now.getTime());
+async function propagateToInherited(transaction: Transaction, { parent, by }: ParentPropagation): Promise<void> {
+  const inheritedSubscriptions = await childrenOf(
+    parent,
+    { parents: [parent], type: 'INHERITED' },
+    transaction,
+  ).forUpdate();
+  for (const inherited of inheritedSubscriptions) {
+    const changes = planInheritedChanges(inherited, parent, by.now.getTime());
     if (changes === null) continue;
-    const record = await SubscriptionModel.change(heir, changes, { by, database: transaction });
+    const record = await SubscriptionModel.change(inherited, changes, { by, database: transaction });
     const isOver = record.subscription_status === 'cancelled';
-    const hasBegun = heir.subscription_status !== 'active' && record.subscription_status === 'active';
+    const hasBegun = inherited.subscription_status !== 'active' && record.subscription_status === 'active';
     const name = isOver ? 'subscription.cancelled' : hasBegun ? 'subscription.activated' : 'subscription.updated';
     await emit(transaction, name, { record, by });
   }
 }
 
 /** Those who are invoiced with it move on with it, and by themselves once it has ended. */
-async function groupFollows(stores: Stores, transaction: Transaction, { parent, by }: Following): Promise<void> {
+async function propagateToGroup(
+  stores: Stores,
+  transaction: Transaction,
+  { parent, by }: ParentPropagation,
+): Promise<void> {
   const children = await childrenOf(parent, { parents: [parent], type: 'grouped_invoicing' }, transaction)
     .whereNot('subscription_status', 'cancelled')
     .forUpdate();
   if (parent.subscription_status === 'cancelled') await invoiceEnded(stores, transaction, { parent, by });
   for (const child of children) {
-    const moved = await movedOn(transaction, { child, parent, by });
+    const moved = await advanceChild(transaction, { child, parent, by });
     if (moved.subscription_status === 'cancelled' || parent.subscription_status !== 'cancelled') continue;
     const [alone] = await removeFromGroup([moved], by, transaction);
     // The parent's last invoice says nothing of the time behind its end, also where that is the instant at which a period has begun.
@@ -53,7 +65,11 @@ async function groupFollows(stores: Stores, transaction: Transaction, { parent, 
 }
 
 /** Those that were cancelled before, and wait for an invoice of the parent that does not come, or ends before they did. */
-async function invoiceEnded(stores: Stores, transaction: Transaction, { parent, by }: Following): Promise<void> {
+async function invoiceEnded(
+  stores: Stores,
+  transaction: Transaction,
+  { parent, by }: ParentPropagation,
+): Promise<void> {
   const children = await childrenOf(parent, { parents: [parent], type: 'grouped_invoicing' }, transaction)
     .where('subscription_status', 'cancelled')
     .forUpdate();
@@ -69,20 +85,20 @@ async function invoiceEnded(stores: Stores, transaction: Transaction, { parent, 
 }
 
 /** A period of it that the parent has invoiced is over. */
-async function movedOn(
+async function advanceChild(
   transaction: Transaction,
-  { child, parent, by }: Following & { child: SubscriptionModel },
+  { child, parent, by }: ParentPropagation & { child: SubscriptionModel },
 ): Promise<SubscriptionModel> {
   if (child.opens_at) {
     // It stands on the opening invoice of its parent.
     if (parent.opens_at) return child;
-    return changed(transaction, { child, changes: { opens_at: null }, by, name: 'subscription.updated' });
+    return changeChild(transaction, { child, changes: { opens_at: null }, by, name: 'subscription.updated' });
   }
   if (child.subscription_status === 'trialing')
     // Without its parent it ends its trial as one by itself does.
-    return parent.subscription_status === 'cancelled' ? child : endedTrial(transaction, { child, parent, by });
+    return parent.subscription_status === 'cancelled' ? child : endChildTrial(transaction, { child, parent, by });
   if (child.subscription_status === 'incomplete' && parent.subscription_status === 'active')
-    return changed(transaction, { child, changes: PAID, by, name: 'subscription.activated' });
+    return changeChild(transaction, { child, changes: PAID, by, name: 'subscription.activated' });
   const invoicedUntil =
     parent.subscription_status === 'cancelled' ? deriveEndInstant(parent) : toInstant(parent.current_period_start);
   const due = duePeriod(billedSubscription(child), currentPeriod(child), invoicedUntil);
@@ -90,16 +106,16 @@ async function movedOn(
   if (due.next === null) return endWithCredits(transaction, { subscription: child, at: due.closed.end, by });
   const { start, end } = due.next;
   const changes = { current_period_start: formatMs(start), current_period_end: formatMs(end) };
-  return changed(transaction, { child, changes, by, name: 'subscription.updated' });
+  return changeChild(transaction, { child, changes, by, name: 'subscription.updated' });
 }
 
 /** What it waited for stood on the invoice of its parent. */
 const PAID = { subscription_status: 'active' } as const;
 
 /** It was in the same trial, and its advance charges stand on the parent's invoice of that end. */
-async function endedTrial(
+async function endChildTrial(
   transaction: Transaction,
-  { child, parent, by }: Following & { child: SubscriptionModel },
+  { child, parent, by }: ParentPropagation & { child: SubscriptionModel },
 ): Promise<SubscriptionModel> {
   if (parent.subscription_status === 'trialing') return child;
   const { current_period_start, current_period_end, subscription_status } = parent;
@@ -108,10 +124,10 @@ async function endedTrial(
     return endWithCredits(transaction, { subscription: child, at: end_ms, by });
   const changes = { current_period_start, current_period_end, subscription_status };
   const name = subscription_status === 'active' ? 'subscription.activated' : 'subscription.updated';
-  return changed(transaction, { child, changes, by, name });
+  return changeChild(transaction, { child, changes, by, name });
 }
 
-async function changed(
+async function changeChild(
   transaction: Transaction,
   {
     child,
@@ -121,7 +137,7 @@ async function changed(
   }: {
     child: SubscriptionModel;
     changes: Partial<SubscriptionModel>;
-    by: By;
+    by: ChangeAuthor;
     name: 'subscription.updated' | 'subscription.activated';
   },
 ): Promise<SubscriptionModel> {
@@ -133,7 +149,7 @@ async function changed(
 async function openAlone(
   stores: Stores,
   transaction: Transaction,
-  { child, by }: { child: SubscriptionModel; by: By },
+  { child, by }: { child: SubscriptionModel; by: ChangeAuthor },
 ): Promise<void> {
   const opening = { reference: 'period_start', reason: 'SUBSCRIPTION_CREATE' } as const;
   const period = currentPeriod(child);

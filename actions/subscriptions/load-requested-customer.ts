@@ -6,7 +6,7 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import type { Database } from '../../storage/stores.ts';
 
 /** Its row is held, so that it is not archived meanwhile. */
-export async function customerOf(
+export async function loadRequestedCustomer(
   scope: Scope,
   { customer_id, external_customer_id }: Pick<CreateSubscription, 'customer_id' | 'external_customer_id'>,
   database: Database,

@@ -12,26 +12,28 @@ import type { Decimal } from '../../core/decimal.ts';
 import type { Made, ReadKept } from '../../storage/kept/kept-answer.ts';
 import { sharedValue } from '../../storage/kept/shared-value.ts';
 import type { BillableItem } from './billable-items.ts';
-import { measuredAtHand } from './measure-usage.ts';
+import { buildLocalMeasure } from './measure-usage.ts';
 
 /** Of several they follow each other: invoices that wait to be made. */
-export function chargeAgain(gathered: readonly InvoicePlanInput<BillableItem>[]): Made<Decimal> {
+export function buildCurrentCharge(gathered: readonly InvoicePlanInput<BillableItem>[]): Made<Decimal> {
   const closing = gathered.find(({ reference }) => reference !== 'period_start');
-  const invoices = gathered.map(questionAgain);
+  const invoices = gathered.map(buildReplayedQuestion);
   return {
-    answer: usageOfAll(gathered),
-    again: (read) => usageOfAll(invoices.map((questionOf) => questionOf(read))),
+    answer: sumUsage(gathered),
+    again: (read) => sumUsage(invoices.map((questionOf) => questionOf(read))),
     // What comes late for what is invoiced already is a correction, which is gathered anew.
     ...(closing ? { late_before_ms: closing.period.start } : {}),
   };
 }
 
-function questionAgain(gathered: InvoicePlanInput<BillableItem>): (read: ReadKept) => InvoicePlanInput<PricedItem> {
+function buildReplayedQuestion(
+  gathered: InvoicePlanInput<BillableItem>,
+): (read: ReadKept) => InvoicePlanInput<PricedItem> {
   const question = slim(gathered);
   // Which charges there are, and what is free of them, is the same whatever arrives, and takes longer to find than what they come to.
   const open = openCharges(question);
-  const measures = usageToRead(open).map(({ item, keys, ...asked }) => {
-    const measure = measuredAtHand(question.subscription, item, asked);
+  const measures = usageToRead(open).map(({ item, keys, ...options }) => {
+    const measure = buildLocalMeasure(question.subscription, item, options);
     return { keys, measured: (read: ReadKept) => measure((window) => read(item.meter_id!, window)) };
   });
   return (read) => {
@@ -44,7 +46,7 @@ function questionAgain(gathered: InvoicePlanInput<BillableItem>): (read: ReadKep
   };
 }
 
-function usageOfAll(questions: readonly InvoicePlanInput<PricedItem>[]): Decimal {
+function sumUsage(questions: readonly InvoicePlanInput<PricedItem>[]): Decimal {
   const [only, ...others] = questions;
   return others.length === 0 ? usageNet(planDiscounted(only!)) : totalUsageNet(planFollowing(questions));
 }

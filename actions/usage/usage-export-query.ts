@@ -2,7 +2,7 @@
 import type { ChargeInterval, Split } from '../../core/billing/charge-intervals.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
 
-export type ExportAsked = ChargeInterval & {
+export type UsageExportQuery = ChargeInterval & {
   /** All published meters when null. */
   readonly meter_ids: readonly string[] | null;
   /** Of the days and months of `split`, and of the meters' own windows where nothing is charged; UTC when null. */
