@@ -24,7 +24,7 @@ import { expectedInvoices, monthAfter, totalsOf } from './demo/recompute.ts';
 import { chart, grouped, type Hour, seconds, startProgress, step } from './demo/screen.ts';
 import { BadUsageFile, generateUsage, readUsage, type UsageFile, type UsageRow } from './demo/usage-file.ts';
 import { liveAYear } from './demo/year.ts';
-import { argumentsOf } from './process/command-line.ts';
+import { parseArguments } from './process/command-line.ts';
 import { makeLogger } from './process/logger.ts';
 import { startService } from './service.ts';
 
@@ -66,7 +66,7 @@ async function bill(job: Job, isOurs: boolean): Promise<void> {
 }
 
 function readInput(): UsageFile {
-  const { file, seed, rows } = argumentsOf('demo', {
+  const { file, seed, rows } = parseArguments('demo', {
     file: { type: 'string' },
     seed: { type: 'string', default: '1' },
     rows: { type: 'string', default: '10000' },

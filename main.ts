@@ -1,11 +1,11 @@
 /** `npm start`: the whole service in one process tree, on the embedded stores unless URLs are configured. */
 import { readConfig } from './config.ts';
 import { explain } from './process/explain.ts';
-import { quietQueue } from './process/quiet-queue.ts';
+import { silenceQueueTraces } from './process/quiet-queue.ts';
 import { type RunningService, startService } from './service.ts';
 
 async function main(): Promise<void> {
-  quietQueue();
+  silenceQueueTraces();
   const config = readConfig();
   let ending = false;
   let running: RunningService | undefined;

@@ -10,7 +10,7 @@ import { availableParallelism, constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { formattedFiles } from './process/formatted-files.mjs';
-import { helpOf, overview, takesNothing } from './process/help.mjs';
+import { formatHelp, hasNoOptions, overview } from './process/help.mjs';
 
 const ROOT = dirname(fileURLToPath(import.meta.url));
 const NODE_MODULES = join(ROOT, 'node_modules');
@@ -128,8 +128,8 @@ async function main(name, args) {
   const script = Object.hasOwn(SCRIPTS, name || '') ? SCRIPTS[name] : undefined;
   if (isHelp(name)) return console.log(overview());
   if (!script) leave(`Scripts: ${Object.keys(SCRIPTS).join(', ')}. Run one of them with npm run <script>.`);
-  if (args.some(isHelp)) return console.log(helpOf(name));
-  if (args.length > 0 && takesNothing(name)) leave(`${name}: takes no options, and this is one: ${args[0]}`, 2);
+  if (args.some(isHelp)) return console.log(formatHelp(name));
+  if (args.length > 0 && hasNoOptions(name)) leave(`${name}: takes no options, and this is one: ${args[0]}`, 2);
   process.chdir(ROOT);
   if (script.settings && existsSync('.env')) process.loadEnvFile('.env');
   if (script.stores && !addressesAreSet()) checkPlatform();

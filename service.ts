@@ -9,7 +9,7 @@ import { hearAccessChanges } from './api/http/access-changes.ts';
 import type { Services } from './api/services.ts';
 import type { Config } from './config.ts';
 import { identityOptions, startPipeline } from './pipeline/pipeline.ts';
-import { tellRoles } from './process/build-info.ts';
+import { publishRoles } from './process/build-info.ts';
 import { warnOfExperimental } from './process/experimental.ts';
 import { makeLogger } from './process/logger.ts';
 import { openDoor } from './process/process-door.ts';
@@ -130,7 +130,7 @@ async function startParts(
   // `npm run tenants` and who works in the database by hand are other processes.
   const changes = hearAccessChanges(services);
   stops.push(() => changes.close());
-  tellRoles('api', 'pipeline', 'scheduler');
+  publishRoles('api', 'pipeline', 'scheduler');
   door.open(buildListener({ ...services, clickhouse: questions }));
   stops.push(() => door.close());
   return { url: door.url, api_key, services, stop, pids: () => embedded.pids() };

@@ -4,7 +4,7 @@ import cors from 'cors';
 import express, { type Express, type RequestHandler } from 'express';
 import helmet from 'helmet';
 import type { Config } from '../config.ts';
-import { isShown } from '../process/process-door.ts';
+import { canShowMetrics } from '../process/process-door.ts';
 import { isTracing } from '../tracing/spans.ts';
 import { healthRoutes } from './health.ts';
 import { docsRoutes } from './http/docs.ts';
@@ -73,7 +73,7 @@ const isToldByProviders = ({ access, path }: Route) => access === 'public' && pa
 const shownWhere =
   (where: Config['METRICS']): RequestHandler =>
   (request, response, next) =>
-    isShown(where, request) ? next() : refuseUnknownPath(request, response, next);
+    canShowMetrics(where, request) ? next() : refuseUnknownPath(request, response, next);
 
 /** What a key has asked for is for nobody else, and another moment has another answer. */
 const neverKept: RequestHandler = (_request, response, next) => {

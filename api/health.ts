@@ -4,7 +4,7 @@
  */
 import { Router } from 'express';
 import { invalid } from '../core/error.ts';
-import { NEEDED_FOR, readinessOf } from '../process/readiness.ts';
+import { checkReadiness, NEEDED_FOR } from '../process/readiness.ts';
 import { ALIVE } from '../process/version.ts';
 import { getOnly, refuseMethod } from './http/errors.ts';
 import { refuseParameters } from './http/ignored-keys.ts';
@@ -21,7 +21,7 @@ export function healthRoutes(services: Services): Router {
     refuseParameters(query, ['for']);
     const work = query.for ?? 'accepting';
     if (work !== 'accepting' && work !== 'queries') throw invalid('for', 'must be accepting or queries');
-    const { is_ready, answer } = await readinessOf(services, NEEDED_FOR[work]);
+    const { is_ready, answer } = await checkReadiness(services, NEEDED_FOR[work]);
     if (!is_ready) response.set('Retry-After', '1');
     response.status(is_ready ? 200 : 503).json(answer);
   });

@@ -6,10 +6,10 @@ import { createHash } from 'node:crypto';
 import { createReadStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { exportFile } from '../actions/exports/export-file.ts';
+import { buildExportFile } from '../actions/exports/export-file.ts';
 import { EXPORT_KINDS } from '../actions/exports/kinds.ts';
 import type { Compression, ExportFormat } from '../core/export/record.ts';
-import { directoryDestination } from '../integrations/export-destinations/directory.ts';
+import { createDirectoryDestination } from '../integrations/export-destinations/directory.ts';
 import { startTestApi, type TestApi } from '../test/support/api.ts';
 import { cpuOfTree } from './cpu.ts';
 import { check, claim, fixed, flag, say } from './report.ts';
@@ -103,10 +103,10 @@ type Asked = { directory: string; format: ExportFormat; compression: Compression
 async function exported({ services, scope }: TestApi, { directory, format, compression }: Asked): Promise<number> {
   const { signal } = new AbortController();
   const asked = { ...MARCH, now: services.clock(), fields: [], format, compression, signal };
-  const file = exportFile(services, scope, EXPORT_KINDS.events, asked);
+  const file = buildExportFile(services, scope, EXPORT_KINDS.events, asked);
   const key = `${format}.${compression}`;
   const about = { key, content_type: '', signal, begun: null, onBegin: async () => undefined };
-  const written = await directoryDestination(directory).write({ ...about, bytes: file.bytes });
+  const written = await createDirectoryDestination(directory).write({ ...about, bytes: file.bytes });
   await written.commit();
   const { records, sha256 } = file.total();
   const digest = createHash('sha256');

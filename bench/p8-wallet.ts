@@ -6,7 +6,7 @@
 import { auditCredits } from '../actions/audit/credits.ts';
 import { createWallet } from '../actions/wallets/create-wallet.ts';
 import { debitWallet } from '../actions/wallets/debit-wallet.ts';
-import { holdWallet } from '../actions/wallets/hold-wallet.ts';
+import { lockWallet } from '../actions/wallets/lock-wallet.ts';
 import { moveCredits } from '../actions/wallets/move-credits.ts';
 import { Decimal } from '../core/decimal.ts';
 import { FarthingError } from '../core/error.ts';
@@ -44,7 +44,7 @@ export async function run(): Promise<void> {
     });
     const alone = await timed(size, (n) =>
       stores.postgres.transaction(async (transaction) => {
-        const wallet = await holdWallet(transaction, api.scope, usual.id);
+        const wallet = await lockWallet(transaction, api.scope, usual.id);
         await moveCredits(transaction, wallet, {
           movement: { kind: 'spend', credits: new Decimal(1), at_ms: now.getTime() },
           transaction_reason: 'MANUAL_BALANCE_DEBIT',

@@ -1,10 +1,10 @@
 /**
  * P8b: holds per second of one hot feature of one customer, each durable, exact and with a key of its own. Ours are those that are asked for at one time and
- * decided together (actions/reservations/ask-desk.ts); beside it the usual way: a transaction for each, which takes the pool with FOR UPDATE,
+ * decided together (actions/reservations/submit-reservation.ts); beside it the usual way: a transaction for each, which takes the pool with FOR UPDATE,
  * adds up what is held, and writes the row. `--holds=4000 --callers=100`. Besides how long a check takes, from call to answer, one after the other.
  */
 import { auditReservations } from '../actions/audit/reservations.ts';
-import { check as ask, type Checked } from '../actions/reservations/check.ts';
+import { checkReservation as ask, type ReservationCheckResult } from '../actions/reservations/check.ts';
 import { Decimal } from '../core/decimal.ts';
 import { checkShape } from '../core/reservation/request.ts';
 import { createdBy } from '../core/stamp.ts';
@@ -28,7 +28,7 @@ export async function run(): Promise<void> {
     await world.post('/entitlements', { ...grant, usage_limit: size.holds });
     for (const customer of ['hot', 'usual', 'calm']) await world.subscribe(customer, 'Pro');
     const author = { user_id: 'user_1', now: world.now };
-    const hold = (customer: string, idempotency_key: string): Promise<Checked> => {
+    const hold = (customer: string, idempotency_key: string): Promise<ReservationCheckResult> => {
       const about = { external_customer_id: customer, feature_id: feature.id, quantity: '1' };
       return ask(stores, scope, { request: checkShape.parse({ ...about, hold: {}, idempotency_key }), author });
     };

@@ -7,7 +7,7 @@ import { rmSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
-import { auditUsage, type Difference } from '../actions/audit/usage.ts';
+import { auditUsage, type UsageDifference } from '../actions/audit/usage.ts';
 import { billDuePeriods } from '../actions/billing/bill-period.ts';
 import { computeInvoice } from '../actions/invoices/compute-invoice.ts';
 import { finalizeInvoice } from '../actions/invoices/finalize-by-hand.ts';
@@ -101,7 +101,7 @@ async function answer(asked: Asked): Promise<unknown> {
     case 'usage':
       return usage(asked);
     case 'audit': {
-      const found: Difference[] = [];
+      const found: UsageDifference[] = [];
       const report = await auditUsage(running.services, { meter_id: asked.meter_id }, (difference) =>
         found.push(difference),
       );

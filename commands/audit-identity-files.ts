@@ -4,7 +4,7 @@ import { compareIdentityFiles, readIdentityFiles } from '../pipeline/identity/id
 import type { ClickHouseClient } from '../storage/clickhouse/clickhouse.ts';
 
 /** Of the partitions whose files are of this installation: a worker makes the others again. */
-export async function comparedIdentityFiles(
+export async function compareAllIdentityFiles(
   clickhouse: ClickHouseClient,
   dir: string,
   installation: string,

@@ -3,10 +3,10 @@
  * runs there, or started for the time of the audit. Then the pipeline runs for that time too, because it alone writes usage rows.
  */
 import { pino } from 'pino';
-import type { RecordsAsked } from '../actions/audit/records.ts';
+import type { AuditRecordsInput } from '../actions/audit/records.ts';
 import type { Config } from '../config.ts';
 import { identityOptions, startPipeline } from '../pipeline/pipeline.ts';
-import { leave } from '../process/command-line.ts';
+import { exitWithUsage } from '../process/command-line.ts';
 import { makeLogger } from '../process/logger.ts';
 import { migrate } from '../sql/migrate.ts';
 import { kafkaBounds } from '../storage/audit/kafka-bounds.ts';
@@ -18,12 +18,12 @@ import { connectPostgres } from '../storage/postgres/postgres.ts';
 import type { Stores } from '../storage/stores.ts';
 import { findRunning, reportDirectory, startBeside } from './reach-postgres.ts';
 
-export type Opened = { readonly stores: Pick<Stores, 'postgres' | 'clickhouse'>; close(): Promise<void> };
+export type OpenedStores = { readonly stores: Pick<Stores, 'postgres' | 'clickhouse'>; close(): Promise<void> };
 
 /** A question may read a whole table. */
 const ANSWER_WITHIN_MS = 30 * 60_000;
 
-export async function openStores(config: Config, note: (line: string) => void): Promise<Opened> {
+export async function openStores(config: Config, note: (line: string) => void): Promise<OpenedStores> {
   const { DATABASE_URL: postgres_url, CLICKHOUSE_URL: clickhouse_url, CLICKHOUSE_CLUSTER: cluster, DATA_DIR } = config;
   if (postgres_url !== undefined && clickhouse_url !== undefined)
     return connect({ postgres_url, clickhouse_url }, cluster);
@@ -35,19 +35,19 @@ export async function openStores(config: Config, note: (line: string) => void): 
     return connect(running, cluster);
   }
   if (postgres_url ?? clickhouse_url)
-    leave('audit', 'set both DATABASE_URL and CLICKHOUSE_URL, or none of them for the stores of DATA_DIR');
-  if (!holdsInstallation(DATA_DIR)) leave('audit', `there is no installation in DATA_DIR=${DATA_DIR}`);
-  return startOwn(config);
+    exitWithUsage('audit', 'set both DATABASE_URL and CLICKHOUSE_URL, or none of them for the stores of DATA_DIR');
+  if (!holdsInstallation(DATA_DIR)) exitWithUsage('audit', `there is no installation in DATA_DIR=${DATA_DIR}`);
+  return startOwnStores(config);
 }
 
 /** The log as it can be asked. */
-export async function logOf(config: Config, { postgres }: Opened['stores']): Promise<RecordsAsked['log']> {
+export async function findLog(config: Config, { postgres }: OpenedStores['stores']): Promise<AuditRecordsInput['log']> {
   const { KAFKA_BROKERS: brokers, KAFKA_TOPIC_PREFIX: prefix } = config;
   if (brokers !== undefined) return () => kafkaBounds(connectionOf(config, brokers), prefix);
   return (await hasEmbeddedLog(postgres)) ? 'embedded' : null;
 }
 
-function connect(urls: { postgres_url: string; clickhouse_url: string }, cluster: string | undefined): Opened {
+function connect(urls: { postgres_url: string; clickhouse_url: string }, cluster: string | undefined): OpenedStores {
   const clickhouse = connectClickHouse(urls.clickhouse_url, { cluster, request_timeout_ms: ANSWER_WITHIN_MS });
   const stores = { postgres: connectPostgres(urls.postgres_url), clickhouse };
   const close = async () => {
@@ -57,7 +57,7 @@ function connect(urls: { postgres_url: string; clickhouse_url: string }, cluster
   return { stores, close };
 }
 
-async function startOwn(config: Config): Promise<Opened> {
+async function startOwnStores(config: Config): Promise<OpenedStores> {
   const logger = makeLogger(config, 'farthing-audit', pino.destination(2));
   const embedded = await startBeside({
     dir: config.DATA_DIR,

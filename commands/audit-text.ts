@@ -1,38 +1,38 @@
 /** What the audit says: a line for each difference and one for each check; with `--json` the same as one object a line. */
-import { type CheckReport, checkOf, type Finding, idText } from '../actions/audit/findings.ts';
-import type { Difference } from '../actions/audit/usage.ts';
+import { type CheckReport, type Finding, formatEventId, toCheckName } from '../actions/audit/findings.ts';
+import type { UsageDifference } from '../actions/audit/usage.ts';
 import { formatUs } from '../core/time/instant.ts';
 
-export type Speaker = {
+export type AuditPrinter = {
   finding(finding: Finding): void;
-  difference(difference: Difference): void;
+  difference(difference: UsageDifference): void;
   check(report: CheckReport): void;
   /** What is done about it, and not what was found. */
   note(line: string): void;
 };
 
-export const LINES: Speaker = {
-  finding: (finding) => say(textOf(finding)),
-  difference: (difference) => say(textOfUsage(difference)),
-  check: (report) => say(textOfCheck(report)),
-  note: say,
+export const LINES: AuditPrinter = {
+  finding: (finding) => printLine(formatFinding(finding)),
+  difference: (difference) => printLine(formatUsageDifference(difference)),
+  check: (report) => printLine(formatCheck(report)),
+  note: printLine,
 };
 
-export const JSON_LINES: Speaker = {
-  finding: (finding) => say(JSON.stringify({ check: checkOf(finding.kind), ...finding })),
-  difference: (difference) => say(JSON.stringify({ check: 'usage', kind: 'usage_row_differs', ...difference })),
-  check: (report) => say(JSON.stringify({ report: report.check, ...report, check: undefined })),
-  note: (line) => say(JSON.stringify({ note: line })),
+export const JSON_LINES: AuditPrinter = {
+  finding: (finding) => printLine(JSON.stringify({ check: toCheckName(finding.kind), ...finding })),
+  difference: (difference) => printLine(JSON.stringify({ check: 'usage', kind: 'usage_row_differs', ...difference })),
+  check: (report) => printLine(JSON.stringify({ report: report.check, ...report, check: undefined })),
+  note: (line) => printLine(JSON.stringify({ note: line })),
 };
 
-function textOf({ kind, count, what, partition, from_offset, to_offset, first = [] }: Finding): string {
+function formatFinding({ kind, count, what, partition, from_offset, to_offset, first = [] }: Finding): string {
   const where = partition === undefined ? '' : ` partition ${partition}`;
   const range = from_offset === undefined ? '' : ` offsets ${from_offset} to ${to_offset}`;
-  const places = first.map(({ offset, position, ...id }) => `\n    ${offset}.${position} ${idText(id)}`);
+  const places = first.map(({ offset, position, ...id }) => `\n    ${offset}.${position} ${formatEventId(id)}`);
   return `${kind}${where}${range}: ${count} ${what}${places.join('')}`;
 }
 
-function textOfUsage(difference: Difference): string {
+function formatUsageDifference(difference: UsageDifference): string {
   const { tenant_id, environment_id, meter_id, meter_version, size, external_customer_id, group_key, field } =
     difference;
   const place = `${tenant_id} ${environment_id} ${meter_id} v${meter_version} ${size} ${formatUs(difference.bucket_start_us)}`;
@@ -40,12 +40,12 @@ function textOfUsage(difference: Difference): string {
   return `${place} customer ${JSON.stringify(external_customer_id)}${group}: ${field} is ${difference.stored ?? 'missing'}, should be ${difference.expected ?? 'absent'}`;
 }
 
-function textOfCheck({ check, looked_at, differences, skipped }: CheckReport): string {
+function formatCheck({ check, looked_at, differences, skipped }: CheckReport): string {
   if (skipped !== undefined) return `${check}: not looked at, ${skipped}`;
   const counts = Object.entries(looked_at).map(([what, count]) => `${count} ${what.replaceAll('_', ' ')}`);
   return `${check}: ${counts.join(', ')}: ${differences} differences`;
 }
 
-function say(line: string): void {
+function printLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }

@@ -6,48 +6,57 @@
  * there was nothing to be audited of what was asked for. Tenant, meter and range narrow the recount; the records of the log
  * are of all tenants.
  */
-import { CHECKS, type CheckName, checkOf, type Finding, spoilsRecount } from '../actions/audit/findings.ts';
+import { CHECKS, type CheckName, type Finding, spoilsRecount, toCheckName } from '../actions/audit/findings.ts';
 import { auditRecords } from '../actions/audit/records.ts';
 import { auditRevenue, rebuildRevenue } from '../actions/audit/revenue.ts';
-import { type AuditWanted, auditUsage, type Difference, isRepaired, repairUsage } from '../actions/audit/usage.ts';
+import {
+  auditUsage,
+  isRepaired,
+  repairUsage,
+  type UsageAuditInput,
+  type UsageDifference,
+} from '../actions/audit/usage.ts';
 import { streamRevenue } from '../actions/revenue/stream-revenue.ts';
 import { type Config, readConfig } from '../config.ts';
 import { parseEventTime } from '../core/time/instant.ts';
 import { identityOptions } from '../pipeline/pipeline.ts';
-import { argumentsOf, leave } from '../process/command-line.ts';
+import { exitWithUsage, parseArguments } from '../process/command-line.ts';
 import { installationId } from '../storage/installation.ts';
 import { countOpenCorrections, requestCorrectionsAgain } from '../storage/progress/corrections.ts';
 import { metersToAudit } from '../storage/progress/meter-versions.ts';
-import { comparedIdentityFiles } from './audit-identity-files.ts';
-import { logOf, type Opened, openStores } from './audit-stores.ts';
-import { JSON_LINES, LINES, type Speaker } from './audit-text.ts';
+import { compareAllIdentityFiles } from './audit-identity-files.ts';
+import { findLog, type OpenedStores, openStores } from './audit-stores.ts';
+import { type AuditPrinter, JSON_LINES, LINES } from './audit-text.ts';
 
 const REPAIR_WITHIN_MS = 10 * 60_000;
 const PAUSE_MS = 200;
 
-type Meters = Pick<AuditWanted, 'tenant_id' | 'environment_id' | 'meter_id'>;
-type Asked = AuditWanted & {
-  readonly meters: Meters;
+type AuditedMeterFilter = Pick<UsageAuditInput, 'tenant_id' | 'environment_id' | 'meter_id'>;
+type AuditArguments = UsageAuditInput & {
+  readonly meters: AuditedMeterFilter;
   readonly checks: ReadonlySet<CheckName>;
   readonly repair: boolean;
   /** Whether files of exports in S3 are read. */
   readonly reads_stores: boolean;
-  readonly speaker: Speaker;
+  readonly speaker: AuditPrinter;
 };
 
 async function main(): Promise<number> {
-  const asked = askedFor();
+  const options = parseAuditArguments();
   const config = readConfig();
-  const { stores, close } = await openStores(config, asked.speaker.note);
+  const { stores, close } = await openStores(config, options.speaker.note);
   try {
-    const matching = await metersToAudit(stores.postgres, asked.meters);
-    if (matching.length === 0 && Object.values(asked.meters).some((id) => id !== undefined))
+    const matching = await metersToAudit(stores.postgres, options.meters);
+    if (matching.length === 0 && Object.values(options.meters).some((id) => id !== undefined))
       throw new Error('no meter matches --tenant, --environment and --meter');
-    const seen = await lookAtRecords(config, stores, asked);
-    const records = await withCorrectionsRepaired(config, stores, { asked, findings: seen });
-    const findings = await withRevenueRepaired(stores, asked, records);
-    const usage = asked.checks.has('usage') ? await lookAtUsage(stores, asked) : { found: [], meters: matching.length };
-    if (usage.found.length > 0 && asked.repair) return await repair(stores, asked, { findings, found: usage.found });
+    const seen = await checkRecords(config, stores, options);
+    const records = await repairCorrections(config, stores, { options: options, findings: seen });
+    const findings = await repairRevenue(stores, options, records);
+    const usage = options.checks.has('usage')
+      ? await checkUsage(stores, options)
+      : { found: [], meters: matching.length };
+    if (usage.found.length > 0 && options.repair)
+      return await repair(stores, options, { findings, found: usage.found });
     if (findings.length + usage.found.length > 0) return 1;
     if (matching.length > 0 && usage.meters === 0)
       throw new Error('the meters are still being counted: try again later');
@@ -57,43 +66,49 @@ async function main(): Promise<number> {
   }
 }
 
-async function lookAtRecords(config: Config, stores: Opened['stores'], asked: Asked): Promise<Finding[]> {
+async function checkRecords(
+  config: Config,
+  stores: OpenedStores['stores'],
+  options: AuditArguments,
+): Promise<Finding[]> {
   const { dir } = identityOptions(config);
   const findings: Finding[] = [];
   const wanted = {
-    checks: asked.checks,
-    log: await logOf(config, stores),
+    checks: options.checks,
+    log: await findLog(config, stores),
     identityFiles: async () =>
-      dir === null ? [] : comparedIdentityFiles(stores.clickhouse, dir, await installationId(stores.postgres)),
-    exports: { settings: config, reads_stores: asked.reads_stores },
+      dir === null ? [] : compareAllIdentityFiles(stores.clickhouse, dir, await installationId(stores.postgres)),
+    exports: { settings: config, reads_stores: options.reads_stores },
     chance: Math.random,
   };
   const reports = await auditRecords(stores, wanted, (finding) => {
     findings.push(finding);
-    asked.speaker.finding(finding);
+    options.speaker.finding(finding);
   });
-  for (const report of reports) asked.speaker.check(report);
+  for (const report of reports) options.speaker.check(report);
   return findings;
 }
 
 /** The pipeline applies them again as they were accepted; then everything is looked at once more. Not while raw rows are in doubt. */
-async function withCorrectionsRepaired(
+async function repairCorrections(
   config: Config,
-  stores: Opened['stores'],
-  { asked, findings }: { asked: Asked; findings: readonly Finding[] },
+  stores: OpenedStores['stores'],
+  { options, findings }: { options: AuditArguments; findings: readonly Finding[] },
 ): Promise<readonly Finding[]> {
   const ids = findings.flatMap(({ correction_id }) => correction_id ?? []);
-  const isInDoubt = findings.some((finding) => spoilsRecount(finding) && !CORRECTED.includes(checkOf(finding.kind)));
-  if (!asked.repair || ids.length === 0 || isInDoubt) return findings;
-  asked.speaker.note(`applying ${ids.length} corrections again`);
+  const isInDoubt = findings.some(
+    (finding) => spoilsRecount(finding) && !CORRECTED.includes(toCheckName(finding.kind)),
+  );
+  if (!options.repair || ids.length === 0 || isInDoubt) return findings;
+  options.speaker.note(`applying ${ids.length} corrections again`);
   await requestCorrectionsAgain(stores.postgres, ids);
   const isDone = async () => (await countOpenCorrections(stores.postgres, ids)) === 0;
   if (!(await isDoneInTime(isDone))) {
-    asked.speaker.note('the corrections wait for a pipeline: start one, and run the audit again');
+    options.speaker.note('the corrections wait for a pipeline: start one, and run the audit again');
     return findings;
   }
-  asked.speaker.note('applied; audited again');
-  return lookAtRecords(config, stores, asked);
+  options.speaker.note('applied; audited again');
+  return checkRecords(config, stores, options);
 }
 
 const CORRECTED: readonly CheckName[] = ['corrections', 'second_count'];
@@ -108,12 +123,12 @@ async function isDoneInTime(isDone: () => Promise<boolean>): Promise<boolean> {
 }
 
 /** Rows of revenue are made of Postgres alone: whatever else differs. */
-async function withRevenueRepaired(
-  stores: Opened['stores'],
-  { repair, speaker }: Asked,
+async function repairRevenue(
+  stores: OpenedStores['stores'],
+  { repair, speaker }: AuditArguments,
   findings: readonly Finding[],
 ): Promise<readonly Finding[]> {
-  const others = findings.filter(({ kind }) => checkOf(kind) !== 'revenue');
+  const others = findings.filter(({ kind }) => toCheckName(kind) !== 'revenue');
   if (!repair || others.length === findings.length) return findings;
   speaker.note('making the rows of revenue anew');
   await rebuildRevenue(stores);
@@ -127,23 +142,27 @@ async function withRevenueRepaired(
   return [...others, ...left];
 }
 
-type UsageLooked = { readonly found: readonly Difference[]; readonly meters: number };
+type UsageAuditResult = { readonly found: readonly UsageDifference[]; readonly meters: number };
 
-async function lookAtUsage(stores: Opened['stores'], asked: Asked): Promise<UsageLooked> {
-  const found: Difference[] = [];
-  const { differences, ...looked_at } = await auditUsage(stores, asked, (difference) => {
+async function checkUsage(stores: OpenedStores['stores'], options: AuditArguments): Promise<UsageAuditResult> {
+  const found: UsageDifference[] = [];
+  const { differences, ...looked_at } = await auditUsage(stores, options, (difference) => {
     found.push(difference);
-    asked.speaker.difference(difference);
+    options.speaker.difference(difference);
   });
-  asked.speaker.check({ check: 'usage', looked_at, differences });
+  options.speaker.check({ check: 'usage', looked_at, differences });
   return { found, meters: looked_at.meters };
 }
 
-type ToRepair = { readonly findings: readonly Finding[]; readonly found: readonly Difference[] };
+type RepairInput = { readonly findings: readonly Finding[]; readonly found: readonly UsageDifference[] };
 
 /** The pipeline does it, in its own turn among the slices; then the usage rows are audited again. */
-async function repair(stores: Opened['stores'], asked: Asked, { findings, found }: ToRepair): Promise<number> {
-  const { note } = asked.speaker;
+async function repair(
+  stores: OpenedStores['stores'],
+  options: AuditArguments,
+  { findings, found }: RepairInput,
+): Promise<number> {
+  const { note } = options.speaker;
   const spoilt = [...new Set(findings.filter(spoilsRecount).map(({ kind }) => kind))];
   if (spoilt.length > 0) {
     note(
@@ -159,14 +178,14 @@ async function repair(stores: Opened['stores'], asked: Asked, { findings, found 
     return 1;
   }
   note('rebuilt; audited again');
-  const again = await lookAtUsage(stores, asked);
-  return again.found.length + findings.length === 0 ? 0 : 1;
+  const recheck = await checkUsage(stores, options);
+  return recheck.found.length + findings.length === 0 ? 0 : 1;
 }
 
-function askedFor(): Asked {
+function parseAuditArguments(): AuditArguments {
   const text = { type: 'string' } as const;
   const flag = { type: 'boolean' } as const;
-  const values = argumentsOf('audit', {
+  const values = parseArguments('audit', {
     check: { type: 'string', multiple: true },
     tenant: text,
     environment: text,
@@ -178,29 +197,29 @@ function askedFor(): Asked {
     stores: flag,
   });
   const meters = { tenant_id: values.tenant, environment_id: values.environment, meter_id: values.meter };
-  const start_us = instantOf('--from', values.from);
-  const end_us = instantOf('--to', values.to);
+  const start_us = parseInstant('--from', values.from);
+  const end_us = parseInstant('--to', values.to);
   if (start_us !== undefined && end_us !== undefined && start_us >= end_us)
-    leave('audit', `--from ${values.from} is not before --to ${values.to}`);
+    exitWithUsage('audit', `--from ${values.from} is not before --to ${values.to}`);
   const repair = values.repair ?? false;
   // Nothing is repaired before all has been looked at.
-  const checks = new Set(repair ? CHECKS : checksOf(values.check));
+  const checks = new Set(repair ? CHECKS : parseChecks(values.check));
   const reads_stores = values.stores ?? false;
   const speaker = values.json ? JSON_LINES : LINES;
   return { ...meters, meters, start_us, end_us, checks, repair, reads_stores, speaker };
 }
 
-function checksOf(names: readonly string[] | undefined): readonly CheckName[] {
+function parseChecks(names: readonly string[] | undefined): readonly CheckName[] {
   if (names === undefined) return CHECKS;
   const unknown = names.find((name) => !(CHECKS as readonly string[]).includes(name));
-  if (unknown !== undefined) leave('audit', `--check: ${unknown} is none of ${CHECKS.join(', ')}`);
+  if (unknown !== undefined) exitWithUsage('audit', `--check: ${unknown} is none of ${CHECKS.join(', ')}`);
   return names as CheckName[];
 }
 
-function instantOf(option: string, text: string | undefined): number | undefined {
+function parseInstant(option: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const instant = parseEventTime(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
-  if (typeof instant === 'string') leave('audit', `${option}: ${text} is not a date or an RFC 3339 date-time`);
+  if (typeof instant === 'string') exitWithUsage('audit', `${option}: ${text} is not a date or an RFC 3339 date-time`);
   return instant;
 }
 

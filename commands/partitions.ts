@@ -6,7 +6,7 @@
  */
 import { pino } from 'pino';
 import { readConfig } from '../config.ts';
-import { argumentsOf, leave } from '../process/command-line.ts';
+import { exitWithUsage, parseArguments } from '../process/command-line.ts';
 import { explain } from '../process/explain.ts';
 import { makeLogger } from '../process/logger.ts';
 import { migratePostgres } from '../sql/migrate.ts';
@@ -19,7 +19,7 @@ import { reachPostgres } from './reach-postgres.ts';
 const PARTITIONS_MAX = 4096;
 
 async function main(): Promise<void> {
-  const to = wantedCount();
+  const to = parseCount();
   const config = readConfig();
   const { postgres_url, stop } = await reachPostgres(config);
   const postgres = connectPostgres(postgres_url);
@@ -42,11 +42,11 @@ async function main(): Promise<void> {
   }
 }
 
-function wantedCount(): number {
-  const { to } = argumentsOf('partitions', { to: { type: 'string' } });
+function parseCount(): number {
+  const { to } = parseArguments('partitions', { to: { type: 'string' } });
   const count = Number(to);
   if (!Number.isInteger(count) || count < 1 || count > PARTITIONS_MAX)
-    leave('partitions', `--to wants a whole number up to ${PARTITIONS_MAX}`);
+    exitWithUsage('partitions', `--to wants a whole number up to ${PARTITIONS_MAX}`);
   return count;
 }
 

@@ -6,13 +6,13 @@ import { DataDirectoryInUse, holdsInstallation } from '../storage/embedded/data-
 import { type Embedded, type EmbeddedOptions, type PartName, startEmbedded } from '../storage/embedded/stack.ts';
 import { connectPostgres, pingPostgres } from '../storage/postgres/postgres.ts';
 
-export type Reached = { readonly postgres_url: string; stop(): Promise<void> };
+export type ReachedPostgres = { readonly postgres_url: string; stop(): Promise<void> };
 
 /** `beside`: a command that a running service does not mind. Any other one is refused by the lock on the directory. */
 export async function reachPostgres(
   { DATA_DIR, DATABASE_URL, CLICKHOUSE_URL }: Config,
   { beside = false } = {},
-): Promise<Reached> {
+): Promise<ReachedPostgres> {
   if (DATABASE_URL !== undefined) return { postgres_url: DATABASE_URL, stop: async () => {} };
   const running = beside ? await findRunning(DATA_DIR) : undefined;
   if (running) return { postgres_url: running.postgres_url, stop: async () => {} };

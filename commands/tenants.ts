@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { openTenant, renewPassword, suspendTenant } from '../actions/access/operate-tenants.ts';
 import { readConfig } from '../config.ts';
-import { argumentsOf, leave } from '../process/command-line.ts';
+import { exitWithUsage, parseArguments } from '../process/command-line.ts';
 import { explain } from '../process/explain.ts';
 import { migratePostgres } from '../sql/migrate.ts';
 import { listTenants } from '../storage/models/tenant.ts';
@@ -17,23 +17,23 @@ import { reachPostgres } from './reach-postgres.ts';
 const text = { type: 'string' } as const;
 const VERBS = ['create', 'suspend', 'resume', 'new-password'] as const;
 
-type Asked = { readonly verb: (typeof VERBS)[number] | 'list'; readonly what: string; readonly email: string };
+type TenantCommand = { readonly verb: (typeof VERBS)[number] | 'list'; readonly what: string; readonly email: string };
 
 async function main(): Promise<void> {
-  const asked = whatIsAsked();
+  const command = parseCommand();
   const { postgres_url, stop } = await reachPostgres(readConfig(), { beside: true });
   const postgres = connectPostgres(postgres_url);
   try {
     await migratePostgres(postgres);
-    for (const line of await answered(postgres, asked)) process.stdout.write(`${line}\n`);
+    for (const line of await runCommand(postgres, command)) process.stdout.write(`${line}\n`);
   } finally {
     await postgres.destroy();
     await stop();
   }
 }
 
-function whatIsAsked(): Asked {
-  const { email = '', ...given } = argumentsOf('tenants', {
+function parseCommand(): TenantCommand {
+  const { email = '', ...given } = parseArguments('tenants', {
     create: text,
     suspend: text,
     resume: text,
@@ -42,20 +42,20 @@ function whatIsAsked(): Asked {
   });
   const verbs = VERBS.filter((verb) => given[verb] !== undefined);
   const [verb = 'list'] = verbs;
-  if (verbs.length > 1) leave('tenants', `give one of ${verbs.map((each) => `--${each}`).join(' and ')}`);
+  if (verbs.length > 1) exitWithUsage('tenants', `give one of ${verbs.map((each) => `--${each}`).join(' and ')}`);
   if (verb === 'create' && !z.email().safeParse(email).success)
-    leave('tenants', '--create wants --email, that of the first user');
-  if (verb !== 'create' && email) leave('tenants', '--email goes together with --create');
+    exitWithUsage('tenants', '--create wants --email, that of the first user');
+  if (verb !== 'create' && email) exitWithUsage('tenants', '--email goes together with --create');
   const what = verb === 'list' ? '' : given[verb]!.trim();
-  if (verb !== 'list' && what === '') leave('tenants', `--${verb} wants a value`);
+  if (verb !== 'list' && what === '') exitWithUsage('tenants', `--${verb} wants a value`);
   return { verb, what, email };
 }
 
-async function answered(postgres: Database, { verb, what, email }: Asked): Promise<string[]> {
+async function runCommand(postgres: Database, { verb, what, email }: TenantCommand): Promise<string[]> {
   const now = new Date();
   switch (verb) {
     case 'create':
-      return told(await openTenant({ postgres }, { name: what, email, now }));
+      return formatTenant(await openTenant({ postgres }, { name: what, email, now }));
     case 'suspend':
     case 'resume': {
       const tenant = await suspendTenant({ postgres }, { id: what, suspended: verb === 'suspend', now });
@@ -72,7 +72,12 @@ async function answered(postgres: Database, { verb, what, email }: Asked): Promi
   }
 }
 
-function told({ tenant_id, environments, password, api_key }: Awaited<ReturnType<typeof openTenant>>): string[] {
+function formatTenant({
+  tenant_id,
+  environments,
+  password,
+  api_key,
+}: Awaited<ReturnType<typeof openTenant>>): string[] {
   return [
     `tenant: ${tenant_id}`,
     ...environments.map(({ id, name }) => `environment: ${id}  ${name}`),

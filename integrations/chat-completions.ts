@@ -14,7 +14,7 @@ export type ChatEndpoint = {
 
 const ANSWER_BYTES_MAX = 1024 * 1024;
 
-export async function askForJson(endpoint: ChatEndpoint, asked: { system: string; user: string }): Promise<unknown> {
+export async function requestJson(endpoint: ChatEndpoint, prompt: { system: string; user: string }): Promise<unknown> {
   const { base_url, api_key, model, timeout_ms } = endpoint;
   try {
     const response = await fetch(`${base_url.replace(/\/+$/, '')}/chat/completions`, {
@@ -28,8 +28,8 @@ export async function askForJson(endpoint: ChatEndpoint, asked: { system: string
         temperature: 0,
         response_format: { type: 'json_object' },
         messages: [
-          { role: 'system', content: asked.system },
-          { role: 'user', content: asked.user },
+          { role: 'system', content: prompt.system },
+          { role: 'user', content: prompt.user },
         ],
       }),
       // The key is for this endpoint, and for nobody it points to.
@@ -37,14 +37,14 @@ export async function askForJson(endpoint: ChatEndpoint, asked: { system: string
       signal: AbortSignal.timeout(timeout_ms),
     });
     if (!response.ok) throw new Error(`it answered ${response.status}`);
-    return contentOf(JSON.parse(await boundedText(response)));
+    return parseContent(JSON.parse(await readBoundedText(response)));
   } catch (error) {
     const why = error instanceof Error && error.name === 'TimeoutError' ? 'no answer in time' : 'no usable answer';
     throw new FarthingError('service_unavailable', `the language model gave ${why}`, { cause: error });
   }
 }
 
-async function boundedText(response: Response): Promise<string> {
+async function readBoundedText(response: Response): Promise<string> {
   const parts: Uint8Array[] = [];
   let bytes = 0;
   for await (const part of response.body ?? []) {
@@ -58,7 +58,7 @@ async function boundedText(response: Response): Promise<string> {
 type Completion = { choices?: { message?: { content?: unknown } }[] };
 
 /** Some put their JSON between fences, as in a text for people. */
-function contentOf(completion: Completion): unknown {
+function parseContent(completion: Completion): unknown {
   const content = completion.choices?.[0]?.message?.content;
   if (typeof content !== 'string') throw new Error('its answer has no content');
   return JSON.parse(content.replace(/^\s*```(?:json)?\s*|\s*```\s*$/g, ''));

@@ -18,14 +18,14 @@ export type Guard = {
 };
 
 /** Of `https:` or `http:`. A connection is for one request. */
-export function guardedAgent(protocol: string, guard: Guard): HttpAgent | HttpsAgent {
+export function createGuardedAgent(protocol: string, guard: Guard): HttpAgent | HttpsAgent {
   const { allowed_addresses = [] } = guard;
-  const settings = { keepAlive: false, allowIPAddressList: [...allowed_addresses], lookup: guardedLookup(guard) };
+  const settings = { keepAlive: false, allowIPAddressList: [...allowed_addresses], lookup: createGuardedLookup(guard) };
   const agent =
     protocol === 'https:' ? new RequestFilteringHttpsAgent(settings) : new RequestFilteringHttpAgent(settings);
   const connect = agent.createConnection.bind(agent);
-  agent.createConnection = (options: TcpNetConnectOpts, listener?: Listener) =>
-    refused(options, guard, listener) ?? connect(options, listener);
+  agent.createConnection = (options: TcpNetConnectOpts, listener?: ConnectionListener) =>
+    rejectSpecialAddress(options, guard, listener) ?? connect(options, listener);
   return agent;
 }
 
@@ -36,27 +36,31 @@ export function isRefusal(error: unknown): boolean {
   return error instanceof Error && REFUSAL.test(error.message);
 }
 
-type Listener = (error: Error | null, socket: Duplex) => void;
+type ConnectionListener = (error: Error | null, socket: Duplex) => void;
 
 /** Of an address itself nobody asks for a name. */
-function refused({ host = '' }: TcpNetConnectOpts, { allowed_addresses }: Guard, listener?: Listener): Socket | null {
+function rejectSpecialAddress(
+  { host = '' }: TcpNetConnectOpts,
+  { allowed_addresses }: Guard,
+  listener?: ConnectionListener,
+): Socket | null {
   if (!isSpecialAddress(host, allowed_addresses)) return null;
   const socket = new Socket();
-  if (listener) listener(refusalOf(host), socket);
-  else socket.destroy(refusalOf(host));
+  if (listener) listener(buildRefusal(host), socket);
+  else socket.destroy(buildRefusal(host));
   return socket;
 }
 
-function guardedLookup({ lookup = systemLookup, allowed_addresses }: Guard): LookupFunction {
+function createGuardedLookup({ lookup = systemLookup, allowed_addresses }: Guard): LookupFunction {
   return (hostname, options, callback) =>
     lookup(hostname, options, (error, found, family) => {
       const addresses = typeof found === 'string' ? [found] : (found ?? []).map(({ address }) => address);
       const special = error ? undefined : addresses.find((address) => isSpecialAddress(address, allowed_addresses));
       if (special === undefined) callback(error, found, family);
-      else callback(refusalOf(special), found, family);
+      else callback(buildRefusal(special), found, family);
     });
 }
 
-function refusalOf(address: string): Error {
+function buildRefusal(address: string): Error {
   return new Error(`DNS lookup ${address} is not allowed: it is a special address`);
 }

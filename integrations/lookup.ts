@@ -10,13 +10,13 @@ export type NameServers = { readonly servers?: readonly string[]; readonly timeo
 const TIMEOUT_MS = 2_000;
 const TRIES = 2;
 
-export function resolverLookup({ servers, timeout_ms = TIMEOUT_MS }: NameServers = {}): LookupFunction {
+export function createResolverLookup({ servers, timeout_ms = TIMEOUT_MS }: NameServers = {}): LookupFunction {
   const resolver = new promises.Resolver({ timeout: timeout_ms, tries: TRIES });
   if (servers) resolver.setServers(servers);
   return (hostname, options, callback) => {
     // No server is asked for it.
     if (hostname === 'localhost') return dns.lookup(hostname, options, callback);
-    addressesOf(resolver, hostname).then(
+    resolveAddresses(resolver, hostname).then(
       (addresses) => {
         const [first] = addresses;
         if (options.all) callback(null, addresses);
@@ -28,7 +28,7 @@ export function resolverLookup({ servers, timeout_ms = TIMEOUT_MS }: NameServers
 }
 
 /** There is at least one: a name without any is an error of the resolver. */
-async function addressesOf(resolver: promises.Resolver, hostname: string): Promise<dns.LookupAddress[]> {
+async function resolveAddresses(resolver: promises.Resolver, hostname: string): Promise<dns.LookupAddress[]> {
   const [four, six] = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
   if (four.status === 'rejected' && six.status === 'rejected') throw four.reason;
   return [

@@ -10,7 +10,7 @@ const buildInfo = new Gauge({
 buildInfo.set({ version: VERSION, node: process.versions.node }, 1);
 
 /** What there has to be at least one process of; `npm start` is all in one. */
-export type Role = 'api' | 'pipeline' | 'scheduler';
+export type ProcessRole = 'api' | 'pipeline' | 'scheduler';
 
 const roles = new Gauge({
   name: 'farthing_process_role',
@@ -18,6 +18,6 @@ const roles = new Gauge({
   labelNames: ['role'],
 });
 
-export function tellRoles(...all: Role[]): void {
+export function publishRoles(...all: ProcessRole[]): void {
   for (const role of all) roles.set({ role }, 1);
 }

@@ -1,17 +1,17 @@
 /** What was typed behind the name of a command. What is wrong with it is one line and the exit code 2, before anything is opened. */
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
-type Options = NonNullable<ParseArgsConfig['options']>;
+type CommandOptions = NonNullable<ParseArgsConfig['options']>;
 
-export function argumentsOf<Known extends Options>(command: string, options: Known) {
+export function parseArguments<Known extends CommandOptions>(command: string, options: Known) {
   try {
     return parseArgs({ args: process.argv.slice(2), options }).values;
   } catch (error) {
-    return leave(command, (error as Error).message);
+    return exitWithUsage(command, (error as Error).message);
   }
 }
 
-export function leave(command: string, why: string): never {
+export function exitWithUsage(command: string, why: string): never {
   process.stderr.write(`${command}: ${why}\n`);
   process.exit(2);
 }

@@ -14,21 +14,21 @@ const KINDS = /\.(?:ts|mjs|json)$/;
 export function formattedFiles(root) {
   /** @type {{ files: string[], data: string[] }} */
   const found = { files: [], data: [] };
-  look(root, '', found);
+  collectFiles(root, '', found);
   if (found.data.length === 0) return ['.'];
   // Sources in the same folder as data are told apart by git alone.
   const tracked = tracks(root).filter((file) => found.data.some((folder) => file.startsWith(`${folder}/`)));
   return [...found.files, ...tracked];
 }
 
-function look(root, folder, found) {
+function collectFiles(root, folder, found) {
   const isData = MARKS.some((mark) => existsSync(join(root, folder, mark)));
   if (isData && folder !== '') return found.data.push(folder);
   // Everything of the root is told by its name.
   if (isData) found.data.push('.');
   for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
     const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
-    if (entry.isDirectory() && !isLeft(entry.name, isData)) look(root, path, found);
+    if (entry.isDirectory() && !isLeft(entry.name, isData)) collectFiles(root, path, found);
     else if (entry.isFile() && KINDS.test(entry.name) && !MARKS.includes(path)) found.files.push(path);
   }
 }

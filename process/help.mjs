@@ -80,7 +80,7 @@ export const HELP = {
   },
 };
 
-export function helpOf(name) {
+export function formatHelp(name) {
   const { does, options = [] } = HELP[name];
   const command = `npm run ${name}${options.length > 0 ? ' -- [options]' : ''}`;
   const width = Math.max(0, ...options.map(([option]) => option.length));
@@ -95,6 +95,6 @@ export function overview() {
     .join('\n');
 }
 
-export function takesNothing(name) {
+export function hasNoOptions(name) {
   return HELP[name].options === undefined;
 }

@@ -33,15 +33,15 @@ const IDLE_CONNECTION_MS = 620_000;
 export function makeHttpServer(listener: RequestListener, options: ServerOptions = {}): Server {
   /** Of each connection the answer that was begun last. Most wait for it before they ask again, and for them nothing else is made. */
   const inHand = new WeakMap<Socket, ServerResponse>();
-  const lines = new WeakMap<Socket, Line>();
+  const queues = new WeakMap<Socket, ConnectionQueue>();
   const begin = (request: IncomingMessage, response: ServerResponse, handle: RequestListener) => {
     inHand.set(request.socket, response);
     handle(request, response);
   };
   const waitBehind = (before: ServerResponse, socket: Socket, go: () => void) => {
-    let line = lines.get(socket);
-    if (!line) lines.set(socket, (line = new Line(socket, () => inHand.get(socket)!)));
-    line.add(before, go);
+    let queue = queues.get(socket);
+    if (!queue) queues.set(socket, (queue = new ConnectionQueue(socket, () => inHand.get(socket)!)));
+    queue.add(before, go);
   };
   const inTurn = (request: IncomingMessage, response: ServerResponse, handle: RequestListener) => {
     const { socket } = request;
@@ -57,16 +57,16 @@ export function makeHttpServer(listener: RequestListener, options: ServerOptions
   // Node would refuse a request without Host by itself, with no word of ours.
   const ours = { keepAliveTimeout: IDLE_CONNECTION_MS, requireHostHeader: false };
   const server = createServer({ ...ours, ...options }, (request, response) =>
-    inTurn(request, response, lacksHost(request) ? refuseWith(400, NO_HOST) : listener),
+    inTurn(request, response, lacksHost(request) ? createRejection(400, NO_HOST) : listener),
   );
   // Emitted in the place of `request`, and not for `100-continue`, which Node answers.
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
-    inTurn(request, response, lacksHost(request) ? refuseWith(400, NO_HOST) : refuseWith(417, UNEXPECTED)),
+    inTurn(request, response, lacksHost(request) ? createRejection(400, NO_HOST) : createRejection(417, UNEXPECTED)),
   );
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const begun = inHand.get(socket);
     if (!socket.writable || error.code === 'ECONNRESET') return socket.destroy(error);
-    const refuse = () => void socket.end(refusal(error.code));
+    const refuse = () => void socket.end(buildErrorResponse(error.code));
     if (begun === undefined || begun.closed) return refuse();
     // What is at fault came behind a request that is whole, and the first answer is that one's.
     if (begun.req.complete) return waitBehind(begun, socket, refuse);
@@ -81,7 +81,7 @@ export function makeHttpServer(listener: RequestListener, options: ServerOptions
 const WAITING_MAX = 100;
 
 /** What came on a connection while an answer was in hand. */
-class Line {
+class ConnectionQueue {
   private readonly waiting: (() => void)[] = [];
   private readonly socket: Socket;
   private readonly answerInHand: () => ServerResponse;
@@ -121,9 +121,9 @@ function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
 }
 
 /** A body is not waited for: whoever asked whether to send it may not do so now, and what comes next would be read as one. */
-function refuseWith(status: number, why: string): RequestListener {
+function createRejection(status: number, why: string): RequestListener {
   return ({ headers }, response) => {
-    const body = refusalBody(status, why);
+    const body = buildErrorBody(status, why);
     const hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
     if (hasBody || status === 400) response.setHeader('Connection', 'close');
     response.writeHead(status, { 'Content-Type': JSON_TYPE, 'Content-Length': Buffer.byteLength(body) });
@@ -133,13 +133,13 @@ function refuseWith(status: number, why: string): RequestListener {
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-function refusalBody(http_status_code: number, why: string): string {
+function buildErrorBody(http_status_code: number, why: string): string {
   return JSON.stringify(errorRecord(new FarthingError('validation_error', why, { http_status_code })));
 }
 
-function refusal(code: string | undefined): string {
+function buildErrorResponse(code: string | undefined): string {
   const [status, why] = REFUSALS[code ?? ''] ?? UNREADABLE;
-  const body = refusalBody(Number.parseInt(status, 10), why);
+  const body = buildErrorBody(Number.parseInt(status, 10), why);
   return [
     `HTTP/1.1 ${status}`,
     `Content-Type: ${JSON_TYPE}`,

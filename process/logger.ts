@@ -19,12 +19,12 @@ export function makeLogger(
     base: { service, version: VERSION, pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (level: string) => ({ level }) },
-    ...(isTracing() ? { mixin: traceOf } : {}),
+    ...(isTracing() ? { mixin: findTraceId } : {}),
   };
   return destination ? pino(options, destination) : pino(options);
 }
 
-function traceOf(): { trace_id?: string } {
+function findTraceId(): { trace_id?: string } {
   const span = openSpan();
   return span === undefined ? {} : { trace_id: span.trace_id };
 }

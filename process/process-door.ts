@@ -11,7 +11,7 @@ import { errorRecord, FarthingError, invalid, methodNotAllowed } from '../core/e
 import './build-info.ts';
 import type { Stores } from '../storage/stores.ts';
 import { makeHttpServer } from './http-server.ts';
-import { NEEDED_FOR, readinessOf } from './readiness.ts';
+import { checkReadiness, NEEDED_FOR } from './readiness.ts';
 import { ALIVE } from './version.ts';
 
 export type Door = {
@@ -31,7 +31,7 @@ const NO_ADDRESS = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAI_NODA
 /** What came in by the port that is not for the world. */
 const internal = new WeakSet<IncomingMessage>();
 
-export function isShown(where: Config['METRICS'], request: IncomingMessage): boolean {
+export function canShowMetrics(where: Config['METRICS'], request: IncomingMessage): boolean {
   return where === 'public' || (where === 'internal' && internal.has(request));
 }
 
@@ -43,23 +43,23 @@ export async function openDoor({
   let listener: RequestListener = ({ url }, response) => {
     if (url === '/health') return send(response, 200, ALIVE);
     response.setHeader('retry-after', '1');
-    refuse(response, new FarthingError('service_unavailable', 'starting'));
+    sendError(response, new FarthingError('service_unavailable', 'starting'));
   };
-  const servers = [await listening(PORT, HOST, (request, response) => listener(request, response))];
+  const servers = [await listen(PORT, HOST, (request, response) => listener(request, response))];
   if (INTERNAL_PORT !== undefined) {
     const inside: RequestListener = (request, response) => {
       internal.add(request);
       listener(request, response);
     };
     servers.push(
-      await listening(INTERNAL_PORT, HOST, inside).catch(async (error) => {
-        await drained(servers[0]!);
+      await listen(INTERNAL_PORT, HOST, inside).catch(async (error) => {
+        await drain(servers[0]!);
         throw error;
       }),
     );
   }
   let closed: Promise<unknown> | undefined;
-  const [url, internal_url] = servers.map((server) => urlOf(server, HOST));
+  const [url, internal_url] = servers.map((server) => formatUrl(server, HOST));
   return {
     url: url!,
     internal_url,
@@ -67,13 +67,13 @@ export async function openDoor({
       listener = opened;
     },
     close: async () => {
-      closed ??= Promise.all(servers.map(drained));
+      closed ??= Promise.all(servers.map(drain));
       await closed;
     },
   };
 }
 
-async function listening(port: number, host: string, listener: RequestListener): Promise<Server> {
+async function listen(port: number, host: string, listener: RequestListener): Promise<Server> {
   const server = makeHttpServer(listener);
   server.listen(port, host);
   await once(server, 'listening').catch((error) => {
@@ -82,12 +82,12 @@ async function listening(port: number, host: string, listener: RequestListener):
   return server;
 }
 
-function urlOf(server: Server, host: string): string {
+function formatUrl(server: Server, host: string): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`;
 }
 
 /** A connection is closed as soon as nothing is asked on it any more; after the bound, those that still hold on as well. */
-function drained(server: Server): Promise<void> {
+function drain(server: Server): Promise<void> {
   return new Promise((resolve) => {
     const force = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
     const idle = setInterval(() => server.closeIdleConnections(), 50);
@@ -99,17 +99,17 @@ function drained(server: Server): Promise<void> {
   });
 }
 
-export function watchRoutes(stores: Stores & { readonly config: Config }): RequestListener {
+export function createHealthListener(stores: Stores & { readonly config: Config }): RequestListener {
   const own = new Registry();
   collectDefaultMetrics({ register: own });
   return (request, response) => {
-    const { path, parameters } = askedOf(request.url ?? '/');
-    const shown = PATHS.has(path) && (path !== '/metrics' || isShown(stores.config.METRICS, request));
-    if (!shown) return refuse(response, new FarthingError('not_found', SHOWN_HERE));
-    if (!READING.has(request.method ?? '')) return refuseMethod(request, response, path);
+    const { path, parameters } = parseTarget(request.url ?? '/');
+    const shown = PATHS.has(path) && (path !== '/metrics' || canShowMetrics(stores.config.METRICS, request));
+    if (!shown) return sendError(response, new FarthingError('not_found', SHOWN_HERE));
+    if (!READING.has(request.method ?? '')) return rejectMethod(request, response, path);
     // What it needs of the stores is one thing, and so is what it answers: there is nothing to ask for.
     const [unknown] = parameters;
-    if (unknown !== undefined) return refuse(response, invalid(unknown, 'is no query parameter of this operation'));
+    if (unknown !== undefined) return sendError(response, invalid(unknown, 'is no query parameter of this operation'));
     if (path === '/health') return send(response, 200, ALIVE);
     if (path === '/ready') return void sendReadiness(stores, response);
     void sendMetrics(Registry.merge([own, register]), response);
@@ -121,24 +121,24 @@ const PATHS = new Set(['/health', '/ready', '/metrics']);
 const READING = new Set(['GET', 'HEAD']);
 
 /** Whoever asks writes the target: nothing of it may be taken for a URL that it need not be. */
-function askedOf(target: string): { path: string; parameters: string[] } {
-  const own = target.startsWith('/') || !URL.canParse(target) ? target : pathOf(new URL(target));
+function parseTarget(target: string): { path: string; parameters: string[] } {
+  const own = target.startsWith('/') || !URL.canParse(target) ? target : toPath(new URL(target));
   const [path = '', ...rest] = own.split('?');
   return { path, parameters: [...new URLSearchParams(rest.join('?')).keys()] };
 }
 
 /** A proxy may ask for `http://host/path`. */
-function pathOf({ pathname, search }: URL): string {
+function toPath({ pathname, search }: URL): string {
   return `${pathname}${search}`;
 }
 
-function refuseMethod({ method = '' }: IncomingMessage, response: ServerResponse, path: string): void {
+function rejectMethod({ method = '' }: IncomingMessage, response: ServerResponse, path: string): void {
   response.setHeader('allow', [...READING].join(', '));
-  refuse(response, methodNotAllowed({ method, path }));
+  sendError(response, methodNotAllowed({ method, path }));
 }
 
 async function sendReadiness(stores: Stores, response: ServerResponse): Promise<void> {
-  const { is_ready, answer } = await readinessOf(stores, NEEDED_FOR.queries);
+  const { is_ready, answer } = await checkReadiness(stores, NEEDED_FOR.queries);
   if (!is_ready) response.setHeader('retry-after', '1');
   send(response, is_ready ? 200 : 503, answer);
 }
@@ -149,11 +149,11 @@ async function sendMetrics(metrics: Registry, response: ServerResponse): Promise
     response.setHeader('content-type', metrics.contentType);
     response.end(text);
   } catch {
-    refuse(response, new FarthingError('internal_error', 'the metrics could not be read'));
+    sendError(response, new FarthingError('internal_error', 'the metrics could not be read'));
   }
 }
 
-function refuse(response: ServerResponse, error: FarthingError): void {
+function sendError(response: ServerResponse, error: FarthingError): void {
   send(response, error.http_status_code, errorRecord(error));
 }
 

@@ -15,12 +15,12 @@ import { watchClock } from '../storage/postgres/clock-skew.ts';
 import { connectPostgres, PROCESS_POOL } from '../storage/postgres/postgres.ts';
 import { measureStores } from '../storage/store-metrics.ts';
 import type { Stores } from '../storage/stores.ts';
-import { type Role, tellRoles } from './build-info.ts';
+import { type ProcessRole, publishRoles } from './build-info.ts';
 import { warnOfExperimental } from './experimental.ts';
 import { explain } from './explain.ts';
 import { makeAnnouncer, makeLogger } from './logger.ts';
-import { openDoor, watchRoutes } from './process-door.ts';
-import { reachStores, whenThere } from './reach-stores.ts';
+import { createHealthListener, openDoor } from './process-door.ts';
+import { reachStores, retryUntilReachable } from './reach-stores.ts';
 import { startTracing } from './tracing.ts';
 
 export type ProcessServices = Stores & {
@@ -43,43 +43,44 @@ const STORES_WITHIN_MS = 60_000;
 /** Below the grace period of docker-compose.yml, after which the process is killed. */
 const STOP_WITHIN_MS = 25_000;
 
-type Stops = (() => Promise<unknown>)[];
+type StopFunctions = (() => Promise<unknown>)[];
 
 /** The whole life of the process `name`. */
-export function runProcess(name: Role, begin: (services: ProcessServices) => Promise<ProcessPart>): void {
-  const stops: Stops = [];
-  const told = makeAnnouncer(`farthing-${name}`);
+export function runProcess(name: ProcessRole, begin: (services: ProcessServices) => Promise<ProcessPart>): void {
+  const stops: StopFunctions = [];
+  const announcer = makeAnnouncer(`farthing-${name}`);
   let ending: Promise<never> | undefined;
   const end = (code: number) => {
     if (ending) return;
     ending = stopAll(stops).then((failures) => {
-      for (const failure of failures) told.error(explain(failure));
-      if (failures.length === 0 && code === 0) told.info(`farthing ${name} has finished what it had in hand, and ends`);
+      for (const failure of failures) announcer.error(explain(failure));
+      if (failures.length === 0 && code === 0)
+        announcer.info(`farthing ${name} has finished what it had in hand, and ends`);
       process.exit(failures.length > 0 ? 1 : code);
     });
     setTimeout(() => {
-      told.error(`farthing ${name} has not finished within ${STOP_WITHIN_MS / 1000} s, and ends all the same`);
+      announcer.error(`farthing ${name} has not finished within ${STOP_WITHIN_MS / 1000} s, and ends all the same`);
       process.exit(1);
     }, STOP_WITHIN_MS).unref();
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.on(signal, () => {
-      if (!ending) told.info(`farthing ${name} is told to end (${signal})`);
+      if (!ending) announcer.info(`farthing ${name} is told to end (${signal})`);
       end(0);
     });
   startAll(name, begin, stops).then(
-    (url) => told.info(`farthing ${name} is ready at ${url}`),
+    (url) => announcer.info(`farthing ${name} is ready at ${url}`),
     (error: unknown) => {
-      if (!ending) told.fatal(explain(error));
+      if (!ending) announcer.fatal(explain(error));
       end(1);
     },
   );
 }
 
 async function startAll(
-  name: Role,
+  name: ProcessRole,
   begin: (services: ProcessServices) => Promise<ProcessPart>,
-  stops: Stops,
+  stops: StopFunctions,
 ): Promise<string> {
   const config = readConfig();
   const { DATABASE_URL, CLICKHOUSE_URL } = config;
@@ -100,7 +101,7 @@ async function startAll(
   stops.push(() => door.close());
   const patience = { within_ms: STORES_WITHIN_MS, logger };
   await reachStores({ postgres, clickhouse }, patience);
-  await whenThere(() => migrate({ postgres, clickhouse }, { cluster: config.CLICKHOUSE_CLUSTER }), patience);
+  await retryUntilReachable(() => migrate({ postgres, clickhouse }, { cluster: config.CLICKHOUSE_CLUSTER }), patience);
   const log = await openLog(config, { postgres, logger });
   stops.splice(-1, 0, () => log.close());
   measureLog(log, () => new Date());
@@ -112,13 +113,13 @@ async function startAll(
   const services = { postgres, clickhouse, log, config, logger, clock, owner };
   const part = await begin(services);
   stops.splice(-1, 0, async () => part.stop?.());
-  tellRoles(name);
-  door.open(part.listener ?? watchRoutes(services));
+  publishRoles(name);
+  door.open(part.listener ?? createHealthListener(services));
   return door.url;
 }
 
 /** In the opposite order of the start; what fails does not keep the others from being stopped. */
-async function stopAll(stops: Stops): Promise<unknown[]> {
+async function stopAll(stops: StopFunctions): Promise<unknown[]> {
   const failures: unknown[] = [];
   for (const stop of stops.splice(0).reverse()) await stop().catch((error: unknown) => failures.push(error));
   return failures;

@@ -12,25 +12,28 @@ export async function reachStores(
   { postgres, clickhouse }: Pick<Stores, 'postgres' | 'clickhouse'>,
   patience: Patience,
 ): Promise<void> {
-  await reached('DATABASE_URL', () => pingPostgres(postgres), patience);
+  await reachStore('DATABASE_URL', () => pingPostgres(postgres), patience);
   // A ping asks for no password.
-  await reached('CLICKHOUSE_URL', () => clickhouse.command({ query: 'select 1 format Null' }), patience);
+  await reachStore('CLICKHOUSE_URL', () => clickhouse.command({ query: 'select 1 format Null' }), patience);
 }
 
-async function reached(setting: string, ask: () => Promise<unknown>, patience: Patience): Promise<void> {
+async function reachStore(setting: string, ping: () => Promise<unknown>, patience: Patience): Promise<void> {
   try {
-    await whenThere(ask, patience);
+    await retryUntilReachable(ping, patience);
   } catch (error) {
-    throw new Error(`configuration: ${setting}: ${wordsOf(error)}`, { cause: error });
+    throw new Error(`configuration: ${setting}: ${formatError(error)}`, { cause: error });
   }
 }
 
 /** A store that is away is asked again. */
-export async function whenThere<Answer>(ask: () => Promise<Answer>, { within_ms, logger }: Patience): Promise<Answer> {
+export async function retryUntilReachable<Answer>(
+  attempt: () => Promise<Answer>,
+  { within_ms, logger }: Patience,
+): Promise<Answer> {
   const until = performance.now() + within_ms;
   for (;;) {
     try {
-      return await ask();
+      return await attempt();
     } catch (error) {
       if (!isAway(error) || performance.now() > until) throw error;
       logger.info({ err: error }, 'a store is not there yet');
@@ -40,7 +43,7 @@ export async function whenThere<Answer>(ask: () => Promise<Answer>, { within_ms,
 }
 
 /** In one line. Of a name with several addresses each has failed, and the first is as good as any; knex puts the statement in front. */
-function wordsOf(error: unknown): string {
+function formatError(error: unknown): string {
   const { message, errors } = error as Error & { errors?: Error[] };
   const [line = ''] = (message || errors?.[0]?.message || String(error)).split('\n');
   return line.replace(/^select 1 - /, '').slice(0, 300);

@@ -7,12 +7,15 @@ import { inTime } from '../storage/in-time.ts';
 import { pingPostgres } from '../storage/postgres/postgres.ts';
 import type { Stores } from '../storage/stores.ts';
 
-export type PartState = 'ok' | 'away';
-export type Part = 'postgres' | 'clickhouse' | 'log';
+export type ReadinessState = 'ok' | 'away';
+export type ReadinessPart = 'postgres' | 'clickhouse' | 'log';
 export type Readiness = {
   readonly is_ready: boolean;
   /** The body of every `/ready`. */
-  readonly answer: { readonly status: 'ok' | 'unavailable'; readonly parts: Readonly<Record<Part, PartState>> };
+  readonly answer: {
+    readonly status: 'ok' | 'unavailable';
+    readonly parts: Readonly<Record<ReadinessPart, ReadinessState>>;
+  };
 };
 
 export const NEEDED_FOR = {
@@ -20,22 +23,22 @@ export const NEEDED_FOR = {
   accepting: ['postgres', 'log'],
   /** Questions about usage, and the work of the pipeline and of the scheduler. */
   queries: ['postgres', 'clickhouse', 'log'],
-} satisfies Record<string, readonly Part[]>;
+} satisfies Record<string, readonly ReadinessPart[]>;
 
-export async function readinessOf(stores: Stores, needed: readonly Part[]): Promise<Readiness> {
+export async function checkReadiness(stores: Stores, needed: readonly ReadinessPart[]): Promise<Readiness> {
   const [postgres, clickhouse, log] = await Promise.all([
-    stateOf(() => pingPostgres(stores.postgres)),
-    stateOf(async () => {
+    checkPart(() => pingPostgres(stores.postgres)),
+    checkPart(async () => {
       const answer = await stores.clickhouse.ping();
       if (!answer.success) throw answer.error;
     }),
-    stateOf(() => stores.log.ping()),
+    checkPart(() => stores.log.ping()),
   ]);
   const parts = { postgres, clickhouse, log };
   const is_ready = needed.every((part) => parts[part] === 'ok');
   return { is_ready, answer: { status: is_ready ? 'ok' : 'unavailable', parts } };
 }
 
-async function stateOf(ping: () => Promise<unknown>): Promise<PartState> {
+async function checkPart(ping: () => Promise<unknown>): Promise<ReadinessState> {
   return (await inTime(() => ping().then(() => 'ok' as const))) ?? 'away';
 }

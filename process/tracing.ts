@@ -6,7 +6,7 @@ import { VERSION } from './version.ts';
 
 /** Before the stores are opened: what is traced is wrapped then. Answers what ends it, last of all. */
 export async function startTracing(config: Config, service: string): Promise<() => Promise<void>> {
-  const url = collectorOf(config);
+  const url = getCollectorUrl(config);
   if (url === undefined) return async () => {};
   const { openTelemetry } = await import('../tracing/open-telemetry.ts');
   const logger = makeLogger(config, service);
@@ -31,7 +31,7 @@ export async function startTracing(config: Config, service: string): Promise<() 
 }
 
 /** The one for traces is taken as it is, and the one for everything is continued, as the standard says. */
-function collectorOf(config: Config): string | undefined {
+function getCollectorUrl(config: Config): string | undefined {
   const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces, OTEL_EXPORTER_OTLP_ENDPOINT: all } = config;
   return traces ?? (all === undefined ? undefined : `${all.replace(/\/$/, '')}/v1/traces`);
 }

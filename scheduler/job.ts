@@ -4,7 +4,7 @@ import type { DueWorkReport } from '../actions/billing/due-work.ts';
  * A job of the scheduler: a name, how often, and a verb. `run` gets the instant as an argument, may run twice at once in
  * any number of processes, and answers what it did in one line for the log.
  */
-export type Job = {
+export type ScheduledJob = {
   readonly name: string;
   readonly every_seconds: number;
   /** `onDone` gets what was done so far, as counts, while a long run goes on. */
@@ -20,14 +20,14 @@ export type JobReport = DueWorkReport;
  * Long work that a request has put into the queue, with a payload of its own. It may run twice, at once or one after the
  * other, when a worker dies; what it throws is tried again later.
  */
-export type Work = {
+export type QueuedWork = {
   readonly name: string;
   /** Among what it has its places; `soon` when absent. */
-  readonly lane?: Lane;
+  readonly lane?: WorkerLane;
   /** Those of a tenant are done in the order in which they were asked for, each to its end: none gives its place to its own next. */
   readonly in_order?: true;
   /** Whoever goes on first reads again what is done: its turn is no shorter than that took. */
-  readonly reads_anew?: true;
+  readonly rereads_input?: true;
   run(payload: unknown, attempt: WorkAttempt): Promise<TaskOutcome>;
 };
 
@@ -37,10 +37,10 @@ export type Work = {
  * whoever sends or takes them; and of these such as have had their turn and are not done.
  */
 export const LANES = ['soon', 'long', 'copies', 'imports', 'fetched-imports', 'files', 'slow-files'] as const;
-export type Lane = (typeof LANES)[number];
+export type WorkerLane = (typeof LANES)[number];
 
 /** Of these a place is held for minutes or hours, and whoever waits for one does so as is meant, as long as any of them is at work. */
-export const PATIENT_LANES: readonly Lane[] = ['copies', 'fetched-imports', 'files', 'slow-files'];
+export const PATIENT_LANES: readonly WorkerLane[] = ['copies', 'fetched-imports', 'files', 'slow-files'];
 
 export type WorkAttempt = {
   /** 1 for the first. */

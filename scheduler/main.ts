@@ -8,8 +8,8 @@ import type { TaskList } from 'graphile-worker';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { createMailer } from '../actions/invoices/mailer.ts';
-import { webhookBackend } from '../actions/webhooks/backend.ts';
-import type { Sent } from '../actions/webhooks/send-delivery.ts';
+import { createWebhookBackend } from '../actions/webhooks/backend.ts';
+import type { DeliveryResult } from '../actions/webhooks/send-delivery.ts';
 import type { Config } from '../config.ts';
 import { runProcess } from '../process/process.ts';
 import { measureLedger } from '../storage/audit/ledger-metrics.ts';
@@ -19,18 +19,18 @@ import { isOvertaken } from '../storage/jobs.ts';
 import { sealingWith } from '../storage/sealing.ts';
 import type { Stores } from '../storage/stores.ts';
 import { inTrace } from '../tracing/spans.ts';
-import { type Job, type JobReport, LANES, type Lane, PATIENT_LANES, type Work } from './job.ts';
+import { type JobReport, LANES, PATIENT_LANES, type QueuedWork, type ScheduledJob, type WorkerLane } from './job.ts';
 import { advanceTestClockWork } from './jobs/advance-test-clock.ts';
 import { auditSampleJob } from './jobs/audit-sample.ts';
 import { billThresholdWork } from './jobs/bill-threshold.ts';
 import { checkAlertsWork } from './jobs/check-alerts.ts';
 import { cloneEnvironmentWork } from './jobs/clone-environment.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
-import { dueJobs } from './jobs/do-what-is-due.ts';
-import { EXPORT_TURN_MS, exportWorks } from './jobs/export.ts';
+import { createDueJobs } from './jobs/due-work.ts';
+import { createExportWork, EXPORT_SLICE_MS } from './jobs/export.ts';
 import { finalizeInvoiceWork } from './jobs/finalize-invoice.ts';
-import { importWorks } from './jobs/import-records.ts';
-import { type Mailed, mailInvoiceWork } from './jobs/mail-invoice.ts';
+import { createImportWork } from './jobs/import-records.ts';
+import { type MailedInvoice, mailInvoiceWork } from './jobs/mail-invoice.ts';
 import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
 import { purgeAnswersJob } from './jobs/purge-answers.ts';
 import { purgeAuditLogJob } from './jobs/purge-audit-log.ts';
@@ -48,7 +48,7 @@ import { streamSystemEventsJob } from './jobs/stream-system-events.ts';
 import { syncPlanPricesWork } from './jobs/sync-plan-prices.ts';
 import { jobMetrics, measureJobWaits, measureWebhooks, webhookMetrics } from './metrics.ts';
 import { startTicks } from './ticks.ts';
-import { turnOf } from './turn.ts';
+import { createTimeSlice } from './time-slice.ts';
 import { type Liveness, startWorker } from './worker.ts';
 
 export type SchedulerServices = Stores & {
@@ -94,37 +94,39 @@ const MINUTE = 60;
 const TWO_SECONDS = 2;
 
 /** The table of jobs: one file to add, one line to list it. */
-export function jobsOf(services: SchedulerServices): Job[] {
+export function createJobs(services: SchedulerServices): ScheduledJob[] {
   const {
     DAY_ROWS_AFTER_DAYS,
-    AUDIT_LOG_RETENTION_DAYS: kept_days,
+    AUDIT_LOG_RETENTION_DAYS: retention_days,
     RESERVATION_EVENT_RETENTION_DAYS,
   } = services.config;
   return [
-    ...dueJobs(services, services.config),
+    ...createDueJobs(services, services.config),
     purgeAnswersJob(services, HOUR),
     purgeJobsJob(services, HOUR),
     purgeRecordChangesJob(services, FIVE_MINUTES),
     purgeDocumentsJob(services, HOUR),
     purgeImportFilesJob(services, HOUR),
-    purgeReservationEventsJob(services, { every_seconds: HOUR, kept_days: RESERVATION_EVENT_RETENTION_DAYS }),
-    ...(kept_days === undefined ? [] : [purgeAuditLogJob(services, { every_seconds: HOUR, kept_days })]),
+    purgeReservationEventsJob(services, { every_seconds: HOUR, retention_days: RESERVATION_EVENT_RETENTION_DAYS }),
+    ...(retention_days === undefined
+      ? []
+      : [purgeAuditLogJob(services, { every_seconds: HOUR, retention_days: retention_days })]),
     auditSampleJob(services, FIVE_MINUTES),
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
     streamRevenueJob(services, TWO_SECONDS),
-    ...eventJobs(services),
+    ...createEventJobs(services),
   ];
 }
 
 /** What tells system events on. */
-function eventJobs(services: SchedulerServices): Job[] {
+function createEventJobs(services: SchedulerServices): ScheduledJob[] {
   const { config, logger, log } = services;
   const sending = {
     max_attempts: config.WEBHOOK_RETRY_MAX_ATTEMPTS,
     enabled: config.WEBHOOK_RETRY_ENABLED,
     excluded_tenants: config.WEBHOOK_RETRY_EXCLUDED_TENANTS,
     allowed_event_types: config.WEBHOOK_RETRY_ALLOWED_EVENT_TYPES,
-    onSent: (sent: Sent) => {
+    onSent: (sent: DeliveryResult) => {
       webhookMetrics.sent(sent);
       const { delivery_id, detail } = sent;
       if (detail !== null) logger.info({ delivery_id, detail }, 'an address of a webhook was refused');
@@ -136,7 +138,7 @@ function eventJobs(services: SchedulerServices): Job[] {
   const sealing = sealingWith(config.SECRETS_KEYS);
   const webhooks = {
     postgres: services.postgres,
-    backend: webhookBackend(config),
+    backend: createWebhookBackend(config),
     sealing,
     mails: config.SMTP_URL !== undefined,
   };
@@ -149,12 +151,16 @@ function eventJobs(services: SchedulerServices): Job[] {
     }),
     ...(config.SECRETS_KEYS.length > 0 ? [sealSecretsJob(services, { sealing, every_seconds: HOUR })] : []),
     ...(log.tellSystemEvents ? [streamSystemEventsJob(services, TWO_SECONDS)] : []),
-    purgeSystemEventsJob(services, { every_seconds: HOUR, kept_days: config.SYSTEM_EVENT_RETENTION_DAYS }),
+    purgeSystemEventsJob(services, { every_seconds: HOUR, retention_days: config.SYSTEM_EVENT_RETENTION_DAYS }),
   ];
 }
 
 /** The table of work that requests, and usage that arrives, put into the queue: one file to add, one line to list it. */
-export function workOf(services: SchedulerServices, clock: () => Date, export_turn_ms = EXPORT_TURN_MS): Work[] {
+export function createWork(
+  services: SchedulerServices,
+  clock: () => Date,
+  export_slice_ms = EXPORT_SLICE_MS,
+): QueuedWork[] {
   return [
     computeInvoiceWork(services, { clock }),
     finalizeInvoiceWork(services, { clock }),
@@ -163,17 +169,17 @@ export function workOf(services: SchedulerServices, clock: () => Date, export_tu
     advanceTestClockWork(services, { clock, settings: services.config }),
     billThresholdWork(services, { clock }),
     checkAlertsWork(services, { clock }),
-    mailInvoiceWork(services, { clock, ...mailOf(services) }),
-    ...importWorks(services, { clock, settings: services.config }),
-    ...exportWorks(services, { clock, settings: services.config, turn_ms: export_turn_ms }),
+    mailInvoiceWork(services, { clock, ...createMailOptions(services) }),
+    ...createImportWork(services, { clock, settings: services.config }),
+    ...createExportWork(services, { clock, settings: services.config, slice_ms: export_slice_ms }),
   ];
 }
 
-function mailOf({ config, logger }: SchedulerServices) {
+function createMailOptions({ config, logger }: SchedulerServices) {
   return {
     mailer: createMailer(config),
     fonts: config.PDF_FONTS_DIR ?? null,
-    onMailed: ({ outcome, invoice_id, detail }: Mailed) => {
+    onMailed: ({ outcome, invoice_id, detail }: MailedInvoice) => {
       if (outcome === 'refused') logger.warn({ invoice_id, detail }, 'an invoice was refused by the mail server');
     },
   };
@@ -181,16 +187,16 @@ function mailOf({ config, logger }: SchedulerServices) {
 
 export function startScheduler(
   services: SchedulerServices,
-  { clock, liveness, export_turn_ms }: { clock: () => Date; liveness?: Liveness; export_turn_ms?: number },
+  { clock, liveness, export_slice_ms }: { clock: () => Date; liveness?: Liveness; export_slice_ms?: number },
 ): Scheduler {
-  const jobs = jobsOf(services);
+  const jobs = createJobs(services);
   measureLedger(services);
   measureWebhooks(services);
-  const work = workOf(services, clock, export_turn_ms);
-  const tasks = tasksOf(services, { jobs, work, clock });
+  const work = createWork(services, clock, export_slice_ms);
+  const tasks = createTasks(services, { jobs, work, clock });
   jobMetrics.known(Object.keys(tasks));
-  measureJobWaits(services, waitingTasks(tasks, work));
-  const workers = LANES.map((lane) => startWorker(inLane(tasks, work, lane), services, liveness));
+  measureJobWaits(services, listWaitingTasks(tasks, work));
+  const workers = LANES.map((lane) => startWorker(listLaneTasks(tasks, work, lane), services, liveness));
   const ticks = startTicks(jobs, services);
   return {
     async stop() {
@@ -209,13 +215,13 @@ export function startScheduler(
 }
 
 /** What the queue may ask for, by name. */
-export function tasksOf(
+export function createTasks(
   services: SchedulerServices,
-  { jobs, work, clock }: { jobs: readonly Job[]; work: readonly Work[]; clock: () => Date },
+  { jobs, work, clock }: { jobs: readonly ScheduledJob[]; work: readonly QueuedWork[]; clock: () => Date },
 ): TaskList {
   const all = [
     ...jobs.map((job) => [job.name, tickTask(job, services, clock)] as const),
-    ...work.map((each) => [each.name, workTask(each, services, inLaneOf(each, work))] as const),
+    ...work.map((each) => [each.name, workTask(each, services, listLaneNames(each, work))] as const),
   ];
   const tasks = Object.fromEntries(all);
   // Of two with one name the queue would do one alone.
@@ -230,27 +236,27 @@ export function tasksOf(
 }
 
 /** Those of one lane; a worker takes none but those that it is given. */
-function inLane(tasks: TaskList, work: readonly Work[], lane: Lane): TaskList {
-  const laneOf = lanesOf(work);
-  return Object.fromEntries(Object.entries(tasks).filter(([name]) => laneOf(name) === lane));
+function listLaneTasks(tasks: TaskList, work: readonly QueuedWork[], lane: WorkerLane): TaskList {
+  const getLane = mapLanes(work);
+  return Object.fromEntries(Object.entries(tasks).filter(([name]) => getLane(name) === lane));
 }
 
-function lanesOf(work: readonly Work[]): (task: string) => Lane {
+function mapLanes(work: readonly QueuedWork[]): (task: string) => WorkerLane {
   const lanes = new Map(work.map(({ name, lane = 'soon' }) => [name, lane]));
   return (task) => lanes.get(task) ?? 'soon';
 }
 
-function waitingTasks(tasks: TaskList, work: readonly Work[]): WaitingTask[] {
-  const laneOf = lanesOf(work);
+function listWaitingTasks(tasks: TaskList, work: readonly QueuedWork[]): WaitingTask[] {
+  const getLane = mapLanes(work);
   return Object.keys(tasks).map((task) => {
-    const lane = laneOf(task);
+    const lane = getLane(task);
     return { task, patient_lane: PATIENT_LANES.includes(lane) ? lane : null };
   });
 }
 
 const Tick = z.object({ slot: z.int() });
 
-function tickTask(job: Job, { postgres, logger }: SchedulerServices, clock: () => Date): TaskList[string] {
+function tickTask(job: ScheduledJob, { postgres, logger }: SchedulerServices, clock: () => Date): TaskList[string] {
   return async (payload) => {
     const { slot } = Tick.parse(payload);
     await jobMetrics.measure(job.name, async () => {
@@ -261,20 +267,20 @@ function tickTask(job: Job, { postgres, logger }: SchedulerServices, clock: () =
   };
 }
 
-function inLaneOf({ lane }: Work, work: readonly Work[]): string[] {
+function listLaneNames({ lane }: QueuedWork, work: readonly QueuedWork[]): string[] {
   return work.filter((other) => other.lane === lane).map(({ name }) => name);
 }
 
 /** `lane`: the names of all that have its places. */
-function workTask(work: Work, services: SchedulerServices, lane: readonly string[]): TaskList[string] {
+function workTask(work: QueuedWork, services: SchedulerServices, lane: readonly string[]): TaskList[string] {
   const { logger, postgres } = services;
   return async (payload, { job, abortSignal: signal }) => {
     const { line } = InLine.parse(payload);
-    const mayGoOn = line ? turnOf(postgres, { ...work, line, lane }) : async () => true;
+    const mayGoOn = line ? createTimeSlice(postgres, { ...work, line, lane }) : async () => true;
     const attempt = { attempt: job.attempts, is_last: job.attempts >= job.max_attempts, signal, mayGoOn };
     try {
       const outcome = await inTrace(`job ${work.name}`, { kind: 'consumer', parent: traceparentIn(payload) }, () =>
-        inItsTurn(line, services, () => jobMetrics.measure(work.name, () => work.run(payload, attempt))),
+        runInQueue(line, services, () => jobMetrics.measure(work.name, () => work.run(payload, attempt))),
       );
       if (outcome === 'failed') logger.warn({ job: work.name, payload }, 'a job has failed and is not tried again');
     } catch (error) {
@@ -288,7 +294,7 @@ function workTask(work: Work, services: SchedulerServices, lane: readonly string
 /** Where tenants wait for each other, the job says in which line it stood (storage/job-turns.ts). */
 const InLine = z.object({ line: z.object({ task: z.string(), queue: z.string() }).optional() });
 
-async function inItsTurn<Done>(
+async function runInQueue<Done>(
   line: Line | undefined,
   { postgres, logger }: SchedulerServices,
   work: () => Promise<Done>,
@@ -311,14 +317,14 @@ function traceparentIn(payload: unknown): string | undefined {
 
 const Traced = z.object({ traceparent: z.string().optional() });
 
-function runJob(job: Job, now: Date, logger: Logger): Promise<JobReport> {
+function runJob(job: ScheduledJob, now: Date, logger: Logger): Promise<JobReport> {
   return inTrace(`job ${job.name}`, { attributes: { job: job.name } }, () => runAndReport(job, now, logger));
 }
 
-async function runAndReport(job: Job, now: Date, logger: Logger): Promise<JobReport> {
+async function runAndReport(job: ScheduledJob, now: Date, logger: Logger): Promise<JobReport> {
   try {
-    const tellDone = jobMetrics.growing(job.name);
-    const report = await job.run(now, tellDone);
+    const recordDone = jobMetrics.growing(job.name);
+    const report = await job.run(now, recordDone);
     for (const { id, error } of report.failed)
       logger.error({ job: job.name, id, err: error }, 'a job failed for a record');
     for (const { ids, error } of report.without_alert_checks ?? [])
@@ -326,7 +332,7 @@ async function runAndReport(job: Job, now: Date, logger: Logger): Promise<JobRep
     if (report.waiting.length > 0) logger.info({ job: job.name, waiting: report.waiting }, 'left for the next run');
     logger.debug({ job: job.name, ...report.done }, 'job done');
     const { done, waiting, failed } = report;
-    tellDone(done);
+    recordDone(done);
     jobMetrics.records(job.name, { waiting: waiting.length, failed: failed.length });
     return report;
   } catch (error) {

@@ -1,7 +1,7 @@
 /** What the scheduler tells Prometheus: never a label by tenant or record. */
 import { Counter, Gauge, Histogram, register } from 'prom-client';
 import { CHECKS, type CheckName } from '../actions/audit/findings.ts';
-import type { Sent } from '../actions/webhooks/send-delivery.ts';
+import type { DeliveryResult } from '../actions/webhooks/send-delivery.ts';
 import { inTime } from '../storage/in-time.ts';
 import { jobWaits, type WaitingTask } from '../storage/job-waits.ts';
 import type { Stores } from '../storage/stores.ts';
@@ -65,11 +65,11 @@ export const jobMetrics = {
   },
   /** Of one run: what was done so far, each time that is told, counted once. */
   growing(task: string): (done: Readonly<Record<string, number>>) => void {
-    const told = new Map<string, number>();
+    const counted = new Map<string, number>();
     return (done) => {
       for (const [what, count] of Object.entries(done)) {
-        records.inc({ task, done: what }, count - (told.get(what) ?? 0));
-        told.set(what, count);
+        records.inc({ task, done: what }, count - (counted.get(what) ?? 0));
+        counted.set(what, count);
       }
     };
   },
@@ -113,7 +113,7 @@ const endpointsDisabled = new Counter({
 for (const outcome of ['delivered', 'failed', 'given_up'] as const) webhookSeconds.zero({ outcome });
 
 export const webhookMetrics = {
-  sent({ how, duration_ms, disabled }: Sent): void {
+  sent({ how, duration_ms, disabled }: DeliveryResult): void {
     webhookSeconds.observe({ outcome: how }, duration_ms / 1_000);
     if (disabled !== null) endpointsDisabled.inc();
   },
@@ -164,7 +164,7 @@ const auditedAt = new Gauge({
   registers: [register],
 });
 
-export type Sampled = {
+export type AuditSampleCounts = {
   readonly days: number;
   readonly rows: number;
   readonly ranges: number;
@@ -172,7 +172,7 @@ export type Sampled = {
 };
 
 export const auditMetrics = {
-  sampled({ days, rows, ranges, differences }: Sampled): void {
+  sampled({ days, rows, ranges, differences }: AuditSampleCounts): void {
     auditedDays.inc(days);
     auditedRows.inc(rows);
     auditedRanges.inc(ranges);

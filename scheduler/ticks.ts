@@ -5,12 +5,12 @@ import cron, { type Logger as CronLogger } from 'node-cron';
 import type { Logger } from 'pino';
 import { addTick } from '../storage/jobs.ts';
 import type { Database } from '../storage/stores.ts';
-import type { Job } from './job.ts';
+import type { ScheduledJob } from './job.ts';
 import { jobMetrics } from './metrics.ts';
 
 type TickServices = { readonly postgres: Database; readonly logger: Logger };
 
-export function startTicks(jobs: readonly Job[], services: TickServices): { stop(): Promise<void> } {
+export function startTicks(jobs: readonly ScheduledJob[], services: TickServices): { stop(): Promise<void> } {
   /** By the steady clock of this process; when a slot begins is said by the database. */
   const nextAt = new Map<string, number>();
   let adding = Promise.resolve();
@@ -47,7 +47,7 @@ function cronLogger(logger: Logger): CronLogger {
   };
 }
 
-async function addDue(jobs: readonly Job[], nextAt: Map<string, number>, { postgres, logger }: TickServices) {
+async function addDue(jobs: readonly ScheduledJob[], nextAt: Map<string, number>, { postgres, logger }: TickServices) {
   for (const job of jobs) {
     if (performance.now() < (nextAt.get(job.name) ?? 0)) continue;
     try {

@@ -26,7 +26,7 @@ const JOBS_AT_ONCE = 4;
  * connections of the process. With two more the lanes of two schedulers took nearly all hundred that a Postgres has by default.
  */
 const CONNECTIONS = JOBS_AT_ONCE;
-const AGAIN_AFTER_MS = 1_000;
+const RESTART_AFTER_MS = 1_000;
 
 export type WorkerServices = Pick<Stores, 'postgres'> & { readonly logger: Logger };
 
@@ -44,8 +44,8 @@ export function startWorker(
       max: CONNECTIONS,
       log: (message) => logger.warn({ reason: message }, 'the job queue lost a connection'),
     });
-    const ending = new Ending();
-    const fetches = new Fetches();
+    const ending = new WorkerEnding();
+    const fetches = new JobFetches();
     const pulse = startPulse(pool, logger, liveness, () => {
       if (!fetches.isStuckSinceBeat()) return;
       logger.error('the job worker fails to take jobs though its database answers');
@@ -77,7 +77,7 @@ export function startWorker(
   const running = (async () => {
     while (!stopping.signal.aborted) {
       await start();
-      await wait(AGAIN_AFTER_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
+      await wait(RESTART_AFTER_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   })();
   return {
@@ -92,7 +92,7 @@ export function startWorker(
 /** A queue that lost its database in the middle of something may wait for ever to end: nobody waits longer than this for it. */
 const END_MS = 20_000;
 
-class Ending {
+class WorkerEnding {
   readonly over: Promise<void>;
   #end!: () => void;
   #timer: NodeJS.Timeout | undefined;
@@ -119,7 +119,7 @@ const STUCK_BEATS = 3;
  * Whether jobs can be taken. graphile-worker remembers what it learns of its tasks when it begins, also that this has failed: cut off in that
  * moment it would never take a job again.
  */
-class Fetches {
+class JobFetches {
   #isFailing = false;
   #beats = 0;
 
@@ -143,7 +143,7 @@ type RunOptions = {
   logger: Logger;
   onPool: (id: string) => void;
   onShutdown: () => unknown;
-  fetches: Fetches;
+  fetches: JobFetches;
 };
 
 function runTasks(taskList: TaskList, { pool, logger, onPool, onShutdown, fetches }: RunOptions): Promise<Runner> {
@@ -180,7 +180,7 @@ function queueLogger(logger: Logger): QueueLogger {
 function startPulse(pool: JobsPool, logger: Logger, { beat_ms, dead_after_ms }: Liveness, onBeat: () => void) {
   let id: string | undefined;
   let beating = Promise.resolve();
-  const once = async () => {
+  const beatOnce = async () => {
     try {
       if (id !== undefined) await beat(pool, { id, host: hostname(), pid: process.pid });
       const jobs = await freeLostJobs(pool, dead_after_ms);
@@ -193,14 +193,14 @@ function startPulse(pool: JobsPool, logger: Logger, { beat_ms, dead_after_ms }: 
       logger.warn({ err: error }, 'the job worker could not say that it lives');
     }
   };
-  const again = () => {
-    beating = beating.then(once);
+  const beatAgain = () => {
+    beating = beating.then(beatOnce);
   };
-  const timer = setInterval(again, beat_ms);
+  const timer = setInterval(beatAgain, beat_ms);
   return {
     register: (worker_id: string) => {
       id = worker_id;
-      again();
+      beatAgain();
     },
     async stop() {
       clearInterval(timer);

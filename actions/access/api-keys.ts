@@ -12,8 +12,8 @@ import { UserModel } from '../../storage/models/user.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 
-type Principal = { readonly user_id: string; readonly tenant_id: string; readonly roles: readonly string[] };
-type WantedKey = {
+type ApiKeyCreator = { readonly user_id: string; readonly tenant_id: string; readonly roles: readonly string[] };
+type ApiKeyInput = {
   readonly name: string;
   readonly type: ApiKeyType;
   readonly expires_at?: string | null;
@@ -25,13 +25,13 @@ type WantedKey = {
 export async function createApiKey(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { principal, wanted, now }: { principal: Principal; wanted: WantedKey; now: Date },
+  { principal, wanted, now }: { principal: ApiKeyCreator; wanted: ApiKeyInput; now: Date },
 ): Promise<{ secret: SecretModel; api_key: string }> {
   const { name, type, expires_at = null } = wanted;
   if (expires_at !== null && toInstant(expires_at) <= now.getTime())
     throw invalid('expires_at', 'must be in the future');
   return postgres.transaction(async (transaction) => {
-    const user_id = await ownerOf(transaction, principal, wanted.service_account_id);
+    const user_id = await lockKeyOwner(transaction, principal, wanted.service_account_id);
     const environment_id = await environmentFor(transaction, principal, { scope, wanted });
     const api_key = makeApiKey(type);
     const record = {
@@ -54,7 +54,7 @@ export async function createApiKey(
 export async function revokeApiKey(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { id, principal, now }: { id: string; principal: Principal; now: Date },
+  { id, principal, now }: { id: string; principal: ApiKeyCreator; now: Date },
 ): Promise<void> {
   await postgres.transaction(async (transaction) => {
     const secret = await SecretModel.fetch(scope, id, { database: transaction, lock: true });
@@ -66,9 +66,9 @@ export async function revokeApiKey(
 }
 
 /** The row is locked, so that a service account cannot be archived while it gets a key. */
-async function ownerOf(
+async function lockKeyOwner(
   transaction: Database,
-  principal: Principal,
+  principal: ApiKeyCreator,
   service_account_id?: string | null,
 ): Promise<string> {
   if (!service_account_id || service_account_id === principal.user_id) return principal.user_id;
@@ -82,8 +82,8 @@ async function ownerOf(
 /** A key that leaks must not open other environments: only a super_admin's makes keys for them. */
 async function environmentFor(
   transaction: Database,
-  principal: Principal,
-  { scope, wanted: { environment_id } }: { scope: Scope; wanted: WantedKey },
+  principal: ApiKeyCreator,
+  { scope, wanted: { environment_id } }: { scope: Scope; wanted: ApiKeyInput },
 ): Promise<string> {
   if (!environment_id || environment_id === scope.environment_id) return scope.environment_id;
   requireSuperAdmin(principal, 'make a key for another environment');

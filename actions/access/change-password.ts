@@ -4,22 +4,22 @@ import { findPassword, replacePassword } from '../../storage/models/user-passwor
 import { hashPassword, isPassword } from '../../storage/password.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 
-type Whose = { readonly user_id: string; readonly tenant_id: string };
-type Wanted = { readonly password: string; readonly current_password?: string | null | undefined };
+type PasswordOwner = { readonly user_id: string; readonly tenant_id: string };
+type ChangePasswordInput = { readonly password: string; readonly current_password?: string | null | undefined };
 
 /** Checked, and hashed, before the transaction that changes it: it takes long. */
 export async function preparePassword(
   { postgres }: Pick<Stores, 'postgres'>,
-  whose: Whose,
-  { password, current_password }: Wanted,
+  owner: PasswordOwner,
+  { password, current_password }: ChangePasswordInput,
 ): Promise<(transaction: Database, now: Date) => Promise<void>> {
-  const kept = await findPassword(postgres, whose);
-  if (kept === undefined) throw notAllowed('this user does not sign in with a password');
+  const storedHash = await findPassword(postgres, owner);
+  if (storedHash === undefined) throw notAllowed('this user does not sign in with a password');
   if (!current_password) throw invalid('current_password', 'is required to change the password');
-  if (!(await isPassword(current_password, kept)))
+  if (!(await isPassword(current_password, storedHash)))
     throw new FarthingError('permission_denied', 'current_password: is not the password', {
       details: { field: 'current_password' },
     });
   const hash = await hashPassword(password);
-  return (transaction, now) => replacePassword(transaction, { ...whose, hash, now });
+  return (transaction, now) => replacePassword(transaction, { ...owner, hash, now });
 }

@@ -6,10 +6,13 @@ import { countActiveKeys } from '../../storage/models/secret.ts';
 import { UserModel } from '../../storage/models/user.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 
-type Subject = { readonly tenant_id: string; readonly id: string; readonly author: Author };
-type Profile = { readonly name?: string | undefined; readonly metadata?: Record<string, string> | undefined };
+type UserSubject = { readonly tenant_id: string; readonly id: string; readonly author: Author };
+type UserProfileChanges = {
+  readonly name?: string | undefined;
+  readonly metadata?: Record<string, string> | undefined;
+};
 /** Writes what actions/access/change-password.ts has checked. */
-type NewPassword = (transaction: Database, now: Date) => Promise<void>;
+type WritePassword = (transaction: Database, now: Date) => Promise<void>;
 
 /** What was not sent stays as it is; a metadata map that was sent replaces the one before. */
 export async function changeUser(
@@ -19,7 +22,7 @@ export async function changeUser(
     only,
     newPassword,
     ...subject
-  }: Subject & { changes: Profile; only?: UserType; newPassword?: NewPassword },
+  }: UserSubject & { changes: UserProfileChanges; only?: UserType; newPassword?: WritePassword },
 ): Promise<UserModel> {
   return postgres.transaction(async (transaction) => {
     const user = await fetchLive(transaction, subject);
@@ -36,7 +39,7 @@ export async function replaceRoles(
     principal,
     roles,
     ...subject
-  }: Subject & { principal: { user_id: string; roles: readonly string[] }; roles: string[] },
+  }: UserSubject & { principal: { user_id: string; roles: readonly string[] }; roles: string[] },
 ): Promise<UserModel> {
   requireSuperAdmin(principal, 'change roles');
   if (principal.user_id === subject.id) throw new FarthingError('permission_denied', 'nobody changes their own roles');
@@ -51,7 +54,10 @@ export async function replaceRoles(
   });
 }
 
-export async function archiveServiceAccount({ postgres }: Pick<Stores, 'postgres'>, subject: Subject): Promise<void> {
+export async function archiveServiceAccount(
+  { postgres }: Pick<Stores, 'postgres'>,
+  subject: UserSubject,
+): Promise<void> {
   await postgres.transaction(async (transaction) => {
     const user = await fetchLive(transaction, subject);
     if (user.type !== 'service_account') throw notAllowed('only service accounts can be deleted');
@@ -61,7 +67,7 @@ export async function archiveServiceAccount({ postgres }: Pick<Stores, 'postgres
   });
 }
 
-async function fetchLive(transaction: Database, { tenant_id, id }: Subject): Promise<UserModel> {
+async function fetchLive(transaction: Database, { tenant_id, id }: UserSubject): Promise<UserModel> {
   const user = await UserModel.fetch(tenant_id, id, { database: transaction, lock: true });
   if (user.status !== 'published') throw notAllowed(`user ${id} is archived`);
   return user;

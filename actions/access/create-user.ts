@@ -9,7 +9,7 @@ import { hashPassword, makePassword } from '../../storage/password.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { checkUserLimit } from './limits.ts';
 
-export type WantedUser = {
+export type CreateUserInput = {
   readonly type: UserType;
   readonly name?: string | null;
   readonly email?: string | null;
@@ -21,7 +21,7 @@ type Inviter = { readonly user_id: string; readonly tenant_id: string; readonly 
 /** A user gets a password, which is shown once and which the user changes; a service account signs in with its keys alone. */
 export async function createUser(
   { postgres }: Pick<Stores, 'postgres'>,
-  { inviter, wanted, now }: { inviter: Inviter; wanted: WantedUser; now: Date },
+  { inviter, wanted, now }: { inviter: Inviter; wanted: CreateUserInput; now: Date },
 ): Promise<{ user: UserModel; password: string | null }> {
   requireSuperAdmin(inviter, 'create users');
   checkUser(wanted);
@@ -47,7 +47,7 @@ export async function createUser(
   });
 }
 
-function checkUser({ type, email, roles }: WantedUser): void {
+function checkUser({ type, email, roles }: CreateUserInput): void {
   if (type === 'user' && !email) throw invalid('email', 'is required for a user');
   if (type === 'service_account' && email) throw invalid('email', 'a service account has none');
   if (type === 'service_account' && !roles?.length) throw invalid('roles', 'a service account needs at least one');

@@ -7,7 +7,7 @@ import { UserModel } from '../../storage/models/user.ts';
 import type { Database } from '../../storage/stores.ts';
 
 /** Those that are added at one time wait for each other, or they would all fit. */
-async function limitsOf(transaction: Database, tenant_id: string) {
+async function loadTenantLimits(transaction: Database, tenant_id: string) {
   await TenantModel.fetch(tenant_id, tenant_id, { database: transaction, lock: true });
   return settingOf({ tenant_id, environment_id: '' }, 'tenant_config', transaction);
 }
@@ -17,7 +17,7 @@ export async function checkEnvironmentLimit(
   tenant_id: string,
   type: EnvironmentModel['type'],
 ): Promise<void> {
-  const { [type]: limit } = await limitsOf(transaction, tenant_id);
+  const { [type]: limit } = await loadTenantLimits(transaction, tenant_id);
   const count = await EnvironmentModel.ofTenant(tenant_id, transaction)
     .where({ type, status: 'published' })
     .resultSize();
@@ -30,7 +30,7 @@ export async function checkEnvironmentLimit(
 
 /** People; programs are not counted. */
 export async function checkUserLimit(transaction: Database, tenant_id: string): Promise<void> {
-  const { max_users: limit } = await limitsOf(transaction, tenant_id);
+  const { max_users: limit } = await loadTenantLimits(transaction, tenant_id);
   const people = UserModel.ofTenant(tenant_id, transaction).where({ type: 'user', status: 'published' });
   if ((await people.resultSize()) >= limit)
     throw notAllowed(`the setting tenant_config allows ${limit} users`, { field: 'max_users', limit });

@@ -5,14 +5,14 @@ import { findSignIn } from '../../storage/models/user-password.ts';
 import { isPassword } from '../../storage/password.ts';
 import type { Stores } from '../../storage/stores.ts';
 
-export type SignInAsked = {
+export type SignInInput = {
   readonly email: string;
   readonly password: string;
   /** The token is to be for this environment alone. */
   readonly environment_id?: string | null | undefined;
 };
 
-export type SignedIn = {
+export type SignInResult = {
   readonly user_id: string;
   readonly tenant_id: string;
   readonly environment_id: string | null;
@@ -20,8 +20,8 @@ export type SignedIn = {
 
 export async function signIn(
   { postgres }: Pick<Stores, 'postgres'>,
-  { email, password, environment_id }: SignInAsked,
-): Promise<SignedIn> {
+  { email, password, environment_id }: SignInInput,
+): Promise<SignInResult> {
   const known = await findSignIn(postgres, email);
   const isRight = await isPassword(password, known?.hash);
   if (!known || !isRight) throw new FarthingError('permission_denied', 'the email or the password is wrong');

@@ -8,7 +8,7 @@ import { makeTenant, type NewTenant } from '../../storage/new-tenant.ts';
 import { hashPassword } from '../../storage/password.ts';
 import type { Stores } from '../../storage/stores.ts';
 
-export type WantedSignUp = {
+export type SignUpInput = {
   readonly email: string;
   readonly password: string;
   readonly tenant_name?: string | null | undefined;
@@ -17,7 +17,7 @@ export type WantedSignUp = {
 
 export async function signUp(
   { postgres }: Pick<Stores, 'postgres'>,
-  { wanted, now }: { wanted: WantedSignUp; now: Date },
+  { wanted, now }: { wanted: SignUpInput; now: Date },
 ): Promise<NewTenant> {
   const { email, password, tenant_name, metadata } = wanted;
   const hash = await hashPassword(password);

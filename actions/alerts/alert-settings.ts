@@ -22,9 +22,9 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 export async function createAlertSetting(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { stated, author }: { stated: NewAlertSetting; author: Author },
+  { input, author }: { input: NewAlertSetting; author: Author },
 ): Promise<AlertSettingModel> {
-  const alert = defineSpendAlert(stated);
+  const alert = defineSpendAlert(input);
   return postgres.transaction(async (transaction) => {
     await checkWatched(transaction, scope, alert);
     const record = {
@@ -35,7 +35,7 @@ export async function createAlertSetting(
     };
     const conflict = `${alert.entity_type} ${alert.entity_id} has an alert already`;
     const added = await AlertSettingModel.add(scope, record, { database: transaction, conflict });
-    await lookSoon(transaction, added);
+    await enqueueSpendAlertChecks(transaction, added);
     return added;
   });
 }
@@ -74,8 +74,8 @@ export async function changeAlertSetting(
     const setting = await AlertSettingModel.fetchPublished(scope, id, { database: transaction, lock: true });
     const changes = { config: levels, enabled: levels.alert_enabled };
     const changed = await AlertSettingModel.change(setting, changes, { by: author, database: transaction });
-    if (!changed.enabled) await forget(transaction, changed);
-    await lookSoon(transaction, changed);
+    if (!changed.enabled) await deleteSpendAlertState(transaction, changed);
+    await enqueueSpendAlertChecks(transaction, changed);
     return changed;
   });
 }
@@ -88,16 +88,16 @@ export async function archiveAlertSetting(
   await postgres.transaction(async (transaction) => {
     const setting = await AlertSettingModel.fetchPublished(scope, id, { database: transaction, lock: true });
     await AlertSettingModel.change(setting, { status: 'archived' }, { by: author, database: transaction });
-    await forget(transaction, setting);
+    await deleteSpendAlertState(transaction, setting);
   });
 }
 
-async function forget(transaction: Transaction, setting: AlertSettingModel): Promise<void> {
+async function deleteSpendAlertState(transaction: Transaction, setting: AlertSettingModel): Promise<void> {
   await forgetAlertState(transaction, setting, toSpendAlertKey(setting));
 }
 
 /** What has been reached already is told without waiting for usage. */
-async function lookSoon(transaction: Transaction, setting: AlertSettingModel): Promise<void> {
+async function enqueueSpendAlertChecks(transaction: Transaction, setting: AlertSettingModel): Promise<void> {
   if (!setting.enabled) return;
   const { customer_id } = await SubscriptionModel.fetch(setting, findWatchedSubscription(setting), {
     database: transaction,

@@ -29,16 +29,16 @@ export async function checkCustomer(
   return changed + (await checkWallets(stores, scope, { customer_id, now }));
 }
 
-export type AlertReport = { alerted: number; failed: { id: string; error: unknown }[] };
+export type AlertCheckReport = { alerted: number; failed: { id: string; error: unknown }[] };
 
 const WORKERS = 2;
 
 /** What arrivals ask for, of all: what was lost in between is found here. */
 export async function checkAlerts(
   stores: Stores,
-  { now, only, onProgress }: { readonly now: Date } & OfWhom & WatchedRun<AlertReport>,
-): Promise<AlertReport> {
-  const report: AlertReport = { alerted: 0, failed: [] };
+  { now, only, onProgress }: { readonly now: Date } & OfWhom & WatchedRun<AlertCheckReport>,
+): Promise<AlertCheckReport> {
+  const report: AlertCheckReport = { alerted: 0, failed: [] };
   await runBatches({
     next: (left) => alertedCustomers(stores.postgres, { left, only }),
     act: async ({ id, ...scope }: Due) => {

@@ -12,8 +12,8 @@ import { settingOf } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { askForAlertsOf } from '../../storage/progress/alert-arrivals.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { type Change, emit } from '../system-events/emit.ts';
-import { tellState } from './tell-state.ts';
+import { emit, type SystemEventChange } from '../system-events/emit.ts';
+import { recordAlertState } from './record-alert-state.ts';
 
 export type WalletAlert = 'low_credit_balance' | 'low_ongoing_balance';
 
@@ -23,37 +23,44 @@ const EVENTS = {
 } as const;
 
 /** `transaction` holds the wallet's row. Answers the wallet as it is then. What it has filled itself with asks for no look at whether it is filled. */
-export async function creditsMoved(
+export async function checkCreditAlerts(
   transaction: Transaction,
   wallet: WalletModel,
-  by: Change['by'],
+  by: SystemEventChange['by'],
   { is_filling = false }: { readonly is_filling?: boolean } = {},
 ): Promise<WalletModel> {
   const watchers = await watchersOf(transaction, wallet);
-  const settings = await settingsOf(transaction, wallet, watchers);
+  const settings = await loadWalletAlertSettings(transaction, wallet, watchers);
   const isWatched = settings?.alert_enabled ?? false;
   const fills = !is_filling && Boolean(wallet.auto_topup?.enabled);
-  const isLookedAt = isWatched || watchers.by_feature || fills;
+  const isChecked = isWatched || watchers.by_feature || fills;
   const { customer_id } = wallet;
-  if (wallet.wallet_status === 'active' && isLookedAt)
+  if (wallet.wallet_status === 'active' && isChecked)
     await askForAlertsOf(transaction, wallet, { customer_id, fills: !is_filling });
-  if (!settings || !isWatched) return notWatched(transaction, wallet, by);
-  return (await tellCredits(transaction, { wallet, settings, by })).wallet;
+  if (!settings || !isWatched) return clearWalletAlertState(transaction, wallet, by);
+  return (await recordCreditBalanceAlert(transaction, { wallet, settings, by })).wallet;
 }
 
 /** What is in the wallet. */
-export function tellCredits(
+export function recordCreditBalanceAlert(
   transaction: Transaction,
-  { wallet, settings, by }: Pick<WalletCompared, 'wallet' | 'settings' | 'by'>,
-): ReturnType<typeof tellWallet> {
+  { wallet, settings, by }: Pick<WalletAlertComparison, 'wallet' | 'settings' | 'by'>,
+): ReturnType<typeof recordWalletAlert> {
   const { balance, credit_balance } = wallet;
   const balances = { current_balance: new Decimal(balance), credit_balance: new Decimal(credit_balance) };
   const alert_type = 'low_credit_balance';
-  return tellWallet(transaction, { wallet, settings, alert_type, value: balances.credit_balance, ...balances, by });
+  return recordWalletAlert(transaction, {
+    wallet,
+    settings,
+    alert_type,
+    value: balances.credit_balance,
+    ...balances,
+    by,
+  });
 }
 
 /** Its own, or those of the environment for wallets that have none; null where nobody watches it. */
-export async function settingsOf(
+export async function loadWalletAlertSettings(
   transaction: Transaction,
   wallet: Wallet,
   { by_default }: { by_default: boolean },
@@ -63,23 +70,23 @@ export async function settingsOf(
 }
 
 /** Who is watched anew begins with ok, and so does nobody hear that a balance has recovered which has not. */
-export async function notWatched(
+export async function clearWalletAlertState(
   transaction: Transaction,
   wallet: WalletModel,
-  by: Change['by'],
+  by: SystemEventChange['by'],
 ): Promise<WalletModel> {
   if (wallet.alert_state === 'ok') return wallet;
-  await forgetWallet(transaction, wallet);
+  await deleteWalletAlertStates(transaction, wallet);
   return WalletModel.change(wallet, { alert_state: 'ok' }, { by, database: transaction });
 }
 
 /** Nobody watches its balances any more. */
-export async function forgetWallet(transaction: Transaction, wallet: WalletModel): Promise<void> {
+export async function deleteWalletAlertStates(transaction: Transaction, wallet: WalletModel): Promise<void> {
   for (const alert_type of Object.keys(EVENTS) as WalletAlert[])
     await forgetAlertState(transaction, wallet, { alert_type, entity_id: wallet.id, parent_entity_id: null });
 }
 
-export type WalletCompared = {
+export type WalletAlertComparison = {
   readonly wallet: WalletModel;
   readonly settings: AlertSettings;
   readonly alert_type: WalletAlert;
@@ -88,12 +95,12 @@ export type WalletCompared = {
   /** In money. */
   readonly current_balance: Decimal;
   readonly credit_balance: Decimal;
-  readonly by: Change['by'];
+  readonly by: SystemEventChange['by'];
 };
 
-export async function tellWallet(
+export async function recordWalletAlert(
   transaction: Transaction,
-  { wallet, settings, alert_type, value, current_balance, credit_balance, by }: WalletCompared,
+  { wallet, settings, alert_type, value, current_balance, credit_balance, by }: WalletAlertComparison,
 ): Promise<{ readonly wallet: WalletModel; readonly isTold: boolean }> {
   const compared = {
     alert_type,
@@ -106,19 +113,19 @@ export async function tellWallet(
     unless: 'below' as const,
     value,
   };
-  const told = await tellState(transaction, wallet, { compared, by });
-  if (told === null) return { wallet, isTold: false };
+  const change = await recordAlertState(transaction, wallet, { compared, by });
+  if (change === null) return { wallet, isTold: false };
   const states = await alertStatesOf(transaction, wallet, wallet.id);
-  const alert_state = states.reduce((worst, state) => selectWorseState(worst, state), told.state);
+  const alert_state = states.reduce((worst, state) => selectWorseState(worst, state), change.state);
   const changed = await WalletModel.change(wallet, { alert_state }, { by, database: transaction });
   const [dropped, recovered] = EVENTS[alert_type];
   const alert = {
-    state: told.state,
+    state: change.state,
     current_balance: current_balance.toFixed(),
     credit_balance: credit_balance.toFixed(),
     alert_type,
-    alert_settings: told.settings,
+    alert_settings: change.settings,
   };
-  await emit(transaction, told.state === 'ok' ? recovered : dropped, { record: changed, by, also: { alert } });
+  await emit(transaction, change.state === 'ok' ? recovered : dropped, { record: changed, by, also: { alert } });
   return { wallet: changed, isTold: true };
 }

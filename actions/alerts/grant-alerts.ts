@@ -15,15 +15,15 @@ import { forgetAlertStates, holdAlertsOf } from '../../storage/alert-states.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import {
-  entitledFeatures,
-  grantingSubscriptions,
-  type HeldSource,
-  type Reading,
+  type EntitlementReadContext,
+  listEntitledFeatures,
+  listGrantingSubscriptions,
+  type SubscriptionEntitlementSource,
 } from '../entitlements/entitled-features.ts';
-import type { PlacedUsage } from '../entitlements/feature-usage.ts';
-import { grantedUsage, isGranted } from '../entitlements/granted-usage.ts';
+import type { FeatureUsageSnapshot } from '../entitlements/feature-usage.ts';
+import { gatherGrantedUsage, isGranted } from '../entitlements/granted-usage.ts';
 import { emit } from '../system-events/emit.ts';
-import { tellState } from './tell-state.ts';
+import { recordAlertState } from './record-alert-state.ts';
 
 /** Answers how many have changed their state. */
 export async function checkGrants(
@@ -31,25 +31,25 @@ export async function checkGrants(
   scope: Scope,
   { customer_id, now }: { customer_id: string; now: Date },
 ): Promise<number> {
-  const reading: Reading = { scope, database: stores.postgres, now };
-  const subscriptions = await grantingSubscriptions(customer_id, undefined, reading);
-  const granted = async () => (await entitledFeatures(subscriptions, undefined, reading)).filter(isGranted);
+  const reading: EntitlementReadContext = { scope, database: stores.postgres, now };
+  const subscriptions = await listGrantingSubscriptions(customer_id, undefined, reading);
+  const granted = async () => (await listEntitledFeatures(subscriptions, undefined, reading)).filter(isGranted);
   if ((await granted()).length === 0) return 0;
   return stores.postgres.transaction(async (transaction) => {
     // Of a family all look at the same: by the subscription.
     for (const { id } of subscriptions) await holdAlertsOf(transaction, `grants ${id}`);
     // Behind the look before it: levels that were changed meanwhile do not say once more what they said.
     const entitled = await granted();
-    const usages = await grantedUsage(stores, { entitled, reading });
-    const looked = usages.flatMap(lookedAt);
-    const unwatched = looked
+    const usages = await gatherGrantedUsage(stores, { entitled, reading });
+    const measured = usages.flatMap(listMeasuredGrants);
+    const unwatched = measured
       .filter(({ levels }) => levels === null)
       .map(({ entitlement_grant_id }) => entitlement_grant_id);
     await forgetAlertStates(transaction, scope, { alert_type: 'entitlement_grant_threshold', entity_ids: unwatched });
     let changed = 0;
-    for (const one of looked)
+    for (const one of measured)
       for (const alert_type of Object.keys(EVENTS) as GrantAlert[])
-        if (await tellGrant(transaction, { ...one, alert_type, reading })) changed += 1;
+        if (await recordGrantAlert(transaction, { ...one, alert_type, reading })) changed += 1;
     return changed;
   });
 }
@@ -62,29 +62,29 @@ const EVENTS: Record<GrantAlert, readonly [reached: SystemEventName, recovered: 
 };
 
 /** A grant that lasts. */
-type Looked = {
-  readonly source: HeldSource;
+type MeasuredGrant = {
+  readonly source: SubscriptionEntitlementSource;
   readonly entitlement_grant_id: string;
   readonly value: Decimal;
   /** Those that somebody has set. */
   readonly levels: AlertSettings | null;
 };
 
-function lookedAt({ sources, granted }: PlacedUsage): Looked[] {
+function listMeasuredGrants({ sources, granted }: FeatureUsageSnapshot): MeasuredGrant[] {
   const alike = groupGrantsByDuration(sources.filter(({ is_enabled }) => is_enabled));
   return granted!.grants.flatMap((grant, index) => {
     const of = alike[index]!;
     if (grant.window === null) return [];
-    const entitlement_grant_id = nameOf(of[0], grant.window.start);
+    const entitlement_grant_id = formatGrantId(of[0], grant.window.start);
     return [{ source: of[0], entitlement_grant_id, value: usageRatio(grant), levels: findAlertSettings(of) }];
   });
 }
 
-type Telling = Looked & { readonly alert_type: GrantAlert; readonly reading: Reading };
+type GrantAlertInput = MeasuredGrant & { readonly alert_type: GrantAlert; readonly reading: EntitlementReadContext };
 
-async function tellGrant(
+async function recordGrantAlert(
   transaction: Transaction,
-  { source, entitlement_grant_id, value, levels, alert_type, reading }: Telling,
+  { source, entitlement_grant_id, value, levels, alert_type, reading }: GrantAlertInput,
 ): Promise<boolean> {
   const settings = alert_type === 'entitlement_grant_exhausted' ? EXHAUSTED : levels;
   if (settings === null) return false;
@@ -102,10 +102,10 @@ async function tellGrant(
     unless: 'above' as const,
     value,
   };
-  const told = await tellState(transaction, scope, { compared, by: { now } });
-  if (told === null) return false;
+  const change = await recordAlertState(transaction, scope, { compared, by: { now } });
+  if (change === null) return false;
   const [reached, recovered] = EVENTS[alert_type];
-  const event = told.state === 'ok' ? recovered : reached;
+  const event = change.state === 'ok' ? recovered : reached;
   if (event === null) return true;
   const record = toPublishedEntitlement(await EntitlementModel.fetch(scope, entitlement_id, { database: transaction }));
   const also = {
@@ -114,7 +114,7 @@ async function tellGrant(
     entitlement_id,
     entitlement_grant_id,
     alert_type,
-    alert_status: told.state,
+    alert_status: change.state,
     usage_ratio: value.toFixed(),
     triggered_at: now.toISOString(),
   };
@@ -123,7 +123,7 @@ async function tellGrant(
 }
 
 /** A grant is no record: whoever looks at it names it the same. */
-function nameOf({ subscription, entitlement_id }: HeldSource, start: number): string {
+function formatGrantId({ subscription, entitlement_id }: SubscriptionEntitlementSource, start: number): string {
   const bytes = createHash('sha256')
     .update(JSON.stringify([subscription.id, entitlement_id]))
     .digest();

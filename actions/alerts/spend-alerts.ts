@@ -15,7 +15,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { loadSubscriptionUsage, type SubscriptionUsageCharge } from '../usage/subscription-usage.ts';
-import { tellState } from './tell-state.ts';
+import { recordAlertState } from './record-alert-state.ts';
 
 const WATCHED: readonly SubscriptionModel['subscription_status'][] = ['active', 'trialing'];
 
@@ -34,22 +34,22 @@ export async function checkSpend(
     const settings = await AlertSettingModel.watching(scope, [subscription_id], transaction);
     const { charges, period } = await loadSubscriptionUsage(stores, scope, { subscription_id }, now);
     const spent_from = new Date(Math.max(period.start, ...charges.map(({ service }) => service.start)));
-    const groups = await groupsOf(transaction, scope, settings);
+    const groups = await loadGroupMeters(transaction, scope, settings);
     let changed = 0;
     for (const setting of settings) {
       const spent = { setting, subscription, spent_from, now };
-      const spentIn = (some: readonly SubscriptionUsageCharge[]) => spentOn(setting, some, groups);
+      const spentIn = (some: readonly SubscriptionUsageCharge[]) => sumSpend(setting, some, groups);
       const value = spentIn(charges);
       const carried = (since: Milliseconds) => spentIn(charges.filter(({ service }) => service.start <= since));
-      if (await tellBegin(transaction, { ...spent, value, carried })) changed += 1;
-      if (await tellSpend(transaction, { ...spent, value })) changed += 1;
+      if (await recordPeriodStartAlert(transaction, { ...spent, value, carried })) changed += 1;
+      if (await recordSpendAlert(transaction, { ...spent, value })) changed += 1;
     }
     return changed;
   });
 }
 
 /** Of each group that is watched the meters whose features are its members. */
-async function groupsOf(
+async function loadGroupMeters(
   transaction: Transaction,
   scope: Scope,
   settings: readonly AlertSettingModel[],
@@ -57,22 +57,23 @@ async function groupsOf(
   const ids = settings.filter(({ entity_type }) => entity_type === 'group').map(({ entity_id }) => entity_id);
   const features =
     ids.length === 0 ? [] : await FeatureModel.in(scope, transaction).whereIn('group_id', ids).whereNotNull('meter_id');
-  const metersOf = (id: string) => features.filter(({ group_id }) => group_id === id).map(({ meter_id }) => meter_id!);
-  return new Map(ids.map((id) => [id, new Set(metersOf(id))]));
+  const listMeters = (id: string) =>
+    features.filter(({ group_id }) => group_id === id).map(({ meter_id }) => meter_id!);
+  return new Map(ids.map((id) => [id, new Set(listMeters(id))]));
 }
 
 /** A line belongs to a group by its price, or by the feature that its meter measures. */
-function spentOn(
+function sumSpend(
   { entity_type, entity_id }: AlertSettingModel,
   charges: readonly SubscriptionUsageCharge[],
   groups: ReadonlyMap<string, ReadonlySet<string>>,
 ): Decimal {
-  const isOf = ({ item }: SubscriptionUsageCharge) => {
+  const isInScope = ({ item }: SubscriptionUsageCharge) => {
     if (entity_type === 'subscription') return true;
     if (entity_type === 'subscription_line_item') return item.record.id === entity_id;
     return item.price_record.group_id === entity_id || groups.get(entity_id)!.has(item.meter_id ?? '');
   };
-  return sumDecimals(charges.filter(isOf).map(({ amount }) => amount));
+  return sumDecimals(charges.filter(isInScope).map(({ amount }) => amount));
 }
 
 const EVENTS: Record<SpendEntity, readonly [reached: SystemEventName, recovered: SystemEventName]> = {
@@ -84,7 +85,7 @@ const EVENTS: Record<SpendEntity, readonly [reached: SystemEventName, recovered:
   group: ['subscription.group_spend.threshold_reached', 'subscription.group_spend.threshold_recovered'],
 };
 
-type Spent = {
+type SpendAlertInput = {
   setting: AlertSettingModel;
   subscription: SubscriptionModel;
   value: Decimal;
@@ -94,22 +95,25 @@ type Spent = {
 };
 
 /** What of it was spent in periods that had begun by then, and go on. */
-type Carried = { carried(since: Milliseconds): Decimal };
+type CarriedSpend = { carried(since: Milliseconds): Decimal };
 
 /** A period has begun since it was reached, and it is reached again before anybody has looked: that it was not in between is told first. */
-async function tellBegin(transaction: Transaction, { carried, ...spent }: Spent & Carried): Promise<boolean> {
+async function recordPeriodStartAlert(
+  transaction: Transaction,
+  { carried, ...spent }: SpendAlertInput & CarriedSpend,
+): Promise<boolean> {
   const { setting, value } = spent;
   const reached = await reachedSpend(transaction, setting, toSpendAlertKey(setting));
   if (reached === null) return false;
   const begun = carried(reached.spent_from);
-  const stateOf = (spending: Decimal) => deriveAlertState(setting.config!, spending, UNLESS);
-  if (!hasFallenBetween(reached.state, stateOf(begun), stateOf(value))) return false;
-  return tellSpend(transaction, { ...spent, value: begun });
+  const deriveState = (spending: Decimal) => deriveAlertState(setting.config!, spending, UNLESS);
+  if (!hasFallenBetween(reached.state, deriveState(begun), deriveState(value))) return false;
+  return recordSpendAlert(transaction, { ...spent, value: begun });
 }
 
 const UNLESS = 'above' as const;
 
-async function tellSpend(transaction: Transaction, spent: Spent): Promise<boolean> {
+async function recordSpendAlert(transaction: Transaction, spent: SpendAlertInput): Promise<boolean> {
   const { setting, subscription, value, spent_from, now } = spent;
   const entity_type = setting.entity_type as SpendEntity;
   const { entity_id } = setting;
@@ -123,18 +127,18 @@ async function tellSpend(transaction: Transaction, spent: Spent): Promise<boolea
     value,
     spent_from,
   };
-  const told = await tellState(transaction, setting, { compared, by: { now } });
-  if (told === null) return false;
+  const change = await recordAlertState(transaction, setting, { compared, by: { now } });
+  if (change === null) return false;
   const [reached, recovered] = EVENTS[entity_type];
   const also = {
     subscription_line_item_id: entity_type === 'subscription_line_item' ? entity_id : null,
     group_id: entity_type === 'group' ? entity_id : null,
     alert_type: compared.alert_type,
-    alert_status: told.state,
+    alert_status: change.state,
     current_spend: value.toFixed(),
-    threshold: told.threshold,
+    threshold: change.threshold,
     triggered_at: now.toISOString(),
   };
-  await emit(transaction, told.state === 'ok' ? recovered : reached, { record: subscription, by: { now }, also });
+  await emit(transaction, change.state === 'ok' ? recovered : reached, { record: subscription, by: { now }, also });
   return true;
 }

@@ -11,9 +11,14 @@ import { FeatureModel } from '../../storage/models/feature.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
-import { realTimeOf } from '../wallets/real-time-balance.ts';
-import { notWatched, settingsOf, tellCredits, tellWallet } from './credit-alerts.ts';
-import { tellState } from './tell-state.ts';
+import { loadRealTimeBalance } from '../wallets/real-time-balance.ts';
+import {
+  clearWalletAlertState,
+  loadWalletAlertSettings,
+  recordCreditBalanceAlert,
+  recordWalletAlert,
+} from './credit-alerts.ts';
+import { recordAlertState } from './record-alert-state.ts';
 
 /** Answers how many have changed their state. */
 export async function checkWallets(
@@ -32,15 +37,15 @@ export async function checkWallets(
 const AT_A_TIME = 100;
 
 /** Some of those that have no levels of their own, behind this id. `last`: the last of them, null where there are no more. One that fails does not keep the others from theirs. */
-export async function checkSomeByDefault(
+export async function checkWalletsWithDefaults(
   stores: Stores,
   scope: Scope,
-  { behind, now }: { behind: string; now: Date },
+  { after, now }: { after: string; now: Date },
 ): Promise<{ last: string | null; errors: unknown[] }> {
   const wallets = await WalletModel.in(scope, stores.postgres)
     .where({ wallet_status: 'active', status: 'published' })
     .whereNull('alert_settings')
-    .where('id', '>', behind)
+    .where('id', '>', after)
     .orderBy('id')
     .limit(AT_A_TIME);
   const errors: unknown[] = [];
@@ -54,15 +59,15 @@ function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; no
     await holdAlertsOf(transaction, id);
     const seen = await WalletModel.fetch(scope, id, { database: transaction });
     const watchers = await watchersOf(transaction, seen);
-    const isWatched = (await settingsOf(transaction, seen, watchers))?.alert_enabled ?? false;
+    const isWatched = (await loadWalletAlertSettings(transaction, seen, watchers))?.alert_enabled ?? false;
     const watching = watchers.by_feature ? await watchedFeatures(transaction, seen) : [];
     if (!isWatched && watching.length === 0 && seen.alert_state === 'ok') return 0;
-    const left = await realTimeOf(stores, seen, now);
+    const left = await loadRealTimeBalance(stores, seen, now);
     const wallet = await WalletModel.fetch(scope, id, { database: transaction, lock: true });
     if (wallet.wallet_status !== 'active') return 0;
     // The levels as they are now: those that were changed meanwhile were compared by who changed them.
-    const settings = await settingsOf(transaction, wallet, await watchersOf(transaction, wallet));
-    const features = await featuresOf(transaction, wallet, watching);
+    const settings = await loadWalletAlertSettings(transaction, wallet, await watchersOf(transaction, wallet));
+    const features = await listAlertingFeatures(transaction, wallet, watching);
     const value = new Decimal(left.real_time_credit_balance);
     let changed = 0;
     if (settings?.alert_enabled) {
@@ -70,26 +75,34 @@ function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; no
       // Levels of the environment, which may have changed; its own were compared by who changed them.
       const credits = wallet.alert_settings
         ? { wallet, isTold: false }
-        : await tellCredits(transaction, { ...compared, wallet });
+        : await recordCreditBalanceAlert(transaction, { ...compared, wallet });
       const balances = { current_balance: new Decimal(left.real_time_balance), credit_balance: value };
       const alert_type = 'low_ongoing_balance';
       const ongoing = { ...compared, ...balances, wallet: credits.wallet, alert_type, value } as const;
-      for (const { isTold } of [credits, await tellWallet(transaction, ongoing)]) if (isTold) changed += 1;
-    } else await notWatched(transaction, wallet, { now });
-    for (const feature of features) if (await tellFeature(transaction, { feature, wallet, left, now })) changed += 1;
+      for (const { isTold } of [credits, await recordWalletAlert(transaction, ongoing)]) if (isTold) changed += 1;
+    } else await clearWalletAlertState(transaction, wallet, { now });
+    for (const feature of features)
+      if (await recordFeatureAlert(transaction, { feature, wallet, left, now })) changed += 1;
     return changed;
   });
 }
 
-async function featuresOf(transaction: Transaction, wallet: WalletModel, ids: string[]): Promise<FeatureModel[]> {
+async function listAlertingFeatures(
+  transaction: Transaction,
+  wallet: WalletModel,
+  ids: string[],
+): Promise<FeatureModel[]> {
   if (ids.length === 0) return [];
   const features = await FeatureModel.in(wallet, transaction).whereIn('id', ids).orderBy('id');
   return features.filter(({ alert_settings }) => alert_settings?.alert_enabled);
 }
 
-type Compared = { feature: FeatureModel; wallet: WalletModel; left: RealTimeBalance; now: Date };
+type FeatureAlertInput = { feature: FeatureModel; wallet: WalletModel; left: RealTimeBalance; now: Date };
 
-async function tellFeature(transaction: Transaction, { feature, wallet, left, now }: Compared): Promise<boolean> {
+async function recordFeatureAlert(
+  transaction: Transaction,
+  { feature, wallet, left, now }: FeatureAlertInput,
+): Promise<boolean> {
   const alert_type = 'feature_wallet_balance' as const;
   const { customer_id } = wallet;
   const compared = {
@@ -103,11 +116,11 @@ async function tellFeature(transaction: Transaction, { feature, wallet, left, no
     unless: 'below' as const,
     value: new Decimal(left.real_time_credit_balance),
   };
-  const told = await tellState(transaction, wallet, { compared, by: { now } });
-  if (told === null) return false;
+  const change = await recordAlertState(transaction, wallet, { compared, by: { now } });
+  if (change === null) return false;
   const also = {
     alert_type,
-    alert_status: told.state,
+    alert_status: change.state,
     feature_id: feature.id,
     wallet_id: wallet.id,
     customer_id,

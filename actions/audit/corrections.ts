@@ -21,7 +21,7 @@ import { nextOffsets } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type AcceptedContent, applyCorrections } from './accepted-contents.ts';
-import { type FindingKind, type Found, idText } from './findings.ts';
+import { type FindingKind, formatEventId, type OnFinding } from './findings.ts';
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
@@ -33,7 +33,7 @@ const LAST = (1n << 64n) - 1n;
 /** All of them; or, with `newest`, so many. */
 export async function auditCorrections(
   stores: AuditStores,
-  found: Found,
+  found: OnFinding,
   { newest }: { newest?: number } = {},
 ): Promise<{ corrections: number }> {
   let after = newest === undefined ? 0n : await newestCorrections(stores.postgres, newest);
@@ -45,45 +45,49 @@ export async function auditCorrections(
     const until = isLast ? LAST : BigInt(requested.at(-1)!.id);
     const stored = await storedCorrections(stores.clickhouse, { after, until, limit: STORED_MAX });
     const passed = nextOffsets(progress);
-    await compare(stores, { requested, stored, passed }, found);
+    await compareCorrections(stores, { requested, stored, passed }, found);
     corrections += requested.length;
     if (isLast) return { corrections };
     after = until;
   }
 }
 
-type Compared = {
+type CorrectionComparison = {
   readonly requested: readonly RequestedCorrection[];
   readonly stored: readonly StoredCorrection[];
   readonly passed: ReadonlyMap<number, bigint>;
 };
 
-async function compare(stores: AuditStores, { requested, stored, passed }: Compared, found: Found): Promise<void> {
+async function compareCorrections(
+  stores: AuditStores,
+  { requested, stored, passed }: CorrectionComparison,
+  found: OnFinding,
+): Promise<void> {
   const written = indexById(stored);
   const known = indexById(requested);
-  const tell: Tell = (kind, row, what) => {
+  const report: ReportCorrection = (kind, row, what) => {
     const isMendable = kind !== 'correction_extra' && known.get(row.id)?.state === 'applied';
     found({
       kind,
       count: 1,
-      what: `${what}: ${row.action} ${row.id} of ${idText(row)}`,
+      what: `${what}: ${row.action} ${row.id} of ${formatEventId(row)}`,
       ...(isMendable ? { correction_id: row.id } : {}),
     });
   };
   for (const row of requested) {
     if (row.state === 'applied' && !written.has(row.id))
-      tell('correction_missing', row, 'a correction is called applied and is not there');
+      report('correction_missing', row, 'a correction is called applied and is not there');
   }
   const misplaced = await findMisplaced(stores, stored);
   const contents = await acceptedContents(stores, requested);
   for (const row of stored) {
     const why = whatDiffers(row, known.get(row.id), contents.get(row.id)) ?? misplaced.get(row);
-    if (why !== undefined) tell('correction_differs', row, why);
+    if (why !== undefined) report('correction_differs', row, why);
   }
-  await tellUnapplied(stores, { stored, known, passed }, tell);
+  await reportUnapplied(stores, { stored, known, passed }, report);
 }
 
-type Tell = (kind: FindingKind, row: CorrectionRow, what: string) => void;
+type ReportCorrection = (kind: FindingKind, row: CorrectionRow, what: string) => void;
 
 /** By correction in effect, what its event says from it on. */
 async function acceptedContents(
@@ -102,14 +106,18 @@ async function acceptedContents(
 /** Why the stored correction is not the one that was accepted; undefined if it is, or if that cannot be said of it. */
 function whatDiffers(
   row: StoredCorrection,
-  asked: RequestedCorrection | undefined,
+  requested: RequestedCorrection | undefined,
   content: AcceptedContent | undefined,
 ): string | undefined {
-  if (asked === undefined) return undefined;
-  if (saidBy(asked) !== saidBy(row)) return `what was asked for is another (${asked.action} of ${idText(asked)})`;
-  if (asked.state !== 'applied') return undefined;
-  if (asked.log_offset !== null && (asked.log_partition !== row.partition || asked.log_offset !== row.offset))
-    return `it stands at ${row.partition}/${row.offset} of the log, and was met at ${asked.log_partition}/${asked.log_offset}`;
+  if (requested === undefined) return undefined;
+  if (describeCorrection(requested) !== describeCorrection(row))
+    return `what was asked for is another (${requested.action} of ${formatEventId(requested)})`;
+  if (requested.state !== 'applied') return undefined;
+  if (
+    requested.log_offset !== null &&
+    (requested.log_partition !== row.partition || requested.log_offset !== row.offset)
+  )
+    return `it stands at ${row.partition}/${row.offset} of the log, and was met at ${requested.log_partition}/${requested.log_offset}`;
   // No reader looks at the content of a void.
   if (content === undefined || row.action === 'void') return undefined;
   const fields = CONTENT_FIELDS.filter((field) => content[field] !== row[field]);
@@ -120,10 +128,14 @@ function whatDiffers(
 const CONTENT_FIELDS = ['external_customer_id', 'event_name', 'customer_id', 'source', 'properties'] as const;
 
 /** What stands in ClickHouse and was not applied when Postgres was read: perhaps it is by now, or is being applied. */
-async function tellUnapplied(
+async function reportUnapplied(
   { postgres }: AuditStores,
-  { stored, known, passed }: Pick<Compared, 'stored' | 'passed'> & { known: ReadonlyMap<string, RequestedCorrection> },
-  tell: Tell,
+  {
+    stored,
+    known,
+    passed,
+  }: Pick<CorrectionComparison, 'stored' | 'passed'> & { known: ReadonlyMap<string, RequestedCorrection> },
+  report: ReportCorrection,
 ): Promise<void> {
   const open = stored.filter(({ id }) => known.get(id)?.state !== 'applied');
   if (open.length === 0) return;
@@ -136,7 +148,7 @@ async function tellUnapplied(
     if (state === 'applied') continue;
     // Its message has not passed: its slice is in progress.
     if (state === 'requested' && BigInt(row.offset) >= (passed.get(row.partition) ?? 0n)) continue;
-    tell('correction_extra', row, `a correction stands there that ${state ? `is ${state}` : 'nobody asked for'}`);
+    report('correction_extra', row, `a correction stands there that ${state ? `is ${state}` : 'nobody asked for'}`);
   }
 }
 
@@ -145,10 +157,10 @@ async function findMisplaced(
   { clickhouse }: AuditStores,
   stored: readonly StoredCorrection[],
 ): Promise<Map<StoredCorrection, string>> {
-  const owners = groupBy(await findIdentities(clickhouse, [...new Set(stored.map(hashIdentity))]), idText);
+  const owners = groupBy(await findIdentities(clickhouse, [...new Set(stored.map(hashIdentity))]), formatEventId);
   const misplaced = new Map<StoredCorrection, string>();
   for (const row of stored) {
-    const isThere = (owners.get(idText(row)) ?? []).some(
+    const isThere = (owners.get(formatEventId(row)) ?? []).some(
       ({ partition, offset, position }) =>
         partition === row.event_partition && offset === Number(row.event_offset) && position === row.event_position,
     );
@@ -158,6 +170,6 @@ async function findMisplaced(
   return misplaced;
 }
 
-function saidBy({ action, ...row }: CorrectionRow): string {
-  return `${action} ${idText(row)}`;
+function describeCorrection({ action, ...row }: CorrectionRow): string {
+  return `${action} ${formatEventId(row)}`;
 }

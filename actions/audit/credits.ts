@@ -7,22 +7,22 @@ import {
   someWallets,
 } from '../../storage/audit/credits.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Found } from './findings.ts';
+import type { OnFinding } from './findings.ts';
 
 const FAULTS_MAX = 1_000;
 const SAMPLE = 100;
 
-export async function auditCredits({ postgres }: Pick<Stores, 'postgres'>, found: Found): Promise<CreditSums> {
-  for (const fault of await creditFaults(postgres, { wallets: null, limit: FAULTS_MAX })) found(findingOf(fault));
+export async function auditCredits({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<CreditSums> {
+  for (const fault of await creditFaults(postgres, { wallets: null, limit: FAULTS_MAX })) found(toCreditFinding(fault));
   return creditSums(postgres);
 }
 
 /** Of some wallets, all the time. */
-export async function sampleCredits({ postgres }: Pick<Stores, 'postgres'>, found: Found): Promise<void> {
+export async function sampleCredits({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<void> {
   const wallets = await someWallets(postgres, SAMPLE);
-  for (const fault of await creditFaults(postgres, { wallets, limit: FAULTS_MAX })) found(findingOf(fault));
+  for (const fault of await creditFaults(postgres, { wallets, limit: FAULTS_MAX })) found(toCreditFinding(fault));
 }
 
-function findingOf({ kind, id, stated, found }: CreditFault) {
+function toCreditFinding({ kind, id, stated, found }: CreditFault) {
   return { kind, count: 1, what: `${id} says ${stated}, and ${found} was posted` };
 }

@@ -93,7 +93,7 @@ export type Finding = {
   readonly first?: readonly NamedPlace[];
 };
 
-export type Found = (finding: Finding) => void;
+export type OnFinding = (finding: Finding) => void;
 
 /** What a check looked at, and how many findings it had. */
 export type CheckReport = {
@@ -105,11 +105,11 @@ export type CheckReport = {
 };
 
 /** Whose event it is. */
-export function idText({ tenant_id, environment_id, event_id }: Scope & { readonly event_id: string }): string {
+export function formatEventId({ tenant_id, environment_id, event_id }: Scope & { readonly event_id: string }): string {
   return `${tenant_id} ${environment_id} ${JSON.stringify(event_id)}`;
 }
 
-export function checkOf(kind: FindingKind): CheckName {
+export function toCheckName(kind: FindingKind): CheckName {
   return KINDS[kind].check;
 }
 

@@ -15,7 +15,7 @@ import {
 import { nextOffsets } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type Found, idText } from './findings.ts';
+import { formatEventId, type OnFinding } from './findings.ts';
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
@@ -23,21 +23,21 @@ const NAMED_MAX = 5;
 
 export async function auditIds(
   { postgres, clickhouse }: AuditStores,
-  found: Found,
+  found: OnFinding,
   hashes: HashRange = ALL_HASHES,
 ): Promise<{ identities: number }> {
   // What stands before these offsets is whole and never changes.
   const before = nextOffsets(await readProgress(postgres));
   const { identities, doubled, first } = await doubledIds(clickhouse, hashes, before);
   if (first.length > 0) {
-    const named = first.slice(0, NAMED_MAX).map(saidOf).join('; ');
+    const named = first.slice(0, NAMED_MAX).map(describeDoubledId).join('; ');
     found({ kind: 'ids_doubled', count: doubled, what: `ids have more than one identity: ${named}` });
   }
   return { identities };
 }
 
-function saidOf({ places, ...id }: DoubledId): string {
-  return `${idText(id)} at ${places.join(' and ')}`;
+function describeDoubledId({ places, ...id }: DoubledId): string {
+  return `${formatEventId(id)} at ${places.join(' and ')}`;
 }
 
 export type HashSample = {
@@ -51,7 +51,7 @@ export type HashSample = {
 export async function auditHashes(
   { clickhouse }: Pick<AuditStores, 'clickhouse'>,
   { times, ids, chance }: HashSample,
-  found: Found,
+  found: OnFinding,
 ): Promise<{ hashes: number }> {
   const wrong: HashedId[] = [];
   let hashes = 0;
@@ -65,7 +65,7 @@ export async function auditHashes(
   }
   const [first] = wrong;
   if (first) {
-    const what = `of ${hashes} identities do not stand under the hash of their id: ${idText(first)}`;
+    const what = `of ${hashes} identities do not stand under the hash of their id: ${formatEventId(first)}`;
     found({ kind: 'id_hash_wrong', count: wrong.length, what });
   }
   return { hashes };

@@ -3,7 +3,7 @@
  * the table. An id that they do not know would be taken for a new one when it comes again. They may know more: ids of events
  * that the stores refused are looked up once more than they need be, and nothing else.
  */
-import type { Found } from './findings.ts';
+import type { OnFinding } from './findings.ts';
 
 /** The files of one partition against the table, as whoever reads them says. */
 export type IdentityFiles = {
@@ -17,7 +17,10 @@ export type IdentityFiles = {
   readonly fault: string | null;
 };
 
-export function auditIdentityFiles(files: readonly IdentityFiles[], found: Found): { partitions: number; ids: number } {
+export function auditIdentityFiles(
+  files: readonly IdentityFiles[],
+  found: OnFinding,
+): { partitions: number; ids: number } {
   for (const { partition, until, count, missing, fault } of files) {
     const ends = { from_offset: '0', to_offset: String(until) };
     if (fault !== null) found({ kind: 'identity_file_damaged', count: 1, partition, what: fault });

@@ -7,8 +7,8 @@ import type { Scope } from '../../core/scope.ts';
 import { newestFinalInvoices } from '../../storage/audit/invoices.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { gatherProvable } from '../proof/gather.ts';
-import { countedOtherwise } from '../proof/seal-lines.ts';
-import type { Found } from './findings.ts';
+import { listCountFaults } from '../proof/seal-lines.ts';
+import type { OnFinding } from './findings.ts';
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
@@ -16,17 +16,17 @@ const NEWEST = 500;
 /** One of more events would keep the audit from all others. */
 const EVENTS_MAX = 1_000_000;
 
-export async function auditInvoiceUsage(stores: AuditStores, found: Found): Promise<{ usage_lines: number }> {
+export async function auditInvoiceUsage(stores: AuditStores, found: OnFinding): Promise<{ usage_lines: number }> {
   let usage_lines = 0;
   for (const { id, ...scope } of await newestFinalInvoices(stores.postgres, NEWEST))
-    usage_lines += await auditOne(stores, scope, { id, found });
+    usage_lines += await auditInvoice(stores, scope, { id, found });
   return { usage_lines };
 }
 
-async function auditOne(
+async function auditInvoice(
   stores: AuditStores,
   scope: Scope,
-  { id, found }: { id: string; found: Found },
+  { id, found }: { id: string; found: OnFinding },
 ): Promise<number> {
   const { lines } = await gatherProvable(stores.postgres, scope, id);
   const counted = lines.flatMap(({ line, counting }) => {
@@ -34,7 +34,7 @@ async function auditOne(
     // What an earlier version computed does not say whose events; what somebody has set says another quantity.
     return counting && counted && !edited && (event_count ?? 0) <= EVENTS_MAX ? [{ line, counting }] : [];
   });
-  for (const [line_id, fault] of await countedOtherwise(stores, scope, counted))
+  for (const [line_id, fault] of await listCountFaults(stores, scope, counted))
     found({ kind: 'invoice_usage_differs', count: 1, what: `${id}, line ${line_id}: ${fault}` });
   return counted.length;
 }

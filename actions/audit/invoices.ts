@@ -11,24 +11,26 @@ import {
 } from '../../storage/audit/invoices.ts';
 import { someOf } from '../../storage/audit/questions.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Found } from './findings.ts';
+import type { OnFinding } from './findings.ts';
 
 const FAULTS_MAX = 1_000;
 const SAMPLE = 200;
 const COUNTERS = 3;
 
-export async function auditInvoices({ postgres }: Pick<Stores, 'postgres'>, found: Found): Promise<InvoiceSums> {
-  for (const fault of await invoiceFaults(postgres, { invoices: null, limit: FAULTS_MAX })) found(findingOf(fault));
+export async function auditInvoices({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<InvoiceSums> {
+  for (const fault of await invoiceFaults(postgres, { invoices: null, limit: FAULTS_MAX }))
+    found(toInvoiceFinding(fault));
   return invoiceSums(postgres);
 }
 
 /** Of some invoices and of the numbers of some counters, all the time. */
-export async function sampleInvoices({ postgres }: Pick<Stores, 'postgres'>, found: Found): Promise<void> {
+export async function sampleInvoices({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<void> {
   const invoices = await someOf(postgres, 'invoices', SAMPLE);
   const counters = await someCounters(postgres, COUNTERS);
-  for (const fault of await invoiceFaults(postgres, { invoices, counters, limit: FAULTS_MAX })) found(findingOf(fault));
+  for (const fault of await invoiceFaults(postgres, { invoices, counters, limit: FAULTS_MAX }))
+    found(toInvoiceFinding(fault));
 }
 
-function findingOf({ kind, id, stated, found }: InvoiceFault) {
+function toInvoiceFinding({ kind, id, stated, found }: InvoiceFault) {
   return { kind, count: 1, what: `${id} says ${stated}, and ${found}` };
 }

@@ -12,16 +12,16 @@ import {
 import { nextOffsets } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Finding, Found } from './findings.ts';
+import type { Finding, OnFinding } from './findings.ts';
 
 const FAULTS_MAX = 1_000;
 
-export async function auditLedger({ postgres }: Pick<Stores, 'postgres'>, found: Found): Promise<LedgerSums> {
-  for (const fault of await ledgerFaults(postgres, FAULTS_MAX)) found(findingOf(fault));
+export async function auditLedger({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<LedgerSums> {
+  for (const fault of await ledgerFaults(postgres, FAULTS_MAX)) found(toLedgerFinding(fault));
   return ledgerSums(postgres);
 }
 
-function findingOf({ kind, partition, from, to }: LedgerFault): Finding {
+function toLedgerFinding({ kind, partition, from, to }: LedgerFault): Finding {
   const what = {
     ledger_gap: `the ledger ends at offset ${from} and goes on at ${to}`,
     ledger_overlap: `the ledger counts offsets ${from} to ${to} twice`,
@@ -37,18 +37,18 @@ export type LogBounds = { readonly partition: number; readonly low: bigint; read
 /** The log in Postgres. */
 export async function auditEmbeddedLog(
   { postgres }: Pick<Stores, 'postgres'>,
-  found: Found,
+  found: OnFinding,
 ): Promise<{ partitions: number; waiting: number }> {
   const accounts = await logAccounts(postgres);
   for (const account of accounts) {
-    for (const finding of differencesOf(account)) found(finding);
+    for (const finding of listLogFindings(account)) found(finding);
     const missing = Number(account.log_end - account.next_offset) - account.waiting_records;
-    if (missing > 0) found(await missingRecords(postgres, account, missing));
+    if (missing > 0) found(await findMissingRecords(postgres, account, missing));
   }
   return { partitions: accounts.length, waiting: accounts.reduce((sum, { waiting }) => sum + waiting, 0) };
 }
 
-function differencesOf(account: LogAccount): Finding[] {
+function listLogFindings(account: LogAccount): Finding[] {
   const { partition, accepted, settled, waiting, next_offset, log_end } = account;
   const findings: Finding[] = [];
   const unaccounted = unaccountedEvents(account);
@@ -56,11 +56,11 @@ function differencesOf(account: LogAccount): Finding[] {
     const what = `${accepted} events were accepted, ${settled} are settled and ${waiting} wait`;
     findings.push({ kind: 'events_unaccounted', count: unaccounted, partition, what });
   }
-  if (next_offset > log_end) findings.push(behind({ partition, next_offset, log_end }));
+  if (next_offset > log_end) findings.push(buildLogBehindFinding({ partition, next_offset, log_end }));
   return findings;
 }
 
-async function missingRecords(postgres: Stores['postgres'], account: LogAccount, count: number): Promise<Finding> {
+async function findMissingRecords(postgres: Stores['postgres'], account: LogAccount, count: number): Promise<Finding> {
   const { partition, next_offset, log_end } = account;
   const first = await firstMissingRecord(postgres, account);
   const where = first === undefined ? '' : `, the first at offset ${first}`;
@@ -69,7 +69,7 @@ async function missingRecords(postgres: Stores['postgres'], account: LogAccount,
   return { kind: 'log_records_missing', count, partition, ...ends, what };
 }
 
-function behind({
+function buildLogBehindFinding({
   partition,
   next_offset,
   log_end,
@@ -83,24 +83,24 @@ function behind({
 export async function auditLogBounds(
   { postgres }: Pick<Stores, 'postgres'>,
   bounds: () => Promise<readonly LogBounds[]>,
-  found: Found,
+  found: OnFinding,
 ): Promise<{ partitions: number }> {
   const before = nextOffsets(await readProgress(postgres));
   const ends = await bounds();
   for (const { partition, low, end } of ends) {
     const next_offset = before.get(partition);
     if (next_offset === undefined) continue;
-    if (end < next_offset) found(behind({ partition, next_offset, log_end: end }));
+    if (end < next_offset) found(buildLogBehindFinding({ partition, next_offset, log_end: end }));
     // What was stored since the progress was read may be deleted since: it is read once more before anything is said.
-    if (low > next_offset) await tellMissing(postgres, { partition, low }, found);
+    if (low > next_offset) await reportMissingRecords(postgres, { partition, low }, found);
   }
   return { partitions: ends.length };
 }
 
-async function tellMissing(
+async function reportMissingRecords(
   postgres: Stores['postgres'],
   { partition, low }: Pick<LogBounds, 'partition' | 'low'>,
-  found: Found,
+  found: OnFinding,
 ): Promise<void> {
   const state = (await readProgress(postgres)).find((each) => each.partition === partition);
   if (state === undefined || low <= state.next_offset) return;

@@ -9,13 +9,13 @@ import type { Stores } from '../../storage/stores.ts';
 import type { ExportSettings } from '../exports/destinations.ts';
 import { auditCorrections } from './corrections.ts';
 import { auditCredits } from './credits.ts';
-import { type CheckName, type CheckReport, checkOf, type Finding, type Found } from './findings.ts';
+import { type CheckName, type CheckReport, type Finding, type OnFinding, toCheckName } from './findings.ts';
 import { auditHashes, auditIds } from './identities.ts';
 import { auditIdentityFiles, type IdentityFiles } from './identity-files.ts';
 import { auditInvoiceUsage } from './invoice-usage.ts';
 import { auditInvoices } from './invoices.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds, type LogBounds } from './ledger.ts';
-import { auditRanges, auditRowsAhead, type PlacesLooked, type Ranged } from './places.ts';
+import { type AuditedRange, auditRanges, auditRowsAhead, type RangeCounts } from './range-rows.ts';
 import { auditReservations } from './reservations.ts';
 import { auditRevenue } from './revenue.ts';
 import { auditRunning } from './running.ts';
@@ -23,7 +23,7 @@ import { auditSecondCount } from './second-count.ts';
 import { auditTasks } from './tasks.ts';
 import { auditUninvoiced } from './uninvoiced.ts';
 
-export type RecordsAsked = {
+export type AuditRecordsInput = {
   readonly checks: ReadonlySet<CheckName>;
   /** The log in Postgres, or where the partitions of another begin and end; null where it cannot be asked. */
   readonly log: 'embedded' | (() => Promise<readonly LogBounds[]>) | null;
@@ -38,30 +38,34 @@ export type RecordsAsked = {
 const NO_FILES = { settings: { EXPORT_ALLOW_PRIVATE_ADDRESSES: false, SECRETS_KEYS: [] }, reads_stores: false };
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
-type Looked = Readonly<Record<string, number>>;
+type CheckCounts = Readonly<Record<string, number>>;
 
 /** In this order: each may explain what the next finds. */
-export async function auditRecords(stores: AuditStores, asked: RecordsAsked, found: Found): Promise<CheckReport[]> {
+export async function auditRecords(
+  stores: AuditStores,
+  input: AuditRecordsInput,
+  found: OnFinding,
+): Promise<CheckReport[]> {
   const counted = new Map<CheckName, number>();
   const counting = (finding: Finding) => {
-    const check = checkOf(finding.kind);
+    const check = toCheckName(finding.kind);
     counted.set(check, (counted.get(check) ?? 0) + 1);
     found(finding);
   };
-  const looked: (readonly [CheckName, Looked | string])[] = [];
-  const wants = (check: CheckName) => asked.checks.has(check);
+  const looked: (readonly [CheckName, CheckCounts | string])[] = [];
+  const wants = (check: CheckName) => input.checks.has(check);
   if (wants('ledger')) looked.push(['ledger', await auditLedger(stores, counting)]);
-  if (wants('log')) looked.push(['log', await lookAtLog(stores, asked.log, counting)]);
+  if (wants('log')) looked.push(['log', await auditLog(stores, input.log, counting)]);
   if (wants('raw_rows') || wants('outcomes') || wants('identities'))
-    looked.push(...(await lookAtRows(stores, asked, counting)));
+    looked.push(...(await auditLogRows(stores, input, counting)));
   if (wants('corrections')) looked.push(['corrections', await auditCorrections(stores, counting)]);
   if (wants('second_count'))
     looked.push([
       'second_count',
-      await auditSecondCount(stores, { days: COUNTED_DAYS, chance: asked.chance }, counting),
+      await auditSecondCount(stores, { days: COUNTED_DAYS, chance: input.chance }, counting),
     ]);
   if (wants('identity_files'))
-    looked.push(['identity_files', auditIdentityFiles(await asked.identityFiles(), counting)]);
+    looked.push(['identity_files', auditIdentityFiles(await input.identityFiles(), counting)]);
   if (wants('credits')) looked.push(['credits', await auditCredits(stores, counting)]);
   if (wants('invoices')) {
     const sums = await auditInvoices(stores, counting);
@@ -72,7 +76,7 @@ export async function auditRecords(stores: AuditStores, asked: RecordsAsked, fou
   if (wants('revenue')) looked.push(['revenue', await auditRevenue(stores, counting)]);
   if (wants('reservations')) looked.push(['reservations', await auditReservations(stores, counting)]);
   if (wants('tasks'))
-    looked.push(['tasks', await auditTasks(stores, { ...(asked.exports ?? NO_FILES), found: counting })]);
+    looked.push(['tasks', await auditTasks(stores, { ...(input.exports ?? NO_FILES), found: counting })]);
   return looked.map(([check, what]) => {
     const differences = counted.get(check) ?? 0;
     if (typeof what === 'string') return { check, looked_at: {}, differences, skipped: what };
@@ -80,7 +84,11 @@ export async function auditRecords(stores: AuditStores, asked: RecordsAsked, fou
   });
 }
 
-async function lookAtLog(stores: AuditStores, log: RecordsAsked['log'], found: Found): Promise<Looked | string> {
+async function auditLog(
+  stores: AuditStores,
+  log: AuditRecordsInput['log'],
+  found: OnFinding,
+): Promise<CheckCounts | string> {
   if (log === null) return 'the log cannot be asked: set KAFKA_BROKERS';
   return log === 'embedded' ? auditEmbeddedLog(stores, found) : auditLogBounds(stores, log, found);
 }
@@ -91,21 +99,21 @@ const COUNTED_DAYS = 20;
 const HASH_SAMPLE = { times: 32, ids: 500 };
 
 /** One reading serves three checks; of one that is not asked for nothing is told. */
-async function lookAtRows(
+async function auditLogRows(
   stores: AuditStores,
-  { checks, chance }: RecordsAsked,
-  found: Found,
-): Promise<(readonly [CheckName, Looked])[]> {
-  const wanted: Found = (finding) => {
-    if (checks.has(checkOf(finding.kind))) found(finding);
+  { checks, chance }: AuditRecordsInput,
+  found: OnFinding,
+): Promise<(readonly [CheckName, CheckCounts])[]> {
+  const wanted: OnFinding = (finding) => {
+    if (checks.has(toCheckName(finding.kind))) found(finding);
   };
-  const sum: PlacesLooked = { ranges: 0, raw_rows: 0, outcomes: 0, identities: 0 };
+  const sum: RangeCounts = { ranges: 0, raw_rows: 0, outcomes: 0, identities: 0 };
   for await (const ranges of allRanges(stores)) {
     const looked = await auditRanges(stores, ranges, wanted);
-    for (const key of Object.keys(sum) as (keyof PlacesLooked)[]) sum[key] += looked[key];
+    for (const key of Object.keys(sum) as (keyof RangeCounts)[]) sum[key] += looked[key];
   }
   await auditRowsAhead(stores, wanted);
-  const looked: (readonly [CheckName, Looked])[] = [
+  const looked: (readonly [CheckName, CheckCounts])[] = [
     ['raw_rows', { ranges: sum.ranges, rows: sum.raw_rows }],
     ['outcomes', { ranges: sum.ranges, rows: sum.outcomes }],
   ];
@@ -119,8 +127,8 @@ async function lookAtRows(
 /** The table of identities is read once for so many ranges of the ledger, which are of a million events each. */
 const RANGES_MAX = 1_000;
 
-async function* allRanges(stores: AuditStores): AsyncGenerator<Ranged[]> {
-  for (const stretch of await uncounted(stores.postgres)) yield* paged(await cut(stores, stretch));
+async function* allRanges(stores: AuditStores): AsyncGenerator<AuditedRange[]> {
+  for (const range of await uncounted(stores.postgres)) yield* chunkRanges(await splitUncounted(stores, range));
   for (let after: Stretch | null = null; ; ) {
     const ranges = await ledgerRanges(stores.postgres, { after, limit: RANGES_MAX });
     if (ranges.length > 0) yield ranges;
@@ -129,7 +137,7 @@ async function* allRanges(stores: AuditStores): AsyncGenerator<Ranged[]> {
   }
 }
 
-function* paged(ranges: readonly Ranged[]): Generator<Ranged[]> {
+function* chunkRanges(ranges: readonly AuditedRange[]): Generator<AuditedRange[]> {
   for (let from = 0; from < ranges.length; from += RANGES_MAX) yield ranges.slice(from, from + RANGES_MAX);
 }
 
@@ -137,22 +145,22 @@ const ROWS_MAX = 1_000_000;
 const PIECES = 256n;
 
 /** A stretch that the ledger does not know, in pieces of at most a million rows where its records allow it. */
-async function cut({ clickhouse }: Pick<AuditStores, 'clickhouse'>, stretch: Stretch): Promise<Stretch[]> {
-  const { partition, from, to } = stretch;
+async function splitUncounted({ clickhouse }: Pick<AuditStores, 'clickhouse'>, range: Stretch): Promise<Stretch[]> {
+  const { partition, from, to } = range;
   const step = (to - from + PIECES - 1n) / PIECES;
   const pieces: Stretch[] = [];
   for (let at = from; at < to; at += step) pieces.push({ partition, from: at, to: at + step < to ? at + step : to });
   const rows = await countRawRows(clickhouse, pieces);
-  const all: { stretch: Stretch; rows: number }[] = [];
+  const all: { range: Stretch; rows: number }[] = [];
   for (const [index, piece] of pieces.entries()) {
     const count = rows[index]!;
     const last = all.at(-1);
     if (count > ROWS_MAX && step > 1n) {
-      for (const smaller of await cut({ clickhouse }, piece)) all.push({ stretch: smaller, rows: ROWS_MAX });
+      for (const smaller of await splitUncounted({ clickhouse }, piece)) all.push({ range: smaller, rows: ROWS_MAX });
     } else if (last && last.rows + count <= ROWS_MAX) {
-      last.stretch = { ...last.stretch, to: piece.to };
+      last.range = { ...last.range, to: piece.to };
       last.rows += count;
-    } else all.push({ stretch: piece, rows: count });
+    } else all.push({ range: piece, rows: count });
   }
-  return all.map((each) => each.stretch);
+  return all.map((each) => each.range);
 }

@@ -19,7 +19,7 @@ import {
 } from '../../storage/audit/reservations.ts';
 import { findIdentities, type IdentityRow } from '../../storage/events/identities.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type Found, idText } from './findings.ts';
+import { formatEventId, type OnFinding } from './findings.ts';
 
 const FAULTS_MAX = 1_000;
 const EVENTS_AT_ONCE = 1_000;
@@ -28,11 +28,12 @@ const SAMPLE = 200;
 const EVENTS_SAMPLED = 10;
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
-type Looked = ReservationSums & { readonly events: number };
+type ReservationAuditCounts = ReservationSums & { readonly events: number };
 
-export async function auditReservations(stores: AuditStores, found: Found): Promise<Looked> {
+export async function auditReservations(stores: AuditStores, found: OnFinding): Promise<ReservationAuditCounts> {
   const { postgres, clickhouse } = stores;
-  for (const fault of await reservationFaults(postgres, { ids: null, limit: FAULTS_MAX })) found(findingOf(fault));
+  for (const fault of await reservationFaults(postgres, { ids: null, limit: FAULTS_MAX }))
+    found(toReservationFinding(fault));
   let events = 0;
   for (let after = 0n; ; ) {
     const some = await reservedIdentities(clickhouse, { after, limit: EVENTS_AT_ONCE });
@@ -44,22 +45,22 @@ export async function auditReservations(stores: AuditStores, found: Found): Prom
 }
 
 /** Of some, and of their pools, all the time. */
-export async function sampleReservations(stores: AuditStores, found: Found): Promise<void> {
+export async function sampleReservations(stores: AuditStores, found: OnFinding): Promise<void> {
   const { postgres, clickhouse } = stores;
   const ids = await someOf(postgres, 'reservations', SAMPLE);
-  for (const fault of await reservationFaults(postgres, { ids, limit: FAULTS_MAX })) found(findingOf(fault));
-  const names = [...(await reservationsNamed(postgres, ids)).values()].flatMap(eventsNamed);
-  const asked = new Set(names.map(keyOfEvent));
+  for (const fault of await reservationFaults(postgres, { ids, limit: FAULTS_MAX })) found(toReservationFinding(fault));
+  const names = [...(await reservationsNamed(postgres, ids)).values()].flatMap(listEventIds);
+  const eventKeys = new Set(names.map(keyOfEvent));
   const stored = await findIdentities(clickhouse, names.map(hashIdentity));
   await auditEvents(
     stores,
-    stored.filter((event) => asked.has(keyOfEvent(event))),
+    stored.filter((event) => eventKeys.has(keyOfEvent(event))),
     found,
   );
 }
 
 /** The ids of some of its events, and the first that is none of them. */
-function eventsNamed({ id, tenant_id, environment_id, event_count }: AuditedReservation) {
+function listEventIds({ id, tenant_id, environment_id, event_count }: AuditedReservation) {
   const scope = { tenant_id, environment_id };
   const last = Math.max(2, event_count + 1);
   const numbers = [...Array(Math.min(last, EVENTS_SAMPLED)).keys()].map((index) => index + 1);
@@ -67,7 +68,7 @@ function eventsNamed({ id, tenant_id, environment_id, event_count }: AuditedRese
 }
 
 /** An event is stored behind its commit, so the reservations are read behind the events. */
-async function auditEvents({ postgres }: AuditStores, events: readonly IdentityRow[], found: Found): Promise<void> {
+async function auditEvents({ postgres }: AuditStores, events: readonly IdentityRow[], found: OnFinding): Promise<void> {
   const named = await reservationsNamed(
     postgres,
     events.map(({ event_id }) => parseReservationId(event_id)!),
@@ -85,11 +86,11 @@ async function auditEvents({ postgres }: AuditStores, events: readonly IdentityR
   );
   for (const { event, of } of taken) {
     if (corrected.has(keyOfEvent(event))) continue;
-    const what = `${idText(event)} is no event that the reservation has become, which is ${of.reservation_status}`;
+    const what = `${formatEventId(event)} is no event that the reservation has become, which is ${of.reservation_status}`;
     found({ kind: 'reservation_id_taken', count: 1, what });
   }
 }
 
-function findingOf({ kind, id, stated, found }: ReservationFault) {
+function toReservationFinding({ kind, id, stated, found }: ReservationFault) {
   return { kind, count: 1, what: `${id} says ${stated}, and the rows ${found}` };
 }

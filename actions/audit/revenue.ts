@@ -18,52 +18,52 @@ import {
   storedRevenue,
 } from '../../storage/revenue/rows.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { recurringKey, recurringOfCustomers, revenueOfCustomers } from '../revenue/make-rows.ts';
-import type { Finding, Found } from './findings.ts';
+import { loadCustomersRecurring, loadCustomersRevenue, toRecurringKey } from '../revenue/make-rows.ts';
+import type { Finding, OnFinding } from './findings.ts';
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
-type Looked = { customers: number; rows: number };
+type RevenueAuditCounts = { customers: number; rows: number };
 
 const CUSTOMERS_AT_ONCE = 500;
 
-export async function auditRevenue(stores: AuditStores, found: Found): Promise<Looked> {
-  const looked = { customers: 0, rows: 0 };
+export async function auditRevenue(stores: AuditStores, found: OnFinding): Promise<RevenueAuditCounts> {
+  const counts = { customers: 0, rows: 0 };
   for (const scope of await scopesOfCustomers(stores.postgres)) {
     for await (const customer_ids of allCustomers(stores, scope)) {
-      looked.customers += customer_ids.length;
-      const { rows, differing } = await differencesOf(stores, scope, customer_ids);
-      looked.rows += rows;
+      counts.customers += customer_ids.length;
+      const { rows, differing } = await compareRevenue(stores, scope, customer_ids);
+      counts.rows += rows;
       if (differing.length === 0 || (await isRevenueTold(stores.postgres, scope))) continue;
       // Looked at once more: a row may have been made between the two readings.
-      const again = await differencesOf(
+      const second = await compareRevenue(
         stores,
         scope,
         differing.map(({ customer_id }) => customer_id),
       );
-      for (const { finding } of again.differing) found(finding);
+      for (const { finding } of second.differing) found(finding);
     }
   }
-  return looked;
+  return counts;
 }
 
 /** Makes the rows of all customers anew; answers how many they are. */
 export async function rebuildRevenue(stores: AuditStores): Promise<number> {
   await raiseRevenueVersion(stores.postgres, await greatestVersion(stores.clickhouse));
-  let told = 0;
+  let enqueued = 0;
   for (const scope of await scopesOfCustomers(stores.postgres))
     for await (const customer_ids of allCustomers(stores, scope)) {
       await tellCustomers(stores.postgres, scope, customer_ids);
-      told += customer_ids.length;
+      enqueued += customer_ids.length;
     }
-  return told;
+  return enqueued;
 }
 
 /** Who has rows is among them, also where Postgres knows nobody of the name. */
 async function* allCustomers(stores: AuditStores, scope: Scope): AsyncGenerator<string[]> {
   for (let after = ''; ; ) {
-    const asked = { after, limit: CUSTOMERS_AT_ONCE };
-    const known = await customersAfter(stores.postgres, scope, asked);
-    const stored = await customersWithRows(stores.clickhouse, scope, asked);
+    const page = { after, limit: CUSTOMERS_AT_ONCE };
+    const known = await customersAfter(stores.postgres, scope, page);
+    const stored = await customersWithRows(stores.clickhouse, scope, page);
     const some = [...new Set([...known, ...stored])].sort().slice(0, CUSTOMERS_AT_ONCE);
     if (some.length > 0) yield some;
     if (some.length < CUSTOMERS_AT_ONCE) return;
@@ -71,32 +71,34 @@ async function* allCustomers(stores: AuditStores, scope: Scope): AsyncGenerator<
   }
 }
 
-type Difference = { readonly customer_id: string; readonly finding: Finding };
+type RevenueDifference = { readonly customer_id: string; readonly finding: Finding };
 
-async function differencesOf(
+async function compareRevenue(
   { postgres, clickhouse }: AuditStores,
   scope: Scope,
   customer_ids: readonly string[],
-): Promise<{ rows: number; differing: Difference[] }> {
+): Promise<{ rows: number; differing: RevenueDifference[] }> {
   const [revenue, recurring, rows, lines] = await Promise.all([
-    revenueOfCustomers(postgres, scope, customer_ids),
-    recurringOfCustomers(postgres, scope, customer_ids),
+    loadCustomersRevenue(postgres, scope, customer_ids),
+    loadCustomersRecurring(postgres, scope, customer_ids),
     storedRevenue(clickhouse, scope, customer_ids),
     storedRecurring(clickhouse, scope, customer_ids),
   ]);
   const expected = {
-    revenue: textsOf(revenue, toRevenueKey, (row) => revenueText({ ...row, ...sumsOf(row) })),
-    recurring: textsOf(recurring, recurringKey, (row) => recurringText({ ...row, monthly: row.monthly.toFixed() })),
+    revenue: toTextByKey(revenue, toRevenueKey, (row) => revenueText({ ...row, ...sumCells(row) })),
+    recurring: toTextByKey(recurring, toRecurringKey, (row) =>
+      recurringText({ ...row, monthly: row.monthly.toFixed() }),
+    ),
   };
   const stored = {
-    revenue: textsOf(rows, toRevenueKey, revenueText),
-    recurring: textsOf(lines, recurringKey, recurringText),
+    revenue: toTextByKey(rows, toRevenueKey, revenueText),
+    recurring: toTextByKey(lines, toRecurringKey, recurringText),
   };
   return {
     rows: rows.length + lines.length,
     differing: [
-      ...compared('revenue_differs', expected.revenue, stored.revenue, NO_REVENUE),
-      ...compared('recurring_revenue_differs', expected.recurring, stored.recurring, NOTHING_RECURS),
+      ...listDifferences('revenue_differs', expected.revenue, stored.revenue, NO_REVENUE),
+      ...listDifferences('recurring_revenue_differs', expected.recurring, stored.recurring, NOTHING_RECURS),
     ],
   };
 }
@@ -104,7 +106,7 @@ async function differencesOf(
 const NO_REVENUE = '0 of usage and 0 of fixed charges';
 const NOTHING_RECURS = '0 each month';
 
-function sumsOf({ cells }: RevenueRow): Pick<StoredRevenue, 'usage_of_year' | 'fixed_of_year'> {
+function sumCells({ cells }: RevenueRow): Pick<StoredRevenue, 'usage_of_year' | 'fixed_of_year'> {
   return {
     usage_of_year: sumDecimals(cells.map(({ usage }) => usage)),
     fixed_of_year: sumDecimals(cells.map(({ fixed }) => fixed)),
@@ -124,17 +126,17 @@ function recurringText({ monthly, starts_at, ends_at }: StoredRecurring): string
   return `${amount.toFixed()} each month from ${formatMs(starts_at)} to ${formatMs(ends_at)}`;
 }
 
-function textsOf<Row>(rows: readonly Row[], keyOf: (row: Row) => string, textOf: (row: Row) => string) {
-  return new Map(rows.map((row) => [keyOf(row), textOf(row)]));
+function toTextByKey<Row>(rows: readonly Row[], toKey: (row: Row) => string, toText: (row: Row) => string) {
+  return new Map(rows.map((row) => [toKey(row), toText(row)]));
 }
 
 /** A row of nothing and no row say the same. */
-function compared(
+function listDifferences(
   kind: 'revenue_differs' | 'recurring_revenue_differs',
   expected: ReadonlyMap<string, string>,
   stored: ReadonlyMap<string, string>,
   nothing: string,
-): Difference[] {
+): RevenueDifference[] {
   return [...new Set([...expected.keys(), ...stored.keys()])].flatMap((key) => {
     const [should, is] = [expected.get(key) ?? nothing, stored.get(key) ?? nothing];
     const [customer_id] = JSON.parse(key) as [string];

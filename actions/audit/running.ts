@@ -13,8 +13,8 @@ import { newId } from '../../storage/new-id.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { forgetHistory, historyDiffers, type KeptHistory, someHistories } from '../../storage/usage/kept-histories.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
-import { chargesDiffer } from '../wallets/real-time-balance.ts';
-import type { Found } from './findings.ts';
+import { compareCachedCharges } from '../wallets/real-time-balance.ts';
+import type { OnFinding } from './findings.ts';
 
 const ANSWERS = 50;
 /** All of their raw events are read. */
@@ -24,53 +24,53 @@ const TRIES = 5;
 const PAUSE_MS = 200;
 
 /** What was written down. */
-export async function auditRunning({ postgres }: Pick<Stores, 'postgres'>, found: Found) {
+export async function auditRunning({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding) {
   const { differences, ...looked } = await runningAudits(postgres);
-  for (const what of differences) found(findingOf(what));
+  for (const what of differences) found(toRunningFinding(what));
   return looked;
 }
 
-type Sampling = { readonly chance: () => number; readonly now: Date };
+type SampleInput = { readonly chance: () => number; readonly now: Date };
 
 /** Of some that are kept, and of none where nothing is. `found` is for who tells it: else another process does. */
-export async function sampleRunning(stores: Stores, sampling: Sampling, found: Found | null): Promise<void> {
+export async function sampleRunning(stores: Stores, sampling: SampleInput, found: OnFinding | null): Promise<void> {
   const answers = await compareAnswers(stores, sampling);
   const histories = await compareHistories(stores, sampling);
   if (answers.answers + histories.histories === 0) return;
   const differences = [...answers.differences, ...histories.differences];
   const compared = { ...answers, ...histories, differences, is_told: found !== null };
   await recordRunningAudit(stores.postgres, { id: newId('run'), ...compared });
-  for (const what of differences) found?.(findingOf(what));
+  for (const what of differences) found?.(toRunningFinding(what));
 }
 
 /** What processes have found that cannot tell it. */
-export async function tellOfOthers({ postgres }: Pick<Stores, 'postgres'>, found: Found): Promise<void> {
-  for (const what of await untoldDifferences(postgres)) found(findingOf(what));
+export async function reportOtherProcesses({ postgres }: Pick<Stores, 'postgres'>, found: OnFinding): Promise<void> {
+  for (const what of await untoldDifferences(postgres)) found(toRunningFinding(what));
 }
 
-async function compareAnswers(stores: Stores, { chance, now }: Sampling) {
+async function compareAnswers(stores: Stores, { chance, now }: SampleInput) {
   const differences: string[] = [];
   if (stores.usage_memory === undefined) return { answers: 0, lines: 0, differences };
-  const kept = keptIn(stores.usage_memory);
-  const some = kept.some(ANSWERS, chance);
+  const cached = keptIn(stores.usage_memory);
+  const some = cached.some(ANSWERS, chance);
   let lines = 0;
   for (const answer of some) {
     lines += answer.lines.length;
     const different = [
-      ...(await linesThatDiffer(stores, answer)),
-      ...((await chargesDiffer(stores, answer, now)) ?? []),
+      ...(await listLineDifferences(stores, answer)),
+      ...((await compareCachedCharges(stores, answer, now)) ?? []),
     ];
-    if (different.length > 0) kept.drop(answer);
+    if (different.length > 0) cached.drop(answer);
     differences.push(...different);
   }
   return { answers: some.length, lines, differences };
 }
 
-async function compareHistories(stores: Stores, { chance, now }: Sampling) {
+async function compareHistories(stores: Stores, { chance, now }: SampleInput) {
   const some = someHistories(stores, { ...HISTORIES, chance });
   const differences: string[] = [];
   for (const history of some) {
-    const what = await stillDiffers(stores, history, now);
+    const what = await confirmHistoryDiffers(stores, history, now);
     if (what === null) continue;
     forgetHistory(stores, history);
     const { scope, question } = history.kept;
@@ -82,7 +82,7 @@ async function compareHistories(stores: Stores, { chance, now }: Sampling) {
   return { histories: some.length, differences };
 }
 
-async function stillDiffers(stores: Stores, history: KeptHistory, now: Date): Promise<string | null> {
+async function confirmHistoryDiffers(stores: Stores, history: KeptHistory, now: Date): Promise<string | null> {
   let what: string | null = null;
   for (let tries = 0; tries < TRIES; tries++) {
     if (tries > 0) await setTimeout(PAUSE_MS);
@@ -92,38 +92,38 @@ async function stillDiffers(stores: Stores, history: KeptHistory, now: Date): Pr
   return what;
 }
 
-function findingOf(what: string) {
+function toRunningFinding(what: string) {
   return { kind: 'running_differs', count: 1, what } as const;
 }
 
-async function linesThatDiffer(stores: Stores, answer: KeptAnswer): Promise<string[]> {
+async function listLineDifferences(stores: Stores, answer: KeptAnswer): Promise<string[]> {
   const different: string[] = [];
   for (const one of answer.lines) different.push(...(await lineDiffers(stores, answer, one)));
   return different;
 }
 
-type OfLine = KeptAnswer['lines'][number];
+type CachedUsageLine = KeptAnswer['lines'][number];
 
 async function lineDiffers(
   stores: Stores,
   answer: KeptAnswer,
-  { meter_id, customer, line }: OfLine,
+  { meter_id, customer, line }: CachedUsageLine,
 ): Promise<string[]> {
   let what = '';
   for (let tries = 0; tries < TRIES; tries++) {
     if (tries > 0) await setTimeout(PAUSE_MS);
     stores.usage_memory!.follow((await nextLook(stores.postgres)).progress);
     const { changes } = line;
-    const kept = `${line.answer.quantity.toFixed()} of ${line.answer.event_count} events`;
+    const cached = `${line.answer.quantity.toFixed()} of ${line.answer.event_count} events`;
     const { start_us, end_us } = line;
-    const asked = { meter: { id: meter_id }, external_customer_ids: [customer], start_us, end_us };
-    const { usage } = await askUsage({ ...stores, usage_memory: undefined }, answer.scope, asked);
+    const query = { meter: { id: meter_id }, external_customer_ids: [customer], start_us, end_us };
+    const { usage } = await askUsage({ ...stores, usage_memory: undefined }, answer.scope, query);
     stores.usage_memory!.follow((await nextLook(stores.postgres)).progress);
     if (line.is_lost) return [];
     const { value, event_count } = usage[0]!.total;
     const stored = `${value.toFixed()} of ${event_count} events`;
-    if (stored === kept) return [];
-    what = `${answer.scope.tenant_id} ${answer.scope.environment_id} ${meter_id} ${JSON.stringify(customer)}: ${kept} in memory, ${stored} in the stores`;
+    if (stored === cached) return [];
+    what = `${answer.scope.tenant_id} ${answer.scope.environment_id} ${meter_id} ${JSON.stringify(customer)}: ${cached} in memory, ${stored} in the stores`;
     if (line.changes !== changes) what = '';
   }
   return what === '' ? [] : [what];

@@ -11,24 +11,24 @@ import type { EventLog } from '../../storage/log/log.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { auditCorrections } from './corrections.ts';
 import { sampleCredits } from './credits.ts';
-import type { Found } from './findings.ts';
+import type { OnFinding } from './findings.ts';
 import { auditHashes, auditIds } from './identities.ts';
 import { sampleInvoices } from './invoices.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds } from './ledger.ts';
-import { auditRanges } from './places.ts';
+import { auditRanges } from './range-rows.ts';
 import { sampleReservations } from './reservations.ts';
 import { auditSecondCount } from './second-count.ts';
 import { sampleTasks } from './tasks.ts';
 import { sampleUninvoiced } from './uninvoiced.ts';
 
-export type RecordsSampled = { readonly ranges: number; readonly records: number };
+export type SampledCounts = { readonly ranges: number; readonly records: number };
 
 const CORRECTIONS = 500;
 /** The usage of the newest corrected events, and of some days by chance. */
 const COUNTED_TWICE = { newest: 20, days: 2 };
 const HASH_SAMPLE = { times: 2, ids: 200 };
 
-export async function sampleRecords(stores: Stores, chance: () => number, found: Found): Promise<RecordsSampled> {
+export async function sampleRecords(stores: Stores, chance: () => number, found: OnFinding): Promise<SampledCounts> {
   await auditLedger(stores, found);
   await sampleLog(stores, found);
   await sampleCredits(stores, found);
@@ -36,22 +36,22 @@ export async function sampleRecords(stores: Stores, chance: () => number, found:
   await sampleUninvoiced(stores, found);
   await sampleReservations(stores, found);
   await sampleTasks(stores, found);
-  const ranges = await chosenRanges(stores, chance);
-  const looked = await auditRanges(stores, ranges, found);
-  await auditIds(stores, found, await someHashes(stores, chance));
+  const ranges = await chooseRanges(stores, chance);
+  const counts = await auditRanges(stores, ranges, found);
+  await auditIds(stores, found, await chooseHashRange(stores, chance));
   await auditHashes(stores, { ...HASH_SAMPLE, chance }, found);
   await auditCorrections(stores, found, { newest: CORRECTIONS });
   await auditSecondCount(stores, { ...COUNTED_TWICE, chance }, found);
-  return { ranges: ranges.length, records: looked.raw_rows + looked.outcomes };
+  return { ranges: ranges.length, records: counts.raw_rows + counts.outcomes };
 }
 
-async function sampleLog(stores: Stores, found: Found): Promise<void> {
+async function sampleLog(stores: Stores, found: OnFinding): Promise<void> {
   if (stores.log instanceof EmbeddedLog) await auditEmbeddedLog(stores, found);
-  else await auditLogBounds(stores, () => endsOf(stores.log), found);
+  else await auditLogBounds(stores, () => loadLogBounds(stores.log), found);
 }
 
 /** Where it begins is for the worker to say, who reads there. */
-async function endsOf(log: EventLog) {
+async function loadLogBounds(log: EventLog) {
   return (await log.lag()).map(({ partition, end_offset }) => ({ partition, low: 0n, end: end_offset }));
 }
 
@@ -59,12 +59,12 @@ const NEWEST_SHARE = 0.75;
 const EVENTS_MAX = 2_000_000;
 
 /** Mostly the newest, of some partitions: what breaks, breaks there, and they are soon found in the tables. */
-async function chosenRanges({ postgres }: Stores, chance: () => number): Promise<LedgerRange[]> {
+async function chooseRanges({ postgres }: Stores, chance: () => number): Promise<LedgerRange[]> {
   const newest = await newestRanges(postgres);
   if (newest.length === 0) return [];
   const first = Math.floor(chance() * newest.length);
   const turned = [...newest.slice(first), ...newest.slice(0, first)];
-  if (chance() < NEWEST_SHARE) return upTo(turned, EVENTS_MAX);
+  if (chance() < NEWEST_SHARE) return takeRangesUpTo(turned, EVENTS_MAX);
   const { partition, to } = turned[0]!;
   const offset = BigInt(Math.floor(chance() * Number(to)));
   const some = await rangeUpTo(postgres, { partition, offset });
@@ -72,7 +72,7 @@ async function chosenRanges({ postgres }: Stores, chance: () => number): Promise
   return ledgerRanges(postgres, { after: { partition, from: -1n, to: 0n }, limit: 1 });
 }
 
-function upTo(ranges: readonly LedgerRange[], events_max: number): LedgerRange[] {
+function takeRangesUpTo(ranges: readonly LedgerRange[], events_max: number): LedgerRange[] {
   let events = 0;
   const taken = ranges.filter(({ settled }, index) => {
     events += settled.events;
@@ -85,7 +85,7 @@ const IDS_MAX = 1_000_000;
 const ALL = 1n << 64n;
 
 /** About a million neighbours in the order of the hashes; all of them where there are not more. */
-async function someHashes({ clickhouse }: Stores, chance: () => number): Promise<HashRange> {
+async function chooseHashRange({ clickhouse }: Stores, chance: () => number): Promise<HashRange> {
   const parts = BigInt(Math.max(1, Math.ceil((await countIdentities(clickhouse)) / IDS_MAX)));
   const width = ALL / parts;
   const first = width * BigInt(Math.floor(chance() * Number(parts)));

@@ -32,7 +32,7 @@ import {
   recountDaysTogether,
 } from '../../storage/usage/recount.ts';
 import { applyCorrections, parseReplacement } from './accepted-contents.ts';
-import type { Found } from './findings.ts';
+import type { OnFinding } from './findings.ts';
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
@@ -52,65 +52,68 @@ const READING_SECONDS_MAX = 60;
 export async function auditSecondCount(
   stores: AuditStores,
   input: SecondCountInput,
-  found: Found,
+  found: OnFinding,
 ): Promise<{ customer_days: number; rows: number }> {
-  const looked = { customer_days: 0, rows: 0 };
-  for (const { scope, days } of await choosePlaces(stores, input)) {
+  const counts = { customer_days: 0, rows: 0 };
+  for (const { scope, days } of await chooseCustomerDays(stores, input)) {
     const customers = new Set([...days.values()].flatMap((some) => [...some]));
-    const named = await eventsNaming(stores, scope, { customers, isSample: input.newest !== undefined });
-    for (const unit of unitsOf(scope, days, named)) {
-      looked.customer_days += unit.external_customer_ids.length;
-      looked.rows += await compareUnit(stores, unit, found);
+    const named = await findCorrectedEvents(stores, scope, { customers, isSample: input.newest !== undefined });
+    for (const unit of splitIntoUnits(scope, days, named)) {
+      counts.customer_days += unit.external_customer_ids.length;
+      counts.rows += await compareUnit(stores, unit, found);
     }
   }
-  return looked;
+  return counts;
 }
 
 /** Customers by the UTC day. */
-type Places = Map<number, Set<string>>;
-type ScopePlaces = { readonly scope: Scope; readonly days: Places };
+type CustomerDays = Map<number, Set<string>>;
+type ScopedCustomerDays = { readonly scope: Scope; readonly days: CustomerDays };
 
 /** Chooses the days on which corrected events are or were counted, and some days by chance. */
-async function choosePlaces(stores: AuditStores, { newest, days, chance }: SecondCountInput): Promise<ScopePlaces[]> {
-  const chosen = new Map<string, ScopePlaces>();
-  const placesIn = ({ tenant_id, environment_id }: Scope): Places => {
+async function chooseCustomerDays(
+  stores: AuditStores,
+  { newest, days, chance }: SecondCountInput,
+): Promise<ScopedCustomerDays[]> {
+  const chosen = new Map<string, ScopedCustomerDays>();
+  const customerDaysIn = ({ tenant_id, environment_id }: Scope): CustomerDays => {
     const scope = { tenant_id, environment_id };
     let known = chosen.get(scopeKey(scope));
     if (!known) chosen.set(scopeKey(scope), (known = { scope, days: new Map() }));
     return known.days;
   };
   for (const events of groupBy(await correctedEvents(stores.postgres, newest), scopeKey).values()) {
-    const places = placesIn(events[0]);
+    const customerDays = customerDaysIn(events[0]);
     const event_ids = events.map(({ event_id }) => event_id);
     for (const contents of (await applyCorrections(stores, events[0], event_ids)).values())
-      for (const content of contents) addPlace(places, dayOf(content), content.external_customer_id);
+      for (const content of contents) addCustomerDay(customerDays, toUtcDay(content), content.external_customer_id);
   }
   const meters = await metersToAudit(stores.postgres, {});
   for (let taken = 0; taken < days && meters.length > 0; taken++) {
     const { meter_id, ...scope } = meters[Math.floor(chance() * meters.length)]!;
-    const counted = await countedAt(stores, scope, { meter_id, progress: await readProgress(stores.postgres) });
+    const counted = await loadCountedMeter(stores, scope, { meter_id, progress: await readProgress(stores.postgres) });
     const all = counted ? await daysWithEvents(stores, counted) : [];
     if (!counted || all.length === 0) continue;
     const { day } = all[Math.floor(chance() * all.length)]!;
     const { event_name } = counted.meter;
     const customers = await customersOfDay(stores.clickhouse, scope, { event_name, day, limit: SAMPLED_CUSTOMERS });
-    for (const customer of customers) addPlace(placesIn(scope), day, customer);
+    for (const customer of customers) addCustomerDay(customerDaysIn(scope), day, customer);
   }
   return [...chosen.values()];
 }
 
-function addPlace(places: Places, day: number, customer: string): void {
-  const known = places.get(day);
+function addCustomerDay(customerDays: CustomerDays, day: number, customer: string): void {
+  const known = customerDays.get(day);
   if (known) known.add(customer);
-  else places.set(day, new Set([customer]));
+  else customerDays.set(day, new Set([customer]));
 }
 
-function dayOf({ timestamp_us }: Pick<SentEvent, 'timestamp_us'>): number {
+function toUtcDay({ timestamp_us }: Pick<SentEvent, 'timestamp_us'>): number {
   return Math.floor(timestamp_us / US_PER_DAY);
 }
 
 /** By customer, the corrected events of which a replacement names it: they may count there now, wherever they were sent. */
-async function eventsNaming(
+async function findCorrectedEvents(
   { postgres }: AuditStores,
   scope: Scope,
   { customers, isSample }: { customers: ReadonlySet<string>; isSample: boolean },
@@ -129,7 +132,7 @@ async function eventsNaming(
 }
 
 /** Some customers on one day, which are counted at once. */
-type Unit = {
+type RecountUnit = {
   readonly scope: Scope;
   readonly day: number;
   readonly external_customer_ids: readonly string[];
@@ -137,7 +140,11 @@ type Unit = {
   readonly moved: readonly string[];
 };
 
-function* unitsOf(scope: Scope, days: Places, named: ReadonlyMap<string, ReadonlySet<string>>): Generator<Unit> {
+function* splitIntoUnits(
+  scope: Scope,
+  days: CustomerDays,
+  named: ReadonlyMap<string, ReadonlySet<string>>,
+): Generator<RecountUnit> {
   for (const [day, customers] of days) {
     const all = [...customers];
     for (let from = 0; from < all.length; from += CUSTOMERS_MAX) {
@@ -149,14 +156,14 @@ function* unitsOf(scope: Scope, days: Places, named: ReadonlyMap<string, Readonl
 }
 
 /** As `Unit.moved`, of now: a correction that was applied since may have brought an event to these customers. */
-async function loadMoved(stores: AuditStores, { scope, external_customer_ids }: Unit): Promise<string[]> {
+async function loadMoved(stores: AuditStores, { scope, external_customer_ids }: RecountUnit): Promise<string[]> {
   const customers = new Set(external_customer_ids);
-  const named = await eventsNaming(stores, scope, { customers, isSample: true });
+  const named = await findCorrectedEvents(stores, scope, { customers, isSample: true });
   return [...named.values()].flatMap((event_ids) => [...event_ids]);
 }
 
 /** Rows that differ are counted once more while no slice and no rebuild is in progress. Answers how many rows were compared. */
-async function compareUnit(stores: AuditStores, unit: Unit, found: Found): Promise<number> {
+async function compareUnit(stores: AuditStores, unit: RecountUnit, found: OnFinding): Promise<number> {
   const first = await countTwice(stores, unit, await readProgress(stores.postgres));
   if (first.differences.length === 0) return first.rows;
   const name = `second count ${unit.day}`;
@@ -170,25 +177,31 @@ async function compareUnit(stores: AuditStores, unit: Unit, found: Found): Promi
     const [{ meter_id, external_customer_id, field, expected, stored }] = some;
     const what =
       `rows are counted otherwise by the corrections that were accepted than by those that are stored: ${tenant_id} ${environment_id} ` +
-      `${meter_id} ${dayText(unit.day)} customer ${JSON.stringify(external_customer_id)}: ${field} is ${stored ?? 'missing'}, should be ${expected ?? 'absent'}`;
+      `${meter_id} ${formatDay(unit.day)} customer ${JSON.stringify(external_customer_id)}: ${field} is ${stored ?? 'missing'}, should be ${expected ?? 'absent'}`;
     found({ kind: 'counts_disagree', count: some.length, what });
   }
   return first.rows;
 }
 
-function dayText(day: number): string {
+function formatDay(day: number): string {
   return new Date((day * US_PER_DAY) / 1000).toISOString().slice(0, 10);
 }
 
-type CountedTwice = {
+type SecondCountResult = {
   readonly rows: number;
   readonly differences: readonly (RowDifference & { readonly meter_id: string })[];
 };
 
-async function countTwice(stores: AuditStores, unit: Unit, progress: readonly SliceState[]): Promise<CountedTwice> {
+async function countTwice(
+  stores: AuditStores,
+  unit: RecountUnit,
+  progress: readonly SliceState[],
+): Promise<SecondCountResult> {
   const { scope, day, external_customer_ids } = unit;
   const known = await metersToAudit(stores.postgres, scope);
-  const counted = await Promise.all(known.map(({ meter_id }) => countedAt(stores, scope, { meter_id, progress })));
+  const counted = await Promise.all(
+    known.map(({ meter_id }) => loadCountedMeter(stores, scope, { meter_id, progress })),
+  );
   // While the past of a meter is still being counted nobody reads its rows.
   const meters = counted.filter((meter) => meter !== undefined);
   const expected = groupBy(await countAsAccepted(stores, unit, meters), ({ meter_id }) => meter_id);
@@ -199,14 +212,14 @@ async function countTwice(stores: AuditStores, unit: Unit, progress: readonly Sl
     for (const { meter_id } of group) {
       const own = expected.get(meter_id) ?? [];
       result.rows += own.length;
-      for (const difference of rowDifferences(own, asStored(read.get(meter_id) ?? [], own)))
+      for (const difference of rowDifferences(own, toStoredFields(read.get(meter_id) ?? [], own)))
         result.differences.push({ ...difference, meter_id });
     }
   }
   return result;
 }
 
-async function countedAt(
+async function loadCountedMeter(
   { postgres }: AuditStores,
   { tenant_id, environment_id }: Scope,
   { meter_id, progress }: { meter_id: string; progress: readonly SliceState[] },
@@ -215,7 +228,7 @@ async function countedAt(
 }
 
 /** The set of distinct values is compared by its size, and by its size united with the expected one. */
-function asStored(rows: readonly BucketRow[], expected: readonly BucketRow[]): StoredFields[] {
+function toStoredFields(rows: readonly BucketRow[], expected: readonly BucketRow[]): StoredFields[] {
   const sets = new Map(expected.map((row) => [rowKey(row), row.uniques]));
   return rows.map((row) => ({
     tenant_id: row.tenant_id,
@@ -242,7 +255,11 @@ function rowKey({ size, external_customer_id, bucket_start_us, group_key }: Buck
   return JSON.stringify([size, external_customer_id, bucket_start_us, group_key]);
 }
 
-async function countAsAccepted(stores: AuditStores, unit: Unit, meters: readonly Counted[]): Promise<BucketRow[]> {
+async function countAsAccepted(
+  stores: AuditStores,
+  unit: RecountUnit,
+  meters: readonly Counted[],
+): Promise<BucketRow[]> {
   const { scope, day, external_customer_ids } = unit;
   const aggregator = new BucketAggregator();
   const event_names = [...new Set(meters.map(({ meter }) => meter.event_name))];
@@ -255,18 +272,19 @@ async function countAsAccepted(stores: AuditStores, unit: Unit, meters: readonly
   })) {
     const ids = events.map(({ event_id }) => event_id);
     for (const { event_id } of await acceptedCorrections(stores.postgres, scope, ids)) corrected.add(event_id);
-    for (const event of events) if (!corrected.has(event.event_id)) add(aggregator, meters, event);
+    for (const event of events) if (!corrected.has(event.event_id)) addSentEvent(aggregator, meters, event);
   }
   const customers = new Set(external_customer_ids);
   for (const contents of (await applyCorrections(stores, scope, [...corrected])).values()) {
     const last = contents.at(-1)!;
-    if (!last.is_void && dayOf(last) === day && customers.has(last.external_customer_id)) add(aggregator, meters, last);
+    if (!last.is_void && toUtcDay(last) === day && customers.has(last.external_customer_id))
+      addSentEvent(aggregator, meters, last);
   }
   return [...aggregator.drain()].flat();
 }
 
 /** To the meters that count it, where its place in the log is before the end of what they have counted. */
-function add(aggregator: BucketAggregator, meters: readonly Counted[], sent: SentEvent): void {
+function addSentEvent(aggregator: BucketAggregator, meters: readonly Counted[], sent: SentEvent): void {
   const properties = propertiesIn(sent.properties);
   for (const counted of meters) {
     const { meter, before } = counted;

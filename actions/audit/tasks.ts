@@ -8,64 +8,68 @@ import { someOf } from '../../storage/audit/questions.ts';
 import { type TaskFault, type TaskSums, taskFaults, taskSums, wholeExports } from '../../storage/audit/tasks.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { ExportSettings } from '../exports/destinations.ts';
-import { type StoredFile, storedFiles } from '../exports/download.ts';
-import type { Finding, Found } from './findings.ts';
+import { listStoredFiles, type StoredFile } from '../exports/download.ts';
+import type { Finding, OnFinding } from './findings.ts';
 
 type Postgres = Pick<Stores, 'postgres'>;
-type Looked = TaskSums & { readonly files: number; readonly files_gone: number; readonly files_unread: number };
+type TaskAuditCounts = TaskSums & {
+  readonly files: number;
+  readonly files_gone: number;
+  readonly files_unread: number;
+};
 
-type Asked = {
+type TaskAuditInput = {
   readonly settings: ExportSettings;
   /** Also what is in S3, which costs traffic; of the directory, where this machine has one, always. */
   readonly reads_stores: boolean;
-  readonly found: Found;
+  readonly found: OnFinding;
 };
 
 const FAULTS_MAX = 1_000;
 const SAMPLE = 200;
 const PAGE = 500;
 
-export async function auditTasks(stores: Postgres, asked: Asked): Promise<Looked> {
+export async function auditTasks(stores: Postgres, input: TaskAuditInput): Promise<TaskAuditCounts> {
   const { postgres } = stores;
-  for (const fault of await taskFaults(postgres, { ids: null, limit: FAULTS_MAX })) asked.found(findingOf(fault));
-  return { ...(await taskSums(postgres)), ...(await auditFiles(stores, asked)) };
+  for (const fault of await taskFaults(postgres, { ids: null, limit: FAULTS_MAX })) input.found(toTaskFinding(fault));
+  return { ...(await taskSums(postgres)), ...(await auditFiles(stores, input)) };
 }
 
 /** Of those made last and of some by chance, all the time; no file is read. */
-export async function sampleTasks({ postgres }: Postgres, found: Found): Promise<void> {
+export async function sampleTasks({ postgres }: Postgres, found: OnFinding): Promise<void> {
   const ids = await someOf(postgres, 'tasks', SAMPLE);
-  for (const fault of await taskFaults(postgres, { ids, limit: FAULTS_MAX })) found(findingOf(fault));
+  for (const fault of await taskFaults(postgres, { ids, limit: FAULTS_MAX })) found(toTaskFinding(fault));
 }
 
-function findingOf({ kind, id, stated, found }: TaskFault): Finding {
+function toTaskFinding({ kind, id, stated, found }: TaskFault): Finding {
   return { kind, count: 1, what: `${id} says ${stated}, and ${found}` };
 }
 
-type FilesLooked = Pick<Looked, 'files' | 'files_gone' | 'files_unread'>;
+type FileAuditCounts = Pick<TaskAuditCounts, 'files' | 'files_gone' | 'files_unread'>;
 
 /** Whoever owns the directory, or the bucket, may have taken files away, or may let nobody read any more: that is told as a number, and is no difference. */
-async function auditFiles(stores: Postgres, asked: Asked): Promise<FilesLooked> {
-  const looked: Record<Seen, number> = { there: 0, gone: 0, unread: 0, elsewhere: 0 };
+async function auditFiles(stores: Postgres, input: TaskAuditInput): Promise<FileAuditCounts> {
+  const counts: Record<FileAuditState, number> = { there: 0, gone: 0, unread: 0, elsewhere: 0 };
   for (let after = ''; ; ) {
     const page = await wholeExports(stores.postgres, after, PAGE);
     for (const { id, ...scope } of page)
-      for (const file of await storedFiles(stores, scope, { id, settings: asked.settings }))
-        looked[await auditFile(file, { ...asked, id })]++;
-    if (page.length < PAGE) return { files: looked.there, files_gone: looked.gone, files_unread: looked.unread };
+      for (const file of await listStoredFiles(stores, scope, { id, settings: input.settings }))
+        counts[await auditFile(file, { ...input, id })]++;
+    if (page.length < PAGE) return { files: counts.there, files_gone: counts.gone, files_unread: counts.unread };
     after = page.at(-1)!.id;
   }
 }
 
-type Seen = 'there' | 'gone' | 'unread' | 'elsewhere';
+type FileAuditState = 'there' | 'gone' | 'unread' | 'elsewhere';
 
 async function auditFile(
   file: StoredFile,
-  { id, settings, reads_stores, found }: Asked & { id: string },
-): Promise<Seen> {
+  { id, settings, reads_stores, found }: TaskAuditInput & { id: string },
+): Promise<FileAuditState> {
   if (file.is_in_directory ? settings.EXPORT_DIRECTORY === undefined : !reads_stores) return 'elsewhere';
   const { size_bytes, sha256, file_name } = file;
   try {
-    const stored = await digestOf(file);
+    const stored = await computeFileDigest(file);
     if (stored.size_bytes === size_bytes && stored.sha256 === sha256) return 'there';
     const what = `${id} says ${size_bytes} bytes, ${sha256}, and ${file_name} has ${stored.size_bytes}, ${stored.sha256}`;
     found({ kind: 'export_file_differs', count: 1, what });
@@ -83,7 +87,7 @@ const WAIT_MS = 30_000;
 const BYTES_PER_MS_MIN = 70;
 
 /** No further than just beyond where it ought to end. */
-async function digestOf(file: StoredFile): Promise<{ size_bytes: number; sha256: string }> {
+async function computeFileDigest(file: StoredFile): Promise<{ size_bytes: number; sha256: string }> {
   const expected = file.size_bytes ?? 0;
   const signal = AbortSignal.timeout(WAIT_MS + Math.ceil(expected / BYTES_PER_MS_MIN));
   const hash = createHash('sha256');

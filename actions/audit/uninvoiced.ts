@@ -22,50 +22,57 @@ import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { billedItem, billedSubscription, CHARGES_AT_ONCE, gatherItems, toScope } from '../billing/billable-items.ts';
 import { createUsageReader } from '../billing/measure-usage.ts';
-import type { Found } from './findings.ts';
+import type { OnFinding } from './findings.ts';
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
-type Looked = { readonly subscriptions: number; readonly lines: number };
+type UninvoicedAuditCounts = { readonly subscriptions: number; readonly lines: number };
 
 const NEWEST = 5_000;
 const SAMPLE = 100;
 /** Of one environment. */
 const AT_ONCE = 200;
 
-export async function auditUninvoiced(stores: AuditStores, found: Found): Promise<Looked> {
-  return lookAt(stores, await movedLast(stores.postgres, NEWEST), found);
+export async function auditUninvoiced(stores: AuditStores, found: OnFinding): Promise<UninvoicedAuditCounts> {
+  return auditSubscriptions(stores, await movedLast(stores.postgres, NEWEST), found);
 }
 
 /** Of some, all the time. */
-export async function sampleUninvoiced(stores: AuditStores, found: Found): Promise<void> {
-  await lookAt(stores, await someMoved(stores.postgres, SAMPLE), found);
+export async function sampleUninvoiced(stores: AuditStores, found: OnFinding): Promise<void> {
+  await auditSubscriptions(stores, await someMoved(stores.postgres, SAMPLE), found);
 }
 
-async function lookAt(stores: AuditStores, named: readonly NamedSubscription[], found: Found): Promise<Looked> {
-  const looked = { subscriptions: named.length, lines: 0 };
+async function auditSubscriptions(
+  stores: AuditStores,
+  named: readonly NamedSubscription[],
+  found: OnFinding,
+): Promise<UninvoicedAuditCounts> {
+  const counts = { subscriptions: named.length, lines: 0 };
   const byScope = groupBy(named, ({ tenant_id, environment_id }) => `${tenant_id} ${environment_id}`);
   for (const those of byScope.values())
     for (let from = 0; from < those.length; from += AT_ONCE) {
       const scope = toScope(those[0]);
       const ids = those.slice(from, from + AT_ONCE).map(({ id }) => id);
       // Of one moment: periods are moved on and drafts computed anew meanwhile.
-      const { lines, open } = await stores.postgres.transaction((transaction) => openTimes(transaction, scope, ids), {
-        isolationLevel: 'repeatable read',
-        readOnly: true,
-      });
-      looked.lines += lines;
-      for (const one of open) await tellUsed(stores, one, found);
+      const { lines, open } = await stores.postgres.transaction(
+        (transaction) => listUninvoicedTimes(transaction, scope, ids),
+        {
+          isolationLevel: 'repeatable read',
+          readOnly: true,
+        },
+      );
+      counts.lines += lines;
+      for (const one of open) await reportUninvoicedUsage(stores, one, found);
     }
-  return looked;
+  return counts;
 }
 
-type Open = {
+type UninvoicedSubscription = {
   readonly subscription: SubscriptionModel;
   /** Of one line item each. */
   readonly times: readonly { readonly line_item_id: string; readonly time: Period }[];
 };
 
-async function openTimes(database: Database, scope: Scope, ids: readonly string[]) {
+async function listUninvoicedTimes(database: Database, scope: Scope, ids: readonly string[]) {
   const subscriptions = await SubscriptionModel.byId(scope, ids, database);
   const all = [...subscriptions.values()];
   const parents = await SubscriptionModel.byId(
@@ -83,7 +90,7 @@ async function openTimes(database: Database, scope: Scope, ids: readonly string[
     records.map(({ id }) => id),
   );
   const lasts = await lastInvoices(database, scope, ids);
-  const open: Open[] = [];
+  const open: UninvoicedSubscription[] = [];
   for (const [id, lines] of groupBy(records, ({ subscription_id }) => subscription_id)) {
     const subscription = subscriptions.get(id)!;
     const parent = parents.get(subscription.parent_subscription_id ?? '');
@@ -95,8 +102,8 @@ async function openTimes(database: Database, scope: Scope, ids: readonly string[
     const billed = billedSubscription(subscription);
     const times = lines.flatMap((line) => {
       const item = { ...billedItem(line, subscription), reset_usage: null };
-      const question = { item, subscription: billed, reach, invoiced: invoiced.get(line.id) ?? [] };
-      return uninvoicedTimes(question).map((time) => ({ line_item_id: line.id, time }));
+      const lineTimes = { item, subscription: billed, reach, invoiced: invoiced.get(line.id) ?? [] };
+      return uninvoicedTimes(lineTimes).map((time) => ({ line_item_id: line.id, time }));
     });
     if (times.length > 0) open.push({ subscription, times });
   }
@@ -106,7 +113,11 @@ async function openTimes(database: Database, scope: Scope, ids: readonly string[
 /** How fresh an answer is, which the log says, is of no matter here: what comes late is told of the next time. */
 const NO_LOG = { lag: async () => [] } satisfies Pick<EventLog, 'lag'> as unknown as EventLog;
 
-async function tellUsed(stores: AuditStores, { subscription, times }: Open, found: Found): Promise<void> {
+async function reportUninvoicedUsage(
+  stores: AuditStores,
+  { subscription, times }: UninvoicedSubscription,
+  found: OnFinding,
+): Promise<void> {
   const { postgres, clickhouse } = stores;
   const items = new Map((await gatherItems(postgres, subscription)).map((item) => [item.id, item]));
   const measure = await createUsageReader({ postgres, clickhouse, log: NO_LOG }, postgres, subscription);

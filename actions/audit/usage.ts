@@ -27,7 +27,7 @@ import {
 import { snapshotOf } from '../../storage/usage/snapshot.ts';
 import { daysWithRows, storedRows } from '../../storage/usage/stored-rows.ts';
 
-export type AuditWanted = {
+export type UsageAuditInput = {
   readonly tenant_id?: string | undefined;
   readonly environment_id?: string | undefined;
   readonly meter_id?: string | undefined;
@@ -36,10 +36,10 @@ export type AuditWanted = {
   readonly end_us?: Microseconds | undefined;
 };
 
-export type Difference = Scope &
+export type UsageDifference = Scope &
   RowDifference & { readonly meter_id: string; readonly meter_version: number; readonly day: number };
 
-export type AuditReport = {
+export type UsageAuditReport = {
   readonly meters: number;
   readonly days: number;
   readonly rows: number;
@@ -56,43 +56,46 @@ const READING_SECONDS_MAX = 30;
 
 export async function auditUsage(
   stores: AuditStores,
-  wanted: AuditWanted,
-  found: (difference: Difference) => void,
-): Promise<AuditReport> {
+  wanted: UsageAuditInput,
+  found: (difference: UsageDifference) => void,
+): Promise<UsageAuditReport> {
   const report = { meters: 0, days: 0, rows: 0, differences: 0 };
-  for (const group of await groupsOf(stores, wanted)) {
+  for (const group of await groupMetersByEvents(stores, wanted)) {
     report.meters += group.length;
-    for (const span of spansOf(await daysOf(stores, group, wanted))) {
-      const looked = await auditDays(stores, group, span);
+    for (const span of toSpans(await listDays(stores, group, wanted))) {
+      const compared = await auditDays(stores, group, span);
       report.days += span.count * group.length;
-      report.rows += looked.rows;
-      report.differences += looked.differences.length;
-      for (const difference of looked.differences) found(difference);
+      report.rows += compared.rows;
+      report.differences += compared.differences.length;
+      for (const difference of compared.differences) found(difference);
     }
   }
   return report;
 }
 
 /** Meters that are recounted from the same events, so that these are read once. */
-type Group = readonly [Audited, ...Audited[]];
+type AuditedMeters = readonly [AuditedMeter, ...AuditedMeter[]];
 
-async function groupsOf(stores: AuditStores, { tenant_id, environment_id, meter_id }: AuditWanted): Promise<Group[]> {
-  const groups: Group[] = [];
-  const open = new Map<string, [Audited, ...Audited[]]>();
+async function groupMetersByEvents(
+  stores: AuditStores,
+  { tenant_id, environment_id, meter_id }: UsageAuditInput,
+): Promise<AuditedMeters[]> {
+  const groups: AuditedMeters[] = [];
+  const open = new Map<string, [AuditedMeter, ...AuditedMeter[]]>();
   const progress = await readProgress(stores.postgres);
   for (const { meter_id: id, ...scope } of await metersToAudit(stores.postgres, {
     tenant_id,
     environment_id,
     meter_id,
   })) {
-    const counted = await countedAt(stores, scope, { meter_id: id, progress });
+    const counted = await loadAuditedMeter(stores, scope, { meter_id: id, progress });
     // While the past of a meter is still being counted nobody reads its rows.
     if (!counted) continue;
     const key = eventsKey(counted);
     const known = open.get(key);
     if (known && known.length < METERS_MAX) known.push(counted);
     else {
-      const group: [Audited] = [counted];
+      const group: [AuditedMeter] = [counted];
       groups.push(group);
       open.set(key, group);
     }
@@ -104,28 +107,31 @@ async function groupsOf(stores: AuditStores, { tenant_id, environment_id, meter_
 export async function auditSample(
   stores: AuditStores,
   { size, chance }: { size: number; chance: () => number },
-  found: (difference: Difference) => void,
-): Promise<AuditReport> {
+  found: (difference: UsageDifference) => void,
+): Promise<UsageAuditReport> {
   const meters = await metersToAudit(stores.postgres, {});
   const report = { meters: 0, days: 0, rows: 0, differences: 0 };
   for (let taken = 0; taken < size && meters.length > 0; taken++) {
     const { meter_id, ...scope } = meters[Math.floor(chance() * meters.length)]!;
-    const counted = await countedAt(stores, scope, { meter_id, progress: await readProgress(stores.postgres) });
-    const days = counted ? await daysOf(stores, [counted], {}) : [];
+    const counted = await loadAuditedMeter(stores, scope, { meter_id, progress: await readProgress(stores.postgres) });
+    const days = counted ? await listDays(stores, [counted], {}) : [];
     if (!counted || days.length === 0) continue;
-    const [span] = spansOf([days[Math.floor(chance() * days.length)]!]);
-    const looked = await auditDays(stores, [counted], span!);
+    const [span] = toSpans([days[Math.floor(chance() * days.length)]!]);
+    const compared = await auditDays(stores, [counted], span!);
     report.meters++;
     report.days++;
-    report.rows += looked.rows;
-    report.differences += looked.differences.length;
-    for (const difference of looked.differences) found(difference);
+    report.rows += compared.rows;
+    report.differences += compared.differences.length;
+    for (const difference of compared.differences) found(difference);
   }
   return report;
 }
 
 /** Asks the pipeline to write anew what differs; answers the ids of the rebuilds. */
-export async function repairUsage({ postgres }: AuditStores, differences: readonly Difference[]): Promise<string[]> {
+export async function repairUsage(
+  { postgres }: AuditStores,
+  differences: readonly UsageDifference[],
+): Promise<string[]> {
   const byMeter = new Map<string, Scope & { days: Map<number, Set<string>>; meter_id: string }>();
   for (const { tenant_id, environment_id, meter_id, day, external_customer_id } of differences) {
     const key = `${tenant_id}/${environment_id}/${meter_id}`;
@@ -156,22 +162,26 @@ export async function isRepaired({ postgres }: AuditStores, ids: readonly string
 }
 
 /** A meter as its rows should be: counted so, with daily rollups of the days before this one. */
-type Audited = Counted & { readonly days_before: number };
+type AuditedMeter = Counted & { readonly days_before: number };
 
-async function countedAt(
+async function loadAuditedMeter(
   stores: AuditStores,
   scope: Scope,
   { meter_id, progress }: { meter_id: string; progress: readonly SliceState[] },
-): Promise<Audited | undefined> {
+): Promise<AuditedMeter | undefined> {
   const { before, days_before } = snapshotOf(progress);
   const counted = await countedNow(stores, scope, { meter_id, before });
   return counted && { ...counted, days_before };
 }
 
-type Day = { readonly day: number; readonly size: number };
+type AuditedDay = { readonly day: number; readonly size: number };
 
 /** Days with events or with rows, and how many of them: a row that no event accounts for is a difference too. */
-async function daysOf(stores: AuditStores, group: Group, { start_us, end_us }: AuditWanted): Promise<Day[]> {
+async function listDays(
+  stores: AuditStores,
+  group: AuditedMeters,
+  { start_us, end_us }: UsageAuditInput,
+): Promise<AuditedDay[]> {
   const sizes = new Map((await daysWithEvents(stores, group[0])).map(({ day, events }) => [day, events]));
   for (const counted of group)
     for (const { day, rows } of await daysWithRows(stores.clickhouse, counted))
@@ -183,11 +193,11 @@ async function daysOf(stores: AuditStores, group: Group, { start_us, end_us }: A
 }
 
 /** Days that are looked at together; `count` of them hold anything. */
-type Span = { days: [number, number]; count: number; size: number };
+type DaySpan = { days: [number, number]; count: number; size: number };
 
 /** As many days as are recounted at once; one that holds more, alone. */
-function spansOf(days: readonly Day[]): Span[] {
-  const spans: Span[] = [];
+function toSpans(days: readonly AuditedDay[]): DaySpan[] {
+  const spans: DaySpan[] = [];
   for (const { day, size } of days) {
     const last = spans.at(-1);
     if (last && last.size + size <= EVENTS_MAX) {
@@ -199,22 +209,22 @@ function spansOf(days: readonly Day[]): Span[] {
   return spans;
 }
 
-type Looked = { rows: number; differences: Difference[] };
+type ComparedRows = { rows: number; differences: UsageDifference[] };
 
-async function auditDays(stores: AuditStores, group: Group, { days, size }: Span): Promise<Looked> {
-  const result: Looked = { rows: 0, differences: [] };
+async function auditDays(stores: AuditStores, group: AuditedMeters, { days, size }: DaySpan): Promise<ComparedRows> {
+  const result: ComparedRows = { rows: 0, differences: [] };
   const [day] = days;
   const ranges = size <= EVENTS_MAX ? [{}] : await recountRanges(stores, group[0], { day, events_max: EVENTS_MAX });
   for (const range of ranges) {
     const rows = await recountDaysTogether(stores, group, { days, range });
     for (const counted of group) {
       const expected = rows.filter(({ meter_id }) => meter_id === counted.meter_id);
-      const looked = await compare(stores, counted, { days, range, expected });
-      result.rows += looked.rows;
-      const customers = [...new Set(looked.differences.map((difference) => difference.external_customer_id))];
+      const compared = await compareStoredRows(stores, counted, { days, range, expected });
+      result.rows += compared.rows;
+      const customers = [...new Set(compared.differences.map((difference) => difference.external_customer_id))];
       for (let from = 0; from < customers.length; from += CUSTOMERS_MAX) {
         const external_customer_ids = customers.slice(from, from + CUSTOMERS_MAX);
-        result.differences.push(...(await certainDifferences(stores, counted, { days, external_customer_ids })));
+        result.differences.push(...(await recheckDifferences(stores, counted, { days, external_customer_ids })));
       }
     }
   }
@@ -222,36 +232,40 @@ async function auditDays(stores: AuditStores, group: Group, { days, size }: Span
 }
 
 /** The same customers once more while no slice is in its rows; the version may have been superseded meanwhile. */
-async function certainDifferences(stores: AuditStores, counted: Audited, wanted: DaysWanted): Promise<Difference[]> {
+async function recheckDifferences(
+  stores: AuditStores,
+  counted: AuditedMeter,
+  wanted: DaysWanted,
+): Promise<UsageDifference[]> {
   const name = `audit ${counted.meter_id} ${wanted.days[0]}`;
   return withBucketsLockedForReading(stores.postgres, { name, seconds_max: READING_SECONDS_MAX }, async (progress) => {
-    const now = await countedAt(stores, counted, { meter_id: counted.meter_id, progress });
+    const now = await loadAuditedMeter(stores, counted, { meter_id: counted.meter_id, progress });
     if (now?.version !== counted.version) return [];
     const expected = await recountDays(stores, now, wanted);
-    return (await compare(stores, now, { ...wanted, expected })).differences;
+    return (await compareStoredRows(stores, now, { ...wanted, expected })).differences;
   });
 }
 
 /** `expected`: the base rows as they were recounted. */
-async function compare(
+async function compareStoredRows(
   stores: AuditStores,
-  counted: Audited,
+  counted: AuditedMeter,
   wanted: DaysWanted & { readonly expected: readonly BucketRow[] },
-): Promise<Looked> {
+): Promise<ComparedRows> {
   const expected = withDailyRollups(wanted.expected, counted.days_before);
   const all = await storedRows(stores.clickhouse, counted, { ...wanted, expected });
   // Daily rollups of later days are what a try to make them has left: nobody reads them.
-  const stored = all.filter((row) => row.size !== 'DAY' || dayOf(row) < counted.days_before);
+  const stored = all.filter((row) => row.size !== 'DAY' || toUtcDay(row) < counted.days_before);
   const { tenant_id, environment_id, meter_id, version } = counted;
   const place = { tenant_id, environment_id, meter_id, meter_version: version };
   const differences = rowDifferences(expected, stored).map((difference) => ({
     ...place,
-    day: dayOf(difference),
+    day: toUtcDay(difference),
     ...difference,
   }));
   return { rows: stored.length, differences };
 }
 
-function dayOf({ bucket_start_us }: { bucket_start_us: Microseconds }): number {
+function toUtcDay({ bucket_start_us }: { bucket_start_us: Microseconds }): number {
   return Math.floor(bucket_start_us / US_PER_DAY);
 }

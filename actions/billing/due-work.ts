@@ -27,12 +27,12 @@ import { cutDueFiles } from '../exports/cut.ts';
 import { addDueExports } from '../exports/due-exports.ts';
 import { applyAllDueGrants } from '../grants/apply-due-grants.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
-import { pursueDuePayments } from '../payments/due-payments.ts';
-import { endOverdue } from '../payments/end-overdue.ts';
-import { tellOverdue } from '../payments/tell-overdue.ts';
+import { processDuePayments } from '../payments/due-payments.ts';
+import { emitOverdue } from '../payments/emit-overdue.ts';
+import { cancelOverdue } from '../payments/end-overdue.ts';
 import { endDueReservations } from '../reservations/end-due.ts';
 import { endUnpaid } from '../subscriptions/end-unpaid.ts';
-import { topUpThemselves } from '../wallets/auto-top-up.ts';
+import { topUpDueWallets } from '../wallets/auto-top-up.ts';
 import { expireCredits } from '../wallets/expire-credits.ts';
 import type { Interruptible } from './batch-loop.ts';
 import { billLateUsage } from './bill-late-usage.ts';
@@ -152,7 +152,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       is_interruptible: true,
       next: nextPaymentDue,
       async run(stores, due) {
-        const { pursued, failed } = await pursueDuePayments(stores, due);
+        const { processed: pursued, failed } = await processDuePayments(stores, due);
         return { done: { pursued }, waiting: [], failed };
       },
     },
@@ -164,7 +164,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       // That it was told is all that is written.
       draft_plan_cache: 'leaves',
       async run(stores, due) {
-        const { told: reported, failed } = await tellOverdue(stores, due);
+        const { emitted: reported, failed } = await emitOverdue(stores, due);
         return { done: { told: reported }, waiting: [], failed };
       },
     },
@@ -174,7 +174,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       is_interruptible: true,
       next: nextOutOfPatience,
       async run(stores, due) {
-        const { ended, failed } = await endOverdue(stores, due);
+        const { ended, failed } = await cancelOverdue(stores, due);
         return { done: { ended }, waiting: [], failed };
       },
     },
@@ -206,7 +206,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
       name: 'top-up-wallets',
       next: (database, scope, from) => nextSelfFilling(database, scope, { from }),
       async run(stores, due) {
-        const { filled, failed } = await topUpThemselves(stores, due);
+        const { filled, failed } = await topUpDueWallets(stores, due);
         return { done: { filled }, waiting: [], failed };
       },
     },

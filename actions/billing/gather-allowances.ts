@@ -42,7 +42,11 @@ import { together } from '../../storage/models/side-by-side.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
 import { finished } from '../../storage/turns.ts';
-import { type HeldSource, holdingsOf, sourcesHeld } from '../entitlements/entitled-features.ts';
+import {
+  listHoldings,
+  listSourcesOfHoldings,
+  type SubscriptionEntitlementSource,
+} from '../entitlements/entitled-features.ts';
 
 /** The same of one; of several that are billed side by side at one time. */
 export async function loadSubscriptionAllowances(
@@ -86,12 +90,12 @@ async function gatherGrantedAllowances(
   if (first === undefined) return { allowances: new Map(), made_of: new Map() };
   const scope = { tenant_id: first.tenant_id, environment_id: first.environment_id };
   const reading = { scope, database, now };
-  const holdings = await holdingsOf(subscriptions, reading);
-  const grantSources = await sourcesHeld(subscriptions, holdings, reading);
+  const holdings = await listHoldings(subscriptions, reading);
+  const grantSources = await listSourcesOfHoldings(subscriptions, holdings, reading);
   const metered = grantSources.filter(({ feature_type }) => feature_type === 'metered');
   const featureIds = metered.map(({ feature_id }) => feature_id);
   const features = metered.length === 0 ? new Map() : await FeatureModel.byId(scope, featureIds, database);
-  const toMeterId = (source: HeldSource): string => features.get(source.feature_id)?.meter_id ?? '';
+  const toMeterId = (source: SubscriptionEntitlementSource): string => features.get(source.feature_id)?.meter_id ?? '';
   const bySubscription = groupBy(metered, ({ subscription }) => subscription.id);
   const allowances = new Map(
     Array.from(
@@ -116,7 +120,7 @@ async function gatherGrantedAllowances(
 }
 
 /** Limits of one reset period add up, also those of several features of a meter. What is not enabled makes nothing free. */
-function combineLimits(sources: readonly HeldSource[]): Allowance[] {
+function combineLimits(sources: readonly SubscriptionEntitlementSource[]): Allowance[] {
   const plainSources = sources.filter((source) => !hasGrants(source));
   const byPeriod = groupBy(plainSources, ({ usage_reset_period, subscription }) =>
     deriveResetPeriod(usage_reset_period, subscription),
@@ -130,7 +134,7 @@ function combineLimits(sources: readonly HeldSource[]): Allowance[] {
 }
 
 /** Of each measure what holds beside the other. */
-function groupGrants(sources: readonly HeldSource[]): GrantedAllowance[] {
+function groupGrants(sources: readonly SubscriptionEntitlementSource[]): GrantedAllowance[] {
   const byMeasure = groupBy(sources, ({ grant_measure }) => grant_measure!);
   return Array.from(byMeasure, ([measure, of]) => ({
     measure,

@@ -38,7 +38,7 @@ import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
 import { loadCouponsInForce } from '../coupons/coupons-in-force.ts';
 import { loadRatesInForce, type TaxableInvoice } from '../taxes/rates-in-force.ts';
 import { isTaxedBeforeCredits } from '../taxes/tax-final.ts';
-import { prepaidOfPreview } from '../wallets/prepaid-wallets.ts';
+import { listPreviewWallets } from '../wallets/prepaid-wallets.ts';
 import { type BillableItem, billedSubscription, CHARGES_AT_ONCE, gatherItems } from './billable-items.ts';
 import {
   gatherClosedCharges,
@@ -233,7 +233,7 @@ async function loadPreviewTerms(
   // What opens a period becomes final when it begins, all else when it is over.
   const at_ms = reference === 'period_start' ? Math.min(period.end, now.getTime()) : period.end;
   const payer = { customer_id: taxed.customer_id, currency: subscription.currency, at_ms };
-  const prepaid = await prepaidOfPreview(database, subscription, payer);
+  const prepaid = await listPreviewWallets(database, subscription, payer);
   return {
     rates,
     prepaid,

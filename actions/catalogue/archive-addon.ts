@@ -11,7 +11,7 @@ import { AddonAssociationModel } from '../../storage/models/addon-association.ts
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { archiveEntitlementsOf } from '../entitlements/archive-entitlements.ts';
+import { archiveEntityEntitlements } from '../entitlements/archive-entitlements.ts';
 import { archivePrices } from './archive-prices.ts';
 
 export async function archiveAddon(
@@ -31,7 +31,7 @@ export async function archiveAddon(
     if (attached) throw notAllowed(`add-on ${id} is attached to a subscription`);
     await AddonModel.change(addon, { status: 'archived' }, { by: author, database });
     await archivePrices(scope, { entity_type: 'ADDON', entity_id: id }, { by: author, database });
-    await archiveEntitlementsOf(scope, id, { by: author, database });
+    await archiveEntityEntitlements(scope, id, { by: author, database });
     await CreditGrantModel.archiveOf(scope, ['addon_id', id], { by: author, database });
   });
 }

@@ -10,7 +10,7 @@ import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { archiveEntitlementsOf } from '../entitlements/archive-entitlements.ts';
+import { archiveEntityEntitlements } from '../entitlements/archive-entitlements.ts';
 import { archivePrices } from './archive-prices.ts';
 
 export async function archivePlan(
@@ -30,6 +30,6 @@ export async function archivePlan(
     await PlanModel.change(plan, { status: 'archived' }, { by: author, database });
     await archivePrices(scope, { entity_type: 'PLAN', entity_id: id }, { by: author, database });
     await CreditGrantModel.archiveOf(scope, ['plan_id', id], { by: author, database });
-    await archiveEntitlementsOf(scope, id, { by: author, database });
+    await archiveEntityEntitlements(scope, id, { by: author, database });
   });
 }

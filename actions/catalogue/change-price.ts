@@ -15,7 +15,13 @@ import { PriceModel } from '../../storage/models/price.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { checkGroup } from '../groups/check-group.ts';
-import { checkKeyFree, keyConflict, type PriceWriting, storePrice, timeBucketsOf } from './create-price.ts';
+import {
+  buildTimeBuckets,
+  checkKeyFree,
+  formatPriceKeyConflict,
+  type PriceWriteContext,
+  storePrice,
+} from './create-price.ts';
 
 export type PriceChange = {
   id: string;
@@ -39,21 +45,29 @@ export async function changePrice(
       return supersede(price, changes, { ...writing, effective_from });
     if (effective_from !== undefined)
       throw invalid('effective_from', `needs a change of one of ${CRITICAL_FIELDS.join(', ')}`);
-    return describe(price, changes, writing);
+    return describePrice(price, changes, writing);
   });
 }
 
-async function describe(price: PriceModel, changes: PriceChanges, writing: PriceWriting): Promise<PriceModel> {
+async function describePrice(
+  price: PriceModel,
+  changes: PriceChanges,
+  writing: PriceWriteContext,
+): Promise<PriceModel> {
   if (changes.lookup_key) await checkKeyFree({ ...price, lookup_key: changes.lookup_key }, writing);
   const { author, database } = writing;
-  return PriceModel.change(price, changes, { by: author, database, conflict: keyConflict(changes.lookup_key) });
+  return PriceModel.change(price, changes, {
+    by: author,
+    database,
+    conflict: formatPriceKeyConflict(changes.lookup_key),
+  });
 }
 
 /** The old price ends where the new one starts: no instant is charged twice, none is free. */
 async function supersede(
   price: PriceModel,
   changes: PriceChanges,
-  writing: PriceWriting & { effective_from: string | undefined },
+  writing: PriceWriteContext & { effective_from: string | undefined },
 ): Promise<PriceModel> {
   const { scope, database, author } = writing;
   // A price with an end may have a successor already; a second one would charge the same time twice.
@@ -67,9 +81,9 @@ async function supersede(
   const effective_from = new Date(effectiveAt).toISOString();
   const unit = price.price_unit_id ? await PriceUnitModel.fetch(scope, price.price_unit_id, { database }) : null;
   const successor = planSuccessor(price, changes, { start_date: effective_from, symbol: unit?.symbol ?? '' });
-  if (statesNothingNew(price, changes, successor)) return describe(price, describedBy(changes), writing);
+  if (isPriceUnchanged(price, changes, successor)) return describePrice(price, pickDescription(changes), writing);
   const meter = successor.meter_id === null ? null : await MeterModel.fetch(scope, successor.meter_id, { database });
-  const commitment_time_buckets = timeBucketsOf(successor, meter, { author });
+  const commitment_time_buckets = buildTimeBuckets(successor, meter, { author });
 
   await PriceModel.change(price, { end_date: effective_from }, { by: author, database });
   return storePrice({ ...successor, commitment_time_buckets }, { scope, database, author });
@@ -79,7 +93,7 @@ async function supersede(
  * Whether all that is stated of the charge is what the price charges already: who sends a price back as it was shown wants no
  * successor, whose tiers would begin again. Times of day are compared by nobody, and are another charge.
  */
-export function statesNothingNew(price: PriceModel, changes: PriceChanges, successor: PriceDefinition): boolean {
+export function isPriceUnchanged(price: PriceModel, changes: PriceChanges, successor: PriceDefinition): boolean {
   if (changes.commitment_time_buckets?.length) return false;
   return CRITICAL_FIELDS.every(
     (field) => changes[field] === undefined || isDeepStrictEqual(successor[field], price[field]),
@@ -87,6 +101,6 @@ export function statesNothingNew(price: PriceModel, changes: PriceChanges, succe
 }
 
 /** What is stated beside the charge, and changes in place. */
-function describedBy(changes: PriceChanges): PriceChanges {
+function pickDescription(changes: PriceChanges): PriceChanges {
   return Object.fromEntries(Object.entries(changes).filter(([field]) => !(field in criticalFields)));
 }

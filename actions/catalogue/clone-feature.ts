@@ -7,7 +7,7 @@ import { FeatureModel } from '../../storage/models/feature.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
-import { featureKeyConflict } from './create-feature.ts';
+import { formatFeatureKeyConflict } from './create-feature.ts';
 
 export type FeatureClone = {
   id: string;
@@ -31,7 +31,7 @@ export async function cloneFeature(
       id: newId('feature', author.now.getTime()),
       ...createdBy(author),
     };
-    const conflict = featureKeyConflict(fields.lookup_key);
+    const conflict = formatFeatureKeyConflict(fields.lookup_key);
     const clone = await FeatureModel.add(scope, record, { database, conflict });
     await emit(database, 'feature.created', { record: clone, by: author });
     return clone;

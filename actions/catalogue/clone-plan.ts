@@ -9,8 +9,8 @@ import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { tellEntitlements } from '../entitlements/tell-entitlement.ts';
-import { planKeyConflict } from './create-plan.ts';
+import { emitEntitlementChanges } from '../entitlements/emit-entitlement.ts';
+import { formatPlanKeyConflict } from './create-plan.ts';
 
 export type PlanClone = {
   id: string;
@@ -33,7 +33,7 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
       id: newId('plan', author.now.getTime()),
       ...createdBy(author),
     };
-    const conflict = planKeyConflict(fields.lookup_key);
+    const conflict = formatPlanKeyConflict(fields.lookup_key);
     const plan = await PlanModel.add(scope, record, { database, conflict });
     const prices = await PriceModel.current(scope, author.now, database)
       .where({ entity_type: 'PLAN', entity_id: id })
@@ -65,7 +65,7 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
       ...createdBy(author),
     }));
     const made = await EntitlementModel.addAll(scope, granted, { database });
-    await tellEntitlements(database, 'created', { entitlements: made, by: author });
+    await emitEntitlementChanges(database, 'created', { entitlements: made, by: author });
     return plan;
   });
 }

@@ -13,7 +13,7 @@ import { checkGroup } from '../groups/check-group.ts';
 import { addMeter } from '../meters/create-meter.ts';
 import { emit } from '../system-events/emit.ts';
 
-type Stated = Pick<
+type OptionalFeatureFields = Pick<
   Feature,
   | 'description'
   | 'metadata'
@@ -26,7 +26,7 @@ type Stated = Pick<
 >;
 
 export type NewFeature = Pick<Feature, 'name' | 'type'> &
-  Partial<Stated> & {
+  Partial<OptionalFeatureFields> & {
     /** Made from the name when absent. */
     lookup_key: string | null;
     meter?: MeterInput | null | undefined;
@@ -38,14 +38,14 @@ export async function createFeature(
   given: { feature: NewFeature; author: Author },
 ): Promise<FeatureModel> {
   const { author } = given;
-  const { meter, ...stated } = given.feature;
+  const { meter, ...input } = given.feature;
   const feature = {
-    ...stated,
-    lookup_key: stated.lookup_key ?? deriveLookupKey(stated.name),
-    meter_id: stated.meter_id ?? null,
-    unit_singular: stated.unit_singular ?? null,
-    unit_plural: stated.unit_plural ?? null,
-    alert_settings: stated.alert_settings ?? null,
+    ...input,
+    lookup_key: input.lookup_key ?? deriveLookupKey(input.name),
+    meter_id: input.meter_id ?? null,
+    unit_singular: input.unit_singular ?? null,
+    unit_plural: input.unit_plural ?? null,
+    alert_settings: input.alert_settings ?? null,
   };
   checkMeterOfFeature({ type: feature.type, meter_id: feature.meter_id, has_meter: Boolean(meter) });
   checkFeature(feature);
@@ -54,16 +54,17 @@ export async function createFeature(
     await checkGroup(scope, { group_id: feature.group_id, entity_type: 'feature' }, database);
     const meter_id = meter
       ? (await addInlineMeter(database, scope, { definition: meter, author })).id
-      : await publishedMeter(feature.meter_id, scope, database);
+      : await checkPublishedMeter(feature.meter_id, scope, database);
     const record = { id: newId('feature', author.now.getTime()), ...feature, meter_id, ...createdBy(author) };
-    const conflict = featureKeyConflict(feature.lookup_key);
+    const conflict = formatFeatureKeyConflict(feature.lookup_key);
     const added = await FeatureModel.add(scope, record, { database, conflict });
     await emit(database, 'feature.created', { record: added, by: author });
     return added;
   });
 }
 
-export const featureKeyConflict = (lookup_key: string) => `a feature with lookup_key ${lookup_key} exists already`;
+export const formatFeatureKeyConflict = (lookup_key: string) =>
+  `a feature with lookup_key ${lookup_key} exists already`;
 
 /** What is wrong with the meter is named where the request has it: `meter.aggregation.field`. */
 async function addInlineMeter(database: Database, scope: Scope, given: { definition: MeterInput; author: Author }) {
@@ -74,7 +75,7 @@ async function addInlineMeter(database: Database, scope: Scope, given: { definit
   }
 }
 
-async function publishedMeter(meter_id: string | null, scope: Scope, database: Database): Promise<string | null> {
+async function checkPublishedMeter(meter_id: string | null, scope: Scope, database: Database): Promise<string | null> {
   if (meter_id === null) return null;
   await MeterModel.fetchPublished(scope, meter_id, { database });
   return meter_id;

@@ -25,7 +25,7 @@ export async function createPlan(
   if (fields.lookup_key) return addPlan(scope, record, postgres);
   for (let tried = 0; tried < TRIES; tried++) {
     try {
-      return await addPlan(scope, { ...record, lookup_key: await freeKey(scope, fields.name, postgres) }, postgres);
+      return await addPlan(scope, { ...record, lookup_key: await findFreeKey(scope, fields.name, postgres) }, postgres);
     } catch (error) {
       if (!(error instanceof FarthingError) || error.code !== 'already_exists') throw error;
     }
@@ -33,15 +33,15 @@ export async function createPlan(
   return addPlan(scope, { ...record, lookup_key: null }, postgres);
 }
 
-export const planKeyConflict = (lookup_key: string | null | undefined) =>
+export const formatPlanKeyConflict = (lookup_key: string | null | undefined) =>
   `a plan with lookup_key ${lookup_key} exists already`;
 
 function addPlan(scope: Scope, record: NewPlan & { id: string }, database: Database): Promise<PlanModel> {
-  return PlanModel.add(scope, record, { database, conflict: planKeyConflict(record.lookup_key) });
+  return PlanModel.add(scope, record, { database, conflict: formatPlanKeyConflict(record.lookup_key) });
 }
 
 /** A plan whose name gives no key that is free has none, as one that nobody looks up. */
-async function freeKey(scope: Scope, name: string, database: Database): Promise<string | null> {
+async function findFreeKey(scope: Scope, name: string, database: Database): Promise<string | null> {
   const keys = toLookupKeys(name);
   const plans = await PlanModel.in(scope, database)
     .where('status', 'published')

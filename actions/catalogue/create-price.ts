@@ -30,7 +30,7 @@ export async function createPrice(
   return stores.postgres.transaction(async (database) => {
     const { request, author } = input;
     await lockSellers([request], scope, database);
-    const price = await addChecked(request, { scope, database, author });
+    const price = await addPrice(request, { scope, database, author });
     await checkLimit(price, { scope, database, author });
     return price;
   });
@@ -48,7 +48,7 @@ export async function createPrices(
     const prices: PriceModel[] = [];
     for (const [index, request] of requests.entries()) {
       try {
-        prices.push(await addChecked(request, { scope, database, author }));
+        prices.push(await addPrice(request, { scope, database, author }));
       } catch (error) {
         throw prefixIndex(error, index);
       }
@@ -60,14 +60,14 @@ export async function createPrices(
 }
 
 /** Where prices are written: one transaction, on behalf of one author. */
-export type PriceWriting = { readonly scope: Scope; readonly database: Database; readonly author: Author };
+export type PriceWriteContext = { readonly scope: Scope; readonly database: Database; readonly author: Author };
 
 /** Stores a price that is complete and checked; its lookup key must be free for as long as it runs. */
-export async function storePrice(price: PriceDefinition, writing: PriceWriting): Promise<PriceModel> {
+export async function storePrice(price: PriceDefinition, writing: PriceWriteContext): Promise<PriceModel> {
   const { scope, database, author } = writing;
   await checkKeyFree(price, writing);
   const record = { id: newId('price', author.now.getTime()), ...price, ...createdBy(author) };
-  return PriceModel.add(scope, record, { database, conflict: keyConflict(price.lookup_key) });
+  return PriceModel.add(scope, record, { database, conflict: formatPriceKeyConflict(price.lookup_key) });
 }
 
 /**
@@ -75,42 +75,42 @@ export async function storePrice(price: PriceDefinition, writing: PriceWriting):
  * deadlocks.
  */
 async function lockSellers(requests: readonly CreatePrice[], scope: Scope, database: Database): Promise<void> {
-  const plans = idsOf(requests, 'PLAN');
+  const plans = listEntityIds(requests, 'PLAN');
   if (plans.length > 0) await PlanModel.in(scope, database).select('id').whereIn('id', plans).orderBy('id').forUpdate();
-  const addons = idsOf(requests, 'ADDON');
+  const addons = listEntityIds(requests, 'ADDON');
   if (addons.length > 0)
     await AddonModel.in(scope, database).select('id').whereIn('id', addons).orderBy('id').forUpdate();
 }
 
-function idsOf(requests: readonly CreatePrice[], entity_type: CreatePrice['entity_type']): string[] {
+function listEntityIds(requests: readonly CreatePrice[], entity_type: CreatePrice['entity_type']): string[] {
   return [...new Set(requests.filter((one) => one.entity_type === entity_type).map((one) => one.entity_id))];
 }
 
 /** Stores the price that a request asks for, once what it names is found. */
-export async function addChecked(request: CreatePrice, writing: PriceWriting): Promise<PriceModel> {
+export async function addPrice(request: CreatePrice, writing: PriceWriteContext): Promise<PriceModel> {
   const { scope, database, author } = writing;
-  const stated = { ...request, start_date: request.start_date ?? author.now.toISOString() };
-  const price = definePrice(stated, await unitOf(request, writing));
-  const entityName = await nameOfEntity(request, writing);
-  if (request.entity_type === 'COSTSHEET' && price.type === 'FIXED') checkFixedPeriods(price, stated.start_date);
-  const meter = await publishedMeter(price.meter_id, writing);
+  const completed = { ...request, start_date: request.start_date ?? author.now.toISOString() };
+  const price = definePrice(completed, await findPriceUnit(request, writing));
+  const entityName = await loadEntityName(request, writing);
+  if (request.entity_type === 'COSTSHEET' && price.type === 'FIXED') checkFixedPeriods(price, completed.start_date);
+  const meter = await lockPublishedMeter(price.meter_id, writing);
   await checkGroup(scope, { group_id: price.group_id, entity_type: 'price' }, database);
   const byDefault = price.type === 'USAGE' ? (meter?.name ?? null) : entityName;
   return storePrice(
     {
       ...price,
       display_name: price.display_name ?? byDefault,
-      commitment_time_buckets: timeBucketsOf(price, meter, writing),
+      commitment_time_buckets: buildTimeBuckets(price, meter, writing),
     },
     writing,
   );
 }
 
 /** Checked against the windows of the meter, with ids of their own; no times at all are none. */
-export function timeBucketsOf(
+export function buildTimeBuckets(
   price: PriceDefinition,
   meter: MeterModel | null,
-  { author }: Pick<PriceWriting, 'author'>,
+  { author }: Pick<PriceWriteContext, 'author'>,
 ) {
   if (!price.commitment_time_buckets?.length) return null;
   const buckets = checkTimeBuckets(price.commitment_time_buckets, {
@@ -122,19 +122,25 @@ export function timeBucketsOf(
 }
 
 /** The published unit that a CUSTOM price names; whether it may name one is for the rules of prices. */
-async function unitOf(request: CreatePrice, { scope, database }: PriceWriting): Promise<PriceUnitModel | undefined> {
+async function findPriceUnit(
+  request: CreatePrice,
+  { scope, database }: PriceWriteContext,
+): Promise<PriceUnitModel | undefined> {
   const { price_unit_type, price_unit_config } = request;
   if (price_unit_type !== 'CUSTOM' || price_unit_config === null) return undefined;
   return PriceUnitModel.fetchByCode(scope, price_unit_config.price_unit, database);
 }
 
 /** How amounts in the unit of a price are written; nothing where it has none. */
-export async function symbolOf({ price_unit_id }: Price, { scope, database }: PriceWriting): Promise<string> {
+export async function loadUnitSymbol(
+  { price_unit_id }: Price,
+  { scope, database }: PriceWriteContext,
+): Promise<string> {
   return price_unit_id ? (await PriceUnitModel.fetch(scope, price_unit_id, { database })).symbol : '';
 }
 
 /** The name of what the price is of, which must exist and be published; a subscription is called as its plan. */
-async function nameOfEntity(request: CreatePrice, { scope, database }: PriceWriting): Promise<string> {
+async function loadEntityName(request: CreatePrice, { scope, database }: PriceWriteContext): Promise<string> {
   const { entity_type, entity_id } = request;
   if (entity_type === 'PLAN') {
     return (await PlanModel.fetchPublished(scope, entity_id, { database })).name;
@@ -156,17 +162,20 @@ async function nameOfEntity(request: CreatePrice, { scope, database }: PriceWrit
 }
 
 /** Held, so that it is not archived meanwhile. */
-async function publishedMeter(meter_id: string | null, { scope, database }: PriceWriting): Promise<MeterModel | null> {
+async function lockPublishedMeter(
+  meter_id: string | null,
+  { scope, database }: PriceWriteContext,
+): Promise<MeterModel | null> {
   return meter_id === null ? null : MeterModel.fetchPublished(scope, meter_id, { database, lock: 'shared' });
 }
 
-export const keyConflict = (lookup_key: string | null | undefined) =>
+export const formatPriceKeyConflict = (lookup_key: string | null | undefined) =>
   `a price with lookup_key ${lookup_key} exists already`;
 
-type KeyHolder = Pick<PriceDefinition, 'lookup_key' | 'start_date' | 'end_date'> & { id?: string };
+type PriceKeyHolder = Pick<PriceDefinition, 'lookup_key' | 'start_date' | 'end_date'> & { id?: string };
 
 /** A key may pass from a price that ends to one that starts then; at no time do two prices have it. */
-export async function checkKeyFree(price: KeyHolder, { scope, database }: PriceWriting): Promise<void> {
+export async function checkKeyFree(price: PriceKeyHolder, { scope, database }: PriceWriteContext): Promise<void> {
   const { id = '', lookup_key, start_date, end_date } = price;
   if (lookup_key === null) return;
   const [holder] = await narrow(PriceModel.in(scope, database), [
@@ -178,10 +187,10 @@ export async function checkKeyFree(price: KeyHolder, { scope, database }: PriceW
   ])
     .select('id')
     .limit(1);
-  if (holder) throw alreadyExists(keyConflict(lookup_key));
+  if (holder) throw alreadyExists(formatPriceKeyConflict(lookup_key));
 }
 
-async function checkLimit(price: PriceModel, { scope, database, author }: PriceWriting): Promise<void> {
+async function checkLimit(price: PriceModel, { scope, database, author }: PriceWriteContext): Promise<void> {
   const { entity_type, entity_id } = price;
   const active = await PriceModel.current(scope, author.now, database).where({ entity_type, entity_id }).resultSize();
   if (active > ACTIVE_PRICES_MAX)

@@ -32,20 +32,20 @@ import { billedSubscription, currentPeriod } from '../billing/billable-items.ts'
 import { checkSharedMeters } from '../subscriptions/shared-meters.ts';
 import { emit } from '../system-events/emit.ts';
 import {
-  type Attempt,
   addRun,
   completeRun,
-  holdRun,
-  keepResult,
-  type RunPlace,
+  lockRun,
+  type RunAttempt,
+  type RunReference,
+  requeueRun,
+  storeResult,
   tryRun,
-  waitAnew,
 } from '../workflows/run.ts';
 
-export const SYNC_JOB = { task: 'sync-plan-prices', in_turns: true } as const;
+export const SYNC_JOB = { task: 'sync-plan-prices', time_sliced: true } as const;
 const SUBSCRIPTIONS_AT_ONCE = 500;
 
-export async function syncPlanLater(
+export async function enqueuePlanSync(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
   { plan_id, author }: { plan_id: string; author: Author },
@@ -64,27 +64,31 @@ export async function syncPlanLater(
   });
 }
 
-type Outcome = 'completed' | 'failed' | 'overtaken';
+type PlanSyncOutcome = 'completed' | 'failed' | 'overtaken';
 
 /** `overtaken`: others had waited for its place, and another job goes on with it. */
-export function trySync(stores: Stores, place: RunPlace, attempt: Attempt): Promise<Outcome> {
+export function trySync(stores: Stores, place: RunReference, attempt: RunAttempt): Promise<PlanSyncOutcome> {
   return tryRun(stores, place, attempt, () => syncAll(stores, place, attempt));
 }
 
-type Counts = { subscriptions_synced: number; line_items_added: number; line_items_ended: number };
-const NONE: Counts = { subscriptions_synced: 0, line_items_added: 0, line_items_ended: 0 };
+type PlanSyncCounts = { subscriptions_synced: number; line_items_added: number; line_items_ended: number };
+const NONE: PlanSyncCounts = { subscriptions_synced: 0, line_items_added: 0, line_items_ended: 0 };
 
 /** One subscription that cannot be brought there does not keep the others from it; the run is tried again for it. */
-async function syncAll(stores: Stores, place: RunPlace, { clock, signal, mayGoOn }: Attempt): Promise<Outcome> {
+async function syncAll(
+  stores: Stores,
+  place: RunReference,
+  { clock, signal, mayGoOn }: RunAttempt,
+): Promise<PlanSyncOutcome> {
   const { postgres } = stores;
-  const { run, ended } = await holdRun(postgres, place);
+  const { run, ended } = await lockRun(postgres, place);
   if (ended) return ended;
   let failure: unknown;
-  for await (const { id } of unsyncedSubscriptions(postgres, place, run.entity_id)) {
+  for await (const { id } of listUnsyncedSubscriptions(postgres, place, run.entity_id)) {
     signal.throwIfAborted();
     // Behind one that has failed it goes on to its end: whoever went on would begin with that one.
     if (failure === undefined && (await mayGoOn?.()) === false) {
-      await postgres.transaction((transaction) => waitAnew(transaction, place, SYNC_JOB));
+      await postgres.transaction((transaction) => requeueRun(transaction, place, SYNC_JOB));
       return 'overtaken';
     }
     try {
@@ -95,13 +99,13 @@ async function syncAll(stores: Stores, place: RunPlace, { clock, signal, mayGoOn
   }
   if (failure !== undefined) throw failure;
   return postgres.transaction(async (transaction) => {
-    const { run: held, ended: otherwise } = await holdRun(transaction, place);
-    return otherwise ?? completeRun(transaction, place, { result: countsOf(held), now: clock() });
+    const { run: lockedRun, ended: otherwise } = await lockRun(transaction, place);
+    return otherwise ?? completeRun(transaction, place, { result: toCounts(lockedRun), now: clock() });
   });
 }
 
-async function* unsyncedSubscriptions(database: Database, scope: Scope, plan_id: string) {
-  const last = await lastSequence(scope, plan_id, database);
+async function* listUnsyncedSubscriptions(database: Database, scope: Scope, plan_id: string) {
+  const last = await findLastSequence(scope, plan_id, database);
   for (let after = ''; ; ) {
     const page = await unsyncedAfter(SubscriptionModel.in(scope, database), { plan_id, sequence: last, after })
       .select('id')
@@ -112,7 +116,7 @@ async function* unsyncedSubscriptions(database: Database, scope: Scope, plan_id:
   }
 }
 
-async function lastSequence(scope: Scope, plan_id: string, database: Database): Promise<number> {
+async function findLastSequence(scope: Scope, plan_id: string, database: Database): Promise<number> {
   const [last] = await PriceModel.in(scope, database)
     .where({ entity_type: 'PLAN', entity_id: plan_id })
     .orderBy('sequence', 'desc')
@@ -120,17 +124,17 @@ async function lastSequence(scope: Scope, plan_id: string, database: Database): 
   return last?.sequence ?? 0;
 }
 
-type Subject = { id: string; author: Author };
+type SyncedSubscription = { id: string; author: Author };
 
 /** What was done is counted in the transaction that does it: the counts of all tries add up. */
-async function syncWithin({ postgres }: Stores, place: RunPlace, subject: Subject): Promise<void> {
+async function syncWithin({ postgres }: Stores, place: RunReference, subject: SyncedSubscription): Promise<void> {
   await postgres.transaction(async (transaction) => {
     const done = await syncSubscription(transaction, place, subject);
     if (done === null) return;
-    const { run, ended } = await holdRun(transaction, place);
+    const { run, ended } = await lockRun(transaction, place);
     if (ended) throw new FarthingError('invalid_operation', `workflow ${run.id} has ended`);
-    const counts = countsOf(run);
-    await keepResult(transaction, place, {
+    const counts = toCounts(run);
+    await storeResult(transaction, place, {
       subscriptions_synced: counts.subscriptions_synced + 1,
       line_items_added: counts.line_items_added + done.added.length,
       line_items_ended: counts.line_items_ended + done.ended.length,
@@ -138,20 +142,20 @@ async function syncWithin({ postgres }: Stores, place: RunPlace, subject: Subjec
   });
 }
 
-function countsOf({ result }: WorkflowRunModel): Counts {
-  return { ...NONE, ...(result as Counts | null) };
+function toCounts({ result }: WorkflowRunModel): PlanSyncCounts {
+  return { ...NONE, ...(result as PlanSyncCounts | null) };
 }
 
 /** Null where it knows all prices already, or lives no more. */
 export async function syncSubscription(
   database: Transaction,
   scope: Scope,
-  subject: Subject,
+  subject: SyncedSubscription,
 ): Promise<PlanSync | null> {
   const { id, author } = subject;
   const subscription = await SubscriptionModel.fetch(scope, id, { database, lock: true });
   if (subscription.status !== 'published' || subscription.subscription_status === 'cancelled') return null;
-  const gathered = await gather(database, subscription);
+  const gathered = await gatherPlanSync(database, subscription);
   const sync = computePlanSync({
     ...gathered,
     subscription,
@@ -168,14 +172,14 @@ export async function syncSubscription(
   return sync;
 }
 
-async function gather(database: Database, subscription: SubscriptionModel) {
+async function gatherPlanSync(database: Database, subscription: SubscriptionModel) {
   const { id, plan_id } = subscription;
   const plan_prices = await PriceModel.in(subscription, database)
     .where({ entity_type: 'PLAN', entity_id: plan_id })
     .orderBy('sequence');
   const own = await PriceModel.in(subscription, database).where({ entity_type: 'SUBSCRIPTION', entity_id: id });
   const lines = await SubscriptionLineItemModel.in(subscription, database).where('subscription_id', id);
-  const invoiced = await invoicedSince(database, subscription, lines);
+  const invoiced = await listInvoicedSince(database, subscription, lines);
   const meters = await MeterModel.byId(
     subscription,
     plan_prices.map(({ meter_id }) => meter_id),
@@ -192,7 +196,7 @@ async function gather(database: Database, subscription: SubscriptionModel) {
 }
 
 /** Of the lines that begin inside the running period: of what began before, it does not matter on how many invoices it stands. */
-async function invoicedSince(
+async function listInvoicedSince(
   database: Database,
   subscription: SubscriptionModel,
   lines: readonly SubscriptionLineItemModel[],
@@ -205,11 +209,11 @@ async function invoicedSince(
     .whereIn('subscription_line_item_id', begun);
   const invoiceIds = charged.map(({ invoice_id }) => invoice_id);
   const invoices = await InvoiceModel.byId(subscription, invoiceIds, database);
-  const stands = ({ invoice_id }: InvoiceLineItemModel) => {
+  const isCharged = ({ invoice_id }: InvoiceLineItemModel) => {
     const invoice = invoices.get(invoice_id);
     return invoice?.status === 'published' && invoice.invoice_status !== 'VOIDED';
   };
-  return new Set(charged.filter(stands).map(({ subscription_line_item_id: id }) => id ?? ''));
+  return new Set(charged.filter(isCharged).map(({ subscription_line_item_id: id }) => id ?? ''));
 }
 
 async function endLines(database: Database, { ended }: PlanSync, author: Author): Promise<void> {
@@ -219,20 +223,20 @@ async function endLines(database: Database, { ended }: PlanSync, author: Author)
   }
 }
 
-type Addition = Awaited<ReturnType<typeof gather>> & {
+type SyncedLineAddition = Awaited<ReturnType<typeof gatherPlanSync>> & {
   subscription: SubscriptionModel;
   sync: PlanSync;
   author: Author;
 };
 
 /** The line with which what a line is committed to began; null where it begins with the one that follows it, which one taken out does not end. */
-function termsOf(follows: SyncedLine | null, { ended }: PlanSync): string | null {
+function findCommitmentLine(follows: SyncedLine | null, { ended }: PlanSync): string | null {
   const isVoid = ended.some(({ line, is_void }) => is_void && line.id === follows?.id);
   if (!follows?.commitment_type) return null;
   return follows.commitment_line_id ?? (isVoid ? null : follows.id);
 }
 
-async function addLines(database: Transaction, addition: Addition): Promise<void> {
+async function addLines(database: Transaction, addition: SyncedLineAddition): Promise<void> {
   const { subscription, sync, author, lines, meters } = addition;
   const plan = await PlanModel.fetch(subscription, subscription.plan_id, { database });
   const first = 1 + Math.max(-1, ...lines.map(({ position }) => position ?? -1));
@@ -249,7 +253,7 @@ async function addLines(database: Transaction, addition: Addition): Promise<void
     ...createdBy(author),
     start_date: added.start_date,
     ends_with_price: added.ends_with_price,
-    commitment_line_id: termsOf(follows, sync),
+    commitment_line_id: findCommitmentLine(follows, sync),
     period_anchor: added.period_anchor,
     subscription_phase_id: follows?.subscription_phase_id ?? null,
     follows_line_item_id: follows?.id ?? null,

@@ -13,11 +13,11 @@ import { freshness } from '../../storage/usage/usage.ts';
 import { loadAnalyticsRecords } from '../usage/analytics-records.ts';
 import { usageKey } from '../usage/export-charges.ts';
 import { loadUsageAnalytics } from '../usage/usage-analytics.ts';
-import { type CostPeriod, costsByPeriod } from './costs-by-period.ts';
-import { type CostRow, type CostsAsked, gatherCosts, isOfUsage, type UsageCostRow } from './gather-costs.ts';
-import { gatherRevenue, type Revenue, revenueOfMeter } from './gather-revenue.ts';
+import { type CostPeriod, gatherCostsByPeriod } from './costs-by-period.ts';
+import { type CostRow, type CostsQuery, gatherCosts, isUsageCost, type UsageCostRow } from './gather-costs.ts';
+import { ensureMeterRevenue, type GatheredRevenue, gatherRevenue } from './gather-revenue.ts';
 
-export type CostAnalyticsAsked = Omit<CostsAsked, 'costsheet_id' | 'meter_ids' | 'external_customer_ids'> & {
+export type CostAnalyticsQuery = Omit<CostsQuery, 'costsheet_id' | 'meter_ids' | 'external_customer_ids'> & {
   readonly external_customer_id: string | null;
   readonly feature_ids: readonly string[] | null;
   readonly include_children: boolean;
@@ -27,7 +27,7 @@ export type CostAnalyticsAsked = Omit<CostsAsked, 'costsheet_id' | 'meter_ids' |
 
 export type CurrencyTotals = { readonly currency: string; readonly cost: Decimal; readonly revenue: RevenueParts };
 
-export type ShownCost = CostRow & {
+export type CostAnalyticsRow = CostRow & {
   readonly customer: CustomerModel | null;
   /** Of this meter and customer, in the currency of the price; null where the row is a part of their usage, or of nobody's. */
   readonly revenue: Decimal | null;
@@ -39,37 +39,41 @@ export type CostAnalytics = {
   readonly costsheet: CostsheetModel | null;
   readonly totals: readonly CurrencyTotals[];
   /** A page of them, the dearest first. */
-  readonly rows: readonly ShownCost[];
+  readonly rows: readonly CostAnalyticsRow[];
   readonly row_count: number;
   readonly as_of: string;
 };
 
-export async function costAnalytics(stores: Stores, scope: Scope, asked: CostAnalyticsAsked): Promise<CostAnalytics> {
-  const as_of = await freshness(stores, scope, asked.now.getTime());
-  const whose = await whoseOf(stores, scope, asked);
+export async function gatherCostAnalytics(
+  stores: Stores,
+  scope: Scope,
+  query: CostAnalyticsQuery,
+): Promise<CostAnalytics> {
+  const as_of = await freshness(stores, scope, query.now.getTime());
+  const filter = await loadCostFilter(stores, scope, query);
   const costsheet = await CostsheetModel.findActive(scope, stores.postgres);
-  const costsAsked = {
-    ...asked,
+  const costsQuery = {
+    ...query,
     costsheet_id: costsheet?.id ?? '',
-    external_customer_ids: whose.customers?.map(({ external_id }) => external_id) ?? null,
-    meter_ids: whose.meter_ids,
+    external_customer_ids: filter.customers?.map(({ external_id }) => external_id) ?? null,
+    meter_ids: filter.meter_ids,
   };
-  const rows = costsheet ? (await gatherCosts(stores, scope, costsAsked)).sort(dearestFirst) : [];
-  const revenue = await revenueOf(stores, scope, { asked, ...whose });
-  const page = rows.slice(asked.offset, asked.offset + asked.limit);
+  const rows = costsheet ? (await gatherCosts(stores, scope, costsQuery)).sort(compareByCost) : [];
+  const revenue = await gatherMatchingRevenue(stores, scope, { query: query, ...filter });
+  const page = rows.slice(query.offset, query.offset + query.limit);
   return {
     costsheet,
-    totals: totalsOf(rows, revenue),
-    rows: await shownRows(stores, scope, { page, asked: costsAsked, revenue }),
+    totals: computeTotals(rows, revenue),
+    rows: await gatherCostRows(stores, scope, { page, query: costsQuery, revenue }),
     row_count: rows.length,
     as_of,
   };
 }
 
-type Whose = { readonly customers: readonly CustomerModel[] | null; readonly meter_ids: readonly string[] | null };
+type CostFilter = { readonly customers: readonly CustomerModel[] | null; readonly meter_ids: readonly string[] | null };
 
-async function whoseOf(stores: Stores, scope: Scope, asked: CostAnalyticsAsked): Promise<Whose> {
-  const { external_customer_id, feature_ids, include_children } = asked;
+async function loadCostFilter(stores: Stores, scope: Scope, query: CostAnalyticsQuery): Promise<CostFilter> {
+  const { external_customer_id, feature_ids, include_children } = query;
   const { customers, features } = await loadAnalyticsRecords(stores.postgres, scope, {
     external_customer_ids: external_customer_id === null ? null : [external_customer_id],
     include_children,
@@ -80,44 +84,52 @@ async function whoseOf(stores: Stores, scope: Scope, asked: CostAnalyticsAsked):
 }
 
 /** The dearest first, whatever the currency; of equal ones in the order of their names. */
-function dearestFirst(a: CostRow, b: CostRow): number {
-  return b.cost.comparedTo(a.cost) || (nameOf(a) < nameOf(b) ? -1 : 1);
+function compareByCost(a: CostRow, b: CostRow): number {
+  return b.cost.comparedTo(a.cost) || (formatRowKey(a) < formatRowKey(b) ? -1 : 1);
 }
 
-function nameOf({ external_customer_id, line, group }: CostRow): string {
+function formatRowKey({ external_customer_id, line, group }: CostRow): string {
   return JSON.stringify([external_customer_id, line.price.id, group]);
 }
 
-type RevenueQuestion = Whose & { readonly asked: CostAnalyticsAsked };
+type RevenueFilterQuery = CostFilter & { readonly query: CostAnalyticsQuery };
 
 /** What is filtered is a part of what line items charge for: it has the price alone, as in usage analytics. */
-async function revenueOf(stores: Stores, scope: Scope, question: RevenueQuestion): Promise<Revenue> {
-  const { asked, customers, meter_ids } = question;
-  if (asked.property_filters === null) return gatherRevenue(stores, scope, { ...asked, customers, meter_ids });
-  return filteredRevenue(stores, scope, question);
+async function gatherMatchingRevenue(
+  stores: Stores,
+  scope: Scope,
+  question: RevenueFilterQuery,
+): Promise<GatheredRevenue> {
+  const { query, customers, meter_ids } = question;
+  if (query.property_filters === null) return gatherRevenue(stores, scope, { ...query, customers, meter_ids });
+  return gatherFilteredRevenue(stores, scope, question);
 }
 
-async function filteredRevenue(stores: Stores, scope: Scope, { asked, customers }: RevenueQuestion): Promise<Revenue> {
+async function gatherFilteredRevenue(
+  stores: Stores,
+  scope: Scope,
+  { query, customers }: RevenueFilterQuery,
+): Promise<GatheredRevenue> {
   const { rows } = await loadUsageAnalytics(stores, scope, {
     external_customer_ids: customers?.map(({ external_id }) => external_id) ?? null,
-    feature_ids: asked.feature_ids,
+    feature_ids: query.feature_ids,
     meter_ids: null,
     sources: null,
-    property_filters: asked.property_filters,
+    property_filters: query.property_filters,
     group_by: { source: false, properties: [] },
     window_size: null,
     billing_anchor_ms: null,
-    start_us: asked.start_us,
-    end_us: asked.end_us,
-    now: asked.now,
-    bounds: asked.bounds,
+    start_us: query.start_us,
+    end_us: query.end_us,
+    now: query.now,
+    bounds: query.bounds,
   });
   const [sums, byMeter] = [new RevenueSums(), new Map<string, RevenueSums>()];
   for (const { item, external_customer_id, meter, cost } of rows) {
     if (item === null) continue;
     // Revenue follows invoices, which round each line.
     const amount = roundMoney(cost, item.subscription.currency);
-    const ofMeter = revenueOfMeter(byMeter, usageKey(external_customer_id, meter.id));
+    const ofMeter = ensureMeterRevenue(byMeter, usageKey(external_customer_id, meter.id));
     for (const each of [sums, ofMeter])
       each.add(item.subscription.currency, { kind: 'usage', amount, invoice_status: null });
   }
@@ -125,7 +137,7 @@ async function filteredRevenue(stores: Stores, scope: Scope, { asked, customers 
 }
 
 /** One for each currency in which something was earned or cost; those in which something was earned first. */
-function totalsOf(rows: readonly CostRow[], { sums }: Revenue): CurrencyTotals[] {
+function computeTotals(rows: readonly CostRow[], { sums }: GatheredRevenue): CurrencyTotals[] {
   const costs = groupBy(rows, ({ line }) => line.price.currency);
   const currencies = new Set([...sums.byCurrency.keys(), ...costs.keys()]);
   return Array.from(currencies, (currency) => ({
@@ -135,24 +147,31 @@ function totalsOf(rows: readonly CostRow[], { sums }: Revenue): CurrencyTotals[]
   }));
 }
 
-type Page = { readonly page: readonly CostRow[]; readonly asked: CostsAsked; readonly revenue: Revenue };
+type CostPage = { readonly page: readonly CostRow[]; readonly query: CostsQuery; readonly revenue: GatheredRevenue };
 
-async function shownRows(stores: Stores, scope: Scope, { page, asked, revenue }: Page): Promise<ShownCost[]> {
+async function gatherCostRows(
+  stores: Stores,
+  scope: Scope,
+  { page, query, revenue }: CostPage,
+): Promise<CostAnalyticsRow[]> {
   const names = [...new Set(page.flatMap(({ external_customer_id }) => external_customer_id ?? []))];
   const [customers, periods] = await Promise.all([
     CustomerModel.in(scope, stores.postgres).whereIn('external_id', names).where('status', 'published'),
-    costsByPeriod(stores, scope, { asked, rows: page }),
+    gatherCostsByPeriod(stores, scope, { query: query, rows: page }),
   ]);
   const byName = new Map(customers.map((customer) => [customer.external_id, customer]));
   return page.map((row, index) => ({
     ...row,
     customer: byName.get(row.external_customer_id ?? '') ?? null,
-    revenue: isOfUsage(row) && !hasEventGroups(asked.group_by) ? revenueOfRow(row, revenue) : null,
+    revenue: isUsageCost(row) && !hasEventGroups(query.group_by) ? findRowRevenue(row, revenue) : null,
     periods: periods[index]!,
   }));
 }
 
-function revenueOfRow({ external_customer_id, line: { meter, price } }: UsageCostRow, { byMeter }: Revenue): Decimal {
+function findRowRevenue(
+  { external_customer_id, line: { meter, price } }: UsageCostRow,
+  { byMeter }: GatheredRevenue,
+): Decimal {
   const sums = byMeter.get(usageKey(external_customer_id, meter.id));
   return sumRevenue(sums?.byCurrency.get(price.currency) ?? NO_REVENUE);
 }

@@ -18,54 +18,54 @@ import { mapConcurrently, QUESTIONS_AT_ONCE } from '../../storage/together.ts';
 import { checkCells } from '../../storage/usage/question.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
 import {
+  buildGroupedUsageQuery,
+  buildUsageQuery,
   type CostLine,
   type CostRow,
-  type CostsAsked,
-  isOfUsage,
-  keyedQuestion,
-  keyParts,
-  questionOf,
+  type CostsQuery,
+  isUsageCost,
+  parseKey,
   type UsageCostRow,
 } from './gather-costs.ts';
 
 export type CostPeriod = Cost & { readonly window_us: Microseconds };
 
 /** In the order of the rows. */
-export async function costsByPeriod(
+export async function gatherCostsByPeriod(
   stores: Stores,
   scope: Scope,
-  { asked, rows }: { asked: CostsAsked; rows: readonly CostRow[] },
+  { query, rows }: { query: CostsQuery; rows: readonly CostRow[] },
 ): Promise<CostPeriod[][]> {
-  if (asked.bounds) checkCells(rows.reduce((sum, { line }) => sum + windowCount(line, asked.window_size), 0));
-  const lines = [...groupBy(rows.filter(isOfUsage), ({ line }) => line)];
+  if (query.bounds) checkCells(rows.reduce((sum, { line }) => sum + windowCount(line, query.window_size), 0));
+  const lines = [...groupBy(rows.filter(isUsageCost), ({ line }) => line)];
   const periods = new Map<CostRow, CostPeriod[]>();
   await mapConcurrently(QUESTIONS_AT_ONCE, lines, async ([line, of]) => {
-    const windows = await windowsOf(stores, scope, { asked, line, of });
-    for (const row of of) periods.set(row, periodsOf(row, windows.get(rowKey(row)) ?? [], { asked }));
+    const windows = await gatherWindows(stores, scope, { query: query, line, of });
+    for (const row of of) periods.set(row, computePeriods(row, windows.get(rowKey(row)) ?? [], { query: query }));
   });
   return rows.map((row) =>
-    isOfUsage(row) ? periods.get(row)! : computeFixedCostsByWindow(asked.window_size, row.line),
+    isUsageCost(row) ? periods.get(row)! : computeFixedCostsByWindow(query.window_size, row.line),
   );
 }
 
-type Asking = { readonly asked: CostsAsked; readonly line: CostLine; readonly of: readonly UsageCostRow[] };
+type CostLineQuery = { readonly query: CostsQuery; readonly line: CostLine; readonly of: readonly UsageCostRow[] };
 
 /** By `rowKey`, in order of time. */
-async function windowsOf(stores: Stores, scope: Scope, { asked, line, of }: Asking) {
+async function gatherWindows(stores: Stores, scope: Scope, { query, line, of }: CostLineQuery) {
   const customers = [...new Set(of.map(({ external_customer_id }) => external_customer_id))];
-  const window_size = derivePointSize(asked.window_size, line.meter.aggregation.bucket_size)!;
-  const plain = { ...questionOf({ asked, line }, customers), start_us: line.start_us, window_size };
-  const isGrouped = hasEventGroups(asked.group_by);
+  const window_size = derivePointSize(query.window_size, line.meter.aggregation.bucket_size)!;
+  const plain = { ...buildUsageQuery({ query: query, line }, customers), start_us: line.start_us, window_size };
+  const isGrouped = hasEventGroups(query.group_by);
   // A level costs something in windows without events, too.
   const every_window = line.meter.aggregation.type === 'WEIGHTED_SUM';
-  const running = runs(asked, line) ? { running_values: true, every_window } : {};
-  const question = isGrouped ? keyedQuestion(plain, asked) : { ...plain, ...running };
-  const { usage } = await askUsage(stores, scope, question);
+  const running = hasRunningValues(query, line) ? { running_values: true, every_window } : {};
+  const usageQuery = isGrouped ? buildGroupedUsageQuery(plain, query) : { ...plain, ...running };
+  const { usage } = await askUsage(stores, scope, usageQuery);
   return new Map(
     usage.map(({ key, windows }) => {
       if (!isGrouped) return [JSON.stringify([key, null, null]), windows] as const;
-      const { customer, values } = keyParts(key);
-      const { source, properties } = toAnalyticsGroup(asked.group_by, values);
+      const { customer, values } = parseKey(key);
+      const { source, properties } = toAnalyticsGroup(query.group_by, values);
       return [JSON.stringify([customer, source, properties]), windows] as const;
     }),
   );
@@ -76,31 +76,31 @@ function rowKey({ external_customer_id, group }: UsageCostRow): string {
 }
 
 /** Whether windows have a running value. What never resets has begun before the range. */
-function runs({ group_by }: CostsAsked, { meter }: CostLine): boolean {
+function hasRunningValues({ group_by }: CostsQuery, { meter }: CostLine): boolean {
   return !hasEventGroups(group_by) && meter.reset_usage !== 'NEVER' && !meter.aggregation.bucket_size;
 }
 
-function periodsOf(
+function computePeriods(
   row: UsageCostRow,
   windows: readonly WindowAnswer[],
-  { asked }: { asked: CostsAsked },
+  { query }: { query: CostsQuery },
 ): CostPeriod[] {
   const { line } = row;
   const { price, meter } = line;
-  if (windows.length === 0) return [{ ...row, window_us: line.start_us }].map(costPeriod);
-  if (runs(asked, line)) return addedInTurn(windows, price);
-  if (meter.aggregation.bucket_size && !hasEventGroups(asked.group_by) && meter.reset_usage !== 'NEVER')
-    return windows.map((window) => ({ window_us: window.window_us, ...computeUsageCost(price, measuredBy(window)) }));
+  if (windows.length === 0) return [{ ...row, window_us: line.start_us }].map(toCostPeriod);
+  if (hasRunningValues(query, line)) return computeAddedCosts(windows, price);
+  if (meter.aggregation.bucket_size && !hasEventGroups(query.group_by) && meter.reset_usage !== 'NEVER')
+    return windows.map((window) => ({ window_us: window.window_us, ...computeUsageCost(price, toMeasured(window)) }));
   const parts = windows.map(({ window_us, value: usage, event_count }) => ({ window_us, usage, event_count }));
   return shareCost(row.cost, parts).map(({ usage: quantity, ...part }) => ({ ...part, quantity }));
 }
 
-function costPeriod({ window_us, cost, quantity, event_count }: CostPeriod): CostPeriod {
+function toCostPeriod({ window_us, cost, quantity, event_count }: CostPeriod): CostPeriod {
   return { window_us, cost, quantity, event_count };
 }
 
 /** Units and events are those of the window by itself. */
-function addedInTurn(windows: readonly WindowAnswer[], price: CostLine['price']): CostPeriod[] {
+function computeAddedCosts(windows: readonly WindowAnswer[], price: CostLine['price']): CostPeriod[] {
   let before = ZERO;
   return windows.flatMap(({ window_us, value: quantity, event_count, running_value }) => {
     const until = computeUsageCost(price, { quantity: running_value!, event_count, buckets: null }).cost;
@@ -110,6 +110,6 @@ function addedInTurn(windows: readonly WindowAnswer[], price: CostLine['price'])
   });
 }
 
-function measuredBy({ value: quantity, event_count, buckets }: WindowAnswer) {
+function toMeasured({ value: quantity, event_count, buckets }: WindowAnswer) {
   return { quantity, event_count, buckets };
 }

@@ -27,7 +27,7 @@ import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts
 import { askUsage, type UsageOfKey } from '../../storage/usage/usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
 
-export type CostsAsked = {
+export type CostsQuery = {
   readonly costsheet_id: string;
   /** All who used something, whether or not they are customers, when null. */
   readonly external_customer_ids: readonly string[] | null;
@@ -62,83 +62,85 @@ export type FixedCostRow = Cost & {
 
 export type CostRow = UsageCostRow | FixedCostRow;
 
-export function isOfUsage(row: CostRow): row is UsageCostRow {
+export function isUsageCost(row: CostRow): row is UsageCostRow {
   return row.line.meter !== null;
 }
 
-export async function gatherCosts(stores: Stores, scope: Scope, asked: CostsAsked): Promise<CostRow[]> {
-  const [used, fixed] = [await usageCosts(stores, scope, asked), await fixedCosts(stores, scope, asked)];
+export async function gatherCosts(stores: Stores, scope: Scope, query: CostsQuery): Promise<CostRow[]> {
+  const [used, fixed] = [await gatherUsageCosts(stores, scope, query), await gatherFixedCosts(stores, scope, query)];
   return [...used, ...fixed];
 }
 
 /** What somebody or something is asked about alone, it is of neither. */
-async function fixedCosts({ postgres }: Stores, scope: Scope, asked: CostsAsked): Promise<FixedCostRow[]> {
-  if (asked.external_customer_ids || asked.meter_ids || asked.property_filters) return [];
-  const prices = await pricesOf(postgres, scope, { asked, type: 'FIXED' });
-  return planFixedLines(prices, asked).flatMap((line) => {
-    const whole = computeFixedCost(line, asked);
+async function gatherFixedCosts({ postgres }: Stores, scope: Scope, query: CostsQuery): Promise<FixedCostRow[]> {
+  if (query.external_customer_ids || query.meter_ids || query.property_filters) return [];
+  const prices = await listCostPrices(postgres, scope, { query: query, type: 'FIXED' });
+  return planFixedLines(prices, query).flatMap((line) => {
+    const whole = computeFixedCost(line, query);
     if (whole.quantity.isZero()) return [];
     return [{ ...whole, line: { ...line, meter: null }, external_customer_id: null, group: NO_GROUP }];
   });
 }
 
-async function usageCosts(stores: Stores, scope: Scope, asked: CostsAsked): Promise<UsageCostRow[]> {
-  const lines = await linesOf(stores, scope, asked);
+async function gatherUsageCosts(stores: Stores, scope: Scope, query: CostsQuery): Promise<UsageCostRow[]> {
+  const lines = await listCostLines(stores, scope, query);
   let count = 0;
   const rows = await mapConcurrently(QUESTIONS_AT_ONCE, lines, async (line) => {
-    const some = await rowsOf(stores, scope, { asked, line });
+    const some = await gatherRows(stores, scope, { query: query, line });
     count += some.length;
-    if (asked.bounds) checkCells(count);
+    if (query.bounds) checkCells(count);
     return some;
   });
   return rows.flat();
 }
 
-async function linesOf({ postgres }: Stores, scope: Scope, asked: CostsAsked): Promise<CostLine[]> {
-  const prices = await pricesOf(postgres, scope, { asked, type: 'USAGE' });
+async function listCostLines({ postgres }: Stores, scope: Scope, query: CostsQuery): Promise<CostLine[]> {
+  const prices = await listCostPrices(postgres, scope, { query: query, type: 'USAGE' });
   const meters = await MeterModel.byId(
     scope,
     prices.map(({ meter_id }) => meter_id),
     postgres,
   );
-  return computeActivePrices(prices, asked).flatMap((life) => {
+  return computeActivePrices(prices, query).flatMap((life) => {
     const meter = meters.get(life.price.meter_id ?? '');
-    return meter && (asked.meter_ids?.includes(meter.id) ?? true) ? [{ ...life, meter }] : [];
+    return meter && (query.meter_ids?.includes(meter.id) ?? true) ? [{ ...life, meter }] : [];
   });
 }
 
-type OfType = { readonly asked: CostsAsked; readonly type: PriceModel['type'] };
+type CostPriceQuery = { readonly query: CostsQuery; readonly type: PriceModel['type'] };
 
-function pricesOf(database: Database, scope: Scope, { asked, type }: OfType): Promise<PriceModel[]> {
+function listCostPrices(database: Database, scope: Scope, { query, type }: CostPriceQuery): Promise<PriceModel[]> {
   return PriceModel.in(scope, database)
-    .where({ entity_type: 'COSTSHEET', entity_id: asked.costsheet_id, status: 'published', type })
+    .where({ entity_type: 'COSTSHEET', entity_id: query.costsheet_id, status: 'published', type })
     .orderBy(['sequence', 'id'])
     .execute();
 }
 
-type Rating = { readonly asked: CostsAsked; readonly line: CostLine };
+type CostRating = { readonly query: CostsQuery; readonly line: CostLine };
 
-async function rowsOf(stores: Stores, scope: Scope, { asked, line }: Rating): Promise<UsageCostRow[]> {
-  const { external_customer_ids } = asked;
-  const question = questionOf({ asked, line }, external_customer_ids);
-  const grouped = hasEventGroups(asked.group_by) ? askUsage(stores, scope, keyedQuestion(question, asked)) : null;
-  const [{ usage }, groups] = await Promise.all([askUsage(stores, scope, question), grouped]);
-  const byCustomer = groups && groupBy(groups.usage, ({ key }) => keyParts(key).customer);
+async function gatherRows(stores: Stores, scope: Scope, { query, line }: CostRating): Promise<UsageCostRow[]> {
+  const { external_customer_ids } = query;
+  const usageQuery = buildUsageQuery({ query: query, line }, external_customer_ids);
+  const grouped = hasEventGroups(query.group_by)
+    ? askUsage(stores, scope, buildGroupedUsageQuery(usageQuery, query))
+    : null;
+  const [{ usage }, groups] = await Promise.all([askUsage(stores, scope, usageQuery), grouped]);
+  const byCustomer = groups && groupBy(groups.usage, ({ key }) => parseKey(key).customer);
   return usage.flatMap(({ key, total }) => {
     const { value: quantity, event_count, buckets } = total;
     const whole = computeUsageCost(line.price, { quantity, event_count, buckets });
     if (event_count === 0 && whole.cost.isZero()) return [];
     const row = { line, external_customer_id: key };
     if (byCustomer === null) return [{ ...row, ...whole, group: NO_GROUP }];
-    return sharesOf(whole, byCustomer.get(key) ?? [], asked.group_by).map((part) => ({ ...row, ...part }));
+    return shareByGroup(whole, byCustomer.get(key) ?? [], query.group_by).map((part) => ({ ...row, ...part }));
   });
 }
 
-function sharesOf({ cost }: Cost, of: readonly UsageOfKey[], group_by: GroupBy) {
-  const parts = of
+function shareByGroup({ cost }: Cost, groups: readonly UsageOfKey[], group_by: GroupBy) {
+  const parts = groups
     .toSorted((a, b) => (a.key < b.key ? -1 : 1))
     .map(({ key, total }) => ({
-      group: toAnalyticsGroup(group_by, keyParts(key).values),
+      group: toAnalyticsGroup(group_by, parseKey(key).values),
       usage: total.value,
       event_count: total.event_count,
     }));
@@ -146,12 +148,12 @@ function sharesOf({ cost }: Cost, of: readonly UsageOfKey[], group_by: GroupBy) 
 }
 
 /** What an invoice of this time would count: of a meter that never resets all that stands. */
-export function questionOf(
-  { asked, line }: Rating,
+export function buildUsageQuery(
+  { query, line }: CostRating,
   external_customer_ids: readonly string[] | null,
 ): Omit<UsageAsked, 'definition' | 'clipped'> {
   const { meter, start_us, end_us } = line;
-  const { property_filters, now, bounds, beginning_us } = asked;
+  const { property_filters, now, bounds, beginning_us } = query;
   return {
     meter,
     external_customer_ids,
@@ -165,16 +167,16 @@ export function questionOf(
 }
 
 /** The same, by customer and group. */
-export function keyedQuestion(question: UsageAsked, { group_by }: Pick<CostsAsked, 'group_by'>): UsageAsked {
+export function buildGroupedUsageQuery(usageQuery: UsageAsked, { group_by }: Pick<CostsQuery, 'group_by'>): UsageAsked {
   return {
-    ...question,
+    ...usageQuery,
     by_customer: false,
     is_grouped: true,
     key_of: (event) => JSON.stringify([event.external_customer_id, ...toGroupValues(group_by, event)]),
   };
 }
 
-export function keyParts(key: string): { customer: string; values: string[] } {
+export function parseKey(key: string): { customer: string; values: string[] } {
   const [customer = '', ...values] = JSON.parse(key) as string[];
   return { customer, values };
 }

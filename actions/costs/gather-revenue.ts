@@ -18,10 +18,10 @@ import { SubscriptionLineItemModel } from '../../storage/models/subscription-lin
 import type { Database, Stores } from '../../storage/stores.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
 import { type BatchCharges, loadBatchCharges, usageKey } from '../usage/export-charges.ts';
-import { openFixedCharges } from './open-fixed-charges.ts';
-import { openMinimums } from './open-minimums.ts';
+import { listOpenFixedCharges } from './open-fixed-charges.ts';
+import { listOpenMinimums } from './open-minimums.ts';
 
-export type RevenueAsked = {
+export type EarnedRevenueQuery = {
   /** All of them when null. */
   readonly customers: readonly CustomerModel[] | null;
   /** Usage of these alone; all revenue when null. */
@@ -32,7 +32,7 @@ export type RevenueAsked = {
   readonly bounds?: QuestionBounds | undefined;
 };
 
-export type Revenue = {
+export type GatheredRevenue = {
   readonly sums: RevenueSums;
   /** Of usage, by `usageKey` and then by currency. */
   readonly byMeter: ReadonlyMap<string, RevenueSums>;
@@ -40,18 +40,18 @@ export type Revenue = {
 
 const CUSTOMERS_PER_BATCH = 2_000;
 
-export async function gatherRevenue(stores: Stores, scope: Scope, asked: RevenueAsked): Promise<Revenue> {
+export async function gatherRevenue(stores: Stores, scope: Scope, query: EarnedRevenueQuery): Promise<GatheredRevenue> {
   const gathering = { sums: new RevenueSums(), byMeter: new Map<string, RevenueSums>() };
-  await checkLines(stores.postgres, scope, asked);
-  for await (const customers of batchesOf(stores.postgres, scope, asked.customers))
-    await addBatch(stores, scope, { asked, customers, gathering });
+  await checkLines(stores.postgres, scope, query);
+  for await (const customers of listCustomerBatches(stores.postgres, scope, query.customers))
+    await addBatch(stores, scope, { query: query, customers, gathering });
   return gathering;
 }
 
 /** So many line items are measured and priced for one answer. */
 const REVENUE_LINES_MAX = 20_000;
 
-async function checkLines(database: Database, scope: Scope, { customers }: RevenueAsked): Promise<void> {
+async function checkLines(database: Database, scope: Scope, { customers }: EarnedRevenueQuery): Promise<void> {
   const lines = SubscriptionLineItemModel.in(scope, database)
     .where('status', 'published')
     .limit(REVENUE_LINES_MAX + 1);
@@ -64,7 +64,7 @@ async function checkLines(database: Database, scope: Scope, { customers }: Reven
   );
 }
 
-async function* batchesOf(
+async function* listCustomerBatches(
   database: Database,
   scope: Scope,
   customers: readonly CustomerModel[] | null,
@@ -81,18 +81,18 @@ async function* batchesOf(
   }
 }
 
-type Batch = {
-  readonly asked: RevenueAsked;
+type RevenueBatch = {
+  readonly query: EarnedRevenueQuery;
   readonly customers: readonly CustomerModel[];
   readonly gathering: { readonly sums: RevenueSums; readonly byMeter: Map<string, RevenueSums> };
 };
 
-async function addBatch(stores: Stores, scope: Scope, { asked, customers, gathering }: Batch): Promise<void> {
-  const range = { start: toMs(asked.start_us), end: ceilToMs(asked.end_us) };
-  const exported = { ...asked, timezone: null, split: null, amounts: true };
+async function addBatch(stores: Stores, scope: Scope, { query, customers, gathering }: RevenueBatch): Promise<void> {
+  const range = { start: toMs(query.start_us), end: ceilToMs(query.end_us) };
+  const exported = { ...query, timezone: null, split: null, amounts: true };
   const charges = await loadBatchCharges(stores, scope, { query: exported, customers });
   addUsage(charges, { range, gathering });
-  if (asked.meter_ids) return;
+  if (query.meter_ids) return;
   const subscriptions = await SubscriptionModel.in(scope, stores.postgres)
     .whereIn('customer_id', [...customers.map(({ id }) => id)])
     .where('status', 'published')
@@ -102,21 +102,21 @@ async function addBatch(stores: Stores, scope: Scope, { asked, customers, gather
   const found = await earnedLines(scope, { subscription_ids, customer_ids, range }, stores.postgres);
   const lines = found.filter(({ invoice }) => !isPrepayment(invoice));
   addLines(lines, { range, gathering, charges });
-  const open = await openFixedCharges(stores.postgres, scope, { subscriptions, lines, range, now: asked.now });
+  const open = await listOpenFixedCharges(stores.postgres, scope, { subscriptions, lines, range, now: query.now });
   for (const { amount, currency, service } of open)
     gathering.sums.add(currency, {
       kind: 'fixed',
       amount: computeEarned(range, { amount, currency, service }),
       invoice_status: null,
     });
-  for (const { amount, currency } of await openMinimums(stores, { subscriptions, charges, range, now: asked.now }))
+  for (const { amount, currency } of await listOpenMinimums(stores, { subscriptions, charges, range, now: query.now }))
     gathering.sums.addPart(currency, 'minimums', amount);
 }
 
-type Adding = { readonly range: Period; readonly gathering: Batch['gathering'] };
+type RevenueAddition = { readonly range: Period; readonly gathering: RevenueBatch['gathering'] };
 
-function addUsage({ records, others }: BatchCharges, { range, gathering }: Adding): void {
-  const said = [
+function addUsage({ records, others }: BatchCharges, { range, gathering }: RevenueAddition): void {
+  const charged = [
     ...records.map(({ external_customer_id, meter, charge }) => ({
       key: usageKey(external_customer_id, meter.id),
       currency: charge.currency,
@@ -134,13 +134,13 @@ function addUsage({ records, others }: BatchCharges, { range, gathering }: Addin
       invoice_status: line.invoice?.status ?? null,
     })),
   ];
-  for (const { key, currency, amount, invoice_status } of said) {
+  for (const { key, currency, amount, invoice_status } of charged) {
     const earned = { kind: 'usage', amount, invoice_status } as const;
-    for (const sums of [gathering.sums, revenueOfMeter(gathering.byMeter, key)]) sums.add(currency, earned);
+    for (const sums of [gathering.sums, ensureMeterRevenue(gathering.byMeter, key)]) sums.add(currency, earned);
   }
 }
 
-export function revenueOfMeter(byMeter: Map<string, RevenueSums>, key: string): RevenueSums {
+export function ensureMeterRevenue(byMeter: Map<string, RevenueSums>, key: string): RevenueSums {
   const known = byMeter.get(key) ?? new RevenueSums();
   byMeter.set(key, known);
   return known;
@@ -149,7 +149,7 @@ export function revenueOfMeter(byMeter: Map<string, RevenueSums>, key: string): 
 /** What the usage of line items says is there already; discounts, credits and taxes are of every line. */
 function addLines(
   lines: readonly EarnedLine[],
-  { range, gathering: { sums }, charges }: Adding & { readonly charges: BatchCharges },
+  { range, gathering: { sums }, charges }: RevenueAddition & { readonly charges: BatchCharges },
 ): void {
   for (const one of lines) {
     const { line, invoice } = one;
@@ -157,8 +157,8 @@ function addLines(
     const service = deriveServicePeriod(one);
     const earned = (amount: Decimal) => computeEarned(range, { amount, currency, service });
     const kind = toRevenueKind(line);
-    const isSaid = kind === 'usage' && charges.item_ids.has(line.subscription_line_item_id ?? '');
-    if (!isSaid)
+    const isCounted = kind === 'usage' && charges.item_ids.has(line.subscription_line_item_id ?? '');
+    if (!isCounted)
       sums.add(currency, { kind, amount: earned(new Decimal(line.amount)), invoice_status: invoice.invoice_status });
     const discount = new Decimal(line.line_item_discount).plus(line.invoice_level_discount);
     sums.addPart(currency, 'discounts', earned(discount));

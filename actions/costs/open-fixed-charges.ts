@@ -21,7 +21,7 @@ import {
   requireRecord,
 } from '../billing/billable-items.ts';
 
-type Asked = {
+type OpenFixedChargesQuery = {
   readonly subscriptions: readonly SubscriptionModel[];
   /** What stands on invoices for a time that meets the range. */
   readonly lines: readonly EarnedLine[];
@@ -29,8 +29,12 @@ type Asked = {
   readonly now: Date;
 };
 
-export async function openFixedCharges(database: Database, scope: Scope, asked: Asked): Promise<EarnedAmount[]> {
-  const running = asked.subscriptions.filter(
+export async function listOpenFixedCharges(
+  database: Database,
+  scope: Scope,
+  query: OpenFixedChargesQuery,
+): Promise<EarnedAmount[]> {
+  const running = query.subscriptions.filter(
     ({ subscription_status, opens_at }) => subscription_status === 'active' && !opens_at,
   );
   const records = await SubscriptionLineItemModel.in(scope, database)
@@ -42,7 +46,7 @@ export async function openFixedCharges(database: Database, scope: Scope, asked: 
     database,
   );
   const bySubscription = groupBy(records, ({ subscription_id }) => subscription_id);
-  const invoiced = invoicedBy(asked.lines);
+  const invoiced = listInvoicedKeys(query.lines);
   return running.flatMap((subscription) => {
     const items = (bySubscription.get(subscription.id) ?? []).map((record) =>
       billableItem(record, { price: requireRecord(prices, record.price_id, 'price'), meter: null, subscription }),
@@ -52,10 +56,10 @@ export async function openFixedCharges(database: Database, scope: Scope, asked: 
     const billed = billedSubscription(subscription);
     return items
       .flatMap((item) => {
-        const until = untilCharged(item, { subscription: billed, period });
+        const until = computeChargedPeriod(item, { subscription: billed, period });
         return openCharges({ subscription: billed, items: [item], period: until, reference: 'preview', invoiced });
       })
-      .filter(({ service }) => service.start < asked.range.end && service.start <= asked.now.getTime())
+      .filter(({ service }) => service.start < query.range.end && service.start <= query.now.getTime())
       .map(({ item, service, share }) => {
         const { amount } = fixedCharge(item, share, subscription.currency);
         return { amount, currency: subscription.currency, service };
@@ -64,7 +68,7 @@ export async function openFixedCharges(database: Database, scope: Scope, asked: 
 }
 
 /** The period that runs, and of an item with longer ones of its own until that of them ends which has begun in it. */
-function untilCharged(
+function computeChargedPeriod(
   item: BillableItem,
   { subscription, period }: { subscription: BilledSubscription; period: Period },
 ) {
@@ -74,7 +78,7 @@ function untilCharged(
 }
 
 /** What gives back unused time is no charge of it. */
-function invoicedBy(lines: readonly EarnedLine[]): Set<string> {
+function listInvoicedKeys(lines: readonly EarnedLine[]): Set<string> {
   const charges = lines.filter(({ line }) => line.price_type === 'FIXED' && !new Decimal(line.amount).isNegative());
   return new Set(
     charges.flatMap((one) => invoicedKeys(one.line.subscription_line_item_id ?? '', deriveServicePeriod(one))),

@@ -14,19 +14,22 @@ import { planFromStores } from '../billing/gather-billing.ts';
 import { subscriptionCommitment } from '../billing/gather-commitments.ts';
 import type { BatchCharges } from '../usage/export-charges.ts';
 
-type Asked = {
+type OpenMinimumsQuery = {
   readonly subscriptions: readonly SubscriptionModel[];
   readonly charges: Pick<BatchCharges, 'previewed' | 'records'>;
   readonly range: Period;
   readonly now: Date;
 };
-type Minimum = { readonly amount: Decimal; readonly currency: string };
+type OpenMinimum = { readonly amount: Decimal; readonly currency: string };
 
 const PREVIEWS_AT_ONCE = 4;
 
-export async function openMinimums(stores: Stores, { subscriptions, charges, range, now }: Asked): Promise<Minimum[]> {
-  const running = subscriptions.filter((one) => isRunning(one) && meets(currentPeriodUntilEnd(one), range));
-  const committed = await committedOf(stores, running);
+export async function listOpenMinimums(
+  stores: Stores,
+  { subscriptions, charges, range, now }: OpenMinimumsQuery,
+): Promise<OpenMinimum[]> {
+  const running = subscriptions.filter((one) => isRunning(one) && overlaps(currentPeriodUntilEnd(one), range));
+  const committed = await listCommitted(stores, running);
   const used = new Set(charges.records.flatMap(({ charge }) => (charge.invoice ? [] : [charge.line_item_id])));
   return mapConcurrently(PREVIEWS_AT_ONCE, committed, async (subscription) => {
     const period = currentPeriodUntilEnd(subscription);
@@ -36,8 +39,8 @@ export async function openMinimums(stores: Stores, { subscriptions, charges, ran
       if (line.is_true_up) return line.amount;
       // What the preview says is revenue already, with what is lacking to it; and so is what was used of what ends in the range.
       const isWhole = line.service.end <= range.end && used.has(line.item.id);
-      const isSaid = isWhole || charges.previewed.has(chargeKey(line.item.id, line.service));
-      return isSaid ? ZERO : new Decimal(line.commitment_info?.computed_true_up_amount ?? 0);
+      const isCounted = isWhole || charges.previewed.has(chargeKey(line.item.id, line.service));
+      return isCounted ? ZERO : new Decimal(line.commitment_info?.computed_true_up_amount ?? 0);
     });
     return { amount: sumDecimals(lacking), currency: subscription.currency };
   });
@@ -47,11 +50,11 @@ function isRunning({ subscription_status, opens_at }: SubscriptionModel): boolea
   return subscription_status === 'active' && !opens_at;
 }
 
-function meets(one: Period, other: Period): boolean {
+function overlaps(one: Period, other: Period): boolean {
   return one.start < other.end && other.start < one.end;
 }
 
-async function committedOf(stores: Stores, running: readonly SubscriptionModel[]): Promise<SubscriptionModel[]> {
+async function listCommitted(stores: Stores, running: readonly SubscriptionModel[]): Promise<SubscriptionModel[]> {
   const [first] = running;
   if (!first) return [];
   const lines = await SubscriptionLineItemModel.in(toScope(first), stores.postgres)

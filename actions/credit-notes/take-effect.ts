@@ -12,8 +12,8 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import type { LockedInvoice } from '../invoices/lock-invoice.ts';
 import { completeIfPaid } from '../invoices/settle-paid.ts';
 import { emit } from '../system-events/emit.ts';
-import { giveBackFor } from '../wallets/give-back.ts';
 import { checkNotForCredits } from '../wallets/pending-credits.ts';
+import { returnCredits } from '../wallets/return-credits.ts';
 import { changeInvoice } from './change-invoice.ts';
 
 type CreditNoteEffect = {
@@ -54,7 +54,7 @@ async function creditPaidPart(
   const { id, invoice_id, total_amount, total_prepaid_credits_returned, credit_note_number } = note;
   const prepaid = new Decimal(total_prepaid_credits_returned);
   const rest = note.credit_note_type === 'REFUND' ? new Decimal(total_amount).minus(prepaid) : ZERO;
-  await giveBackFor(transaction, lockedInvoice.invoice, {
+  await returnCredits(transaction, lockedInvoice.invoice, {
     prepaid,
     rest,
     transaction_reason: 'CREDIT_NOTE',

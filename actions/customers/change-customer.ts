@@ -9,13 +9,13 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { hasLiveSubscription } from './archive-customer.ts';
-import { type NamedParent, parentOf } from './parent-customer.ts';
+import { lockParent, type ParentCustomerReference } from './parent-customer.ts';
 
 export type CustomerChange = {
   id?: string | undefined;
   external_customer_id?: string | undefined;
   changes: Partial<CustomerFields>;
-  parent?: NamedParent;
+  parent?: ParentCustomerReference;
   author: Author;
 };
 
@@ -29,8 +29,8 @@ export async function changeCustomer(
   return stores.postgres.transaction(async (transaction) => {
     const { changes, parent, external_customer_id } = change;
     const id = change.id ?? (await CustomerModel.fetchExternal(scope, external_customer_id!, transaction)).id;
-    const parent_customer_id = await parentOf({ id, is_new: false }, parent ?? {}, { scope, database: transaction });
-    const customer = await chosenCustomer(scope, { id, external_customer_id }, transaction);
+    const parent_customer_id = await lockParent({ id, is_new: false }, parent ?? {}, { scope, database: transaction });
+    const customer = await lockCustomer(scope, { id, external_customer_id }, transaction);
     const renamed = changes.external_id !== undefined && changes.external_id !== customer.external_id;
     // Usage is recorded under the external id: a new one would leave the running period's usage behind, unbilled.
     if (renamed && (await hasLiveSubscription(scope, customer.id, transaction)))
@@ -38,9 +38,9 @@ export async function changeCustomer(
     if (renamed && (await hasOpenUsage(scope, customer.id, transaction)))
       throw notAllowed('external_id cannot change while usage of the customer may still be invoiced', AT_EXTERNAL_ID);
     const conflict = `a customer with external_id ${changes.external_id} exists already`;
-    const stated = { ...changes, ...(parent_customer_id === undefined ? {} : { parent_customer_id }) };
+    const updates = { ...changes, ...(parent_customer_id === undefined ? {} : { parent_customer_id }) };
     const by = { by: change.author, database: transaction, conflict };
-    const changed = await CustomerModel.change(customer, stated, by);
+    const changed = await CustomerModel.change(customer, updates, by);
     if (changed !== customer) await emit(transaction, 'customer.updated', { record: changed, by: change.author });
     return changed;
   });
@@ -51,12 +51,12 @@ export async function changeCustomer(
  * is final, for as long as that one lives: its next invoice says what came late.
  */
 async function hasOpenUsage(scope: Scope, customer_id: string, database: Database): Promise<boolean> {
-  const held = await SubscriptionModel.in(scope, database)
+  const subscriptions = await SubscriptionModel.in(scope, database)
     .where({ customer_id, status: 'published' })
     .select('id', 'parent_subscription_id');
-  const parents = held.flatMap(({ parent_subscription_id }) => parent_subscription_id ?? []);
+  const parents = subscriptions.flatMap(({ parent_subscription_id }) => parent_subscription_id ?? []);
   const drafts = await InvoiceModel.in(scope, database)
-    .whereIn('subscription_id', [...held.map(({ id }) => id), ...parents])
+    .whereIn('subscription_id', [...subscriptions.map(({ id }) => id), ...parents])
     .where({ invoice_status: 'DRAFT', status: 'published' })
     .select('id')
     .limit(1);
@@ -69,7 +69,7 @@ async function hasOpenUsage(scope: Scope, customer_id: string, database: Databas
 }
 
 /** By id, by external id, or by both when they agree. */
-async function chosenCustomer(
+async function lockCustomer(
   scope: Scope,
   { id, external_customer_id }: { id: string; external_customer_id: string | undefined },
   transaction: Database,

@@ -8,11 +8,11 @@ import { newId } from '../../storage/new-id.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { taxCustomer } from '../taxes/attach-rates.ts';
-import { type NamedParent, parentOf } from './parent-customer.ts';
+import { lockParent, type ParentCustomerReference } from './parent-customer.ts';
 
 export type NewCustomer = {
   fields: Parameters<typeof buildCustomer>[0];
-  parent?: NamedParent;
+  parent?: ParentCustomerReference;
   tax_rate_overrides?: readonly TaxOverride[] | null;
   author: Author;
 };
@@ -26,7 +26,7 @@ export async function createCustomer(
   const conflict = `a customer with external_id ${fields.external_id} exists already`;
   return stores.postgres.transaction(async (database) => {
     const child = { id: record.id, is_new: true };
-    const parent_customer_id = (await parentOf(child, parent ?? {}, { scope, database })) ?? null;
+    const parent_customer_id = (await lockParent(child, parent ?? {}, { scope, database })) ?? null;
     const customer = await CustomerModel.add(scope, { ...record, parent_customer_id }, { database, conflict });
     await taxCustomer(customer.id, tax_rate_overrides ?? [], { scope, transaction: database, author });
     await emit(database, 'customer.created', { record: customer, by: author });

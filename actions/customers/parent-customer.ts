@@ -6,7 +6,7 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import type { Database } from '../../storage/stores.ts';
 
 /** By its id or its external id; null says that there is none, and nothing leaves what is. */
-export type NamedParent = {
+export type ParentCustomerReference = {
   parent_customer_id?: string | null | undefined;
   parent_customer_external_id?: string | null | undefined;
 };
@@ -15,9 +15,9 @@ export type NamedParent = {
  * The parent's id; undefined where nothing is said. Both rows are held, in one order, so that neither gets a parent or a
  * child meanwhile and nobody waits in a ring.
  */
-export async function parentOf(
+export async function lockParent(
   child: { id: string; is_new: boolean },
-  named: NamedParent,
+  named: ParentCustomerReference,
   { scope, database }: { scope: Scope; database: Database },
 ): Promise<string | null | undefined> {
   const { parent_customer_id: id, parent_customer_external_id: external_id } = named;

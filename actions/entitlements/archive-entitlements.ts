@@ -3,7 +3,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { tellEntitlements } from './tell-entitlement.ts';
+import { emitEntitlementChanges } from './emit-entitlement.ts';
 
 export async function archiveEntitlement(
   stores: Pick<Stores, 'postgres'>,
@@ -13,12 +13,12 @@ export async function archiveEntitlement(
   await stores.postgres.transaction(async (database) => {
     const change = { id, changes: { status: 'archived' as const } };
     const archived = await EntitlementModel.changePublished(scope, change, { by: author, database });
-    await tellEntitlements(database, 'deleted', { entitlements: [archived], by: author });
+    await emitEntitlementChanges(database, 'deleted', { entitlements: [archived], by: author });
   });
 }
 
 /** The caller holds the plan or add-on: nothing is granted by it meanwhile. */
-export async function archiveEntitlementsOf(
+export async function archiveEntityEntitlements(
   scope: Scope,
   entity_id: string,
   { by, database }: { by: Author; database: Transaction },
@@ -30,5 +30,5 @@ export async function archiveEntitlementsOf(
     { records, changes: { status: 'archived' } },
     { by, database },
   );
-  await tellEntitlements(database, 'deleted', { entitlements: archived, by });
+  await emitEntitlementChanges(database, 'deleted', { entitlements: archived, by });
 }

@@ -9,7 +9,7 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { askForAlertsOf } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { tellEntitlements } from './tell-entitlement.ts';
+import { emitEntitlementChanges } from './emit-entitlement.ts';
 
 export async function changeEntitlement(
   stores: Pick<Stores, 'postgres'>,
@@ -26,14 +26,17 @@ export async function changeEntitlement(
     }
     const changed = await EntitlementModel.change(entitlement, changes, { by: author, database });
     if (changed === entitlement) return entitlement;
-    await tellEntitlements(database, 'updated', { entitlements: [changed], by: author });
-    if (changes.alert_settings?.alert_enabled) await lookSoon(database, changed);
+    await emitEntitlementChanges(database, 'updated', { entitlements: [changed], by: author });
+    if (changes.alert_settings?.alert_enabled) await enqueueEntitlementAlertChecks(database, changed);
     return changed;
   });
 }
 
 /** What has been reached already is told without waiting for usage; of a plan or an add-on, whose customers are many, with their next usage or the look of an hour. */
-async function lookSoon(database: Transaction, { entity_type, entity_id, ...scope }: EntitlementModel): Promise<void> {
+async function enqueueEntitlementAlertChecks(
+  database: Transaction,
+  { entity_type, entity_id, ...scope }: EntitlementModel,
+): Promise<void> {
   if (entity_type !== 'SUBSCRIPTION') return;
   const { customer_id } = await SubscriptionModel.fetch(scope, entity_id, { database });
   await askForAlertsOf(database, scope, { customer_id });

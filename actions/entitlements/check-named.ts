@@ -2,17 +2,17 @@
 import { notFound } from '../../core/error.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Reading } from './entitled-features.ts';
+import type { EntitlementReadContext } from './entitled-features.ts';
 
-type Named = {
+type UsageReferences = {
   readonly feature_ids?: readonly string[] | undefined;
   readonly subscription_ids?: readonly string[] | undefined;
 };
 
-export async function checkNamed(
+export async function checkUsageReferences(
   customer_id: string,
-  { feature_ids = [], subscription_ids = [] }: Named,
-  { scope, database }: Reading,
+  { feature_ids = [], subscription_ids = [] }: UsageReferences,
+  { scope, database }: EntitlementReadContext,
 ): Promise<void> {
   const features = await FeatureModel.byId(scope, feature_ids, database);
   for (const id of feature_ids) if (!features.has(id)) throw notFound('feature', id);
@@ -23,7 +23,10 @@ export async function checkNamed(
 }
 
 /** The published features with these lookup keys. */
-export async function featuresCalled(lookup_keys: readonly string[], { scope, database }: Reading): Promise<string[]> {
+export async function listFeatureIdsByLookupKey(
+  lookup_keys: readonly string[],
+  { scope, database }: EntitlementReadContext,
+): Promise<string[]> {
   if (lookup_keys.length === 0) return [];
   const named = await FeatureModel.in(scope, database)
     .select('id', 'lookup_key')

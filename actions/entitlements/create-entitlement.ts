@@ -23,7 +23,7 @@ import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { tellEntitlements } from './tell-entitlement.ts';
+import { emitEntitlementChanges } from './emit-entitlement.ts';
 
 export type NewEntitlement = Pick<
   Entitlement,
@@ -42,14 +42,14 @@ export type NewEntitlement = Pick<
   | keyof typeof grantShape
 > & { is_enabled: boolean | null };
 
-type Writing = { readonly scope: Scope; readonly database: Transaction; readonly author: Author };
+type EntitlementWriteContext = { readonly scope: Scope; readonly database: Transaction; readonly author: Author };
 
 export async function createEntitlement(
   stores: Pick<Stores, 'postgres'>,
   scope: Scope,
   { request, author }: { request: NewEntitlement; author: Author },
 ): Promise<EntitlementModel> {
-  return stores.postgres.transaction((database) => addChecked(request, { scope, database, author }));
+  return stores.postgres.transaction((database) => addEntitlement(request, { scope, database, author }));
 }
 
 /** One fault rejects the batch, and says at which index it is. */
@@ -62,7 +62,7 @@ export async function createEntitlements(
     const made: EntitlementModel[] = [];
     for (const [index, request] of requests.entries()) {
       try {
-        made.push(await addChecked(request, { scope, database, author }));
+        made.push(await addEntitlement(request, { scope, database, author }));
       } catch (error) {
         throw prefixIndex(error, index);
       }
@@ -71,12 +71,12 @@ export async function createEntitlements(
   });
 }
 
-async function addChecked(request: NewEntitlement, writing: Writing): Promise<EntitlementModel> {
+async function addEntitlement(request: NewEntitlement, writing: EntitlementWriteContext): Promise<EntitlementModel> {
   const { scope, database, author } = writing;
   checkEntitlement(request);
   checkEnabled(request);
-  await checkFeatureOf(request, writing);
-  await checkEntityOf(request, writing);
+  await checkEntitledFeature(request, writing);
+  await checkEntitledEntity(request, writing);
   const record = {
     id: newId('entitlement', author.now.getTime()),
     ...request,
@@ -84,16 +84,16 @@ async function addChecked(request: NewEntitlement, writing: Writing): Promise<En
     is_enabled: request.feature_type === 'boolean' ? (request.is_enabled ?? true) : true,
     ...createdBy(author),
   };
-  const made = await EntitlementModel.add(scope, record, { database, conflict: conflictOf(request) });
-  await tellEntitlements(database, 'created', { entitlements: [made], by: author });
+  const made = await EntitlementModel.add(scope, record, { database, conflict: formatConflict(request) });
+  await emitEntitlementChanges(database, 'created', { entitlements: [made], by: author });
   return made;
 }
 
-const conflictOf = ({ entity_type, entity_id, feature_id }: NewEntitlement) =>
+const formatConflict = ({ entity_type, entity_id, feature_id }: NewEntitlement) =>
   `${entity_type} ${entity_id} has an entitlement to feature ${feature_id} already`;
 
 /** Locked, so that it is not archived meanwhile. */
-async function checkFeatureOf(request: NewEntitlement, writing: Writing): Promise<void> {
+async function checkEntitledFeature(request: NewEntitlement, writing: EntitlementWriteContext): Promise<void> {
   const { feature_id, feature_type } = request;
   const { scope, database } = writing;
   const feature = await FeatureModel.fetchPublished(scope, feature_id, { database, lock: true });
@@ -104,7 +104,7 @@ async function checkFeatureOf(request: NewEntitlement, writing: Writing): Promis
   checkMeterOfGrants(request, meter);
 }
 
-async function checkEntityOf(request: NewEntitlement, writing: Writing): Promise<void> {
+async function checkEntitledEntity(request: NewEntitlement, writing: EntitlementWriteContext): Promise<void> {
   const { scope, database } = writing;
   const { entity_type, entity_id, parent_entitlement_id } = request;
   if (entity_type === 'SUBSCRIPTION') return checkOverride(request, writing);
@@ -118,7 +118,7 @@ async function checkEntityOf(request: NewEntitlement, writing: Writing): Promise
   if (entity.status !== 'published') throw notFound(entity_type === 'PLAN' ? 'plan' : 'add-on', entity_id);
 }
 
-async function checkOverride(request: NewEntitlement, writing: Writing): Promise<void> {
+async function checkOverride(request: NewEntitlement, writing: EntitlementWriteContext): Promise<void> {
   const { scope, database } = writing;
   const { entity_id, feature_id, parent_entitlement_id } = request;
   const subscription = await SubscriptionModel.fetchPublished(scope, entity_id, { database, lock: true });
@@ -134,14 +134,18 @@ async function checkOverride(request: NewEntitlement, writing: Writing): Promise
     .where((begins) => void begins.whereNull('start_date').orWhere('start_date', '<', request.end_date ?? 'infinity'))
     .select('id')
     .limit(1);
-  if (other) throw alreadyExists(`${conflictOf(request)}, for the same time`);
+  if (other) throw alreadyExists(`${formatConflict(request)}, for the same time`);
 }
 
 /** Before everything that a record can say. */
 const LONG_AGO = '-infinity';
 
 /** What is replaced is granted by the plan of the subscription, or by an add-on that it has, and of the same feature. */
-async function checkParent(request: NewEntitlement, subscription: SubscriptionModel, writing: Writing): Promise<void> {
+async function checkParent(
+  request: NewEntitlement,
+  subscription: SubscriptionModel,
+  writing: EntitlementWriteContext,
+): Promise<void> {
   const { scope, database, author } = writing;
   const { feature_id, parent_entitlement_id: id } = request;
   const parent = await EntitlementModel.fetchPublished(scope, id!, { database });

@@ -31,42 +31,42 @@ import { SubscriptionLineItemModel } from '../../storage/models/subscription-lin
 import type { Database } from '../../storage/stores.ts';
 
 /** A source of a feature, with the subscription that has it. */
-export type HeldSource = EntitlementSource & { subscription: SubscriptionModel };
+export type SubscriptionEntitlementSource = EntitlementSource & { subscription: SubscriptionModel };
 
 export type EntitledFeature = {
   feature: FeatureModel;
   combined: CombinedEntitlement;
   /** Of a metered feature: the period that usage adds up in; null of any other, and of what is granted bit by bit. */
   usage_reset_period: string | null;
-  sources: HeldSource[];
+  sources: SubscriptionEntitlementSource[];
   /** Those of its other entries, too. */
-  of_feature: readonly HeldSource[];
+  of_feature: readonly SubscriptionEntitlementSource[];
 };
 
-export type Reading = { readonly scope: Scope; readonly database: Database; readonly now: Date };
+export type EntitlementReadContext = { readonly scope: Scope; readonly database: Database; readonly now: Date };
 
 /**
  * Those that grant something to a customer: active or trialing. Who takes part in another's subscription has what that one grants, and
  * nothing by the record that says so (docs/rules/entitlements.md, "Who takes part in another's").
  */
-export async function grantingSubscriptions(
+export async function listGrantingSubscriptions(
   customer_id: string,
   subscription_ids: readonly string[] | undefined,
-  reading: Reading,
+  reading: EntitlementReadContext,
 ): Promise<SubscriptionModel[]> {
-  return instead(await livingSubscriptions(customer_id, subscription_ids, reading), reading);
+  return replaceInherited(await listActiveSubscriptions(customer_id, subscription_ids, reading), reading);
 }
 
-function livingSubscriptions(
+function listActiveSubscriptions(
   customer_id: string,
   subscription_ids: readonly string[] | undefined,
-  { scope, database, now }: Reading,
+  { scope, database, now }: EntitlementReadContext,
 ): Promise<SubscriptionModel[]> {
   const key = keyOf('granting', SubscriptionModel, scope.tenant_id, scope.environment_id, now, subscription_ids);
-  const valueOf = (one: SubscriptionModel) => one.customer_id;
+  const toCustomerId = (one: SubscriptionModel) => one.customer_id;
   return listTogether(
     database,
-    { key, values: [customer_id], valueOf },
+    { key, values: [customer_id], valueOf: toCustomerId },
     async (customer_ids) =>
       await narrow(activeAt(SubscriptionModel.in(scope, database), now.toISOString()), [
         ['customer_id', customer_ids],
@@ -78,9 +78,9 @@ function livingSubscriptions(
 }
 
 /** In the place of each that is a part of another that other one, where it grants something now. */
-async function instead(
+async function replaceInherited(
   subscriptions: readonly SubscriptionModel[],
-  { scope, database, now }: Reading,
+  { scope, database, now }: EntitlementReadContext,
 ): Promise<SubscriptionModel[]> {
   const inherited = subscriptions.filter(isInherited);
   if (inherited.length === 0) return [...subscriptions];
@@ -97,28 +97,28 @@ function isInherited({ subscription_type }: SubscriptionModel): boolean {
   return subscription_type === 'INHERITED';
 }
 
-export async function entitledFeatures(
+export async function listEntitledFeatures(
   subscriptions: readonly SubscriptionModel[],
   feature_ids: readonly string[] | undefined,
-  reading: Reading,
+  reading: EntitlementReadContext,
 ): Promise<EntitledFeature[]> {
   const { sources, features } = await gatherSources(subscriptions, feature_ids, reading);
-  return entriesOf(sources, features);
+  return buildEntries(sources, features);
 }
 
 /** Of each subscription by itself, by its id: of one that is a part of another what that one grants. Of those that grant something now. */
-export async function entitledBySubscription(
+export async function listEntitledBySubscription(
   subscriptions: readonly SubscriptionModel[],
-  reading: Reading,
+  reading: EntitlementReadContext,
 ): Promise<Map<string, EntitledFeature[]>> {
   const living = subscriptions.filter((subscription) => isGranting(subscription, reading.now.getTime()));
-  const granting = indexById(await instead(living, reading));
+  const granting = indexById(await replaceInherited(living, reading));
   const { sources, features } = await gatherSources([...granting.values()], undefined, reading);
   const bySubscription = groupBy(sources, ({ subscription }) => subscription.id);
   return new Map(
     living.map((one) => {
-      const held = bySubscription.get(isInherited(one) ? one.parent_subscription_id! : one.id);
-      return [one.id, held ? entriesOf(held, features) : []];
+      const subscriptionSources = bySubscription.get(isInherited(one) ? one.parent_subscription_id! : one.id);
+      return [one.id, subscriptionSources ? buildEntries(subscriptionSources, features) : []];
     }),
   );
 }
@@ -134,16 +134,19 @@ function isGranting(subscription: SubscriptionModel, now: Milliseconds): boolean
 async function gatherSources(
   subscriptions: readonly SubscriptionModel[],
   feature_ids: readonly string[] | undefined,
-  reading: Reading,
+  reading: EntitlementReadContext,
 ) {
-  const sources = await heldSources(subscriptions, feature_ids, reading);
+  const sources = await listSubscriptionSources(subscriptions, feature_ids, reading);
   const ids = sources.map(({ feature_id }) => feature_id);
   return { sources, features: await FeatureModel.byId(reading.scope, ids, reading.database) };
 }
 
-function entriesOf(sources: readonly HeldSource[], features: ReadonlyMap<string, FeatureModel>): EntitledFeature[] {
+function buildEntries(
+  sources: readonly SubscriptionEntitlementSource[],
+  features: ReadonlyMap<string, FeatureModel>,
+): EntitledFeature[] {
   const byFeature = groupBy(sources, ({ feature_id }) => feature_id);
-  const entries = groupBy(sources, (source) => `${source.feature_id}/${periodKey(source)}`);
+  const entries = groupBy(sources, (source) => `${source.feature_id}/${toPeriodKey(source)}`);
   return [...entries.values()].map((of) => {
     const [first] = of;
     const { feature_id, feature_type, usage_reset_period, subscription } = first;
@@ -158,27 +161,32 @@ function entriesOf(sources: readonly HeldSource[], features: ReadonlyMap<string,
 }
 
 /** Limits of one period add up, and grants of one group; values have none. */
-function periodKey(source: HeldSource): string {
+function toPeriodKey(source: SubscriptionEntitlementSource): string {
   const { feature_type, usage_reset_period, subscription } = source;
   if (hasGrants(source)) return `grants of ${subscription.id}: ${deriveGrantGroup(source)}`;
   return feature_type === 'metered' ? deriveResetPeriod(usage_reset_period, subscription) : '';
 }
 
 /** Everything that grants something, by each subscription that has it. */
-export async function heldSources(
+export async function listSubscriptionSources(
   subscriptions: readonly SubscriptionModel[],
   feature_ids: readonly string[] | undefined,
-  reading: Reading,
-): Promise<HeldSource[]> {
-  return sourcesHeld(subscriptions, await holdingsOf(subscriptions, reading), { ...reading, feature_ids });
+  reading: EntitlementReadContext,
+): Promise<SubscriptionEntitlementSource[]> {
+  return listSourcesOfHoldings(subscriptions, await listHoldings(subscriptions, reading), { ...reading, feature_ids });
 }
 
 /** The same of what they hold: plans, add-ons and themselves. */
-export async function sourcesHeld(
+export async function listSourcesOfHoldings(
   subscriptions: readonly SubscriptionModel[],
   holdings: readonly EntitlementHolding[],
-  { scope, database, now, feature_ids }: Reading & { readonly feature_ids?: readonly string[] | undefined },
-): Promise<HeldSource[]> {
+  {
+    scope,
+    database,
+    now,
+    feature_ids,
+  }: EntitlementReadContext & { readonly feature_ids?: readonly string[] | undefined },
+): Promise<SubscriptionEntitlementSource[]> {
   const entityIds = [...new Set(holdings.map(({ entity_id }) => entity_id))];
   const granted = await EntitlementModel.listPublishedOf(scope, entityIds, database);
   const found = isAll(feature_ids) ? granted : granted.filter(({ feature_id }) => feature_ids.includes(feature_id));
@@ -194,23 +202,23 @@ function isAll(ids: readonly string[] | undefined): ids is undefined {
 }
 
 /** Of each subscription the plan that it had then, then its add-ons in the order in which they were attached, then itself. */
-export async function holdingsOf(
+export async function listHoldings(
   subscriptions: readonly SubscriptionModel[],
-  reading: Reading,
+  reading: EntitlementReadContext,
 ): Promise<EntitlementHolding[]> {
   const { scope, database, now } = reading;
   const ids = subscriptions.map(({ id }) => id);
   const charged = await SubscriptionLineItemModel.plansAt(scope, { subscription_ids: ids, at: now }, database);
-  const planOf = ({ id, plan_id }: SubscriptionModel) => charged.get(id) ?? plan_id;
-  const plans = await PlanModel.byId(scope, subscriptions.map(planOf), database);
+  const findPlanId = ({ id, plan_id }: SubscriptionModel) => charged.get(id) ?? plan_id;
+  const plans = await PlanModel.byId(scope, subscriptions.map(findPlanId), database);
   const attached = await AddonAssociationModel.heldBy(scope, { subscription_ids: ids, at: now }, database);
   const addonIds = attached.map(({ addon_id }) => addon_id);
   const addons = await AddonModel.byId(scope, addonIds, database);
   return subscriptions.flatMap((subscription) => {
     const { id } = subscription;
-    const plan_id = planOf(subscription);
+    const plan_id = findPlanId(subscription);
     const plan_name = plans.get(plan_id)?.name ?? plan_id;
-    const of = (
+    const buildHolding = (
       entity_type: EntitlementHolding['entity_type'],
       entity_id: string,
       entity_name: string,
@@ -224,11 +232,11 @@ export async function holdingsOf(
     });
     const associations = attached.filter(({ entity_id }) => entity_id === id);
     return [
-      of('plan', plan_id, plan_name),
+      buildHolding('plan', plan_id, plan_name),
       ...associations.map((one) =>
-        of('addon', one.addon_id, addons.get(one.addon_id)?.name ?? one.addon_id, one.quantity),
+        buildHolding('addon', one.addon_id, addons.get(one.addon_id)?.name ?? one.addon_id, one.quantity),
       ),
-      of('subscription', id, plan_name),
+      buildHolding('subscription', id, plan_name),
     ];
   });
 }

@@ -5,17 +5,17 @@ import type { GrantMeasure, GrantState } from '../../core/entitlement/grants.ts'
 import type { ResetWindow } from '../../core/entitlement/reset.ts';
 import { computeUsagePercent } from '../../core/entitlement/usage-percent.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
-import type { EntitledFeature, HeldSource, Reading } from './entitled-features.ts';
+import type { EntitledFeature, EntitlementReadContext, SubscriptionEntitlementSource } from './entitled-features.ts';
 
-export type Asked = { entitled: readonly EntitledFeature[]; reading: Reading };
+export type FeatureUsageQuery = { entitled: readonly EntitledFeature[]; reading: EntitlementReadContext };
 
-export type Used = { used: Decimal; usage_percent: Decimal };
+export type UsageAgainstLimit = { used: Decimal; usage_percent: Decimal };
 
-export type FeatureUsage = Used & {
+export type FeatureUsage = UsageAgainstLimit & {
   feature: FeatureModel;
   combined: CombinedEntitlement;
   window: ResetWindow;
-  sources: HeldSource[];
+  sources: SubscriptionEntitlementSource[];
   /** Its meter is a level, whose usage is its integral over the length of the billing period. */
   is_level?: boolean;
   /** Of what is granted bit by bit. */
@@ -28,8 +28,8 @@ export type FeatureUsage = Used & {
 };
 
 /** For whoever decides by it what may be used: where in the log, partition by partition (exclusive), and in time the count ends. */
-export type PlacedUsage = FeatureUsage & { high_water: Readonly<Record<string, string>>; as_of: string };
+export type FeatureUsageSnapshot = FeatureUsage & { high_water: Readonly<Record<string, string>>; as_of: string };
 
-export function usedOf(used: Decimal, limit: Decimal | null): Used {
+export function toLimitUsage(used: Decimal, limit: Decimal | null): UsageAgainstLimit {
   return { used, usage_percent: computeUsagePercent(used, limit) };
 }

@@ -30,139 +30,147 @@ import type { UsageQuestion } from '../../storage/usage/usage.ts';
 import { readUsageInOrder } from '../../storage/usage/usage-in-order.ts';
 import { billedSubscription, CHARGES_AT_ONCE, gatherItems, requireRecord } from '../billing/billable-items.ts';
 import { buildCustomerFilter, loadMembers } from '../billing/members.ts';
-import type { EntitledFeature, Reading } from './entitled-features.ts';
-import { type Asked, type PlacedUsage, usedOf } from './feature-usage.ts';
+import type { EntitledFeature, EntitlementReadContext } from './entitled-features.ts';
+import { type FeatureUsageQuery, type FeatureUsageSnapshot, toLimitUsage } from './feature-usage.ts';
 
 export function isGranted({ sources }: EntitledFeature): boolean {
   return sources.some(hasGrants);
 }
 
 /** Of each group of grants. One that cannot be reached any more, because the feature is unlimited, is so too. */
-export async function grantedUsage(stores: Stores, { entitled, reading }: Asked): Promise<PlacedUsage[]> {
+export async function gatherGrantedUsage(
+  stores: Stores,
+  { entitled, reading }: FeatureUsageQuery,
+): Promise<FeatureUsageSnapshot[]> {
   const granted = entitled.filter(isGranted);
   const meterIds = granted.map(({ feature }) => feature.meter_id);
   const meters = await MeterModel.byId(reading.scope, meterIds, reading.database);
   // Groups of one feature and subscription go by the same usage, which is read once.
   const alike = groupBy(granted, ({ feature, sources }) => `${feature.meter_id} ${sources[0]!.subscription.id}`);
   const usages = await mapConcurrently(CHARGES_AT_ONCE, [...alike.values()], (of) =>
-    usagesOf(stores, of, { reading, meter: requireRecord(meters, of[0].feature.meter_id ?? '', 'meter') }),
+    gatherGroupUsages(stores, of, { reading, meter: requireRecord(meters, of[0].feature.meter_id ?? '', 'meter') }),
   );
   const byEntry = new Map(usages.flat());
   return granted.map((one) => byEntry.get(one)!);
 }
 
-type Of = { readonly reading: Reading; readonly meter: MeterModel };
+type GrantMeterContext = { readonly reading: EntitlementReadContext; readonly meter: MeterModel };
 
 /** A group, and what it is measured by. */
-type Group = { readonly entry: EntitledFeature } & GroupTerms;
-type GroupTerms = {
+type GrantGroup = { readonly entry: EntitledFeature } & GrantGroupTerms;
+type GrantGroupTerms = {
   readonly grants: readonly Grants[];
   readonly measure: GrantMeasure;
   /** Of money alone. */
-  readonly price: Price | null;
+  readonly price: GrantPrice | null;
 };
 /** By the places of the groups. */
-type Known = Until<readonly GrantHistoryState[]> | null;
+type KnownGrantHistory = Until<readonly GrantHistoryState[]> | null;
 
-async function usagesOf(
+async function gatherGroupUsages(
   stores: Stores,
   entries: readonly [EntitledFeature, ...EntitledFeature[]],
-  of: Of,
-): Promise<[EntitledFeature, PlacedUsage][]> {
+  of: GrantMeterContext,
+): Promise<[EntitledFeature, FeatureUsageSnapshot][]> {
   const [{ subscription }] = entries[0].sources as [EntitledFeature['sources'][number]];
   const now = of.reading.now.getTime();
   const billed = billedSubscription(subscription);
   const [cycle] = listWholeLimitWindows({ start: now, end: now + 1 }, billed) as [Period];
   const isPriced = entries.some(({ sources }) => sources[0]!.grant_measure === 'amount');
-  const price = isPriced ? await priceOf(subscription, of) : null;
-  const groups = entries.map((entry): Group => {
+  const price = isPriced ? await loadGrantPrice(subscription, of) : null;
+  const groups = entries.map((entry): GrantGroup => {
     const measure = entry.sources[0]!.grant_measure!;
     const enabled = entry.sources.filter(({ is_enabled }) => is_enabled);
     return { entry, grants: sumGrants(enabled), measure, price: measure === 'amount' ? price : null };
   });
-  const question = await questionOf(cycle, { ...of, subscription });
-  const behind = await usageBehind(stores, { question, groups, cycle, of });
-  return finishedAll(behind, { groups, cycle, timezone: billed.timezone, now });
+  const query = await buildUsageQuery(cycle, { ...of, subscription });
+  const usageRead = await readGrantUsage(stores, { question: query, groups, cycle, of });
+  return computeUsages(usageRead, { groups, cycle, timezone: billed.timezone, now });
 }
 
-type Behind = UsageBehind<readonly GrantHistoryState[]>;
+type GrantUsageRead = UsageBehind<readonly GrantHistoryState[]>;
 
 /** By all that the histories go by. Who takes part for a while is read anew each time. */
-async function usageBehind(
+async function readGrantUsage(
   stores: Stores,
-  { question, groups, cycle, of }: { question: UsageQuestion; groups: readonly Group[]; cycle: Period; of: Of },
-): Promise<Behind> {
+  {
+    question: query,
+    groups,
+    cycle,
+    of,
+  }: { question: UsageQuestion; groups: readonly GrantGroup[]; cycle: Period; of: GrantMeterContext },
+): Promise<GrantUsageRead> {
   const { scope } = of.reading;
-  if (question.clipped !== undefined)
-    return { read: await readUsageInOrder(stores, scope, question), known: null, keep: () => undefined };
-  const { meter, external_customer_ids, timezone } = question;
+  if (query.clipped !== undefined)
+    return { read: await readUsageInOrder(stores, scope, query), known: null, keep: () => undefined };
+  const { meter, external_customer_ids, timezone } = query;
   const terms = groups.map(({ grants, measure, price }) => [grants, measure, price]);
   const key = JSON.stringify([meter.id, external_customer_ids, timezone, cycle, terms]);
-  return readUsageBehind(stores, scope, { key, question });
+  return readUsageBehind(stores, scope, { key, question: query });
 }
 
-type At = {
-  readonly groups: readonly Group[];
+type GrantHistoryPoint = {
+  readonly groups: readonly GrantGroup[];
   readonly cycle: Period;
   readonly timezone: string;
   readonly now: Milliseconds;
 };
 
 /** So many events are gone through again by each who asks, and more are not. */
-const KEPT_FROM = 200;
+const CACHED_FROM = 200;
 const HOUR_MS = 3_600_000;
 /** What comes a little late is read again, and nothing before it. */
 const LATE_MS = 600_000;
 
-async function finishedAll(
-  { read, known, keep }: Behind,
-  { groups, cycle, timezone, now }: At,
-): Promise<[EntitledFeature, PlacedUsage][]> {
+async function computeUsages(
+  { read, known, keep }: GrantUsageRead,
+  { groups, cycle, timezone, now }: GrantHistoryPoint,
+): Promise<[EntitledFeature, FeatureUsageSnapshot][]> {
   const { usage, event_counts, high_water, as_of } = read;
   // The rows say what was used up to an hour.
   const cut = Math.floor((now - LATE_MS) / HOUR_MS) * HOUR_MS;
-  const isKept = usage.portions.length > KEPT_FROM && cut > (known?.at ?? cycle.start);
-  const [early, late] = isKept ? usage.splitAt(cut) : [new OrderedUsage([]), usage];
-  const until = isKept ? await untilOf(cut, early, { known, groups, cycle, timezone }) : known;
-  if (isKept && until) {
+  const isCached = usage.portions.length > CACHED_FROM && cut > (known?.at ?? cycle.start);
+  const [early, late] = isCached ? usage.splitAt(cut) : [new OrderedUsage([]), usage];
+  const until = isCached ? await computeHistoryUntil(cut, early, { known, groups, cycle, timezone }) : known;
+  if (isCached && until) {
     const counted = event_counts.slice(0, early.portions.length).reduce((sum, count) => sum + count, 0);
-    const of: HistoryOf = {
+    const of: GrantHistoryInput = {
       groups: groups.map(({ grants, measure, price }) => ({ grants, measure, price })),
       cycle,
       timezone,
     };
     keep({ ...until, event_count: counted + (known?.event_count ?? 0) }, async (all, at) => {
-      const { made } = await untilOf(at, all, { ...of, known: null });
+      const { made } = await computeHistoryUntil(at, all, { ...of, known: null });
       return made;
     });
   }
-  const used: [EntitledFeature, PlacedUsage][] = [];
+  const used: [EntitledFeature, FeatureUsageSnapshot][] = [];
   for (const [index, { entry, grants: group, measure, price }] of groups.entries()) {
     const { combined } = entry;
-    const measured = await measuredBy(measure, { usage: late, price, cycle, until });
+    const measured = await measureUsage(measure, { usage: late, price, cycle, until });
     const before = until?.made[index] ?? null;
     const history = await finished(computeGrantHistory(group, { cycles: [cycle], timezone }, measured.usage, before));
     const at = computeGrantGroupState(now, { group, cycle, usage: measured.usage, history, before });
     const { feature, sources } = entry;
     const granted = { measure, grants: at.grants, worth: measured.worth };
-    const said = { feature, combined, sources, window: at.window, granted, high_water, as_of };
-    used.push([entry, { ...said, ...usedOf(at.used, combined.usage_limit) }]);
+    const base = { feature, combined, sources, window: at.window, granted, high_water, as_of };
+    used.push([entry, { ...base, ...toLimitUsage(at.used, combined.usage_limit) }]);
   }
   return used;
 }
 
 /** What a history goes by, and nothing else: it is kept. */
-type HistoryOf = Omit<At, 'now' | 'groups'> & { readonly groups: readonly GroupTerms[] };
+type GrantHistoryInput = Omit<GrantHistoryPoint, 'now' | 'groups'> & { readonly groups: readonly GrantGroupTerms[] };
 
 /** `event_count` is of whoever knows it. */
-async function untilOf(
+async function computeHistoryUntil(
   at: Milliseconds,
   usage: OrderedUsage,
-  { known, groups, cycle, timezone }: HistoryOf & { known: Known },
+  { known, groups, cycle, timezone }: GrantHistoryInput & { known: KnownGrantHistory },
 ): Promise<Until<readonly GrantHistoryState[]>> {
   const made: GrantHistoryState[] = [];
   for (const [index, { grants: group, measure, price }] of groups.entries()) {
-    const measured = await measuredBy(measure, { usage, price, cycle, until: known });
+    const measured = await measureUsage(measure, { usage, price, cycle, until: known });
     const before = known?.made[index] ?? null;
     const history = await finished(computeGrantHistory(group, { cycles: [cycle], timezone }, measured.usage, before));
     made.push(toHistoryState(at, { history, usage: measured.usage, before }));
@@ -170,9 +178,9 @@ async function untilOf(
   return { at, event_count: 0, quantity: usage.sumBetween(cycle).plus(known?.quantity ?? ZERO), made };
 }
 
-async function questionOf(
+async function buildUsageQuery(
   cycle: Period,
-  { reading: { scope, database, now }, meter, subscription }: Of & { subscription: SubscriptionModel },
+  { reading: { scope, database, now }, meter, subscription }: GrantMeterContext & { subscription: SubscriptionModel },
 ): Promise<UsageQuestion> {
   const members = (await loadMembers(database, scope, [subscription])).get(subscription.id)!;
   return {
@@ -186,10 +194,13 @@ async function questionOf(
   };
 }
 
-type Price = PricedItem['price'];
+type GrantPrice = PricedItem['price'];
 
 /** By which usage is charged now: of several lines of one meter the first. Without any it costs nothing. */
-async function priceOf(subscription: SubscriptionModel, { reading, meter }: Of): Promise<Price | null> {
+async function loadGrantPrice(
+  subscription: SubscriptionModel,
+  { reading, meter }: GrantMeterContext,
+): Promise<GrantPrice | null> {
   const items = await gatherItems(reading.database, subscription);
   const now = reading.now.getTime();
   const running = items.find(
@@ -199,9 +210,14 @@ async function priceOf(subscription: SubscriptionModel, { reading, meter }: Of):
 }
 
 /** `until`: what is known of the usage before it. */
-async function measuredBy(
+async function measureUsage(
   measure: GrantMeasure,
-  { usage, price, cycle, until }: { usage: OrderedUsage; price: Price | null; cycle: Period; until: Known },
+  {
+    usage,
+    price,
+    cycle,
+    until,
+  }: { usage: OrderedUsage; price: GrantPrice | null; cycle: Period; until: KnownGrantHistory },
 ) {
   if (measure === 'quantity') return { usage, worth: (units: Decimal) => units };
   if (price === null) return { usage: new OrderedUsage([]), worth: () => ZERO };

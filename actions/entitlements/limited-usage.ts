@@ -24,57 +24,70 @@ import type { Counted } from '../../storage/usage/running-usage.ts';
 import { readUsage, type UsageQuestion } from '../../storage/usage/usage.ts';
 import { billedSubscription, CHARGES_AT_ONCE, requireRecord, toRunningPeriod } from '../billing/billable-items.ts';
 import { buildCustomerFilter, loadMembers } from '../billing/members.ts';
-import type { EntitledFeature, HeldSource } from './entitled-features.ts';
-import { type Asked, type FeatureUsage, type PlacedUsage, type Used, usedOf } from './feature-usage.ts';
-import { grantedUsage, isGranted } from './granted-usage.ts';
+import type { EntitledFeature, SubscriptionEntitlementSource } from './entitled-features.ts';
+import {
+  type FeatureUsage,
+  type FeatureUsageQuery,
+  type FeatureUsageSnapshot,
+  toLimitUsage,
+  type UsageAgainstLimit,
+} from './feature-usage.ts';
+import { gatherGrantedUsage, isGranted } from './granted-usage.ts';
 
-type Limited = Omit<FeatureUsage, keyof Used> & { meter: MeterModel };
+type LimitedFeature = Omit<FeatureUsage, keyof UsageAgainstLimit> & { meter: MeterModel };
 
 /** As usage arrives it is kept up in memory. */
-export async function limitedUsage(stores: Stores, asked: Asked): Promise<FeatureUsage[]> {
-  const { scope, now } = asked.reading;
-  const windowOf = (one: Limited) => windowUntil(one, now);
+export async function gatherLimitedUsage(stores: Stores, query: FeatureUsageQuery): Promise<FeatureUsage[]> {
+  const { scope, now } = query.reading;
+  const toWindow = (one: LimitedFeature) => toPeriodUntil(one, now);
   const read = (question: UsageQuestion) => runningUsage(stores, scope, question);
-  const usages = await counted(asked, { windowOf, read }, ({ meter: _, ...one }, { quantity }) => ({
+  const usages = await gatherCounts(query, { toWindow: toWindow, read }, ({ meter: _, ...one }, { quantity }) => ({
     ...one,
-    ...usedOf(quantity, one.combined.usage_limit),
+    ...toLimitUsage(quantity, one.combined.usage_limit),
   }));
-  return [...usages, ...(await grantedUsage(stores, asked))];
+  return [...usages, ...(await gatherGrantedUsage(stores, query))];
 }
 
 /** Of a window without an end: what another process has committed a moment ahead of this one's clock is in it, as in one that has an end. */
 const AHEAD_MS = 60_000;
 
 /** As the stores have it now. */
-export async function placedUsage(stores: Stores, asked: Asked): Promise<PlacedUsage[]> {
-  const { scope, now } = asked.reading;
-  const windowOf = ({ window }: Limited) => ({ start: window.start, end: window.end ?? now.getTime() + AHEAD_MS });
+export async function gatherUsageSnapshot(stores: Stores, query: FeatureUsageQuery): Promise<FeatureUsageSnapshot[]> {
+  const { scope, now } = query.reading;
+  const toWindow = ({ window }: LimitedFeature) => ({
+    start: window.start,
+    end: window.end ?? now.getTime() + AHEAD_MS,
+  });
   const read = (question: UsageQuestion) => readUsage(stores, scope, question);
-  const usages = await counted(asked, { windowOf, read }, ({ meter: _, ...one }, { quantity, high_water, as_of }) => ({
-    ...one,
-    ...usedOf(quantity, one.combined.usage_limit),
-    high_water,
-    as_of,
-  }));
-  return [...usages, ...(await grantedUsage(stores, asked))];
+  const usages = await gatherCounts(
+    query,
+    { toWindow: toWindow, read },
+    ({ meter: _, ...one }, { quantity, high_water, as_of }) => ({
+      ...one,
+      ...toLimitUsage(quantity, one.combined.usage_limit),
+      high_water,
+      as_of,
+    }),
+  );
+  return [...usages, ...(await gatherGrantedUsage(stores, query))];
 }
 
-type Read = Counted & { readonly event_count: number };
-type Counting<Answer extends Read> = {
-  readonly windowOf: (one: Limited) => Period;
+type LimitMeasurement = Counted & { readonly event_count: number };
+type LimitUsageReader<Answer extends LimitMeasurement> = {
+  readonly toWindow: (one: LimitedFeature) => Period;
   readonly read: (question: UsageQuestion) => Promise<Answer>;
 };
 
-async function counted<Answer extends Read, Usage>(
-  { entitled, reading: { scope, database, now } }: Asked,
-  { windowOf, read }: Counting<Answer>,
-  usageOf: (one: Limited, answer: Answer) => Usage,
+async function gatherCounts<Answer extends LimitMeasurement, Usage>(
+  { entitled, reading: { scope, database, now } }: FeatureUsageQuery,
+  { toWindow, read }: LimitUsageReader<Answer>,
+  toUsage: (one: LimitedFeature, answer: Answer) => Usage,
 ): Promise<Usage[]> {
   const metered = entitled.filter((one) => one.feature.type === 'metered' && !isGranted(one));
   const meterIds = metered.map(({ feature }) => feature.meter_id);
   const meters = await MeterModel.byId(scope, meterIds, database);
   const limited = metered.flatMap((one) =>
-    byWindow(one, requireRecord(meters, one.feature.meter_id ?? '', 'meter'), now),
+    splitByWindow(one, requireRecord(meters, one.feature.meter_id ?? '', 'meter'), now),
   );
   const subscriptions = limited.flatMap(({ sources }) => sources.map(({ subscription }) => subscription));
   const members = await loadMembers(database, scope, [...indexById(subscriptions).values()]);
@@ -91,20 +104,20 @@ async function counted<Answer extends Read, Usage>(
         billing_anchor_ms: toInstant(subscription.billing_anchor),
         now_ms: now.getTime(),
       });
-    const window = windowOf(one);
-    if (!one.is_level) return usageOf(one, await readIn(window, window.start));
+    const window = toWindow(one);
+    if (!one.is_level) return toUsage(one, await readIn(window, window.start));
     // A level is compared as it is billed (docs/rules/metering.md, "Levels over time").
-    const readings = levelReadings(window, levelItem(one, subscription), billedSubscription(subscription));
+    const readings = levelReadings(window, buildLevelItem(one, subscription), billedSubscription(subscription));
     const answers = await Promise.all(readings.map(({ window: part, period }) => readIn(part, period.start)));
     const last = answers[readings.findLastIndex(({ isBefore }) => !isBefore)];
-    if (!last) return usageOf(one, await readIn(window, window.start));
-    return usageOf(one, { ...last, ...integrateLevel(readings, answers) });
+    if (!last) return toUsage(one, await readIn(window, window.start));
+    return toUsage(one, { ...last, ...integrateLevel(readings, answers) });
   });
 }
 
 /** A line of the subscription's own periods. */
-function levelItem(
-  { meter }: Limited,
+function buildLevelItem(
+  { meter }: LimitedFeature,
   { billing_period, billing_period_count, start_date }: SubscriptionModel,
 ): BilledItem {
   const periods = { billing_period, billing_period_count, start_ms: toInstant(start_date), end_ms: null };
@@ -112,29 +125,33 @@ function levelItem(
 }
 
 /** How the same is made of usage that has arrived since, and until when: where the first of them begins again from 0. */
-export function limitedAgain(usages: readonly FeatureUsage[], now: Date) {
+export function buildUsageRefresh(usages: readonly FeatureUsage[], now: Date) {
   const until_ms = Math.min(...usages.map(({ window }) => window.end ?? Number.POSITIVE_INFINITY));
   // Of what is granted bit by bit no line keeps the order: what arrives ends the answer.
   if (usages.some(({ granted, is_level }) => granted || is_level)) return { until_ms };
   // It is kept for many customers: of the records only what usage is compared with.
   const compared = usages.map((one) => ({
     meter_id: one.feature.meter_id!,
-    window: windowUntil(one, now),
+    window: toPeriodUntil(one, now),
     limit: one.combined.usage_limit,
   }));
   return {
-    again: (read: ReadKept): Used[] =>
-      compared.map(({ meter_id, window, limit }) => usedOf(read(meter_id, window).quantity, limit)),
+    again: (read: ReadKept): UsageAgainstLimit[] =>
+      compared.map(({ meter_id, window, limit }) => toLimitUsage(read(meter_id, window).quantity, limit)),
     until_ms,
   };
 }
 
-function windowUntil({ window }: Pick<Limited, 'window'>, now: Date): Period {
+function toPeriodUntil({ window }: Pick<LimitedFeature, 'window'>, now: Date): Period {
   return { start: window.start, end: window.end ?? now.getTime() };
 }
 
 /** Subscriptions that begin again at different times have each their own usage. */
-function byWindow({ feature, sources, of_feature }: EntitledFeature, meter: MeterModel, now: Date): Limited[] {
+function splitByWindow(
+  { feature, sources, of_feature }: EntitledFeature,
+  meter: MeterModel,
+  now: Date,
+): LimitedFeature[] {
   const placed = sources.map((source) => {
     const { subscription, usage_reset_period } = source;
     const window = computeLimitWindow(now.getTime(), {
@@ -145,18 +162,28 @@ function byWindow({ feature, sources, of_feature }: EntitledFeature, meter: Mete
     return { source, window };
   });
   return [...groupBy(placed, ({ window }) => `${window.start}/${window.end}`).values()].map((of) => {
-    const held = of.map(({ source }) => source);
-    const combined = combineGrants('metered', held, of_feature);
-    const usage_limit = combined.usage_limit && limitOf(held, { of_feature, meter, window: of[0].window });
+    const heldSources = of.map(({ source }) => source);
+    const combined = combineGrants('metered', heldSources, of_feature);
+    const usage_limit = combined.usage_limit && computeLimit(heldSources, { of_feature, meter, window: of[0].window });
     const is_level = AGGREGATIONS[meter.aggregation.type].chain_rule === 'integral';
-    return { feature, meter, is_level, window: of[0].window, sources: held, combined: { ...combined, usage_limit } };
+    return {
+      feature,
+      meter,
+      is_level,
+      window: of[0].window,
+      sources: heldSources,
+      combined: { ...combined, usage_limit },
+    };
   });
 }
 
-type Limiting = { of_feature: readonly HeldSource[]; meter: MeterModel; window: ResetWindow };
+type LimitTerms = { of_feature: readonly SubscriptionEntitlementSource[]; meter: MeterModel; window: ResetWindow };
 
 /** As it holds in the window: of each subscription the share of a short first period, and all of it in a trial. */
-function limitOf(sources: readonly HeldSource[], { of_feature, meter, window }: Limiting): Decimal {
+function computeLimit(
+  sources: readonly SubscriptionEntitlementSource[],
+  { of_feature, meter, window }: LimitTerms,
+): Decimal {
   const { reset_usage } = meter;
   const each = [...groupBy(sources, ({ subscription }) => subscription.id).values()].map((of) => {
     const [{ subscription: record, usage_reset_period }] = of;

@@ -5,12 +5,12 @@ import { newId } from '../../storage/new-id.ts';
 import type { Database } from '../../storage/stores.ts';
 import { checkEnvironmentLimit } from '../access/limits.ts';
 
-export type WantedEnvironment = Pick<EnvironmentModel, 'name' | 'type'> & { readonly author: Author };
+export type AddEnvironmentInput = Pick<EnvironmentModel, 'name' | 'type'> & { readonly author: Author };
 
 export async function addEnvironment(
   transaction: Database,
   tenant_id: string,
-  { name, type, author }: WantedEnvironment,
+  { name, type, author }: AddEnvironmentInput,
 ): Promise<EnvironmentModel> {
   await checkEnvironmentLimit(transaction, tenant_id, type);
   const id = newId('environment', author.now.getTime());

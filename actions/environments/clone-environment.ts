@@ -17,57 +17,65 @@ import { EnvironmentCopyModel } from '../../storage/models/environment-copy.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { type Attempt, addRun, completeRun, holdRun, keepResult, type RunPlace, tryRun } from '../workflows/run.ts';
+import {
+  addRun,
+  completeRun,
+  lockRun,
+  type RunAttempt,
+  type RunReference,
+  storeResult,
+  tryRun,
+} from '../workflows/run.ts';
 import { addEnvironment } from './add-environment.ts';
 import { COPIED, type Copyable, ROOTS } from './copied.ts';
-import { copyRoot, type LeftOut, type RootOutcome } from './copy-root.ts';
+import { copyRoot, type RootOutcome, type SkippedRecord } from './copy-root.ts';
 
-export const CLONE_JOB = { task: 'clone-environment', in_turns: true } as const;
+export const CLONE_JOB = { task: 'clone-environment', time_sliced: true } as const;
 
-type Principal = { readonly tenant_id: string; readonly roles: readonly string[] };
+type CloneRequester = { readonly tenant_id: string; readonly roles: readonly string[] };
 export type CloneTarget =
   | { readonly target_environment_id: string }
   | { readonly name: string; readonly type: EnvironmentModel['type'] };
-type CloneAsked = {
+type CloneEnvironmentInput = {
   readonly source_environment_id: string;
   readonly target: CloneTarget;
-  readonly principal: Principal;
+  readonly principal: CloneRequester;
   readonly author: Author;
 };
 
 /** The run belongs to the environment from which it was asked for, to be asked after there. */
-export async function cloneLater(
+export async function enqueueClone(
   { postgres }: Pick<Stores, 'postgres'>,
-  asked_in: string,
-  { source_environment_id, target, principal, author }: CloneAsked,
+  requested_in: string,
+  { source_environment_id, target, principal, author }: CloneEnvironmentInput,
 ): Promise<{ run: WorkflowRunModel; target_environment_id: string }> {
   requireSuperAdmin(principal, 'clone environments');
   const { tenant_id } = principal;
   return postgres.transaction(async (transaction) => {
     await EnvironmentModel.fetch(tenant_id, source_environment_id, { database: transaction });
-    const { id: target_environment_id } = await targetOf(transaction, tenant_id, { target, author });
-    await checkStandsStill({ tenant_id, environment_id: target_environment_id }, transaction);
+    const { id: target_environment_id } = await loadCloneTarget(transaction, tenant_id, { target, author });
+    await checkClockHalted({ tenant_id, environment_id: target_environment_id }, transaction);
     if (target_environment_id === source_environment_id)
       throw invalid('target_environment_id', 'must be another environment than the one that is cloned');
-    const scope = { tenant_id, environment_id: asked_in || source_environment_id };
+    const scope = { tenant_id, environment_id: requested_in || source_environment_id };
     const result = { ...NOTHING_YET, target_environment_id };
-    const asked = { scope, source_environment_id, author, result };
+    const input = { scope, source_environment_id, author, result };
     return {
-      run: await inEnvironment(scope.environment_id, () => addClone(transaction, asked)),
+      run: await inEnvironment(scope.environment_id, () => addClone(transaction, input)),
       target_environment_id,
     };
   });
 }
 
 /** While its clock advances nothing else is written there; the clock does not begin to before this is told. */
-async function checkStandsStill(scope: Scope, transaction: Transaction): Promise<void> {
+async function checkClockHalted(scope: Scope, transaction: Transaction): Promise<void> {
   const [clock] = await inEnvironment(scope.environment_id, async () =>
     TestClockModel.in(scope, transaction).limit(1).forShare(),
   );
   if (clock?.test_clock_status === 'advancing') throw toAdvancingError(clock);
 }
 
-type NewClone = Pick<CloneAsked, 'source_environment_id' | 'author'> & {
+type NewClone = Pick<CloneEnvironmentInput, 'source_environment_id' | 'author'> & {
   readonly scope: Scope;
   readonly result: CloneResult;
 };
@@ -84,14 +92,14 @@ async function addClone(
     entity_id: source_environment_id,
     author,
   });
-  await keepResult(transaction, { ...scope, workflow_id: run.id }, result);
+  await storeResult(transaction, { ...scope, workflow_id: run.id }, result);
   return run;
 }
 
-function targetOf(
+function loadCloneTarget(
   transaction: Transaction,
   tenant_id: string,
-  { target, author }: Pick<CloneAsked, 'target' | 'author'>,
+  { target, author }: Pick<CloneEnvironmentInput, 'target' | 'author'>,
 ): Promise<EnvironmentModel> {
   if ('target_environment_id' in target)
     return EnvironmentModel.fetch(tenant_id, target.target_environment_id, { database: transaction });
@@ -107,23 +115,23 @@ type CloneResult = {
   /** Features, plans and the like that an earlier run has copied. */
   readonly copied_before: number;
   /** As others have their keys there, their copies were archived, or what they replace was copied. */
-  readonly skipped: readonly LeftOut[];
-  readonly failed: readonly LeftOut[];
+  readonly skipped: readonly SkippedRecord[];
+  readonly failed: readonly SkippedRecord[];
 };
 
 const NOTHING_YET = { copied: {}, ids: [], copied_before: 0, skipped: [], failed: [] };
 
-export function tryClone(stores: Stores, place: RunPlace, attempt: Attempt): Promise<'completed' | 'failed'> {
-  return tryRun(stores, place, attempt, () => cloneOnce(stores, place, attempt));
+export function tryClone(stores: Stores, place: RunReference, attempt: RunAttempt): Promise<'completed' | 'failed'> {
+  return tryRun(stores, place, attempt, () => runClone(stores, place, attempt));
 }
 
-async function cloneOnce({ postgres }: Stores, place: RunPlace, { clock, signal }: Attempt) {
+async function runClone({ postgres }: Stores, place: RunReference, { clock, signal }: RunAttempt) {
   const { tenant_id, workflow_id } = place;
   const known = await WorkflowRunModel.fetch(place, workflow_id, { database: postgres });
   const { target_environment_id } = known.result as CloneResult;
   const target = { tenant_id, environment_id: target_environment_id };
   const where = { source: { tenant_id, environment_id: known.entity_id }, target, workflow_id, stand_ins: new Map() };
-  const told: Told = { copied_before: 0, skipped: [], failed: [] };
+  const counts: CloneCounts = { copied_before: 0, skipped: [], failed: [] };
   // What is copied begins when it is copied, by the clock that the other environment has.
   const instant = await clockFor(postgres, target, clock);
   const source_now = (await clockFor(postgres, where.source, clock))();
@@ -131,25 +139,25 @@ async function cloneOnce({ postgres }: Stores, place: RunPlace, { clock, signal 
     for (const record of await COPIED[entity]!.published!(where.source, postgres)) {
       signal.throwIfAborted();
       const author = { user_id: known.created_by, now: instant() };
-      await tell(told, { entity, record }, () =>
+      await countCopy(counts, { entity, record }, () =>
         postgres.transaction((database) => copyRoot({ ...where, source_now, author, database }, entity, record)),
       );
     }
   const ids = (await EnvironmentCopyModel.ofRun(target, workflow_id, postgres)).map(
     ({ entity, source_id, target_id }) => ({ entity, source_id, target_id }),
   );
-  const result: CloneResult = { target_environment_id, copied: countBy(ids), ids, ...told };
+  const result: CloneResult = { target_environment_id, copied: countBy(ids), ids, ...counts };
   return postgres.transaction(async (transaction) => {
-    const { ended } = await holdRun(transaction, place);
+    const { ended } = await lockRun(transaction, place);
     return ended ?? completeRun(transaction, place, { result, now: clock() });
   });
 }
 
-type Told = { copied_before: number; readonly skipped: LeftOut[]; readonly failed: LeftOut[] };
+type CloneCounts = { copied_before: number; readonly skipped: SkippedRecord[]; readonly failed: SkippedRecord[] };
 
 /** What the rules forbid fails this one alone; what may pass is for another try of the run. */
-async function tell(
-  told: Told,
+async function countCopy(
+  counts: CloneCounts,
   { entity, record }: { entity: string; record: Copyable },
   copy: () => Promise<RootOutcome>,
 ): Promise<void> {
@@ -157,12 +165,12 @@ async function tell(
   const name = record.name ?? '';
   try {
     const outcome = await copy();
-    if (outcome.kind === 'copied before') told.copied_before++;
-    if (outcome.kind === 'skipped') told.skipped.push({ entity, id, name, reason: outcome.reason });
-    else told.skipped.push(...outcome.left_out);
+    if (outcome.kind === 'copied before') counts.copied_before++;
+    if (outcome.kind === 'skipped') counts.skipped.push({ entity, id, name, reason: outcome.reason });
+    else counts.skipped.push(...outcome.left_out);
   } catch (error) {
     if (isRetryable(error)) throw error;
-    told.failed.push({ entity, id, name, reason: toWorkflowError(error).message });
+    counts.failed.push({ entity, id, name, reason: toWorkflowError(error).message });
   }
 }
 

@@ -20,7 +20,7 @@ import { PriceModel } from '../../storage/models/price.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { tellEntitlements } from '../entitlements/tell-entitlement.ts';
+import { emitEntitlementChanges } from '../entitlements/emit-entitlement.ts';
 import { addMeter } from '../meters/create-meter.ts';
 import { emit } from '../system-events/emit.ts';
 
@@ -30,7 +30,7 @@ export type Copyable = {
   readonly name?: string | null | undefined;
   readonly lookup_key?: string | null | undefined;
 };
-type Found = { readonly now: Date; readonly database: Database };
+type PartReadContext = { readonly now: Date; readonly database: Database };
 
 export type CopiedNoun = {
   fetch(scope: Scope, id: string, options: { database: Database }): Promise<Copyable>;
@@ -48,7 +48,10 @@ export type CopiedNoun = {
   refs(record: Copyable): Readonly<Record<string, string>>;
   /** The field by which `byKey` finds; `lookup_key` when absent. */
   readonly key?: string;
-  readonly parts?: readonly { noun: string; of(scope: Scope, id: string, found: Found): Promise<Copyable[]> }[];
+  readonly parts?: readonly {
+    noun: string;
+    of(scope: Scope, id: string, found: PartReadContext): Promise<Copyable[]>;
+  }[];
   /** The field that names the first of the versions of a record. */
   readonly root?: string;
   /** What is not taken over. */
@@ -64,8 +67,8 @@ export type CopiedNoun = {
 export const COPIED: Readonly<Record<string, CopiedNoun>> = {
   feature: {
     fetch: (scope, id, options) => FeatureModel.fetch(scope, id, options),
-    published: (scope, database) => inOrder(FeatureModel.in(scope, database)),
-    byKey: (scope, record, database) => withKey(FeatureModel.in(scope, database), record),
+    published: (scope, database) => listPublished(FeatureModel.in(scope, database)),
+    byKey: (scope, record, database) => findByLookupKey(FeatureModel.in(scope, database), record),
     isSame: (feature, there) => (feature as FeatureModel).type === (there as FeatureModel).type,
     refs: () => ({ meter_id: 'meter', group_id: 'group' }),
     add: async (scope, record, { author, database }) => {
@@ -76,31 +79,31 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
   },
   plan: {
     fetch: (scope, id, options) => PlanModel.fetch(scope, id, options),
-    published: (scope, database) => inOrder(PlanModel.in(scope, database)),
-    byKey: (scope, record, database) => withKey(PlanModel.in(scope, database), record),
+    published: (scope, database) => listPublished(PlanModel.in(scope, database)),
+    byKey: (scope, record, database) => findByLookupKey(PlanModel.in(scope, database), record),
     refs: () => ({}),
     parts: [
-      { noun: 'price', of: pricesOf('PLAN') },
-      { noun: 'entitlement', of: entitlementsOf },
-      { noun: 'credit_grant', of: grantsOf('plan_id') },
+      { noun: 'price', of: createPriceLister('PLAN') },
+      { noun: 'entitlement', of: listEntitlements },
+      { noun: 'credit_grant', of: createGrantLister('plan_id') },
     ],
     add: (scope, record, { database }) => PlanModel.add(scope, record, { database }),
   },
   addon: {
     fetch: (scope, id, options) => AddonModel.fetch(scope, id, options),
-    published: (scope, database) => inOrder(AddonModel.in(scope, database)),
-    byKey: (scope, record, database) => withKey(AddonModel.in(scope, database), record),
+    published: (scope, database) => listPublished(AddonModel.in(scope, database)),
+    byKey: (scope, record, database) => findByLookupKey(AddonModel.in(scope, database), record),
     refs: () => ({}),
     parts: [
-      { noun: 'price', of: pricesOf('ADDON') },
-      { noun: 'entitlement', of: entitlementsOf },
-      { noun: 'credit_grant', of: grantsOf('addon_id') },
+      { noun: 'price', of: createPriceLister('ADDON') },
+      { noun: 'entitlement', of: listEntitlements },
+      { noun: 'credit_grant', of: createGrantLister('addon_id') },
     ],
     add: (scope, record, { database }) => AddonModel.add(scope, record, { database }),
   },
   coupon: {
     fetch: (scope, id, options) => CouponModel.fetch(scope, id, options),
-    published: (scope, database) => inOrder(CouponModel.in(scope, database)),
+    published: (scope, database) => listPublished(CouponModel.in(scope, database)),
     key: 'coupon_code',
     byKey: async (scope, record, database) => {
       const { coupon_code } = record as CouponModel;
@@ -115,7 +118,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
   },
   tax_rate: {
     fetch: (scope, id, options) => TaxRateModel.fetch(scope, id, options),
-    published: (scope, database) => inOrder(TaxRateModel.in(scope, database)),
+    published: (scope, database) => listPublished(TaxRateModel.in(scope, database)),
     key: 'code',
     byKey: async (scope, record, database) => {
       const { code } = record as TaxRateModel;
@@ -127,7 +130,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
   },
   costsheet: {
     fetch: (scope, id, options) => CostsheetModel.fetch(scope, id, options),
-    published: (scope, database) => inOrder(CostsheetModel.in(scope, database)),
+    published: (scope, database) => listPublished(CostsheetModel.in(scope, database)),
     key: 'name',
     byKey: async (scope, { name, lookup_key }, database) => {
       const [sheet] = await CostsheetModel.in(scope, database)
@@ -136,7 +139,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
       return sheet;
     },
     refs: () => ({}),
-    parts: [{ noun: 'price', of: pricesOf('COSTSHEET') }],
+    parts: [{ noun: 'price', of: createPriceLister('COSTSHEET') }],
     add: (scope, record, { database }) => CostsheetModel.add(scope, record, { database }),
   },
   price: {
@@ -146,7 +149,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
       const [price] = await PriceModel.in(scope, database).where({ lookup_key, status: 'published', end_date: null });
       return price;
     },
-    before: lineageOf,
+    before: listPriceVersions,
     refs: (record) => ({
       entity_id: SOLD[(record as PriceModel).entity_type ?? ''] ?? 'plan',
       meter_id: 'meter',
@@ -155,7 +158,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
     }),
     root: 'parent_price_id',
     add: (scope, record, { database, author, source_now }) =>
-      PriceModel.add(scope, inForce(record, { now: author.now, source_now }), {
+      PriceModel.add(scope, toStartedPrice(record, { now: author.now, source_now }), {
         database,
         conflict: `a price with lookup_key ${String(record.lookup_key)} exists already`,
       }),
@@ -175,7 +178,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
     fresh: { parent_entitlement_id: null },
     add: async (scope, record, { author, database }) => {
       const entitlement = await EntitlementModel.add(scope, record, { database });
-      await tellEntitlements(database, 'created', { entitlements: [entitlement], by: author });
+      await emitEntitlementChanges(database, 'created', { entitlements: [entitlement], by: author });
       return entitlement;
     },
   },
@@ -194,7 +197,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
   },
   group: {
     fetch: (scope, id, options) => GroupModel.fetch(scope, id, options),
-    byKey: (scope, record, database) => withKey(GroupModel.in(scope, database), record),
+    byKey: (scope, record, database) => findByLookupKey(GroupModel.in(scope, database), record),
     isSame: (group, there) => (group as GroupModel).entity_type === (there as GroupModel).entity_type,
     refs: () => ({}),
     add: (scope, record, { database }) => GroupModel.add(scope, record, { database }),
@@ -202,7 +205,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
   price_unit: {
     fetch: (scope, id, options) => PriceUnitModel.fetch(scope, id, options),
     byKey: (scope, record, database) => PriceUnitModel.findByCode(scope, (record as PriceUnitModel).code, database),
-    isSame: (unit, there) => isWorthTheSame(unit as PriceUnitModel, there as PriceUnitModel),
+    isSame: (unit, there) => isSameUnit(unit as PriceUnitModel, there as PriceUnitModel),
     refs: () => ({}),
     add: (scope, record, { database }) => PriceUnitModel.add(scope, record, { database }),
   },
@@ -223,50 +226,50 @@ const SOLD: Readonly<Record<string, string>> = { PLAN: 'plan', ADDON: 'addon', C
 export const ROOTS = ['feature', 'plan', 'addon', 'coupon', 'tax_rate', 'costsheet'] as const;
 
 /** What is sold there now is sold here now, also where the clock is behind. */
-function inForce(record: Record<string, unknown>, { now, source_now }: { now: Date; source_now: Date }) {
+function toStartedPrice(record: Record<string, unknown>, { now, source_now }: { now: Date; source_now: Date }) {
   const { start_date } = record as Pick<PriceModel, 'start_date'>;
   if (!start_date || toInstant(start_date) > source_now.getTime() || toInstant(start_date) <= now.getTime())
     return record;
   return { ...record, start_date: now.toISOString() };
 }
 
-type PartsOf = NonNullable<CopiedNoun['parts']>[number]['of'];
+type ListParts = NonNullable<CopiedNoun['parts']>[number]['of'];
 
 /** Those that have ended stay behind. */
-function pricesOf(entity_type: keyof typeof SOLD): PartsOf {
+function createPriceLister(entity_type: keyof typeof SOLD): ListParts {
   return async (scope, id, { now, database }) =>
     PriceModel.current(scope, now, database).where({ entity_type, entity_id: id }).orderBy('sequence');
 }
 
 /** The versions of a price. */
-async function lineageOf(scope: Scope, record: Copyable, database: Database): Promise<Copyable[]> {
+async function listPriceVersions(scope: Scope, record: Copyable, database: Database): Promise<Copyable[]> {
   const root = toRootId(record as PriceModel);
   return PriceModel.in(scope, database).where((of) => void of.where({ id: root }).orWhere({ parent_price_id: root }));
 }
 
-async function entitlementsOf(scope: Scope, id: string, { database }: Found): Promise<Copyable[]> {
+async function listEntitlements(scope: Scope, id: string, { database }: PartReadContext): Promise<Copyable[]> {
   return EntitlementModel.publishedOf(scope, [id], database);
 }
 
-function grantsOf(whose: 'plan_id' | 'addon_id'): PartsOf {
-  return async (scope, id, { database }) => CreditGrantModel.publishedOf(scope, [whose, [id]], database);
+function createGrantLister(column: 'plan_id' | 'addon_id'): ListParts {
+  return async (scope, id, { database }) => CreditGrantModel.publishedOf(scope, [column, [id]], database);
 }
 
-type Question<M> = PromiseLike<M[]> & {
-  where(conditions: object): Question<M>;
-  orderBy(columns: string[]): Question<M>;
+type RecordQuery<M> = PromiseLike<M[]> & {
+  where(conditions: object): RecordQuery<M>;
+  orderBy(columns: string[]): RecordQuery<M>;
 };
 
-async function inOrder<M>(all: Question<M>): Promise<M[]> {
+async function listPublished<M>(all: RecordQuery<M>): Promise<M[]> {
   return all.where({ status: 'published' }).orderBy(['created_at', 'id']);
 }
 
-async function withKey<M>(all: Question<M>, { lookup_key }: Copyable): Promise<M | undefined> {
+async function findByLookupKey<M>(all: RecordQuery<M>, { lookup_key }: Copyable): Promise<M | undefined> {
   if (!lookup_key) return undefined;
   const [record] = await all.where({ status: 'published', lookup_key });
   return record;
 }
 
-function isWorthTheSame(unit: PriceUnitModel, there: PriceUnitModel): boolean {
+function isSameUnit(unit: PriceUnitModel, there: PriceUnitModel): boolean {
   return unit.base_currency === there.base_currency && new Decimal(unit.conversion_rate).eq(there.conversion_rate);
 }

@@ -11,7 +11,7 @@ import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { COPIED, type CopiedNoun, type Copyable } from './copied.ts';
 
-export type Copying = {
+export type CopyContext = {
   readonly database: Transaction;
   readonly source: Scope;
   readonly target: Scope;
@@ -25,20 +25,25 @@ export type Copying = {
 
 /** `reason` where the root was left as it is. */
 export type RootOutcome =
-  | { readonly kind: 'copied' | 'copied before'; readonly left_out: readonly LeftOut[] }
+  | { readonly kind: 'copied' | 'copied before'; readonly left_out: readonly SkippedRecord[] }
   | { readonly kind: 'skipped'; readonly reason: string };
 
-export type LeftOut = { readonly entity: string; readonly id: string; readonly name: string; readonly reason: string };
+export type SkippedRecord = {
+  readonly entity: string;
+  readonly id: string;
+  readonly name: string;
+  readonly reason: string;
+};
 
-export async function copyRoot(copying: Copying, entity: string, record: Copyable): Promise<RootOutcome> {
-  const noun = nounOf(entity);
-  const known = await pairOf(copying, entity, record.id);
+export async function copyRoot(copying: CopyContext, entity: string, record: Copyable): Promise<RootOutcome> {
+  const noun = getNoun(entity);
+  const known = await findCopyPair(copying, entity, record.id);
   const reason = known
-    ? await copyGone(noun, known.target_id, copying)
-    : await keyTaken(copying, { noun, entity, record });
+    ? await findArchivedCopy(noun, known.target_id, copying)
+    : await findKeyConflict(copying, { noun, entity, record });
   if (reason) return { kind: 'skipped', reason };
   if (!known) await copyRecord(copying, entity, record);
-  const left_out: LeftOut[] = [];
+  const left_out: SkippedRecord[] = [];
   for (const part of noun.parts ?? [])
     left_out.push(...(await copyParts(copying, part, { id: record.id, known: !!known })));
   return { kind: known && known.workflow_id !== copying.workflow_id ? 'copied before' : 'copied', left_out };
@@ -46,16 +51,16 @@ export async function copyRoot(copying: Copying, entity: string, record: Copyabl
 
 /** Those that were not copied yet. Of a root that was copied before, none that would stand beside what it replaces. */
 async function copyParts(
-  copying: Copying,
+  copying: CopyContext,
   part: NonNullable<CopiedNoun['parts']>[number],
   root: { id: string; known: boolean },
-): Promise<LeftOut[]> {
+): Promise<SkippedRecord[]> {
   const { source, author, database } = copying;
   const fresh: Copyable[] = [];
-  const left_out: LeftOut[] = [];
+  const left_out: SkippedRecord[] = [];
   for (const each of await part.of(source, root.id, { now: author.now, database })) {
-    if (await pairOf(copying, part.noun, each.id)) continue;
-    const reason = root.known ? await inTheWay(copying, part.noun, each) : undefined;
+    if (await findCopyPair(copying, part.noun, each.id)) continue;
+    const reason = root.known ? await findObstacle(copying, part.noun, each) : undefined;
     if (reason) left_out.push({ entity: part.noun, id: each.id, name: each.name ?? '', reason });
     else fresh.push(each);
   }
@@ -64,49 +69,56 @@ async function copyParts(
 }
 
 /** What was changed in the source since stays as it was copied, and so does what was made in the target. */
-async function inTheWay(copying: Copying, entity: string, record: Copyable): Promise<string | undefined> {
+async function findObstacle(copying: CopyContext, entity: string, record: Copyable): Promise<string | undefined> {
   const { source, target, database } = copying;
-  const noun = nounOf(entity);
+  const noun = getNoun(entity);
   for (const { id } of (await noun.before?.(source, record, database)) ?? []) {
-    const pair = await pairOf(copying, entity, id);
+    const pair = await findCopyPair(copying, entity, id);
     if (pair) return `${id}, in whose place it may stand, was copied before: ${pair.target_id}`;
   }
   const keyed = await noun.byKey?.(target, record, database);
-  if (keyed) return hasKey(noun, { record, there: keyed });
+  if (keyed) return formatKeyConflict(noun, { record, there: keyed });
   if (!noun.rival) return undefined;
-  const rival = await noun.rival(target, await counterparts(copying, entity, record), database);
+  const rival = await noun.rival(target, await findCounterparts(copying, entity, record), database);
   return rival && `${rival.id} is there already`;
 }
 
 /** Whoever archived the copy does not want what is new in the source. */
-async function copyGone(noun: CopiedNoun, id: string, { target, database }: Copying): Promise<string | undefined> {
+async function findArchivedCopy(
+  noun: CopiedNoun,
+  id: string,
+  { target, database }: CopyContext,
+): Promise<string | undefined> {
   const { status } = await noun.fetch(target, id, { database });
   return status === 'published' ? undefined : `its copy ${id} is ${status}`;
 }
 
 /** Why nothing is copied where another has the key; what names the record may then mean that one. */
-async function keyTaken(
-  copying: Copying,
+async function findKeyConflict(
+  copying: CopyContext,
   { noun, entity, record }: { noun: CopiedNoun; entity: string; record: Copyable },
 ): Promise<string | undefined> {
   const there = await noun.byKey?.(copying.target, record, copying.database);
   if (!there) return undefined;
-  if (noun.isSame?.(record, there)) copying.stand_ins.set(nameOf(entity, record.id), there.id);
-  return hasKey(noun, { record, there });
+  if (noun.isSame?.(record, there)) copying.stand_ins.set(formatRecordKey(entity, record.id), there.id);
+  return formatKeyConflict(noun, { record, there });
 }
 
-function hasKey({ key = 'lookup_key' }: CopiedNoun, { record, there }: { record: Copyable; there: Copyable }): string {
+function formatKeyConflict(
+  { key = 'lookup_key' }: CopiedNoun,
+  { record, there }: { record: Copyable; there: Copyable },
+): string {
   return `${there.id} has the ${key} ${String((record as unknown as Record<string, unknown>)[key])} there already`;
 }
 
-async function copyRecord(copying: Copying, entity: string, record: Copyable): Promise<string> {
+async function copyRecord(copying: CopyContext, entity: string, record: Copyable): Promise<string> {
   const { database, source, source_now, target, author, workflow_id } = copying;
-  const noun = nounOf(entity);
+  const noun = getNoun(entity);
   const fields = {
     ...record,
     ...noun.fresh,
-    ...(await lineageIn(copying, entity, record)),
-    ...(await counterparts(copying, entity, record)),
+    ...(await findCopiedLineage(copying, entity, record)),
+    ...(await findCounterparts(copying, entity, record)),
     // The kinds of ids have the names of the nouns.
     id: newId(entity as IdKind, author.now.getTime()),
     ...createdBy(author),
@@ -124,12 +136,16 @@ async function copyRecord(copying: Copying, entity: string, record: Copyable): P
 }
 
 /** The first of its versions that was copied is the first of the copies. */
-async function lineageIn(copying: Copying, entity: string, record: Copyable): Promise<Record<string, string>> {
+async function findCopiedLineage(
+  copying: CopyContext,
+  entity: string,
+  record: Copyable,
+): Promise<Record<string, string>> {
   const { source, target, database } = copying;
-  const noun = nounOf(entity);
+  const noun = getNoun(entity);
   if (!noun.root) return {};
   for (const { id } of (await noun.before?.(source, record, database)) ?? []) {
-    const pair = await pairOf(copying, entity, id);
+    const pair = await findCopyPair(copying, entity, id);
     if (!pair) continue;
     const version = (await noun.fetch(target, pair.target_id, { database })) as unknown as Record<string, string>;
     return { [noun.root]: version[noun.root] || pair.target_id };
@@ -138,20 +154,25 @@ async function lineageIn(copying: Copying, entity: string, record: Copyable): Pr
 }
 
 /** The fields that name other records, with what those are called in the target. */
-async function counterparts(copying: Copying, entity: string, record: Copyable): Promise<Record<string, string>> {
+async function findCounterparts(
+  copying: CopyContext,
+  entity: string,
+  record: Copyable,
+): Promise<Record<string, string>> {
   const named: Record<string, string> = {};
-  for (const [field, other] of Object.entries(nounOf(entity).refs(record))) {
+  for (const [field, other] of Object.entries(getNoun(entity).refs(record))) {
     const id = (record as unknown as Record<string, string | null | undefined>)[field];
     if (!id) continue;
-    const pair = await pairOf(copying, other, id);
-    named[field] = pair?.target_id ?? copying.stand_ins.get(nameOf(other, id)) ?? (await copyNamed(copying, other, id));
+    const pair = await findCopyPair(copying, other, id);
+    named[field] =
+      pair?.target_id ?? copying.stand_ins.get(formatRecordKey(other, id)) ?? (await copyNamed(copying, other, id));
   }
   return named;
 }
 
-async function copyNamed(copying: Copying, entity: string, id: string): Promise<string> {
+async function copyNamed(copying: CopyContext, entity: string, id: string): Promise<string> {
   const { source, target, database } = copying;
-  const noun = nounOf(entity);
+  const noun = getNoun(entity);
   const record = await noun.fetch(source, id, { database });
   if (record.status !== 'published') throw notAllowed(`${entity} ${id} is ${record.status}, and is needed`);
   // One of the same key that means something else is in the way: who adds this one is told.
@@ -159,16 +180,16 @@ async function copyNamed(copying: Copying, entity: string, id: string): Promise<
   return there && noun.isSame?.(record, there) ? there.id : copyRecord(copying, entity, record);
 }
 
-function pairOf({ target, source, database }: Copying, entity: string, source_id: string) {
-  const asked = { source_environment_id: source.environment_id, entity, source_id };
-  return EnvironmentCopyModel.pairOf(target, asked, database);
+function findCopyPair({ target, source, database }: CopyContext, entity: string, source_id: string) {
+  const pairKey = { source_environment_id: source.environment_id, entity, source_id };
+  return EnvironmentCopyModel.pairOf(target, pairKey, database);
 }
 
-function nameOf(entity: string, id: string): string {
+function formatRecordKey(entity: string, id: string): string {
   return `${entity}/${id}`;
 }
 
-function nounOf(entity: string): CopiedNoun {
+function getNoun(entity: string): CopiedNoun {
   const noun = COPIED[entity];
   if (!noun) throw new Error(`${entity} is not in the list of what is copied`);
   return noun;

@@ -16,12 +16,18 @@ export type IncomingEvent = { span: TextSpan; event_id: string | undefined };
 /** The id of an event that came without one, by its place among those that are appended together. */
 export type MakeId = (index: number) => string;
 
-type Incoming = { body: Buffer; events: readonly IncomingEvent[]; contiguous: boolean; now: Date; makeId?: MakeId };
+type IncomingEvents = {
+  body: Buffer;
+  events: readonly IncomingEvent[];
+  contiguous: boolean;
+  now: Date;
+  makeId?: MakeId;
+};
 
 /** Events that did not come in one body, as if they had. */
-export function asOneBody(
+export function toOneBody(
   each: readonly { readonly bytes: Buffer; readonly event_id: string | undefined }[],
-): Pick<Incoming, 'body' | 'events' | 'contiguous'> {
+): Pick<IncomingEvents, 'body' | 'events' | 'contiguous'> {
   let end = -1;
   const events = each.map(({ bytes, event_id }) => {
     const start = end + 1;
@@ -33,16 +39,20 @@ export function asOneBody(
 }
 
 /** Appends and answers the ids of the events in order, the made ones included. `contiguous`: nothing else stands between them. */
-export async function appendEvents(log: EventLog, scope: Scope, incoming: Incoming): Promise<string[]> {
-  const placed = await placeEvents(log, scope, incoming);
+export async function appendEvents(log: EventLog, scope: Scope, incoming: IncomingEvents): Promise<string[]> {
+  const placed = await appendPlacedEvents(log, scope, incoming);
   return placed.map(({ event_id }) => event_id);
 }
 
 /** Where in the log an event stands: what a reader of usage has come so far to has it. */
-export type PlacedEvent = { readonly event_id: string; readonly partition: number; readonly offset: bigint };
+export type AppendedEvent = { readonly event_id: string; readonly partition: number; readonly offset: bigint };
 
 /** The same with their places. */
-export async function placeEvents(log: EventLog, scope: Scope, incoming: Incoming): Promise<PlacedEvent[]> {
+export async function appendPlacedEvents(
+  log: EventLog,
+  scope: Scope,
+  incoming: IncomingEvents,
+): Promise<AppendedEvent[]> {
   const { body, events, now, makeId = () => newId('event', now.getTime()) } = incoming;
   const hasher = new IdentityHasher(scope);
   const ids: { event_id: string; partition: number }[] = new Array(events.length);
@@ -50,7 +60,7 @@ export async function placeEvents(log: EventLog, scope: Scope, incoming: Incomin
   for (let index = 0; index < events.length; index++) {
     const event = events[index]!;
     const id = event.event_id ?? makeId(index);
-    const partition = partitionOf(hasher, id, log.partition_count);
+    const partition = computePartition(hasher, id, log.partition_count);
     ids[index] = { event_id: id, partition };
     let part = parts.get(partition);
     if (!part) parts.set(partition, (part = { spans: [], made: null }));
@@ -67,11 +77,11 @@ export async function placeEvents(log: EventLog, scope: Scope, incoming: Incomin
     received_at_us: toUs(now.getTime()),
     made_ids: part.made,
     event_count: part.spans.length,
-    body: joined(body, part.spans, incoming.contiguous && parts.size === 1),
+    body: joinEvents(body, part.spans, incoming.contiguous && parts.size === 1),
   }));
   const offsets = await log.append(entries);
-  const offsetOf = new Map(entries.map(({ partition }, index) => [partition, offsets[index]!]));
-  return ids.map((one) => ({ ...one, offset: offsetOf.get(one.partition)! }));
+  const offsetByPartition = new Map(entries.map(({ partition }, index) => [partition, offsets[index]!]));
+  return ids.map((one) => ({ ...one, offset: offsetByPartition.get(one.partition)! }));
 }
 
 /** The same for a body that was checked where it stands. The ids are read only where they decide about the partition. */
@@ -82,7 +92,7 @@ export async function appendChecked(
 ): Promise<void> {
   const { body, checked, now, makeId = () => newId('event', now.getTime()) } = incoming;
   if (log.partition_count > 1) {
-    await appendEvents(log, scope, { body, events: eventsOf(body, checked), contiguous: true, now, makeId });
+    await appendEvents(log, scope, { body, events: listCheckedEvents(body, checked), contiguous: true, now, makeId });
     return;
   }
   let made: Record<number, string> | null = null;
@@ -102,7 +112,7 @@ export async function appendChecked(
   ]);
 }
 
-function eventsOf(body: Buffer, checked: CheckedEvents): IncomingEvent[] {
+function listCheckedEvents(body: Buffer, checked: CheckedEvents): IncomingEvent[] {
   return Array.from({ length: checked.count }, (_, index) => {
     const id = idSpan(checked, index);
     return {
@@ -112,7 +122,7 @@ function eventsOf(body: Buffer, checked: CheckedEvents): IncomingEvent[] {
   });
 }
 
-function partitionOf(hasher: IdentityHasher, eventId: string, partitionCount: number): number {
+function computePartition(hasher: IdentityHasher, eventId: string, partitionCount: number): number {
   if (partitionCount === 1) return 0;
   hasher.hash(eventId);
   return toPartition(toShard(hasher.high), partitionCount);
@@ -123,7 +133,7 @@ const COMMA = Buffer.from(',');
 const CLOSE = Buffer.from(']');
 
 /** The events as one JSON array: the stretch of the body as it is when all of them go to one partition. */
-function joined(body: Buffer, spans: readonly TextSpan[], contiguous: boolean): Buffer {
+function joinEvents(body: Buffer, spans: readonly TextSpan[], contiguous: boolean): Buffer {
   if (contiguous) {
     return Buffer.concat([OPEN, body.subarray(spans[0]!.start, spans.at(-1)!.end), CLOSE]);
   }

@@ -38,7 +38,7 @@ import type { Database, Stores } from '../../storage/stores.ts';
 import { countedNow } from '../../storage/usage/recount.ts';
 import { type Rebuild, type RebuildTarget, rebuildBuckets } from '../usage/rebuild-buckets.ts';
 
-export type CorrectionsMet = {
+export type CorrectionBatch = {
   readonly held: HeldPartition;
   /** In the order of the log. */
   readonly records: readonly { readonly offset: bigint; readonly correction_id: string }[];
@@ -53,11 +53,11 @@ export type CorrectionsMet = {
   end(transaction: Database): Promise<void>;
 };
 
-export async function correctEvents(stores: Stores, met: CorrectionsMet): Promise<void> {
-  const effects = await effectsOf(stores, met);
+export async function correctEvents(stores: Stores, met: CorrectionBatch): Promise<void> {
+  const effects = await gatherEffects(stores, met);
   const finish = async (transaction: Database) => {
     for (const { correction, row } of effects) await settleCorrection(transaction, correction.id, row);
-    const arrivals = effects.flatMap(arrivalsOf);
+    const arrivals = effects.flatMap(toArrivals);
     await tellLateUsage(transaction, arrivals, met.received_at_us);
     // What is spent, and what is left, has moved as by usage that lands.
     await askForLooks(transaction, arrivals);
@@ -72,13 +72,13 @@ export async function correctEvents(stores: Stores, met: CorrectionsMet): Promis
     held: met.held,
     own_before: met.own_before,
     beside: met.beside,
-    prepare: (own) => keep(stores, rows, own),
-    targets: () => touchedBy(stores, effects),
+    prepare: (own) => storeCorrections(stores, rows, own),
+    targets: () => listTouchedTargets(stores, effects),
     finish,
   });
 }
 
-type Effect = {
+type CorrectionEffect = {
   readonly correction: Correction;
   /** What is stored of it; null for an id that never was accepted. */
   readonly row: AppliedCorrection | null;
@@ -87,7 +87,7 @@ type Effect = {
 };
 
 /** Where it was counted, and where it is now. */
-function arrivalsOf({ correction, contents }: Effect): Arrival[] {
+function toArrivals({ correction, contents }: CorrectionEffect): Arrival[] {
   const { tenant_id, environment_id } = correction;
   return contents.map(({ external_customer_id, timestamp_us }) => ({
     tenant_id,
@@ -97,23 +97,30 @@ function arrivalsOf({ correction, contents }: Effect): Arrival[] {
   }));
 }
 
-async function effectsOf({ postgres, clickhouse }: Stores, { held, records }: CorrectionsMet): Promise<Effect[]> {
+async function gatherEffects(
+  { postgres, clickhouse }: Stores,
+  { held, records }: CorrectionBatch,
+): Promise<CorrectionEffect[]> {
   // Of a message that came twice the first counts.
   const offsets = new Map(records.toReversed().map(({ correction_id, offset }) => [correction_id, offset]));
   const corrections = await requestedCorrections(postgres, [...offsets.keys()]);
-  const effects: Effect[] = [];
+  const effects: CorrectionEffect[] = [];
   for (const some of groupBy(corrections, scopeKey).values()) {
     const histories = await loadHistories(clickhouse, some[0], [...new Set(some.map(({ event_id }) => event_id))]);
     const applied = new Map<string, AppliedCorrection[]>();
     for (const correction of some) {
       const history = histories.get(correction.event_id);
       const met = { partition: held.partition, offset: Number(offsets.get(correction.id)!) };
-      if (!history || isStoredAfter(history.original, met)) {
+      if (!history || isAcceptedAfter(history.original, met)) {
         effects.push({ correction, row: null, contents: [] });
         continue;
       }
       const earlier = applied.get(correction.event_id) ?? [];
-      const effect = effectOf(correction, { before: lastBefore(history, earlier, correction.id), history, met });
+      const effect = buildEffect(correction, {
+        before: findContentBefore(history, earlier, correction.id),
+        history,
+        met,
+      });
       applied.set(correction.event_id, [...earlier, effect.row]);
       effects.push(effect);
     }
@@ -121,13 +128,13 @@ async function effectsOf({ postgres, clickhouse }: Stores, { held, records }: Co
   return effects;
 }
 
-type Last = StoredContent & { readonly action: string };
+type LastContent = StoredContent & { readonly action: string };
 
 /**
  * An id may have been a dead letter when its correction was asked for, and be sent again after it, within one slice: that event is
  * accepted after the correction, which does not concern it. On another partition it stood before partitions were added.
  */
-function isStoredAfter(
+function isAcceptedAfter(
   { event_partition, event_offset }: StoredContent,
   { partition, offset }: CorrectionPlace,
 ): boolean {
@@ -138,19 +145,26 @@ function isStoredAfter(
  * Answers the content of the event before this correction, which an interrupted attempt may have stored already. Corrections of this slice
  * count as they are applied now. A correction that was applied before may stand between two of them, if the first is applied again.
  */
-function lastBefore({ original, corrections }: EventHistory, applied: readonly AppliedCorrection[], id: string): Last {
+function findContentBefore(
+  { original, corrections }: EventHistory,
+  applied: readonly AppliedCorrection[],
+  id: string,
+): LastContent {
   const now = applied.at(-1);
   const stored = corrections.findLast(({ sequence }) => sequence < BigInt(id));
   if (now && (!stored || stored.sequence <= BigInt(now.sequence))) return now;
   return stored ?? { ...original, action: 'none' };
 }
 
-type EffectInput = { readonly before: Last; readonly history: EventHistory; readonly met: CorrectionPlace };
+type EffectInput = { readonly before: LastContent; readonly history: EventHistory; readonly met: CorrectionPlace };
 
-function effectOf(correction: Correction, { before, history, met }: EffectInput): Effect & { row: AppliedCorrection } {
+function buildEffect(
+  correction: Correction,
+  { before, history, met }: EffectInput,
+): CorrectionEffect & { row: AppliedCorrection } {
   const { tenant_id, environment_id, event_id, action, id: sequence } = correction;
-  const after = action === 'void' ? null : replacementOf(correction, before);
-  const said = before.action === 'void' ? [] : [before];
+  const after = action === 'void' ? null : buildReplacement(correction, before);
+  const contentBefore = before.action === 'void' ? [] : [before];
   // An earlier try, or somebody's hand, may have stored something else under this number: it was counted where that says.
   const stored = history.corrections.filter((known) => String(known.sequence) === sequence);
   const { event_partition, event_offset, event_position } = history.original;
@@ -167,11 +181,15 @@ function effectOf(correction: Correction, { before, history, met }: EffectInput)
     event_offset,
     event_position,
   };
-  return { correction, row, contents: [...said, ...stored, ...(after === null ? [] : [after])] };
+  return { correction, row, contents: [...contentBefore, ...stored, ...(after === null ? [] : [after])] };
 }
 
 /** What the events say from here on is stored, and looked at: without it the rows would be recounted as they were. */
-async function keep({ clickhouse }: Stores, rows: readonly AppliedCorrection[], own: WriteAttempt): Promise<void> {
+async function storeCorrections(
+  { clickhouse }: Stores,
+  rows: readonly AppliedCorrection[],
+  own: WriteAttempt,
+): Promise<void> {
   const { missing, wrong } = await compareCorrections(clickhouse, rows);
   await writeCorrections(clickhouse, missing, own);
   if (wrong.length > 0) await deleteWrongCorrections(clickhouse, wrong);
@@ -181,7 +199,7 @@ async function keep({ clickhouse }: Stores, rows: readonly AppliedCorrection[], 
 }
 
 /** What the event should have said; without a timestamp of its own it keeps the event's. */
-function replacementOf({ replacement }: Correction, before: EventContent): EventContent {
+function buildReplacement({ replacement }: Correction, before: EventContent): EventContent {
   const fields = readEvent(replacement!);
   const given = fields.timestamp ? parseEventTime(fields.timestamp) : undefined;
   if (fields.external_customer_id === undefined || (typeof given === 'string' && given !== 'absent'))
@@ -197,7 +215,7 @@ function replacementOf({ replacement }: Correction, before: EventContent): Event
 }
 
 /** What corrections touched since a version was announced: its back-fill may have read the events before or after them. */
-export async function overtakenByCorrections(
+export async function listOvertakenTargets(
   stores: Stores,
   scope: Scope,
   { meter_id, version }: { meter_id: string; version: number },
@@ -217,13 +235,13 @@ export async function overtakenByCorrections(
   return targets;
 }
 
-async function touchedBy(stores: Stores, effects: readonly Effect[]): Promise<RebuildTarget[]> {
+async function listTouchedTargets(stores: Stores, effects: readonly CorrectionEffect[]): Promise<RebuildTarget[]> {
   const targets: RebuildTarget[] = [];
   for (const some of groupBy(effects, ({ correction }) => scopeKey(correction)).values()) {
-    const contents = some.flatMap(({ correction: { event_id }, contents: said }) =>
-      said.map((content) => ({ ...content, event_id })),
+    const contents = some.flatMap(({ correction: { event_id }, contents: contentBefore }) =>
+      contentBefore.map((content) => ({ ...content, event_id })),
     );
-    targets.push(...(await touched(stores, some[0].correction, contents)));
+    targets.push(...(await listTouchedMeters(stores, some[0].correction, contents)));
   }
   return targets;
 }
@@ -232,7 +250,7 @@ async function touchedBy(stores: Stores, effects: readonly Effect[]): Promise<Re
  * Customers and days of the meters that any of these contents feeds; also where a value cannot be used any more, which an
  * earlier version may have counted.
  */
-async function touched(
+async function listTouchedMeters(
   stores: Stores,
   { tenant_id, environment_id }: Scope,
   contents: readonly (EventContent & { event_id: string })[],

@@ -21,7 +21,7 @@ export type ReplayVerdict = {
   readonly message: string | null;
 };
 
-export type ReplayAsked = {
+export type ReplayInput = {
   /** All that were not replayed yet when null, at most so many of the newest. */
   readonly ids: readonly string[] | null;
   readonly user_id: string;
@@ -30,24 +30,25 @@ export type ReplayAsked = {
 
 export const REPLAYED_AT_ONCE_MAX = 1000;
 
-export async function replayDeadLetters(stores: Stores, scope: Scope, asked: ReplayAsked): Promise<ReplayVerdict[]> {
-  const letters = asked.ids === null ? await notReplayed(stores, scope) : await named(stores, scope, asked.ids);
+export async function replayDeadLetters(stores: Stores, scope: Scope, input: ReplayInput): Promise<ReplayVerdict[]> {
+  const letters =
+    input.ids === null ? await listUnreplayed(stores, scope) : await findNamedLetters(stores, scope, input.ids);
   await keepCorrectionNumbersAhead(stores);
   const verdicts: ReplayVerdict[] = [];
-  for (const letter of letters) verdicts.push(await replay(stores, scope, { letter, asked }));
+  for (const letter of letters) verdicts.push(await replay(stores, scope, { letter, input: input }));
   const known = new Set(verdicts.map(({ id }) => id));
-  for (const id of asked.ids ?? []) {
+  for (const id of input.ids ?? []) {
     if (!known.has(id))
       verdicts.push({ id, event_id: null, verdict: 'unknown', message: 'there is no such dead letter' });
   }
   return verdicts;
 }
 
-function named(stores: Stores, scope: Scope, ids: readonly string[]): Promise<DeadLetter[]> {
+function findNamedLetters(stores: Stores, scope: Scope, ids: readonly string[]): Promise<DeadLetter[]> {
   return findDeadLetters(stores, scope, { ids, limit: ids.length, offset: 0 });
 }
 
-async function notReplayed(stores: Stores, scope: Scope): Promise<DeadLetter[]> {
+async function listUnreplayed(stores: Stores, scope: Scope): Promise<DeadLetter[]> {
   const found: DeadLetter[] = [];
   for (let offset = 0; found.length < REPLAYED_AT_ONCE_MAX; offset += REPLAYED_AT_ONCE_MAX) {
     const page = await findDeadLetters(stores, scope, { ids: null, limit: REPLAYED_AT_ONCE_MAX, offset });
@@ -60,27 +61,27 @@ async function notReplayed(stores: Stores, scope: Scope): Promise<DeadLetter[]> 
 async function replay(
   stores: Stores,
   scope: Scope,
-  { letter, asked }: { letter: DeadLetter; asked: ReplayAsked },
+  { letter, input }: { letter: DeadLetter; input: ReplayInput },
 ): Promise<ReplayVerdict> {
   const { id, body } = letter;
   if (letter.replayed_at !== null) {
     return { id, event_id: letter.event_id || null, verdict: 'replayed_before', message: `at ${letter.replayed_at}` };
   }
-  const fault = faultIn(body);
+  const fault = findFault(body);
   if (fault) return { id, event_id: letter.event_id || null, verdict: 'refused', message: fault };
   const given = (parseJson(body) as { event_id?: string | null }).event_id?.trim() ? letter.event_id : '';
-  const event_id = given || letter.event_id || newId('event', asked.now.getTime());
-  if (!(await putBack(stores, scope, { event_id, body, asked })))
-    await append(stores, scope, { event_id, given, body, asked });
-  await noteReplay(stores.postgres, scope, { id, event_id, user_id: asked.user_id, now: asked.now });
+  const event_id = given || letter.event_id || newId('event', input.now.getTime());
+  if (!(await restoreEvent(stores, scope, { event_id, body, input: input })))
+    await appendLetter(stores, scope, { event_id, given, body, input: input });
+  await noteReplay(stores.postgres, scope, { id, event_id, user_id: input.user_id, now: input.now });
   return { id, event_id, verdict: 'replayed', message: null };
 }
 
 /** An event whose raw row was kept when the pipeline set it aside says again what it said. */
-async function putBack(
+async function restoreEvent(
   { postgres }: Stores,
   scope: Scope,
-  { event_id, body, asked }: { event_id: string; body: string; asked: ReplayAsked },
+  { event_id, body, input }: { event_id: string; body: string; input: ReplayInput },
 ): Promise<boolean> {
   return postgres.transaction(async (transaction) => {
     await lockEvent(transaction, scope, event_id);
@@ -91,24 +92,24 @@ async function putBack(
       action: 'replace',
       replacement: body,
       reason: 'replay of a dead letter',
-      requested_by: asked.user_id,
-      requested_at: asked.now,
+      requested_by: input.user_id,
+      requested_at: input.now,
     });
     return true;
   });
 }
 
-async function append(
+async function appendLetter(
   stores: Stores,
   scope: Scope,
-  { event_id, given, body, asked }: { event_id: string; given: string; body: string; asked: ReplayAsked },
+  { event_id, given, body, input }: { event_id: string; given: string; body: string; input: ReplayInput },
 ): Promise<void> {
   await stores.log.append([
     {
       ...{ tenant_id: scope.tenant_id, environment_id: scope.environment_id },
       partition: toPartition(shardOfEvent(scope, event_id), stores.log.partition_count),
       kind: 'events',
-      received_at_us: toUs(asked.now.getTime()),
+      received_at_us: toUs(input.now.getTime()),
       made_ids: given ? null : { 0: event_id },
       event_count: 1,
       body: Buffer.from(`[${body}]`),
@@ -116,7 +117,7 @@ async function append(
   ]);
 }
 
-function faultIn(body: string): string | undefined {
+function findFault(body: string): string | undefined {
   let event: unknown;
   try {
     event = parseJson(body);

@@ -19,7 +19,7 @@ import {
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
 
-export type CorrectionAsked = {
+export type RequestCorrectionInput = {
   readonly event_id: string;
   readonly action: Correction['action'];
   /** The JSON text of the event as it should have been; null for a void. */
@@ -30,11 +30,15 @@ export type CorrectionAsked = {
 };
 
 /** How long an event is waited for that the log may hold, where the log cannot be searched. */
-const LOOKS_MAX = 100;
+const ATTEMPTS_MAX = 100;
 const PAUSE_MS = 50;
 
-export async function requestCorrection(stores: Stores, scope: Scope, asked: CorrectionAsked): Promise<Correction> {
-  const { event_id, action, replacement, reason, user_id: requested_by, now: requested_at } = asked;
+export async function requestCorrection(
+  stores: Stores,
+  scope: Scope,
+  input: RequestCorrectionInput,
+): Promise<Correction> {
+  const { event_id, action, replacement, reason, user_id: requested_by, now: requested_at } = input;
   if (!(await isAccepted(stores, scope, event_id))) throw notFound('event', event_id);
   await keepCorrectionNumbersAhead(stores);
   return stores.postgres.transaction(async (transaction) => {
@@ -53,14 +57,14 @@ async function isAccepted(stores: Stores, scope: Scope, eventId: string): Promis
   const partition = toPartition(shardOfEvent(scope, eventId), stores.log.partition_count);
   const lag = await stores.log.lag();
   const end = lag.find((some) => some.partition === partition)?.end_offset ?? 0n;
-  for (let looks = 1; ; looks++) {
+  for (let attempts = 1; ; attempts++) {
     const progress = await readProgress(stores.postgres);
     const reached = progress.find((state) => state.partition === partition)?.next_offset ?? 0n;
     if (await findEvent(stores.clickhouse, scope, eventId)) return true;
     if (await findUnprocessed(stores, scope, eventId)) return true;
     // Everything that was in the log when we were asked is in the stores, and the event is not among it.
     if (reached >= end) return false;
-    if (looks === LOOKS_MAX)
+    if (attempts === ATTEMPTS_MAX)
       throw new FarthingError(
         'service_unavailable',
         'the event is not in the stores, and the log is behind: try again',

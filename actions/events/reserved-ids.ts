@@ -12,7 +12,7 @@ const RESERVED: ReservedId = {
 };
 
 /** What is wrong with events under ids of reservations that are not committed yet, by their place among these ids. */
-export async function reservedIds(
+export async function findReservedIds(
   database: Database,
   scope: Scope,
   event_ids: readonly unknown[],

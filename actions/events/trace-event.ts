@@ -52,18 +52,22 @@ export async function traceEvent(
     external_id: event.external_customer_id,
     status: 'published',
   });
-  const met = await meet(database, scope, event);
+  const met = await matchMeters(database, scope, event);
   const meterIds = met.matched.map(({ meter }) => meter.id);
   // One that was archived with its plan has charged for what came before.
   const prices = await PriceModel.in(scope, database).whereIn('meter_id', meterIds).orderBy(['created_at', 'sequence']);
-  const line_items = customer ? await lineItemsOf(database, { customer, prices, at_us: event.timestamp_us }) : [];
-  const fed = await fedLineItems(database, scope, { matched: met.matched, prices, line_items });
+  const line_items = customer ? await listLineItems(database, { customer, prices, at_us: event.timestamp_us }) : [];
+  const fed = await listFedLineItems(database, scope, { matched: met.matched, prices, line_items });
   return { customer, ...met, prices, line_items, fed };
 }
 
-type Met = Pick<EventTrace, 'matched' | 'refused' | 'unusable'>;
+type MeteredMatches = Pick<EventTrace, 'matched' | 'refused' | 'unusable'>;
 
-async function meet(database: Database, scope: Scope, event: MeteredEvent & { event_name: string }): Promise<Met> {
+async function matchMeters(
+  database: Database,
+  scope: Scope,
+  event: MeteredEvent & { event_name: string },
+): Promise<MeteredMatches> {
   const { event_name } = event;
   const meters = await MeterModel.in(scope, database)
     .where({ event_name, status: 'published' })
@@ -79,19 +83,19 @@ async function meet(database: Database, scope: Scope, event: MeteredEvent & { ev
     const contribution = refusal ? undefined : measure(compiled, event);
     if (refusal) met.refused.push({ meter, ...refusal });
     else if (contribution!.unusable !== undefined) met.unusable.push({ meter, reason: contribution!.unusable });
-    else met.matched.push({ meter, quantity: quantityOf(contribution as Contribution, compiled.multiplier) });
+    else met.matched.push({ meter, quantity: computeQuantity(contribution as Contribution, compiled.multiplier) });
   }
   return met;
 }
 
 /** What the event itself brings: the value that is aggregated, or one event. */
-function quantityOf({ value }: Contribution, multiplier: Decimal | undefined): string {
+function computeQuantity({ value }: Contribution, multiplier: Decimal | undefined): string {
   if (value === undefined) return '1';
   const quantity = new Decimal(exactText(value));
   return (multiplier ? quantity.times(multiplier) : quantity).toFixed();
 }
 
-async function lineItemsOf(
+async function listLineItems(
   database: Database,
   { customer, prices, at_us }: { customer: CustomerModel; prices: readonly PriceModel[]; at_us: Microseconds },
 ): Promise<TracedLineItem[]> {
@@ -109,19 +113,19 @@ async function lineItemsOf(
     const subscription = subscriptions.get(record.subscription_id);
     const end = record.end_date ? toInstant(record.end_date) : Number.POSITIVE_INFINITY;
     const timestamp_within_range = at_ms >= toInstant(record.start_date) && at_ms < end;
-    const lives = subscription !== undefined && livesAt(subscription, at_ms);
-    return { record, timestamp_within_range, is_active_for_event: timestamp_within_range && lives };
+    const isSubscriptionActive = subscription !== undefined && isActiveAt(subscription, at_ms);
+    return { record, timestamp_within_range, is_active_for_event: timestamp_within_range && isSubscriptionActive };
   });
 }
 
 /** A draft has not begun; what has ended still bills what came before its end. */
-function livesAt(subscription: SubscriptionModel, at_ms: Milliseconds): boolean {
+function isActiveAt(subscription: SubscriptionModel, at_ms: Milliseconds): boolean {
   if (subscription.subscription_status === 'draft') return false;
   const { start_ms, end_ms } = billedSubscription(subscription);
   return at_ms >= start_ms && (end_ms === null || at_ms < end_ms);
 }
 
-async function fedLineItems(
+async function listFedLineItems(
   database: Database,
   scope: Scope,
   { matched, prices, line_items }: Pick<EventTrace, 'matched' | 'prices' | 'line_items'>,

@@ -18,26 +18,29 @@ type Postgres = Pick<Stores, 'postgres'>;
 export type NewConnection = Pick<Connection, 'name' | 'provider_type' | 'metadata' | 'sync_config'> & {
   readonly encrypted_secret_data: ConnectionSecrets | null;
 };
-type Made = { fields: NewConnection; has_directory: boolean; author: Author; sealing: Sealing };
+type CreateConnectionInput = { fields: NewConnection; has_directory: boolean; author: Author; sealing: Sealing };
 
 export async function createConnection(
   { postgres }: Postgres,
   scope: Scope,
-  { fields: { encrypted_secret_data, ...fields }, has_directory, author, sealing }: Made,
+  { fields: { encrypted_secret_data, ...fields }, has_directory, author, sealing }: CreateConnectionInput,
 ): Promise<ConnectionModel> {
   checkConnection(fields.provider_type, encrypted_secret_data);
   if (fields.provider_type === 'directory' && !has_directory)
     throw invalid('provider_type', 'this service has no directory for exports (EXPORT_DIRECTORY)');
   const id = newId('connection', author.now.getTime());
-  const record = { id, ...fields, secret: sealed(encrypted_secret_data, sealing), ...createdBy(author) };
+  const record = { id, ...fields, secret: sealConnectionSecrets(encrypted_secret_data, sealing), ...createdBy(author) };
   return ConnectionModel.add(scope, record, { database: postgres });
 }
 
-function sealed(secrets: ConnectionSecrets | null, sealing: Sealing): string {
+function sealConnectionSecrets(secrets: ConnectionSecrets | null, sealing: Sealing): string {
   return secrets?.s3 ? sealing.seal(JSON.stringify(secrets)) : '';
 }
 
-export function secretsOf({ secret }: Pick<ConnectionModel, 'secret'>, sealing: Sealing): ConnectionSecrets {
+export function openConnectionSecrets(
+  { secret }: Pick<ConnectionModel, 'secret'>,
+  sealing: Sealing,
+): ConnectionSecrets {
   return secret === '' ? { s3: null } : connectionSecrets.parse(JSON.parse(sealing.open(secret)));
 }
 
@@ -57,8 +60,8 @@ export async function changeConnection(
     const connection = await ConnectionModel.fetchPublished(scope, id, { database, lock: true });
     const secrets = encrypted_secret_data ?? null;
     if (secrets) checkConnection(connection.provider_type, secrets);
-    const anew = secrets ? { secret: sealed(secrets, sealing) } : {};
-    return ConnectionModel.change(connection, { ...changes, ...anew }, { by: author, database });
+    const resealed = secrets ? { secret: sealConnectionSecrets(secrets, sealing) } : {};
+    return ConnectionModel.change(connection, { ...changes, ...resealed }, { by: author, database });
   });
 }
 

@@ -10,33 +10,33 @@ import { freshness, isCountedUntil } from '../../storage/usage/usage.ts';
  * What was accepted before the end of the range, and before the file was asked for, is in it, or it is not written yet. Where the clock was
  * set back since, the end has not come: what was accepted until now is in it, and what comes later is in the next. Answers as of when it is.
  */
-export async function checkCounted(
+export async function checkUsageCounted(
   stores: Stores,
   { range_end, asked_at, ...scope }: TaskModel,
   now: Date,
 ): Promise<string> {
-  if (asked_at !== null && !(await isCountedSoon(stores, microseconds(asked_at))))
+  if (asked_at !== null && !(await waitUntilCounted(stores, parseInstantUs(asked_at))))
     throw unavailable(`what was accepted before it was asked for (${asked_at})`);
   const now_ms = now.getTime();
   const as_of = await freshness(stores, scope, now_ms);
-  if (microseconds(as_of) < Math.min(microseconds(range_end!), toUs(now_ms)))
+  if (parseInstantUs(as_of) < Math.min(parseInstantUs(range_end!), toUs(now_ms)))
     throw unavailable(`what was accepted before ${range_end} (it is counted up to ${as_of})`);
   return as_of;
 }
 
-const LOOKS = 20;
-const LOOK_EVERY_MS = 250;
+const ATTEMPTS = 20;
+const RETRY_EVERY_MS = 250;
 
 /** Events are counted within a second or so, which is less than another try is away. */
-async function isCountedSoon(stores: Stores, at_us: Microseconds): Promise<boolean> {
-  for (let look = 1; look < LOOKS; look++) {
+async function waitUntilCounted(stores: Stores, at_us: Microseconds): Promise<boolean> {
+  for (let attempt = 1; attempt < ATTEMPTS; attempt++) {
     if (await isCountedUntil(stores, at_us)) return true;
-    await setTimeout(LOOK_EVERY_MS);
+    await setTimeout(RETRY_EVERY_MS);
   }
   return isCountedUntil(stores, at_us);
 }
 
-export function microseconds(instant: string): Microseconds {
+export function parseInstantUs(instant: string): Microseconds {
   const us = parseEventTime(instant);
   if (typeof us !== 'number') throw new FarthingError('system_error', `${instant} is no instant`);
   return us;

@@ -1,23 +1,23 @@
 /** Records one after the other in stretches that are no longer than so many bytes, but for a record that is longer by itself. */
 import type { ExportCell } from '../../core/export/column.ts';
 
-type Some = readonly ExportCell[][];
-type Bounds = { readonly bytes_max: number; readonly head: number; of(cells: readonly ExportCell[]): number };
+type CellRows = readonly ExportCell[][];
+type FileBounds = { readonly bytes_max: number; readonly head: number; of(cells: readonly ExportCell[]): number };
 
 export class CutRecords {
-  readonly #batches: AsyncIterator<Some>;
-  readonly #bounds: Bounds;
-  #left: Some = [];
+  readonly #batches: AsyncIterator<CellRows>;
+  readonly #bounds: FileBounds;
+  #left: CellRows = [];
   /** Once a stretch was taken whole: whether it was the last. */
   isOver = false;
 
-  constructor(batches: AsyncIterable<Some>, bounds: Bounds) {
+  constructor(batches: AsyncIterable<CellRows>, bounds: FileBounds) {
     this.#batches = batches[Symbol.asyncIterator]();
     this.#bounds = bounds;
   }
 
   /** Those behind the last stretch; the first may have none. */
-  async *next(): AsyncGenerator<Some> {
+  async *next(): AsyncGenerator<CellRows> {
     const { head, bytes_max, of } = this.#bounds;
     let room = bytes_max - head;
     let isFirst = true;
@@ -37,7 +37,7 @@ export class CutRecords {
     }
   }
 
-  async #more(): Promise<Some | null> {
+  async #more(): Promise<CellRows | null> {
     const { done, value } = await this.#batches.next();
     this.isOver = done === true;
     return done ? null : value;

@@ -11,7 +11,7 @@ import { giveCut, lastUncutFiles, scheduledFiles, TaskModel } from '../../storag
 import { nextOffsets, offsetsText } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { checkCounted } from './counted.ts';
+import { checkUsageCounted } from './counted.ts';
 
 /**
  * By the clock of an environment: which records its files have is decided at the instant at which they are due, so that the clock may go on
@@ -20,7 +20,7 @@ import { checkCounted } from './counted.ts';
 export async function cutDueFiles(stores: Stores, scope: Scope, now: Date): Promise<void> {
   for (const task of await lastUncutFiles(stores.postgres, scope)) {
     try {
-      await cutOf(stores, task, await checkCounted(stores, task, now));
+      await loadCutParts(stores, task, await checkUsageCounted(stores, task, now));
     } catch (error) {
       if (!(error instanceof FarthingError) || error.code !== 'service_unavailable') throw error;
     }
@@ -31,14 +31,14 @@ export async function cutDueFiles(stores: Stores, scope: Scope, now: Date): Prom
  * Null of a file that somebody asked for: it has what happened in its range, whenever that came. `as_of`: what was accepted before is in the
  * stores.
  */
-export async function cutOf(
+export async function loadCutParts(
   { postgres }: Pick<Stores, 'postgres'>,
   { id, ...scope }: TaskModel,
   as_of: string,
 ): Promise<CutParts | null> {
-  const asked = await TaskModel.fetch(scope, id, { database: postgres });
-  const scheduled_task_id = asked.scheduled_task_id ?? '';
-  if (!asked.is_scheduled) return null;
+  const requested = await TaskModel.fetch(scope, id, { database: postgres });
+  const scheduled_task_id = requested.scheduled_task_id ?? '';
+  if (!requested.is_scheduled) return null;
   await knownSince(postgres, scope, scheduled_task_id);
   if (!(await isNoted(postgres, scope, scheduled_task_id)))
     throw unavailable(
@@ -47,20 +47,20 @@ export async function cutOf(
   return postgres.transaction(async (database) => {
     await ScheduledTaskModel.fetch(scope, scheduled_task_id, { database, lock: true });
     const task = await TaskModel.fetch(scope, id, { database, lock: true });
-    const until = task.cut_number === null ? await cutNow(database, task, as_of) : cutOfTask(task);
+    const until = task.cut_number === null ? await decideCut(database, task, as_of) : toCut(task);
     const { first_start, before } = await scheduledFiles(database, task);
     return { first_us: toUs(toInstant(first_start)), before: before ?? until, until };
   });
 }
 
 /** With it each file before it that was not begun: what came since is in the first of them. */
-async function cutNow(database: Transaction, task: TaskModel, as_of: string): Promise<Cut> {
+async function decideCut(database: Transaction, task: TaskModel, as_of: string): Promise<Cut> {
   const number = await numberArrivals(database, task);
   const offsets = offsetsText(nextOffsets(await readProgress(database)));
   await giveCut(database, task, { number, offsets, as_of });
   return { number, offsets };
 }
 
-function cutOfTask({ cut_number, cut_offsets }: TaskModel): Cut {
+function toCut({ cut_number, cut_offsets }: TaskModel): Cut {
   return { number: cut_number!, offsets: cut_offsets! };
 }

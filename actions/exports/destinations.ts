@@ -5,11 +5,11 @@ import { hasPathStyle, type JobConfig } from '../../core/scheduled-task/record.t
 import type { Scope } from '../../core/scope.ts';
 import type { Task } from '../../core/task/record.ts';
 import type { ExportDestination } from '../../integrations/export-destinations/destination.ts';
-import { directoryDestination } from '../../integrations/export-destinations/directory.ts';
-import { s3Destination } from '../../integrations/export-destinations/s3.ts';
+import { createDirectoryDestination } from '../../integrations/export-destinations/directory.ts';
+import { createS3Destination } from '../../integrations/export-destinations/s3.ts';
 import type { ConnectionModel } from '../../storage/models/connection.ts';
 import { sealingWith } from '../../storage/sealing.ts';
-import { secretsOf } from './connections.ts';
+import { openConnectionSecrets } from './connections.ts';
 
 export type ExportSettings = {
   readonly EXPORT_DIRECTORY?: string | undefined;
@@ -19,16 +19,16 @@ export type ExportSettings = {
 
 const FIRST_REGION = 'us-east-1';
 
-export function destinationOf(
+export function createDestination(
   connection: ConnectionModel,
   job_config: JobConfig,
   settings: ExportSettings,
 ): ExportDestination {
   if (connection.status !== 'published') throw notAllowed(`the connection ${connection.id} is ${connection.status}`);
-  if (connection.provider_type === 'directory') return directoryDestination(directoryIn(settings));
-  const { s3 } = secretsOf(connection, sealingWith(settings.SECRETS_KEYS));
+  if (connection.provider_type === 'directory') return createDirectoryDestination(getExportDirectory(settings));
+  const { s3 } = openConnectionSecrets(connection, sealingWith(settings.SECRETS_KEYS));
   if (s3 === null || job_config.bucket === null) throw notAllowed(`the connection ${connection.id} is not one to S3`);
-  return s3Destination({
+  return createS3Destination({
     bucket: job_config.bucket,
     region: job_config.region ?? FIRST_REGION,
     endpoint: job_config.endpoint_url,
@@ -43,16 +43,16 @@ export function destinationOf(
   });
 }
 
-export function directoryIn({ EXPORT_DIRECTORY }: ExportSettings): string {
+export function getExportDirectory({ EXPORT_DIRECTORY }: ExportSettings): string {
   if (EXPORT_DIRECTORY === undefined)
     throw notAllowed('this service has no directory for exports any more (EXPORT_DIRECTORY)');
   return EXPORT_DIRECTORY;
 }
 
-type Named = Pick<Task, 'id' | 'entity_type' | 'range_start' | 'range_end'>;
+type NamedExport = Pick<Task, 'id' | 'entity_type' | 'range_start' | 'range_end'>;
 
 /** Which part of a file: its number, or any of them; null of one that is not in parts. */
-export type WhichPart = number | '*' | null;
+export type PartSelector = number | '*' | null;
 
 const PART_DIGITS = 4;
 /** So that their names are in their order. */
@@ -62,25 +62,25 @@ export const PARTS_MAX = 10 ** PART_DIGITS - 1;
  * `prefix/invoice/20260301T000000Z_20260302T000000Z.task_….csv.gz`, or `….task_….part-0001.csv.gz`: whose name it is stays its name, however
  * often it is written.
  */
-export function fileName(task: Named, { format, compression }: JobConfig, which: WhichPart): string {
-  const range = [task.range_start, task.range_end].map((instant) => compact(instant!)).join('_');
+export function formatFileName(task: NamedExport, { format, compression }: JobConfig, which: PartSelector): string {
+  const range = [task.range_start, task.range_end].map((instant) => formatCompactInstant(instant!)).join('_');
   const number = typeof which === 'number' ? String(which).padStart(PART_DIGITS, '0') : which;
   const part = number === null ? '' : `.part-${number}`;
   return `${range}.${task.id}${part}.${EXTENSIONS[format]}${compression === 'gzip' ? '.gz' : ''}`;
 }
 
 /** In a directory, which all share, below that of the environment. */
-export function keyOf(
-  task: Named & Scope,
+export function formatFileKey(
+  task: NamedExport & Scope,
   { provider_type }: Pick<ConnectionModel, 'provider_type'>,
-  { job_config, which }: { job_config: JobConfig; which: WhichPart },
+  { job_config, which }: { job_config: JobConfig; which: PartSelector },
 ): string {
   const owner = provider_type === 'directory' ? [task.tenant_id, task.environment_id] : [];
   const folder = [...owner, job_config.key_prefix, task.entity_type.toLowerCase()].filter((part) => part !== '');
-  return [...folder, fileName(task, job_config, which)].join('/');
+  return [...folder, formatFileName(task, job_config, which)].join('/');
 }
 
-function compact(instant: string): string {
+function formatCompactInstant(instant: string): string {
   return new Date(instant)
     .toISOString()
     .replaceAll(/[-:]/g, '')

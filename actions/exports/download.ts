@@ -8,9 +8,15 @@ import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { destinationOf, directoryIn, type ExportSettings, fileName, keyOf } from './destinations.ts';
+import {
+  createDestination,
+  type ExportSettings,
+  formatFileKey,
+  formatFileName,
+  getExportDirectory,
+} from './destinations.ts';
 
-type Asked = {
+type StoredFileQuery = {
   readonly id: string;
   /** Of a file in parts; null where none is stated. */
   readonly part: number | null;
@@ -19,28 +25,28 @@ type Asked = {
 type Postgres = Pick<Stores, 'postgres'>;
 
 /** That of S3 itself; null of a file in the directory of the service, which it sends itself. */
-export async function addressOfFile(
+export async function createFileLink(
   { postgres }: Postgres,
   scope: Scope,
-  { id, part, settings, seconds }: Asked & { seconds: number },
+  { id, part, settings, seconds }: StoredFileQuery & { seconds: number },
 ): Promise<string | null> {
-  const { task, connection, job_config } = await whereIs(postgres, scope, id);
-  const which = partOf(task, part);
-  const key = keyOf(task, connection, { job_config, which });
-  return destinationOf(connection, job_config, settings).linkTo(key, seconds);
+  const { task, connection, job_config } = await loadExportLocation(postgres, scope, id);
+  const which = selectPart(task, part);
+  const key = formatFileKey(task, connection, { job_config, which });
+  return createDestination(connection, job_config, settings).linkTo(key, seconds);
 }
 
 /** 404 where it was written elsewhere. */
-export async function openFile({ postgres }: Postgres, scope: Scope, { id, part, settings }: Asked) {
-  const { task, connection, job_config } = await whereIs(postgres, scope, id);
+export async function openFile({ postgres }: Postgres, scope: Scope, { id, part, settings }: StoredFileQuery) {
+  const { task, connection, job_config } = await loadExportLocation(postgres, scope, id);
   if (connection.provider_type !== 'directory') throw notFound('file of task', id);
-  const which = partOf(task, part);
-  const file = await readBelow(directoryIn(settings), keyOf(task, connection, { job_config, which }));
-  return { ...file, job_config, name: fileName(task, job_config, which) };
+  const which = selectPart(task, part);
+  const file = await readBelow(getExportDirectory(settings), formatFileKey(task, connection, { job_config, which }));
+  return { ...file, job_config, name: formatFileName(task, job_config, which) };
 }
 
 /** Which of several must be stated: one of them would be taken for all. */
-function partOf({ id, files }: TaskModel, part: number | null): number | null {
+function selectPart({ id, files }: TaskModel, part: number | null): number | null {
   if (files === null) {
     if (part !== null) throw invalid('part', 'the file is not in parts');
     return null;
@@ -57,28 +63,28 @@ export type StoredFile = Pick<Task, 'size_bytes' | 'sha256' | 'file_name'> & {
 };
 
 /** The file of a task, or its parts, with what was told of each when it was written. */
-export async function storedFiles(
+export async function listStoredFiles(
   { postgres }: Postgres,
   scope: Scope,
-  { id, settings }: Pick<Asked, 'id' | 'settings'>,
+  { id, settings }: Pick<StoredFileQuery, 'id' | 'settings'>,
 ): Promise<StoredFile[]> {
-  const { task, connection, job_config } = await whereIs(postgres, scope, id);
+  const { task, connection, job_config } = await loadExportLocation(postgres, scope, id);
   const { file_name, size_bytes, sha256 } = task;
-  return (task.files ?? [{ part: null, file_name, size_bytes, sha256 }]).map(({ part, ...told }) => ({
-    ...told,
+  return (task.files ?? [{ part: null, file_name, size_bytes, sha256 }]).map(({ part, ...fileFacts }) => ({
+    ...fileFacts,
     is_in_directory: connection.provider_type === 'directory',
     read: async (signal) =>
-      destinationOf(connection, job_config, settings).read(
-        keyOf(task, connection, { job_config, which: part }),
+      createDestination(connection, job_config, settings).read(
+        formatFileKey(task, connection, { job_config, which: part }),
         signal,
       ),
   }));
 }
 
-type Place = { task: TaskModel; connection: ConnectionModel; job_config: JobConfig };
+type ExportLocation = { task: TaskModel; connection: ConnectionModel; job_config: JobConfig };
 
 /** 404 where there is no file: not yet, not any more, or because it is no export. */
-async function whereIs(database: Postgres['postgres'], scope: Scope, id: string): Promise<Place> {
+async function loadExportLocation(database: Postgres['postgres'], scope: Scope, id: string): Promise<ExportLocation> {
   const task = await TaskModel.fetchPublished(scope, id, { database });
   if (task.task_type !== 'EXPORT' || task.task_status !== 'COMPLETED') throw notFound('file of task', id);
   const scheduled = await ScheduledTaskModel.fetch(scope, task.scheduled_task_id ?? '', { database });

@@ -12,7 +12,7 @@ import { TestClockModel } from '../../storage/models/test-clock.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { addExport } from './scheduled-tasks.ts';
 
-type Report = { done: { exports: number }; waiting: string[]; failed: { id: string; error: unknown }[] };
+type DueExportsReport = { done: { exports: number }; waiting: string[]; failed: { id: string; error: unknown }[] };
 
 /** Of all scheduled tasks in one look, and of one of them: the rest in the next, so that nobody waits for who has much to catch up. */
 const TASKS_AT_ONCE = 500;
@@ -21,9 +21,9 @@ const RANGES_AT_ONCE = 24;
 export async function addDueExports(
   { postgres }: Pick<Stores, 'postgres'>,
   { now, delay_seconds, only }: OfWhom & { now: Date; delay_seconds: number },
-): Promise<Report> {
+): Promise<DueExportsReport> {
   const over_at = new Date(now.getTime() - delay_seconds * 1_000);
-  const report: Report = { done: { exports: 0 }, waiting: [], failed: [] };
+  const report: DueExportsReport = { done: { exports: 0 }, waiting: [], failed: [] };
   for (const due of await dueScheduledTasks(postgres, { over_at, limit: TASKS_AT_ONCE, only, left: [] })) {
     try {
       const added = await addRanges({ postgres }, due, { now, over_at, only });

@@ -6,13 +6,13 @@ import type { ColumnHead, ExportCell, ExportColumn } from '../../core/export/col
 import { formatCsvHead, formatCsvLine } from '../../core/export/csv.ts';
 import type { Compression, ExportFormat } from '../../core/export/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { csvFile } from '../../integrations/export-files/csv.ts';
-import { parquetFile } from '../../integrations/export-files/parquet.ts';
+import { writeCsvFile } from '../../integrations/export-files/csv.ts';
+import { writeParquetFile } from '../../integrations/export-files/parquet.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { CutRecords } from './cut-records.ts';
-import type { ExportAsked, ExportKind } from './export-kind.ts';
+import type { ExportInput, ExportKind } from './export-kind.ts';
 
-export type FileAsked = ExportAsked & {
+export type BuildExportFileInput = ExportInput & {
   readonly format: ExportFormat;
   readonly compression: Compression;
   /** Of CSV: whether it begins with the mark by which Excel knows UTF-8. */
@@ -28,23 +28,28 @@ export type ExportFile = {
 type Batches = AsyncIterable<readonly ExportCell[][]>;
 type FileWriter = (columns: readonly ColumnHead[], batches: Batches) => AsyncIterable<Uint8Array>;
 
-const WRITERS: Readonly<Record<ExportFormat, FileWriter>> = { CSV: csvFile, PARQUET: parquetFile };
+const WRITERS: Readonly<Record<ExportFormat, FileWriter>> = { CSV: writeCsvFile, PARQUET: writeParquetFile };
 
-export function exportFile(stores: Stores, scope: Scope, kind: ExportKind, asked: FileAsked): ExportFile {
-  return fileOf(kind.heads(asked.fields), kind.cells(stores, scope, asked), asked);
-}
-
-/** The same records in files that are no longer than so many bytes before they are packed: each with a head, and at least one record. The next begins when all bytes of the one before it were taken. */
-export async function* exportFiles(
+export function buildExportFile(
   stores: Stores,
   scope: Scope,
   kind: ExportKind,
-  { bytes_max, ...asked }: FileAsked & { bytes_max: number },
+  input: BuildExportFileInput,
+): ExportFile {
+  return buildFile(kind.heads(input.fields), kind.cells(stores, scope, input), input);
+}
+
+/** The same records in files that are no longer than so many bytes before they are packed: each with a head, and at least one record. The next begins when all bytes of the one before it were taken. */
+export async function* buildExportFiles(
+  stores: Stores,
+  scope: Scope,
+  kind: ExportKind,
+  { bytes_max, ...input }: BuildExportFileInput & { bytes_max: number },
 ): AsyncGenerator<ExportFile> {
-  const heads = kind.heads(asked.fields);
-  const cut = new CutRecords(kind.cells(stores, scope, asked), { bytes_max, ...LENGTHS[asked.format](heads) });
+  const heads = kind.heads(input.fields);
+  const cut = new CutRecords(kind.cells(stores, scope, input), { bytes_max, ...LENGTHS[input.format](heads) });
   try {
-    do yield fileOf(heads, cut.next(), asked);
+    do yield buildFile(heads, cut.next(), input);
     while (!cut.isOver);
   } finally {
     await cut.end();
@@ -52,7 +57,7 @@ export async function* exportFiles(
 }
 
 /** Records of any kind as a CSV, in pieces of some size. */
-export function csvOf<Row>(
+export function writeCsv<Row>(
   columns: readonly ExportColumn<Row>[],
   records: AsyncIterable<Row>,
   { bom = false }: { bom?: boolean } = {},
@@ -60,16 +65,16 @@ export function csvOf<Row>(
   async function* lines(): AsyncGenerator<readonly ExportCell[][]> {
     for await (const record of records) yield [columns.map(({ toCell: of }) => of(record))];
   }
-  const written = csvFile(columns, lines());
-  return bom ? marked(written) : written;
+  const written = writeCsvFile(columns, lines());
+  return bom ? addByteOrderMark(written) : written;
 }
 
 const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
 
-type Lengths = { readonly head: number; of(cells: readonly ExportCell[]): number };
+type FormatLengths = { readonly head: number; of(cells: readonly ExportCell[]): number };
 
 /** Exactly, of CSV with a mark; of Parquet what its cells come to before they are encoded. */
-const LENGTHS: Readonly<Record<ExportFormat, (heads: readonly ColumnHead[]) => Lengths>> = {
+const LENGTHS: Readonly<Record<ExportFormat, (heads: readonly ColumnHead[]) => FormatLengths>> = {
   CSV: (heads) => ({
     head: BYTE_ORDER_MARK.length + Buffer.byteLength(formatCsvHead(heads)),
     of: (cells) => Buffer.byteLength(formatCsvLine(heads, cells)),
@@ -85,10 +90,10 @@ function textBytes(cell: ExportCell): number {
   return typeof cell === 'string' ? Buffer.byteLength(cell) : 0;
 }
 
-function fileOf(
+function buildFile(
   heads: readonly ColumnHead[],
   batches: Batches,
-  asked: Pick<FileAsked, 'format' | 'compression' | 'bom'>,
+  input: Pick<BuildExportFileInput, 'format' | 'compression' | 'bom'>,
 ): ExportFile {
   const digest = createHash('sha256');
   let [records, size_bytes] = [0, 0];
@@ -105,13 +110,13 @@ function fileOf(
       yield piece;
     }
   }
-  const written = WRITERS[asked.format](heads, counted(batches));
-  const plain = asked.bom ? marked(written) : written;
-  const bytes = digested(asked.compression === 'gzip' ? gzipped(plain) : plain);
+  const written = WRITERS[input.format](heads, counted(batches));
+  const plain = input.bom ? addByteOrderMark(written) : written;
+  const bytes = digested(input.compression === 'gzip' ? gzip(plain) : plain);
   return { bytes, total: () => ({ records, size_bytes, sha256: digest.digest('hex') }) };
 }
 
-async function* marked(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* addByteOrderMark(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   yield BYTE_ORDER_MARK;
   yield* pieces;
 }
@@ -119,7 +124,7 @@ async function* marked(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
 /** The least that is still half of what the usual level saves takes a third of its time. */
 const LEVEL = 3;
 
-function gzipped(pieces: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+function gzip(pieces: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
   // What fails is thrown to whoever reads the end.
   return pipeline(Readable.from(pieces), createGzip({ level: LEVEL }), () => undefined);
 }

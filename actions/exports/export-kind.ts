@@ -7,9 +7,9 @@ import type { Microseconds } from '../../core/time/instant.ts';
 import type { CutParts } from '../../storage/exports/cuts.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { Turns } from '../../storage/turns.ts';
-import { type Subjects, subjectsOf } from './subjects.ts';
+import { type ExportSubjects, loadSubjectMetadata } from './subjects.ts';
 
-export type ExportAsked = {
+export type ExportInput = {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly now: Date;
@@ -20,23 +20,23 @@ export type ExportAsked = {
 };
 
 /** By what a record names whom it is about. */
-export type Keys<Row> = { readonly [Which in keyof Subjects]?: (row: Row) => string | null };
+export type ExportSubjectKeys<Row> = { readonly [Which in keyof ExportSubjects]?: (row: Row) => string | null };
 
 /** What one must be allowed to read to have it exported: also whom columns of metadata are about. */
-export function readsOf(
+export function listRequiredReads(
   kind: Pick<ExportKind, 'reads'>,
   fields: readonly MetadataField[],
 ): readonly PermissionEntity[] {
   return [...new Set<PermissionEntity>([...kind.reads, ...fields.map(({ entity_type }) => entity_type)])];
 }
 
-type Parts<Row> = {
+type ExportKindParts<Row> = {
   /** What of the environment one must be allowed to read. */
   readonly reads: readonly PermissionEntity[];
   readonly columns: readonly ExportColumn<Row>[];
-  readonly keys: Keys<Row>;
+  readonly keys: ExportSubjectKeys<Row>;
   /** Some at a time; where many are kept back they would be in memory. */
-  rows(stores: Stores, scope: Scope, asked: ExportAsked): AsyncGenerator<readonly Row[]>;
+  rows(stores: Stores, scope: Scope, input: ExportInput): AsyncGenerator<readonly Row[]>;
 };
 
 export type ExportKind = {
@@ -45,22 +45,22 @@ export type ExportKind = {
   readonly about: readonly MetadataEntity[];
   heads(fields: readonly MetadataField[]): readonly ColumnHead[];
   /** The cells of each record in the order of the heads, some records at a time. */
-  cells(stores: Stores, scope: Scope, asked: ExportAsked): AsyncGenerator<readonly ExportCell[][]>;
+  cells(stores: Stores, scope: Scope, input: ExportInput): AsyncGenerator<readonly ExportCell[][]>;
 };
 
-export function exportKind<Row>({ reads, columns, keys, rows }: Parts<Row>): ExportKind {
+export function defineExportKind<Row>({ reads, columns, keys, rows }: ExportKindParts<Row>): ExportKind {
   const about: MetadataEntity[] = keys.wallet ? ['customer', 'wallet'] : ['customer'];
   return {
     reads,
     columns,
     about,
     heads: (fields) => [...columns, ...fields.map((field) => ({ name: toColumnName(field), kind: 'text' as const }))],
-    async *cells(stores, scope, asked) {
-      const turns = new Turns(scope.tenant_id);
-      for await (const some of rows(stores, scope, asked)) {
-        const metadataCells = await metadataOf(stores, scope, { some, keys, fields: asked.fields });
+    async *cells(stores, scope, input) {
+      const slicer = new Turns(scope.tenant_id);
+      for await (const some of rows(stores, scope, input)) {
+        const metadataCells = await loadMetadataCells(stores, scope, { some, keys, fields: input.fields });
         yield some.map((row) => [...columns.map((column) => column.toCell(row)), ...metadataCells(row)]);
-        if (turns.isOver(some.length)) await turns.next(asked.signal);
+        if (slicer.isOver(some.length)) await slicer.next(input.signal);
       }
     },
   };
@@ -68,13 +68,13 @@ export function exportKind<Row>({ reads, columns, keys, rows }: Parts<Row>): Exp
 
 const NONE: readonly ExportCell[] = [];
 
-async function metadataOf<Row>(
+async function loadMetadataCells<Row>(
   stores: Stores,
   scope: Scope,
-  { some, keys, fields }: { some: readonly Row[]; keys: Keys<Row>; fields: readonly MetadataField[] },
+  { some, keys, fields }: { some: readonly Row[]; keys: ExportSubjectKeys<Row>; fields: readonly MetadataField[] },
 ): Promise<(row: Row) => readonly ExportCell[]> {
   if (fields.length === 0) return () => NONE;
-  const metadata = await subjectsOf(stores, scope, {
+  const metadata = await loadSubjectMetadata(stores, scope, {
     some,
     keys,
     wanted: fields.map(({ entity_type }) => entity_type),

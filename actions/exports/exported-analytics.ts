@@ -5,22 +5,22 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { GroupModel } from '../../storage/models/group.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type AnalyticsRow, loadUsageAnalytics } from '../usage/usage-analytics.ts';
-import { type ExportAsked, exportKind } from './export-kind.ts';
+import { defineExportKind, type ExportInput } from './export-kind.ts';
 
-export const usageAnalyticsExport = exportKind<ExportedUsageLine>({
+export const usageAnalyticsExport = defineExportKind<ExportedUsageLine>({
   // It says amounts.
   reads: ['event', 'invoice', 'customer'],
   columns: USAGE_ANALYTICS_COLUMNS,
   keys: { customer_id: ({ customer }) => customer?.id ?? null },
-  rows: exportedAnalytics,
+  rows: readAnalytics,
 });
 
 const CUSTOMERS_PER_BATCH = 500;
 
-async function* exportedAnalytics(
+async function* readAnalytics(
   stores: Stores,
   scope: Scope,
-  { start_us, end_us, now, signal }: ExportAsked,
+  { start_us, end_us, now, signal }: ExportInput,
 ): AsyncGenerator<readonly ExportedUsageLine[]> {
   const whole = {
     feature_ids: null,
@@ -46,21 +46,21 @@ async function* exportedAnalytics(
       end_us,
       now,
     });
-    yield await linesOf(stores, scope, { rows, customers, start_us, end_us });
+    yield await buildLines(stores, scope, { rows, customers, start_us, end_us });
     if (customers.length < CUSTOMERS_PER_BATCH) return;
     after = customers.at(-1)!.id;
   }
 }
 
-type Batch = Pick<ExportAsked, 'start_us' | 'end_us'> & {
+type AnalyticsBatch = Pick<ExportInput, 'start_us' | 'end_us'> & {
   rows: readonly AnalyticsRow[];
   customers: readonly CustomerModel[];
 };
 
-async function linesOf(
+async function buildLines(
   { postgres }: Stores,
   scope: Scope,
-  { rows, customers, start_us, end_us }: Batch,
+  { rows, customers, start_us, end_us }: AnalyticsBatch,
 ): Promise<ExportedUsageLine[]> {
   const groups = await GroupModel.byId(
     scope,

@@ -7,56 +7,56 @@ import { type MovedCredits, movedCredits } from '../../storage/models/ledger.ts'
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type ExportAsked, type ExportKind, exportKind } from './export-kind.ts';
-import { type FilePart, partsOf } from './file-parts.ts';
+import { defineExportKind, type ExportInput, type ExportKind } from './export-kind.ts';
+import { type ExportedRange, splitIntoFileParts } from './file-parts.ts';
 
-export const creditTopupsExport = creditsExport('credit', CREDIT_TOPUP_COLUMNS);
-export const creditUsageExport = creditsExport('debit', CREDIT_USAGE_COLUMNS);
+export const creditTopupsExport = defineCreditsExport('credit', CREDIT_TOPUP_COLUMNS);
+export const creditUsageExport = defineCreditsExport('debit', CREDIT_USAGE_COLUMNS);
 
-type Type = WalletTransactionModel['type'];
+type CreditMovementType = WalletTransactionModel['type'];
 
-function creditsExport(type: Type, columns: typeof CREDIT_TOPUP_COLUMNS): ExportKind {
-  return exportKind<ExportedCredits>({
+function defineCreditsExport(type: CreditMovementType, columns: typeof CREDIT_TOPUP_COLUMNS): ExportKind {
+  return defineExportKind<ExportedCredits>({
     reads: ['wallet', 'customer'],
     columns,
     keys: {
       customer_id: ({ transaction }) => transaction.customer_id,
       wallet: ({ transaction }) => transaction.wallet_id,
     },
-    rows: (stores, scope, asked) => exportedCredits(stores, scope, { ...asked, type }),
+    rows: (stores, scope, input) => readCredits(stores, scope, { ...input, type }),
   });
 }
 
 const PAGE = 1_000;
 
-async function* exportedCredits(
+async function* readCredits(
   stores: Stores,
   scope: Scope,
-  asked: ExportAsked & { type: Type },
+  input: ExportInput & { type: CreditMovementType },
 ): AsyncGenerator<readonly ExportedCredits[]> {
-  for (const part of partsOf(scope, asked, { kind: 'credits', id: 't.id' }))
-    yield* creditsOf(stores, scope, { ...asked, ...part });
+  for (const part of splitIntoFileParts(scope, input, { kind: 'credits', id: 't.id' }))
+    yield* readCreditsPart(stores, scope, { ...input, ...part });
 }
 
-async function* creditsOf(
+async function* readCreditsPart(
   stores: Stores,
   scope: Scope,
-  { start_us, end_us, signal, only, type }: ExportAsked & FilePart & { type: Type },
+  { start_us, end_us, signal, only, type }: ExportInput & ExportedRange & { type: CreditMovementType },
 ): AsyncGenerator<readonly ExportedCredits[]> {
   const range = { from: formatUs(start_us), to: formatUs(end_us), only, limit: PAGE, database: stores.postgres };
   for (let after: MovedCredits | null = null; ; ) {
     signal.throwIfAborted();
     const moved: MovedCredits[] = await movedCredits(scope, { ...range, after });
-    yield await recordsOf(stores, scope, { moved, type });
+    yield await loadRecords(stores, scope, { moved, type });
     if (moved.length < PAGE) return;
     after = moved.at(-1)!;
   }
 }
 
-async function recordsOf(
+async function loadRecords(
   { postgres }: Stores,
   scope: Scope,
-  { moved, type }: { moved: readonly MovedCredits[]; type: Type },
+  { moved, type }: { moved: readonly MovedCredits[]; type: CreditMovementType },
 ): Promise<ExportedCredits[]> {
   const ids = moved.map(({ wallet_transaction_id }) => wallet_transaction_id);
   const all = await WalletTransactionModel.byId(scope, ids, postgres);

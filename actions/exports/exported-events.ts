@@ -3,9 +3,9 @@ import { EVENT_COLUMNS, type ExportedEvent } from '../../core/export/events.ts';
 import { eventsOfTime } from '../../storage/events/exported-events.ts';
 import { nextOffsets, offsetsText } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
-import { exportKind } from './export-kind.ts';
+import { defineExportKind } from './export-kind.ts';
 
-export const eventsExport = exportKind<ExportedEvent>({
+export const eventsExport = defineExportKind<ExportedEvent>({
   reads: ['event'],
   columns: EVENT_COLUMNS,
   keys: { external_customer_id: ([, , external_customer_id]) => external_customer_id },

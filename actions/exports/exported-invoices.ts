@@ -5,31 +5,31 @@ import { formatUs } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type ExportAsked, exportKind } from './export-kind.ts';
-import { type FilePart, partsOf } from './file-parts.ts';
+import { defineExportKind, type ExportInput } from './export-kind.ts';
+import { type ExportedRange, splitIntoFileParts } from './file-parts.ts';
 
-export const invoicesExport = exportKind<ExportedInvoice>({
+export const invoicesExport = defineExportKind<ExportedInvoice>({
   reads: ['invoice', 'customer'],
   columns: INVOICE_COLUMNS,
   keys: { customer_id: ({ customer_id }) => customer_id },
-  rows: exportedInvoices,
+  rows: readInvoices,
 });
 
 const PAGE = 1_000;
 
-async function* exportedInvoices(
+async function* readInvoices(
   stores: Stores,
   scope: Scope,
-  asked: ExportAsked,
+  input: ExportInput,
 ): AsyncGenerator<readonly ExportedInvoice[]> {
-  for (const part of partsOf(scope, asked, { kind: 'invoice', id: 'invoices.id' }))
-    yield* invoicesOf(stores, scope, { ...asked, ...part });
+  for (const part of splitIntoFileParts(scope, input, { kind: 'invoice', id: 'invoices.id' }))
+    yield* readInvoicesPart(stores, scope, { ...input, ...part });
 }
 
-async function* invoicesOf(
+async function* readInvoicesPart(
   { postgres }: Stores,
   scope: Scope,
-  { start_us, end_us, signal, only }: ExportAsked & FilePart,
+  { start_us, end_us, signal, only }: ExportInput & ExportedRange,
 ): AsyncGenerator<readonly ExportedInvoice[]> {
   for (let after: string | null = null; ; ) {
     signal.throwIfAborted();

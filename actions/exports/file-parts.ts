@@ -2,20 +2,20 @@
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
 import { type FileCondition, inFile } from '../../storage/exports/cuts.ts';
-import type { ExportAsked } from './export-kind.ts';
+import type { ExportInput } from './export-kind.ts';
 
-export type FilePart = {
+export type ExportedRange = {
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly only: FileCondition | undefined;
 };
 
 /** `id` is the column of the record's id in the statement. */
-export function partsOf(
+export function splitIntoFileParts(
   scope: Scope,
-  { start_us, end_us, cut }: ExportAsked,
+  { start_us, end_us, cut }: ExportInput,
   { kind, id }: { kind: 'invoice' | 'credits'; id: string },
-): FilePart[] {
+): ExportedRange[] {
   if (!cut) return [{ start_us, end_us, only: undefined }];
   const { tenant_id, environment_id } = scope;
   const only = (is_late: boolean) => inFile({ tenant_id, environment_id, kind, id, cut, is_late });

@@ -12,67 +12,75 @@ import { ConnectionModel } from '../../storage/models/connection.ts';
 import { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { type Attempt, completeRun, goOnAs, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
-import { checkCounted, microseconds } from './counted.ts';
-import { cutOf } from './cut.ts';
-import { destinationOf, type ExportSettings, fileName, keyOf } from './destinations.ts';
-import { exportFile, type FileAsked } from './export-file.ts';
+import { completeRun, lockRun, moveRun, type RunAttempt, type RunReference, tryRun } from '../workflows/run.ts';
+import { checkUsageCounted, parseInstantUs } from './counted.ts';
+import { loadCutParts } from './cut.ts';
+import { createDestination, type ExportSettings, formatFileKey, formatFileName } from './destinations.ts';
+import { type BuildExportFileInput, buildExportFile } from './export-file.ts';
 import { EXPORT_KINDS } from './kinds.ts';
 import { SLOW_EXPORT_JOB } from './scheduled-tasks.ts';
-import { contentType, type Writing, type Written, writeInParts } from './write-in-parts.ts';
+import { type ExportWriting, toContentType, type WrittenExport, writeInParts } from './write-in-parts.ts';
 
-type Outcome = 'completed' | 'failed';
-type Performing = Attempt & {
+type ExportOutcome = 'completed' | 'failed';
+type ExportAttempt = RunAttempt & {
   readonly settings: ExportSettings;
   /** Ends its turn among the others, which wait for its place; null where it has as long as it takes. */
-  readonly turn: AbortSignal | null;
+  readonly slice: AbortSignal | null;
 };
 
 /** `overtaken`: it goes on in another job. */
-export async function tryExport(stores: Stores, place: RunPlace, how: Performing): Promise<Outcome | 'overtaken'> {
-  return tryRun<Outcome | 'overtaken'>(stores, place, how, async () => {
+export async function tryExport(
+  stores: Stores,
+  place: RunReference,
+  how: ExportAttempt,
+): Promise<ExportOutcome | 'overtaken'> {
+  return tryRun<ExportOutcome | 'overtaken'>(stores, place, how, async () => {
     try {
-      return await performOnce(stores, place, how);
+      return await runExport(stores, place, how);
     } catch (error) {
-      if (!how.turn?.aborted || !isRetryable(error)) throw error;
-      await goOnAs(stores, place, { job: SLOW_EXPORT_JOB, why: TAKES_LONG, now: how.clock() });
+      if (!how.slice?.aborted || !isRetryable(error)) throw error;
+      await moveRun(stores, place, { job: SLOW_EXPORT_JOB, why: SLOW_EXPORT_REASON, now: how.clock() });
       return 'overtaken';
     }
   });
 }
 
-const TAKES_LONG = 'it takes long, and is begun anew where it keeps no other waiting';
+const SLOW_EXPORT_REASON = 'it takes long, and is begun anew where it keeps no other waiting';
 
-async function performOnce(stores: Stores, place: RunPlace, how: Performing): Promise<Outcome> {
-  const begun = await begin(stores, place, how);
+async function runExport(stores: Stores, place: RunReference, how: ExportAttempt): Promise<ExportOutcome> {
+  const begun = await startExport(stores, place, how);
   if ('ended' in begun) return begun.ended;
   const { task, scheduled, connection } = begun;
-  const as_of = await checkCounted(stores, task, how.clock());
-  const asked = askedOf({ ...begun, cut: await cutOf(stores, task, as_of) }, how);
-  const destination = destinationOf(connection, scheduled.job_config, how.settings);
-  const writing = { ...begun, asked, destination };
+  const as_of = await checkUsageCounted(stores, task, how.clock());
+  const input = buildFileInput({ ...begun, cut: await loadCutParts(stores, task, as_of) }, how);
+  const destination = createDestination(connection, scheduled.job_config, how.settings);
+  const writing = { ...begun, input: input, destination };
   const written = await (scheduled.job_config.max_file_size_mb === null
-    ? writeWhole(stores, writing, how)
+    ? writeWholeFile(stores, writing, how)
     : writeInParts(stores, writing, how));
   try {
-    return await finish(stores, place, { ...how, written, as_of });
+    return await finishExport(stores, place, { ...how, written, as_of });
   } catch (error) {
     await written.discard();
     throw error;
   }
 }
 
-type Begun = { task: TaskModel; scheduled: ScheduledTaskModel; connection: ConnectionModel };
+type StartedExport = { task: TaskModel; scheduled: ScheduledTaskModel; connection: ConnectionModel };
 
 /** Holds the task for a moment: it is PROCESSING then, or has ended already. */
-async function begin({ postgres }: Stores, place: RunPlace, { clock }: Attempt): Promise<Begun | { ended: Outcome }> {
+async function startExport(
+  { postgres }: Stores,
+  place: RunReference,
+  { clock }: RunAttempt,
+): Promise<StartedExport | { ended: ExportOutcome }> {
   return postgres.transaction(async (database) => {
-    const { run, ended } = await holdRun(database, place);
+    const { run, ended } = await lockRun(database, place);
     if (ended) return { ended };
-    const held = await TaskModel.fetch(place, run.entity_id, { database, lock: true });
-    const moved = held.task_status === 'PENDING' ? moveTask(held, 'PROCESSING', { now: clock() }) : {};
-    const by = { user_id: held.updated_by, now: clock() };
-    const task = await TaskModel.change(held, moved, { by, database });
+    const locked = await TaskModel.fetch(place, run.entity_id, { database, lock: true });
+    const moved = locked.task_status === 'PENDING' ? moveTask(locked, 'PROCESSING', { now: clock() }) : {};
+    const by = { user_id: locked.updated_by, now: clock() };
+    const task = await TaskModel.change(locked, moved, { by, database });
     if (task.task_status !== 'PROCESSING') throw notAllowed(`the task is ${task.task_status}`);
     const scheduled = await ScheduledTaskModel.fetch(place, task.scheduled_task_id ?? '', { database });
     const connection = await ConnectionModel.fetch(place, scheduled.connection_id, { database });
@@ -80,11 +88,14 @@ async function begin({ postgres }: Stores, place: RunPlace, { clock }: Attempt):
   });
 }
 
-function askedOf({ task, scheduled, cut }: Begun & { cut: CutParts | null }, { clock, signal }: Attempt): FileAsked {
+function buildFileInput(
+  { task, scheduled, cut }: StartedExport & { cut: CutParts | null },
+  { clock, signal }: RunAttempt,
+): BuildExportFileInput {
   const { format, compression, bom, export_metadata_fields: fields } = scheduled.job_config;
   return {
-    start_us: microseconds(task.range_start!),
-    end_us: microseconds(task.range_end!),
+    start_us: parseInstantUs(task.range_start!),
+    end_us: parseInstantUs(task.range_end!),
     now: clock(),
     fields,
     cut,
@@ -95,24 +106,28 @@ function askedOf({ task, scheduled, cut }: Begun & { cut: CutParts | null }, { c
   };
 }
 
-async function writeWhole(stores: Stores, { task, asked, ...writing }: Writing, how: Attempt): Promise<Written> {
+async function writeWholeFile(
+  stores: Stores,
+  { task, input, ...writing }: ExportWriting,
+  how: RunAttempt,
+): Promise<WrittenExport> {
   const { scheduled, connection, destination } = writing;
   const { job_config } = scheduled;
-  const file = exportFile(stores, task, EXPORT_KINDS[scheduled.entity_type], asked);
+  const file = buildExportFile(stores, task, EXPORT_KINDS[scheduled.entity_type], input);
   const { url, commit, discard } = await destination.write({
-    key: keyOf(task, connection, { job_config, which: null }),
-    content_type: contentType(job_config),
+    key: formatFileKey(task, connection, { job_config, which: null }),
+    content_type: toContentType(job_config),
     bytes: file.bytes,
     signal: how.signal,
     begun: task.upload_id,
-    onBegin: (upload_id) => keepUpload(stores, task, { upload_id, now: how.clock() }),
+    onBegin: (upload_id) => storeUploadId(stores, task, { upload_id, now: how.clock() }),
   });
-  const told = { ...file.total(), file_url: url, file_name: fileName(task, job_config, null), files: null };
-  return { told, discard, commit };
+  const facts = { ...file.total(), file_url: url, file_name: formatFileName(task, job_config, null), files: null };
+  return { facts: facts, discard, commit };
 }
 
 /** Whoever goes on after this process takes away what it has left. */
-async function keepUpload(
+async function storeUploadId(
   { postgres }: Stores,
   { id, ...scope }: TaskModel,
   { upload_id, now }: { upload_id: string; now: Date },
@@ -123,17 +138,17 @@ async function keepUpload(
   });
 }
 
-type Finishing = Attempt & { written: Written; as_of: string };
+type FinishExportInput = RunAttempt & { written: WrittenExport; as_of: string };
 
-async function finish(
+async function finishExport(
   { postgres }: Stores,
-  place: RunPlace,
-  { written: { told, ...written }, as_of, clock }: Finishing,
-): Promise<Outcome> {
-  const { records, ...file } = told;
+  place: RunReference,
+  { written: { facts, ...written }, as_of, clock }: FinishExportInput,
+): Promise<ExportOutcome> {
+  const { records, ...file } = facts;
   const { size_bytes, sha256 } = file;
   return postgres.transaction(async (database) => {
-    const { run, ended } = await holdRun(database, place);
+    const { run, ended } = await lockRun(database, place);
     const task = await TaskModel.fetch(place, run.entity_id, { database, lock: true });
     if (ended || task.task_status !== 'PROCESSING') throw notAllowed(`the task is ${task.task_status} meanwhile`);
     // From here on it is there. Who dies before the transaction has ended leaves a whole file, which another try puts the same name on.

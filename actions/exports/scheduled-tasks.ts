@@ -16,7 +16,7 @@ import { TaskModel } from '../../storage/models/task.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { addRun } from '../workflows/run.ts';
-import { type ExportKind, readsOf } from './export-kind.ts';
+import { type ExportKind, listRequiredReads } from './export-kind.ts';
 import { EXPORT_KINDS } from './kinds.ts';
 
 type Postgres = Pick<Stores, 'postgres'>;
@@ -25,15 +25,15 @@ export type NewScheduledTask = Pick<
   'connection_id' | 'entity_type' | 'interval' | 'enabled' | 'job_config'
 >;
 
-type Scheduled = Pick<ScheduledTask, 'entity_type' | 'job_config'>;
+type ScheduledExport = Pick<ScheduledTask, 'entity_type' | 'job_config'>;
 
-export const EXPORT_JOB = { task: 'export', in_turns: true } as const;
+export const EXPORT_JOB = { task: 'export', time_sliced: true } as const;
 /** Of those that have had their turn. */
-export const SLOW_EXPORT_JOB = { task: 'slow-export', in_turns: true } as const;
+export const SLOW_EXPORT_JOB = { task: 'slow-export', time_sliced: true } as const;
 
 /** What one must be allowed to read to have it exported. */
-export function readsOfSchedule({ entity_type, job_config }: Scheduled): readonly PermissionEntity[] {
-  return readsOf(EXPORT_KINDS[entity_type], job_config.export_metadata_fields);
+export function listScheduleReads({ entity_type, job_config }: ScheduledExport): readonly PermissionEntity[] {
+  return listRequiredReads(EXPORT_KINDS[entity_type], job_config.export_metadata_fields);
 }
 
 export async function createScheduledTask(
@@ -71,7 +71,7 @@ export async function enableScheduledTask(
   { id, enabled, author }: { id: string; enabled: boolean; author: Author },
 ): Promise<ScheduledTaskModel> {
   return postgres.transaction(async (database) => {
-    const task = await held(scope, id, database);
+    const task = await lockScheduledTask(scope, id, database);
     return ScheduledTaskModel.change(task, { enabled }, { by: author, database });
   });
 }
@@ -82,19 +82,19 @@ export async function archiveScheduledTask(
   { id, author }: { id: string; author: Author },
 ): Promise<void> {
   await postgres.transaction(async (database) => {
-    const task = await held(scope, id, database);
+    const task = await lockScheduledTask(scope, id, database);
     await ScheduledTaskModel.change(task, { status: 'archived', enabled: false }, { by: author, database });
   });
 }
 
-async function held(scope: Scope, id: string, database: Transaction): Promise<ScheduledTaskModel> {
+async function lockScheduledTask(scope: Scope, id: string, database: Transaction): Promise<ScheduledTaskModel> {
   const task = await ScheduledTaskModel.fetch(scope, id, { database, lock: true });
   if (task.status !== 'published') throw notAllowed(`a scheduled task that is ${task.status} stays so`);
   return task;
 }
 
 /** The last whole interval where no range is stated. */
-export async function runNow(
+export async function runScheduledTask(
   { postgres }: Postgres,
   scope: Scope,
   { id, range, author, received_at }: { id: string; range: ExportRange | null; author: Author; received_at: Date },
@@ -102,7 +102,7 @@ export async function runNow(
   const now_ms = author.now.getTime();
   if (range) checkExportRange(range, toUs(now_ms));
   return postgres.transaction(async (database) => {
-    const scheduled = await held(scope, id, database);
+    const scheduled = await lockScheduledTask(scope, id, database);
     const whole = findLastWholeInterval(scheduled.interval, now_ms);
     const [start, end] = range
       ? [formatUs(range.start_us), formatUs(range.end_us)]
@@ -144,11 +144,11 @@ export async function addExport(
     },
     { database },
   );
-  return queueExport(database, scope, { task, author });
+  return enqueueExport(database, scope, { task, author });
 }
 
 /** A run of its own, also of one that is done again. */
-export async function queueExport(
+export async function enqueueExport(
   database: Transaction,
   scope: Scope,
   { task, author }: { task: TaskModel; author: Author },

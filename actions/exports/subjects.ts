@@ -6,28 +6,28 @@ import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores } from '../../storage/stores.ts';
 
 /** A customer by its id, or by the external id that events name; a wallet by its id. */
-export type Subjects = { customer_id: string; external_customer_id: string; wallet: string };
+export type ExportSubjects = { customer_id: string; external_customer_id: string; wallet: string };
 
-type Metadata = Readonly<Record<string, string>> | null | undefined;
-type Asked<Row> = {
+type SubjectMetadata = Readonly<Record<string, string>> | null | undefined;
+type SubjectsQuery<Row> = {
   some: readonly Row[];
-  keys: { readonly [Which in keyof Subjects]?: (row: Row) => string | null };
+  keys: { readonly [Which in keyof ExportSubjects]?: (row: Row) => string | null };
   wanted: readonly MetadataEntity[];
 };
 
-export async function subjectsOf<Row>(
+export async function loadSubjectMetadata<Row>(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { some, keys, wanted }: Asked<Row>,
-): Promise<(entity: MetadataEntity, row: Row) => Metadata> {
-  const idsOf = (keyOf: (row: Row) => string | null) => [...new Set(some.flatMap((row) => keyOf(row) ?? []))];
+  { some, keys, wanted }: SubjectsQuery<Row>,
+): Promise<(entity: MetadataEntity, row: Row) => SubjectMetadata> {
+  const listIds = (keyOf: (row: Row) => string | null) => [...new Set(some.flatMap((row) => keyOf(row) ?? []))];
   const { customer_id, external_customer_id, wallet } = keys;
   const isWanted = (entity: MetadataEntity) => wanted.includes(entity);
-  const none: ReadonlyMap<string, { metadata?: Metadata }> = new Map();
-  const wallets = wallet && isWanted('wallet') ? await WalletModel.byId(scope, idsOf(wallet), postgres) : none;
+  const none: ReadonlyMap<string, { metadata?: SubjectMetadata }> = new Map();
+  const wallets = wallet && isWanted('wallet') ? await WalletModel.byId(scope, listIds(wallet), postgres) : none;
   if (!isWanted('customer')) return (_, row) => wallets.get(wallet?.(row) ?? '')?.metadata;
-  const byId = customer_id ? await CustomerModel.byId(scope, idsOf(customer_id), postgres) : none;
-  const named = external_customer_id ? idsOf(external_customer_id) : [];
+  const byId = customer_id ? await CustomerModel.byId(scope, listIds(customer_id), postgres) : none;
+  const named = external_customer_id ? listIds(external_customer_id) : [];
   const customers = named.length > 0 ? await CustomerModel.publishedBy(scope, named, postgres) : [];
   const byExternalId = new Map(customers.map((customer) => [customer.external_id, customer]));
   return (entity, row) => {

@@ -12,45 +12,45 @@ import type { ConnectionModel } from '../../storage/models/connection.ts';
 import type { ScheduledTaskModel } from '../../storage/models/scheduled-task.ts';
 import type { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Attempt } from '../workflows/run.ts';
-import { fileName, keyOf, PARTS_MAX, type WhichPart } from './destinations.ts';
-import { exportFiles, type FileAsked } from './export-file.ts';
+import type { RunAttempt } from '../workflows/run.ts';
+import { formatFileKey, formatFileName, PARTS_MAX, type PartSelector } from './destinations.ts';
+import { type BuildExportFileInput, buildExportFiles } from './export-file.ts';
 import { EXPORT_KINDS } from './kinds.ts';
 
-export type Writing = {
+export type ExportWriting = {
   readonly task: TaskModel;
   readonly scheduled: ScheduledTaskModel;
   readonly connection: ConnectionModel;
-  readonly asked: FileAsked;
+  readonly input: BuildExportFileInput;
   readonly destination: ExportDestination;
 };
 
 /** What nobody sees yet: `commit` gives it its name, or names. */
-export type Written = Pick<WrittenFile, 'commit' | 'discard'> & {
-  readonly told: Pick<Task, 'file_url' | 'file_name' | 'size_bytes' | 'sha256' | 'files'> & { records: number };
+export type WrittenExport = Pick<WrittenFile, 'commit' | 'discard'> & {
+  readonly facts: Pick<Task, 'file_url' | 'file_name' | 'size_bytes' | 'sha256' | 'files'> & { records: number };
 };
 
 const MIB = 1_048_576;
 /** Of those that get their names, or are taken away. */
 const AT_ONCE = 8;
 
-export async function writeInParts(stores: Stores, writing: Writing, how: Attempt): Promise<Written> {
-  const { task, scheduled, asked } = writing;
+export async function writeInParts(stores: Stores, writing: ExportWriting, how: RunAttempt): Promise<WrittenExport> {
+  const { task, scheduled, input } = writing;
   const bytes_max = scheduled.job_config.max_file_size_mb! * MIB;
   const left = await partsLeft(stores.postgres, task);
   const written: WrittenFile[] = [];
   const files: FilePart[] = [];
-  const discard = () => eachOf(written, (one) => one.discard());
+  const discard = () => forEachChunked(written, (one) => one.discard());
   try {
-    for await (const { bytes, total } of exportFiles(stores, task, EXPORT_KINDS[scheduled.entity_type], {
-      ...asked,
+    for await (const { bytes, total } of buildExportFiles(stores, task, EXPORT_KINDS[scheduled.entity_type], {
+      ...input,
       bytes_max,
     })) {
       const part = files.length + 1;
       if (part > PARTS_MAX) throw notAllowed(`with this max_file_size_mb the file has more than ${PARTS_MAX} parts`);
-      const one = await writePart(stores, writing, { part, bytes, how, begun: left.get(part)?.upload_id ?? null });
+      const one = await writeFilePart(stores, writing, { part, bytes, how, begun: left.get(part)?.upload_id ?? null });
       written.push(one);
-      files.push({ part, file_name: nameOf(writing, part), file_url: one.url, ...total() });
+      files.push({ part, file_name: formatPartName(writing, part), file_url: one.url, ...total() });
     }
   } catch (error) {
     await discard();
@@ -59,21 +59,25 @@ export async function writeInParts(stores: Stores, writing: Writing, how: Attemp
   await namingBegins(stores.postgres, task, files.length);
   const more = [...left.values()].filter(({ part }) => part > files.length);
   return {
-    told: toldOf(writing, files),
+    facts: buildFacts(writing, files),
     discard,
     commit: async () => {
-      await eachOf(written, (one) => one.commit());
-      await eachOf(more, (one) => takeAway(writing, one));
+      await forEachChunked(written, (one) => one.commit());
+      await forEachChunked(more, (one) => takeAway(writing, one));
     },
   };
 }
 
-type Part = { part: number; bytes: AsyncIterable<Uint8Array>; begun: string | null; how: Attempt };
+type FilePartInput = { part: number; bytes: AsyncIterable<Uint8Array>; begun: string | null; how: RunAttempt };
 
-function writePart({ postgres }: Stores, writing: Writing, { part, bytes, begun, how }: Part): Promise<WrittenFile> {
+function writeFilePart(
+  { postgres }: Stores,
+  writing: ExportWriting,
+  { part, bytes, begun, how }: FilePartInput,
+): Promise<WrittenFile> {
   return writing.destination.write({
-    key: keyIn(writing, part),
-    content_type: contentType(writing.scheduled.job_config),
+    key: formatPartKey(writing, part),
+    content_type: toContentType(writing.scheduled.job_config),
     bytes,
     signal: how.signal,
     begun,
@@ -82,14 +86,14 @@ function writePart({ postgres }: Stores, writing: Writing, { part, bytes, begun,
 }
 
 /** Of a try that had more. */
-function takeAway(writing: Writing, { part, upload_id, is_named }: BegunPart): Promise<void> {
-  return writing.destination.takeAway(keyIn(writing, part), { begun: upload_id, is_named });
+function takeAway(writing: ExportWriting, { part, upload_id, is_named }: BegunPart): Promise<void> {
+  return writing.destination.takeAway(formatPartKey(writing, part), { begun: upload_id, is_named });
 }
 
-function toldOf(writing: Writing, files: FilePart[]): Written['told'] {
+function buildFacts(writing: ExportWriting, files: FilePart[]): WrittenExport['facts'] {
   const sum = (of: (file: FilePart) => number) => files.reduce((all, file) => all + of(file), 0);
   const [first] = files;
-  const file_name = nameOf(writing, '*');
+  const file_name = formatPartName(writing, '*');
   return {
     records: sum(({ records }) => records),
     size_bytes: sum(({ size_bytes }) => size_bytes),
@@ -100,20 +104,20 @@ function toldOf(writing: Writing, files: FilePart[]): Written['told'] {
   };
 }
 
-function keyIn({ task, connection, scheduled: { job_config } }: Writing, which: WhichPart): string {
-  return keyOf(task, connection, { job_config, which });
+function formatPartKey({ task, connection, scheduled: { job_config } }: ExportWriting, which: PartSelector): string {
+  return formatFileKey(task, connection, { job_config, which });
 }
 
-function nameOf({ task, scheduled }: Writing, which: WhichPart): string {
-  return fileName(task, scheduled.job_config, which);
+function formatPartName({ task, scheduled }: ExportWriting, which: PartSelector): string {
+  return formatFileName(task, scheduled.job_config, which);
 }
 
-export function contentType({ format, compression }: JobConfig): string {
+export function toContentType({ format, compression }: JobConfig): string {
   return compression === 'gzip' ? 'application/gzip' : CONTENT_TYPES[format];
 }
 
 /** Some at a time; where one fails the others are still waited for. */
-async function eachOf<One>(all: readonly One[], work: (one: One) => Promise<void>): Promise<void> {
+async function forEachChunked<One>(all: readonly One[], work: (one: One) => Promise<void>): Promise<void> {
   for (let from = 0; from < all.length; from += AT_ONCE) {
     const ends = await Promise.allSettled(all.slice(from, from + AT_ONCE).map(work));
     const failed = ends.find((end) => end.status === 'rejected');

@@ -9,7 +9,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { continueGrant } from './give-grants.ts';
 
-type Change = {
+type CreditGrantChange = {
   id: string;
   changes: Partial<Pick<CreditGrant, 'name' | 'metadata' | 'end_date'>>;
   author: Author;
@@ -18,10 +18,10 @@ type Change = {
 export async function changeCreditGrant(
   stores: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { id, changes, author }: Change,
+  { id, changes, author }: CreditGrantChange,
 ): Promise<CreditGrantModel> {
   return stores.postgres.transaction(async (database) => {
-    const subscription = 'end_date' in changes ? await subscriptionOf(scope, id, database) : null;
+    const subscription = 'end_date' in changes ? await lockGrantSubscription(scope, id, database) : null;
     const grant = await CreditGrantModel.fetchPublished(scope, id, { database, lock: true });
     if (changes.end_date) {
       if (!subscription) throw invalid('end_date', `is not allowed for scope ${grant.scope}`);
@@ -34,7 +34,11 @@ export async function changeCreditGrant(
 }
 
 /** Held before its grant is, as whoever ends it does; null where the grant is not one of a subscription. */
-async function subscriptionOf(scope: Scope, id: string, database: Transaction): Promise<SubscriptionModel | null> {
+async function lockGrantSubscription(
+  scope: Scope,
+  id: string,
+  database: Transaction,
+): Promise<SubscriptionModel | null> {
   const { subscription_id } = await CreditGrantModel.fetchPublished(scope, id, { database });
   return subscription_id === null ? null : SubscriptionModel.fetch(scope, subscription_id, { database, lock: true });
 }

@@ -17,15 +17,15 @@ import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { continueGrant } from './give-grants.ts';
 
-type Stated = Parameters<typeof defineCreditGrant>[0];
+type CreditGrantInput = Parameters<typeof defineCreditGrant>[0];
 
 export async function createCreditGrant(
   stores: Pick<Stores, 'postgres'>,
   scope: Scope,
-  request: { stated: Stated; author: Author },
+  request: { input: CreditGrantInput; author: Author },
 ): Promise<CreditGrantModel> {
   const { author } = request;
-  const grant = defineCreditGrant(request.stated);
+  const grant = defineCreditGrant(request.input);
   return stores.postgres.transaction(async (database) => {
     const subscription = await checkReference(grant, scope, database);
     const record = { id: newId('credit_grant', author.now.getTime()), ...grant, ...createdBy(author) };
@@ -36,7 +36,11 @@ export async function createCreditGrant(
 }
 
 /** Answers the subscription of one that is of a subscription. */
-async function checkReference(grant: Stated, scope: Scope, database: Database): Promise<SubscriptionModel | null> {
+async function checkReference(
+  grant: CreditGrantInput,
+  scope: Scope,
+  database: Database,
+): Promise<SubscriptionModel | null> {
   if (grant.scope === 'SUBSCRIPTION') return checkSubscription(grant, scope, database);
   // Who sells it is held, so that two grants with different rates do not pass each other.
   const isOfPlan = grant.scope === 'PLAN';
@@ -49,10 +53,14 @@ async function checkReference(grant: Stated, scope: Scope, database: Database): 
   return null;
 }
 
-type OfSubscription = Pick<CreditGrant, 'subscription_id' | 'start_date' | 'end_date'>;
+type SubscriptionGrantTimes = Pick<CreditGrant, 'subscription_id' | 'start_date' | 'end_date'>;
 
 /** Its row is held: it does not end while it is given something. */
-async function checkSubscription(grant: OfSubscription, scope: Scope, database: Database): Promise<SubscriptionModel> {
+async function checkSubscription(
+  grant: SubscriptionGrantTimes,
+  scope: Scope,
+  database: Database,
+): Promise<SubscriptionModel> {
   const subscription = await SubscriptionModel.fetchPublished(scope, grant.subscription_id!, { database, lock: true });
   checkCanBeGranted(subscription);
   checkWithinSubscription(grant, subscription);

@@ -29,12 +29,12 @@ import { loadPayer } from '../invoices/settle-change.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
 
 /** A grant as this subscription has it. */
-export type Grant = Omit<AppliedGrant, 'subscription' | 'association' | 'grant'> & {
+export type SubscriptionGrant = Omit<AppliedGrant, 'subscription' | 'association' | 'grant'> & {
   readonly subscription: SubscriptionModel;
   readonly grant: CreditGrantModel;
   readonly association: AddonAssociationModel | null;
 };
-type Beginning = { readonly given: Grant; readonly from: Milliseconds };
+type GrantStart = { readonly given: SubscriptionGrant; readonly from: Milliseconds };
 
 /** So many of a subscription are caught up at once; the clock goes on with what is left. */
 const CAUGHT_UP_MAX = 100;
@@ -55,18 +55,20 @@ export async function beginGrants(
       : await AddonAssociationModel.notEnded(scope, by.now, transaction)
           .where('entity_id', id)
           .whereIn('addon_id', addons);
-  const beginnings = grants.flatMap((grant): Beginning[] => {
+  const beginnings = grants.flatMap((grant): GrantStart[] => {
     if (grant.addon_id !== null)
-      return associations.filter(({ addon_id }) => addon_id === grant.addon_id).map(ofAssociation(subscription, grant));
+      return associations
+        .filter(({ addon_id }) => addon_id === grant.addon_id)
+        .map(toAddonGrantStart(subscription, grant));
     // One that takes part in another's has no plan of its own.
     if (grant.scope === 'PLAN' && subscription.subscription_type === 'INHERITED') return [];
     return [{ given: { grant, subscription, association: null }, from: toInstant(grant.start_date ?? start_date) }];
   });
-  await begin(transaction, subscription, { beginnings, by });
+  await startGrants(transaction, subscription, { beginnings, by });
 }
 
-function ofAssociation(subscription: SubscriptionModel, grant: CreditGrantModel) {
-  return (association: AddonAssociationModel): Beginning => ({
+function toAddonGrantStart(subscription: SubscriptionModel, grant: CreditGrantModel) {
+  return (association: AddonAssociationModel): GrantStart => ({
     given: { grant, subscription, association },
     from: Math.max(toInstant(association.start_date), toInstant(subscription.start_date)),
   });
@@ -83,8 +85,8 @@ export async function beginAddonGrants(
 ): Promise<void> {
   const giver = ['addon_id', [association.addon_id]] as const;
   const grants = await CreditGrantModel.publishedOf(toScope(subscription), [...giver], transaction);
-  const beginnings = grants.map((grant) => ofAssociation(subscription, grant)(association));
-  await begin(transaction, subscription, { beginnings, by });
+  const beginnings = grants.map((grant) => toAddonGrantStart(subscription, grant)(association));
+  await startGrants(transaction, subscription, { beginnings, by });
 }
 
 /** Of the plan that it has got, from the change on. What the plan before gave is not taken back. */
@@ -95,7 +97,7 @@ export async function beginPlanGrants(
   const giver = ['plan_id', [subscription.plan_id]] as const;
   const grants = await CreditGrantModel.publishedOf(toScope(subscription), [...giver], transaction);
   const beginnings = grants.map((grant) => ({ given: { grant, subscription, association: null }, from: at }));
-  await begin(transaction, subscription, { beginnings, by });
+  await startGrants(transaction, subscription, { beginnings, by });
 }
 
 /** One of its own: from its start on, or, when its end has moved, from where it stands. */
@@ -104,7 +106,7 @@ export async function continueGrant(
   { subscription, grant, by }: { subscription: SubscriptionModel; grant: CreditGrantModel; by: ChangeAuthor },
 ): Promise<void> {
   if (subscription.subscription_status === 'draft') return;
-  const given: Grant = { grant, subscription, association: null };
+  const given: SubscriptionGrant = { grant, subscription, association: null };
   const chain = { credit_grant_id: grant.id, subscription_id: subscription.id };
   const [last] = await CreditGrantApplicationModel.in(grant, transaction)
     .where(chain)
@@ -112,34 +114,34 @@ export async function continueGrant(
     .orderBy('period_start', 'desc')
     .limit(1);
   const planned = last ? planNextApplication(given, last) : planFirstApplication(given, toInstant(grant.start_date!));
-  if (planned) await plan(transaction, subscription, { applications: [planned], by });
+  if (planned) await createApplications(transaction, subscription, { applications: [planned], by });
   await applyDueGrants(transaction, { subscription, by });
 }
 
-async function begin(
+async function startGrants(
   transaction: Transaction,
   subscription: SubscriptionModel,
-  { beginnings, by }: { beginnings: readonly Beginning[]; by: ChangeAuthor },
+  { beginnings, by }: { beginnings: readonly GrantStart[]; by: ChangeAuthor },
 ): Promise<void> {
   if (beginnings.length === 0 || subscription.subscription_status === 'draft') return;
   const applications = beginnings.map(({ given, from }) => planFirstApplication(given, from));
-  await plan(transaction, subscription, { applications, by });
-  await goOn(transaction, subscription, { beginnings, applications, by });
+  await createApplications(transaction, subscription, { applications, by });
+  await resumeGrants(transaction, subscription, { beginnings, applications, by });
   await applyDueGrants(transaction, { subscription, by });
 }
 
-type Planned = ReturnType<typeof planFirstApplication>;
-type Begun = {
-  readonly beginnings: readonly Beginning[];
-  readonly applications: readonly Planned[];
+type PlannedGrantApplication = ReturnType<typeof planFirstApplication>;
+type StartedGrants = {
+  readonly beginnings: readonly GrantStart[];
+  readonly applications: readonly PlannedGrantApplication[];
   readonly by: ChangeAuthor;
 };
 
 /** Of which the first was given before, because the subscription has left and comes back at that instant: its next one is to come again. */
-async function goOn(
+async function resumeGrants(
   transaction: Transaction,
   subscription: SubscriptionModel,
-  { beginnings, applications, by }: Begun,
+  { beginnings, applications, by }: StartedGrants,
 ): Promise<void> {
   const keys = applications.map(({ idempotency_key }) => idempotency_key);
   const given = await CreditGrantApplicationModel.in(subscription, transaction)
@@ -149,13 +151,13 @@ async function goOn(
     const beginning = beginnings[keys.indexOf(one.idempotency_key)]!;
     return planNextApplication(beginning.given, one) ?? [];
   });
-  if (next.length > 0) await plan(transaction, subscription, { applications: next, by });
+  if (next.length > 0) await createApplications(transaction, subscription, { applications: next, by });
 }
 
-async function plan(
+async function createApplications(
   transaction: Transaction,
   subscription: SubscriptionModel,
-  { applications, by }: { applications: readonly Planned[]; by: ChangeAuthor },
+  { applications, by }: { applications: readonly PlannedGrantApplication[]; by: ChangeAuthor },
 ): Promise<void> {
   const records = applications.map((application) => ({
     ...application,
@@ -171,22 +173,25 @@ export async function applyDueGrants(
   { subscription, by }: { subscription: SubscriptionModel; by: ChangeAuthor },
 ): Promise<number> {
   for (let count = 0; count < CAUGHT_UP_MAX; count++) {
-    const asked = { subscription_id: subscription.id, now: by.now };
-    const due = await holdDueGrant(transaction, toScope(subscription), asked);
+    const dueQuery = { subscription_id: subscription.id, now: by.now };
+    const due = await holdDueGrant(transaction, toScope(subscription), dueQuery);
     if (!due) return count;
-    await settleApplication(transaction, { application: due, subscription, by });
+    await applyGrantApplication(transaction, { application: due, subscription, by });
   }
   return CAUGHT_UP_MAX;
 }
 
-type Settling = {
+type GrantApplicationInput = {
   readonly application: CreditGrantApplicationModel;
   readonly subscription: SubscriptionModel;
   readonly by: ChangeAuthor;
 };
 
-async function settleApplication(transaction: Transaction, { application, subscription, by }: Settling): Promise<void> {
-  const given = await givenOf(transaction, application, subscription);
+async function applyGrantApplication(
+  transaction: Transaction,
+  { application, subscription, by }: GrantApplicationInput,
+): Promise<void> {
+  const given = await loadGrant(transaction, application, subscription);
   const now = by.now.getTime();
   const status = subscription.subscription_status;
   const outcome = deriveApplicationOutcome(given, application, { status, now });
@@ -204,18 +209,18 @@ async function settleApplication(transaction: Transaction, { application, subscr
     return void (await write({ application_status: 'cancelled', failure_reason: outcome.why }));
   if (outcome.action === 'skip') await write({ application_status: 'skipped', failure_reason: outcome.why });
   else {
-    await credit(transaction, { given, application, expires_at: outcome.expires_at, by });
+    await creditGrant(transaction, { given, application, expires_at: outcome.expires_at, by });
     await write({ application_status: 'applied', applied_at: formatMs(now), failure_reason: null });
   }
   const next = planNextApplication(given, application);
-  if (next) await plan(transaction, subscription, { applications: [next], by });
+  if (next) await createApplications(transaction, subscription, { applications: [next], by });
 }
 
-async function givenOf(
+async function loadGrant(
   transaction: Transaction,
   { credit_grant_id, addon_association_id }: CreditGrantApplicationModel,
   subscription: SubscriptionModel,
-): Promise<Grant> {
+): Promise<SubscriptionGrant> {
   const scope = toScope(subscription);
   const grant = await CreditGrantModel.fetch(scope, credit_grant_id, { database: transaction });
   const association = addon_association_id
@@ -224,17 +229,17 @@ async function givenOf(
   return { grant, subscription, association };
 }
 
-type Crediting = {
-  readonly given: Grant;
+type GrantCredit = {
+  readonly given: SubscriptionGrant;
   readonly application: CreditGrantApplicationModel;
   readonly expires_at: Milliseconds | null;
   readonly by: ChangeAuthor;
 };
 
 /** Into the prepaid wallet of who pays for the subscription, at the rate of the grant. */
-async function credit(
+async function creditGrant(
   transaction: Transaction,
-  { given: { grant, subscription }, application, expires_at, by }: Crediting,
+  { given: { grant, subscription }, application, expires_at, by }: GrantCredit,
 ): Promise<void> {
   const conversion_rate = grant.conversion_rate ?? '1';
   const scope = toScope(subscription);

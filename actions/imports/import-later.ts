@@ -15,13 +15,13 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { addRun } from '../workflows/run.ts';
 
 /** Of a file that came with its request: its rows are taken as fast as we are. */
-export const IMPORT_JOB = { task: 'import-records', in_turns: true, in_order: true } as const;
+export const IMPORT_JOB = { task: 'import-records', time_sliced: true, in_order: true } as const;
 /** Of one that is fetched first, as fast as its sender is. Imports of a tenant go one after the other, both kinds of them. */
-export const FETCHED_IMPORT_JOB = { task: 'import-fetched', queue: IMPORT_JOB.task, in_turns: true } as const;
+export const FETCHED_IMPORT_JOB = { task: 'import-fetched', queue: IMPORT_JOB.task, time_sliced: true } as const;
 
 /** About: uploads side by side do not count each other. They are kept in Postgres until their rows are done, and whoever sends faster would fill its disk. */
 const UPLOADS_BYTES_MAX = 1024 ** 3;
-const UPLOADS_AGAIN_SECONDS = 60;
+const UPLOADS_RETRY_SECONDS = 60;
 
 /** What can be imported, and what its records are called where permissions are given. */
 export const IMPORTED = {
@@ -30,37 +30,37 @@ export const IMPORTED = {
   FEATURES: 'feature',
   PRICES: 'price',
 } as const satisfies Partial<Record<Task['entity_type'], PermissionEntity>>;
-export type Imported = keyof typeof IMPORTED;
+export type ImportedEntity = keyof typeof IMPORTED;
 
 export type NewImport = Pick<Task, 'file_name' | 'metadata'> & {
   /** That of a request that comes again: it is answered what the first one made. */
   readonly id: string | undefined;
-  readonly entity_type: Imported;
+  readonly entity_type: ImportedEntity;
   readonly file_type: 'CSV' | 'JSON';
   readonly file: { readonly url: string } | { readonly bytes: Buffer };
   readonly author: Author;
 };
 
-export async function importLater(
+export async function enqueueImport(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { file, author, ...stated }: NewImport,
+  { file, author, ...fields }: NewImport,
 ): Promise<TaskModel> {
-  const id = stated.id ?? newId('task', author.now.getTime());
+  const id = fields.id ?? newId('task', author.now.getTime());
   return postgres.transaction(async (transaction) => {
-    if (stated.id !== undefined) {
+    if (fields.id !== undefined) {
       const [known] = await TaskModel.in(scope, transaction).where({ id });
       if (known) return known;
     }
     if ('bytes' in file && (await waitingUploadBytes(transaction, scope)) >= UPLOADS_BYTES_MAX)
       throw new FarthingError('too_many_requests', 'uploads of a gigabyte wait: send more when some are done', {
-        details: { retry_after_seconds: UPLOADS_AGAIN_SECONDS },
+        details: { retry_after_seconds: UPLOADS_RETRY_SECONDS },
       });
     const file_url = 'url' in file ? file.url : '';
     const { id: workflow_id } = await addImportRun(transaction, scope, { task: { id, file_url }, author });
     const bytes = 'bytes' in file ? file.bytes : null;
     const task = {
-      ...stated,
+      ...fields,
       id,
       task_type: 'IMPORT',
       task_status: 'PENDING',
@@ -95,7 +95,7 @@ export function addImportRun(
   });
 }
 
-export function importedOf(task: Pick<Task, 'id' | 'entity_type'>): Imported {
-  if (Object.hasOwn(IMPORTED, task.entity_type)) return task.entity_type as Imported;
+export function getImportedEntity(task: Pick<Task, 'id' | 'entity_type'>): ImportedEntity {
+  if (Object.hasOwn(IMPORTED, task.entity_type)) return task.entity_type as ImportedEntity;
   throw new FarthingError('system_error', `task ${task.id} imports ${task.entity_type}`);
 }

@@ -6,25 +6,25 @@ import { type ImportColumn, parseColumns, toCellValues } from '../../core/import
 import { JsonRows, ROW_LENGTH_MAX } from '../../core/import/json-rows.ts';
 import type { ImportRow, RowFault } from '../../core/import/row.ts';
 import { parseJson } from '../../core/json/parse.ts';
-import { decoded } from './utf8.ts';
+import { decodeUtf8 } from './utf8.ts';
 
 /** Or what is wrong with the row as such, while those behind it can be read. */
 export type FileRow = ImportRow | { readonly fault: RowFault };
 
 /** In characters of the file, about. */
-export function lengthOf(row: FileRow): number {
+export function computeRowLength(row: FileRow): number {
   if ('fault' in row) return 0;
-  return row.text?.length ?? lengthOfCells(row.value as Record<string, string | Record<string, string>>);
+  return row.text?.length ?? computeCellsLength(row.value as Record<string, string | Record<string, string>>);
 }
 
-function lengthOfCells(cells: Readonly<Record<string, string | Record<string, string>>>): number {
+function computeCellsLength(cells: Readonly<Record<string, string | Record<string, string>>>): number {
   let length = 0;
   for (const [name, cell] of Object.entries(cells))
-    length += name.length + (typeof cell === 'string' ? cell.length : lengthOfCells(cell));
+    length += name.length + (typeof cell === 'string' ? cell.length : computeCellsLength(cell));
   return length;
 }
 
-type File = {
+type ImportFile = {
   readonly file_type: 'CSV' | 'JSON';
   /** The names of columns. */
   readonly known: readonly string[];
@@ -32,15 +32,15 @@ type File = {
 };
 
 /** What cannot be read on is thrown behind the rows that could. */
-export function rowsOf({ file_type, known, pieces }: File): AsyncGenerator<FileRow> {
-  const texts = decoded(inParts(pieces));
-  return file_type === 'CSV' ? csvRows(texts, known) : jsonRows(texts);
+export function readRows({ file_type, known, pieces }: ImportFile): AsyncGenerator<FileRow> {
+  const texts = decodeUtf8(splitPieces(pieces));
+  return file_type === 'CSV' ? readCsvRows(texts, known) : readJsonRows(texts);
 }
 
 const PART_BYTES = 16_384;
 
 /** What else the process does goes on between them: a piece of a file may be some hundred thousand rows, which are taken apart at once. */
-async function* inParts(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* splitPieces(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   for await (const piece of pieces)
     for (let from = 0; from < piece.length; from += PART_BYTES) {
       await othersFirst();
@@ -48,24 +48,24 @@ async function* inParts(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     }
 }
 
-async function* csvRows(texts: AsyncGenerator<string>, known: readonly string[]): AsyncGenerator<FileRow> {
+async function* readCsvRows(texts: AsyncGenerator<string>, known: readonly string[]): AsyncGenerator<FileRow> {
   let columns: ImportColumn[] | undefined;
   let rows = 0;
   try {
-    for await (const cells of csvRecords(texts)) {
+    for await (const cells of readCsvRecords(texts)) {
       if (columns === undefined) columns = parseColumns(cells, known);
       else {
         rows++;
-        yield rowOfCells(columns, cells);
+        yield toRow(columns, cells);
       }
     }
   } catch (error) {
-    throw error instanceof CsvError ? csvFault(error, columns === undefined ? 'header' : `row ${rows + 1}`) : error;
+    throw error instanceof CsvError ? toCsvError(error, columns === undefined ? 'header' : `row ${rows + 1}`) : error;
   }
 }
 
 /** A stream that fails drops what it has read and not given yet: records are taken as they are found, and what is wrong comes behind them. */
-async function* csvRecords(texts: AsyncGenerator<string>): AsyncGenerator<string[]> {
+async function* readCsvRecords(texts: AsyncGenerator<string>): AsyncGenerator<string[]> {
   let found: string[][] = [];
   const failed: Error[] = [];
   const parser = parse({
@@ -99,12 +99,12 @@ async function* csvRecords(texts: AsyncGenerator<string>): AsyncGenerator<string
   }
 }
 
-function rowOfCells(columns: readonly ImportColumn[], cells: readonly string[]): FileRow {
+function toRow(columns: readonly ImportColumn[], cells: readonly string[]): FileRow {
   if (cells.length === columns.length) return { value: toCellValues(columns, cells) };
-  return { fault: faultOf(`has ${cells.length} cells, and the header ${columns.length}`) };
+  return { fault: buildRowFault(`has ${cells.length} cells, and the header ${columns.length}`) };
 }
 
-function csvFault({ code }: CsvError, where: string): FarthingError {
+function toCsvError({ code }: CsvError, where: string): FarthingError {
   return invalid(where, CSV_FAULTS[code] ?? `cannot be read as CSV (${code})`);
 }
 
@@ -115,20 +115,20 @@ const CSV_FAULTS: Readonly<Record<string, string>> = {
   CSV_MAX_RECORD_SIZE: `is longer than ${ROW_LENGTH_MAX} characters`,
 };
 
-async function* jsonRows(texts: AsyncGenerator<string>): AsyncGenerator<FileRow> {
+async function* readJsonRows(texts: AsyncGenerator<string>): AsyncGenerator<FileRow> {
   const rows = new JsonRows();
-  for await (const text of texts) for (const row of rows.take(text)) yield rowOfText(row);
-  for (const row of rows.end()) yield rowOfText(row);
+  for await (const text of texts) for (const row of rows.take(text)) yield parseRow(row);
+  for (const row of rows.end()) yield parseRow(row);
 }
 
-function rowOfText(text: string): FileRow {
+function parseRow(text: string): FileRow {
   try {
     return { value: parseJson(text), text };
   } catch {
-    return { fault: faultOf('must be valid JSON') };
+    return { fault: buildRowFault('must be valid JSON') };
   }
 }
 
-function faultOf(why: string): RowFault {
+function buildRowFault(why: string): RowFault {
   return { field: 'row', code: 'validation_error', message: `row: ${why}` };
 }

@@ -26,104 +26,120 @@ import { TaskModel } from '../../storage/models/task.ts';
 import { UserModel } from '../../storage/models/user.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { type Attempt, completeRun, holdRun, type RunPlace, tryRun, waitAnew } from '../workflows/run.ts';
-import { IMPORT_JOB, IMPORTED, type Imported, importedOf } from './import-later.ts';
-import { type FileRow, lengthOf, rowsOf } from './rows.ts';
-import { readEvents, takeEvents } from './take-events.ts';
-import { makeRecord, RECORDS } from './take-records.ts';
+import { completeRun, lockRun, type RunAttempt, type RunReference, requeueRun, tryRun } from '../workflows/run.ts';
+import { getImportedEntity, IMPORT_JOB, IMPORTED, type ImportedEntity } from './import-later.ts';
+import { computeRowLength, type FileRow, readRows } from './rows.ts';
+import { appendEventRows, readEventRows } from './take-events.ts';
+import { createRecord, RECORDS } from './take-records.ts';
 
 export type ImportSettings = {
   readonly IMPORT_FILE_MAX_MB: number;
   readonly IMPORT_ALLOWED_ADDRESSES: readonly string[];
 };
 
-type Importing = {
+type ImportRun = {
   readonly stores: Stores;
-  readonly place: RunPlace;
+  readonly place: RunReference;
   readonly task_id: string;
   /** Who has asked for this run: for the import, or that it goes on. */
-  readonly asked_by: string;
+  readonly requested_by: string;
   readonly settings: ImportSettings;
   /** By the machine. */
   readonly clock: () => Date;
   readonly signal: AbortSignal;
   /** Absent where its file was fetched: those have places of their own, to their end. */
-  readonly mayGoOn: Attempt['mayGoOn'];
+  readonly mayGoOn: RunAttempt['mayGoOn'];
 };
 
 /** `overtaken`: others had waited for its place, and another job goes on with it. */
 export function tryImport(
   stores: Stores,
-  place: RunPlace,
-  { settings, ...attempt }: Attempt & { settings: ImportSettings },
+  place: RunReference,
+  { settings, ...attempt }: RunAttempt & { settings: ImportSettings },
 ): Promise<'completed' | 'failed' | 'overtaken'> {
   return tryRun(stores, place, attempt, async () => {
-    const { run, ended } = await stores.postgres.transaction((transaction) => holdRun(transaction, place));
+    const { run, ended } = await stores.postgres.transaction((transaction) => lockRun(transaction, place));
     if (ended) return ended;
     const { clock, signal, mayGoOn } = attempt;
-    const asked_by = run.created_by;
-    const importing = { stores, place, task_id: run.entity_id, asked_by, settings, clock, signal, mayGoOn };
+    const requested_by = run.created_by;
+    const importing = {
+      stores,
+      place,
+      task_id: run.entity_id,
+      requested_by: requested_by,
+      settings,
+      clock,
+      signal,
+      mayGoOn,
+    };
     const caller = { scope: place, user_id: run.created_by, secret_id: null, request_id: null };
     return onBehalfOf(caller, () => importFile(importing));
   });
 }
 
-async function importFile(importing: Importing): Promise<'completed' | 'overtaken'> {
+async function importFile(importing: ImportRun): Promise<'completed' | 'overtaken'> {
   const { stores, place, task_id, signal, mayGoOn } = importing;
-  const task = await begin(importing);
+  const task = await startImport(importing);
   const file = (await keptFile(place, task_id, stores.postgres)) ?? (await fetchFile(task, importing));
   const pieces = readChunks(file, stores.postgres);
-  const entity_type = importedOf(task);
+  const entity_type = getImportedEntity(task);
   const known = entity_type === 'EVENTS' ? EVENT_COLUMNS : Object.keys(RECORDS[entity_type].shape.shape);
   const file_type = task.file_type === 'CSV' ? 'CSV' : 'JSON';
-  const rows_max = entity_type === 'EVENTS' ? BATCH_ROWS : RECORDS_HELD;
+  const rows_max = entity_type === 'EVENTS' ? BATCH_ROWS : RECORDS_PER_TRANSACTION;
   let done = task.processed_records;
-  for await (const rows of batches(rowsOf({ file_type, known, pieces }), { done, rows_max })) {
+  for await (const rows of readBatches(readRows({ file_type, known, pieces }), { done, rows_max })) {
     signal.throwIfAborted();
     if ((await mayGoOn?.()) === false) {
-      await stores.postgres.transaction((transaction) => waitAnew(transaction, place, IMPORT_JOB));
+      await stores.postgres.transaction((transaction) => requeueRun(transaction, place, IMPORT_JOB));
       return 'overtaken';
     }
     const batch = { task, rows, before: done };
     await (entity_type === 'EVENTS' ? importEvents(batch, importing) : importRecords(batch, importing));
     done += rows.length;
   }
-  return end(importing, done);
+  return completeImport(importing, done);
 }
 
 /** PROCESSING from here on, while whoever asked for it may write such records. */
-async function begin({ stores, place, task_id, asked_by, clock }: Importing): Promise<TaskModel> {
+async function startImport({ stores, place, task_id, requested_by, clock }: ImportRun): Promise<TaskModel> {
   return stores.postgres.transaction(async (database) => {
     const task = await TaskModel.fetch(place, task_id, { database, lock: true });
     await useFile(place, task_id, database);
-    await checkMayWrite(database, { tenant_id: place.tenant_id, user_id: asked_by, entity_type: importedOf(task) });
-    checkIsIts(task, place);
+    await checkMayWrite(database, {
+      tenant_id: place.tenant_id,
+      user_id: requested_by,
+      entity_type: getImportedEntity(task),
+    });
+    checkOwnsTask(task, place);
     if (task.task_status === 'PROCESSING') return task;
-    if (task.task_status !== 'PENDING') throw isStopped(task);
+    if (task.task_status !== 'PENDING') throw buildStoppedError(task);
     const now = clock();
     const by = { user_id: task.created_by, now };
     return TaskModel.change(task, moveTask(task, 'PROCESSING', { now }), { by, database });
   });
 }
 
-type Writing = { tenant_id: string; user_id: string; entity_type: Imported };
+type ImportPermission = { tenant_id: string; user_id: string; entity_type: ImportedEntity };
 
 /** As they are now: a role may have been taken away since the request. */
-async function checkMayWrite(database: Transaction, { tenant_id, user_id, entity_type }: Writing): Promise<void> {
+async function checkMayWrite(
+  database: Transaction,
+  { tenant_id, user_id, entity_type }: ImportPermission,
+): Promise<void> {
   const [user] = await UserModel.ofTenant(tenant_id, database).where({ id: user_id, status: 'published' });
   requireWrite({ roles: user?.roles ?? [] }, IMPORTED[entity_type], `an import of ${entity_type}`);
 }
 
 /** Whoever was at work when the task was stopped and resumed leaves it to the run that was asked for then, whose account the task's is. */
-function checkIsIts({ workflow_id }: TaskModel, place: RunPlace): void {
+function checkOwnsTask({ workflow_id }: TaskModel, place: RunReference): void {
   if (workflow_id !== place.workflow_id) throw notAllowed('the import was resumed: another run goes on with it');
 }
 
-const isStopped = ({ task_status }: TaskModel) =>
+const buildStoppedError = ({ task_status }: TaskModel) =>
   notAllowed(`the task is ${task_status}: somebody has moved it by hand`);
 
 /** One of its own for each try; what was begun and not finished is never read. */
-async function fetchFile(task: TaskModel, { stores, place, settings, clock, signal }: Importing): Promise<KeptFile> {
+async function fetchFile(task: TaskModel, { stores, place, settings, clock, signal }: ImportRun): Promise<KeptFile> {
   if (task.file_url === '') throw invalid('file', 'is not kept any more: upload it again');
   const file_id = newId('run', clock().getTime());
   const hash = createHash('sha256');
@@ -144,10 +160,14 @@ async function fetchFile(task: TaskModel, { stores, place, settings, clock, sign
   await writeChunks(file, counted(), stores.postgres);
   const sha256 = hash.digest('hex');
   return stores.postgres.transaction(async (database) => {
-    const held = await TaskModel.fetch(place, task.id, { database, lock: true });
-    if (held.sha256 !== null && held.sha256 !== sha256)
+    const locked = await TaskModel.fetch(place, task.id, { database, lock: true });
+    if (locked.sha256 !== null && locked.sha256 !== sha256)
       throw invalid('file_url', 'gives another file than before: its first rows are imported already');
-    await TaskModel.change(held, { sha256, size_bytes }, { by: { user_id: task.created_by, now: clock() }, database });
+    await TaskModel.change(
+      locked,
+      { sha256, size_bytes },
+      { by: { user_id: task.created_by, now: clock() }, database },
+    );
     await keepFile(file, database);
     return (await keptFile(place, task.id, database))!;
   });
@@ -155,12 +175,12 @@ async function fetchFile(task: TaskModel, { stores, place, settings, clock, sign
 
 const BATCH_ROWS = 1_000;
 /** A transaction holds what it writes, and others may wait for that. */
-const RECORDS_HELD = 50;
+const RECORDS_PER_TRANSACTION = 50;
 /** In characters: none is more than six bytes, escaped, and an entry of the log is 8 MiB at most. One row may have as many. */
 const BATCH_LENGTH = 1_048_576;
 
 /** Those behind the first `done`. What breaks the file is thrown behind the rows before it. */
-async function* batches(
+async function* readBatches(
   rows: AsyncGenerator<FileRow>,
   { done, rows_max }: { done: number; rows_max: number },
 ): AsyncGenerator<FileRow[]> {
@@ -178,14 +198,14 @@ async function* batches(
   try {
     for (let row = await next(); !row.done; row = await next()) {
       if (++seen <= done) continue;
-      const its = lengthOf(row.value);
-      if (batch.length === rows_max || (batch.length > 0 && length + its > BATCH_LENGTH)) {
+      const row_length = computeRowLength(row.value);
+      if (batch.length === rows_max || (batch.length > 0 && length + row_length > BATCH_LENGTH)) {
         yield batch;
         batch = [];
         length = 0;
       }
       batch.push(row.value);
-      length += its;
+      length += row_length;
     }
     if (batch.length > 0) yield batch;
     if (broken !== null) throw (broken as { error: unknown }).error;
@@ -194,7 +214,7 @@ async function* batches(
   }
 }
 
-type Batch = { readonly task: TaskModel; readonly rows: readonly FileRow[]; readonly before: number };
+type ImportBatch = { readonly task: TaskModel; readonly rows: readonly FileRow[]; readonly before: number };
 
 /** The task is held so long at most while the log takes a batch. */
 const APPEND_MS = 60_000;
@@ -203,48 +223,52 @@ const APPEND_MS = 60_000;
  * The log has them before it is written that they are done: again they are the same events. The task is held meanwhile, so that nothing is
  * appended of one that was stopped, or that somebody else goes on with.
  */
-async function importEvents({ task, rows, before }: Batch, importing: Importing): Promise<void> {
+async function importEvents({ task, rows, before }: ImportBatch, importing: ImportRun): Promise<void> {
   const { stores, place, clock, signal } = importing;
-  const read = await readEvents(stores, place, { rows, signal });
+  const read = await readEventRows(stores, place, { rows, signal });
   await stores.postgres.transaction(async (transaction) => {
-    const held = await hold(transaction, importing, before);
+    const locked = await lockTask(transaction, importing, before);
     const batch = { task_id: task.id, read, before, now: clock() };
     await bounded({ postgres: stores.postgres, transaction }, { signal, timeout_ms: APPEND_MS }, () =>
-      takeEvents(stores, place, batch),
+      appendEventRows(stores, place, batch),
     );
     const faults = read.map((row) => ('text' in row ? undefined : row.fault));
-    await note(transaction, importing, { task: held, faults });
+    await recordProgress(transaction, importing, { task: locked, faults });
   });
 }
 
-async function importRecords({ task, rows, before }: Batch, importing: Importing): Promise<void> {
+async function importRecords({ task, rows, before }: ImportBatch, importing: ImportRun): Promise<void> {
   const { stores, place, clock } = importing;
-  const entity_type = importedOf(task);
+  const entity_type = getImportedEntity(task);
   if (entity_type === 'EVENTS') throw new FarthingError('system_error', 'events are no records');
   const at = await clockFor(stores.postgres, place, clock);
   await stores.postgres.transaction(async (database) => {
-    const held = await hold(database, importing, before);
+    const locked = await lockTask(database, importing, before);
     const author = { user_id: task.created_by, now: at() };
     const faults: (RowFault | undefined)[] = [];
     for (const row of rows)
-      faults.push(await makeRecord(entity_type, row, { stores: { postgres: database }, scope: place, author }));
-    await note(database, importing, { task: held, faults });
+      faults.push(await createRecord(entity_type, row, { stores: { postgres: database }, scope: place, author }));
+    await recordProgress(database, importing, { task: locked, faults });
   });
 }
 
 /** The task, held; refused where it was stopped, or somebody else goes on with it. */
-async function hold(database: Transaction, { place, task_id }: Importing, before: number): Promise<TaskModel> {
+async function lockTask(database: Transaction, { place, task_id }: ImportRun, before: number): Promise<TaskModel> {
   const task = await TaskModel.fetch(place, task_id, { database, lock: true });
-  checkIsIts(task, place);
-  if (task.task_status !== 'PROCESSING') throw isStopped(task);
+  checkOwnsTask(task, place);
+  if (task.task_status !== 'PROCESSING') throw buildStoppedError(task);
   if (task.processed_records !== before) throw unavailable('the import, which another worker goes on with,');
   return task;
 }
 
-type Noted = { readonly task: TaskModel; readonly faults: readonly (RowFault | undefined)[] };
+type ImportedBatch = { readonly task: TaskModel; readonly faults: readonly (RowFault | undefined)[] };
 
 /** How far the task is that this transaction holds. */
-async function note(database: Transaction, { place, clock }: Importing, { task, faults }: Noted): Promise<void> {
+async function recordProgress(
+  database: Transaction,
+  { place, clock }: ImportRun,
+  { task, faults }: ImportedBatch,
+): Promise<void> {
   const { id, processed_records: before } = task;
   const found = faults.flatMap((fault, index) => (fault ? { ...fault, row_number: before + index + 1 } : []));
   await addFaults(place, { task_id: id, faults: found }, database);
@@ -257,16 +281,16 @@ async function note(database: Transaction, { place, clock }: Importing, { task, 
   await TaskModel.change(task, far, { by: { user_id: task.created_by, now: clock() }, database });
 }
 
-async function end(importing: Importing, total: number): Promise<'completed'> {
+async function completeImport(importing: ImportRun, total: number): Promise<'completed'> {
   const { stores, place, task_id, clock } = importing;
   if (total === 0) throw invalid('file', 'holds no records');
   return stores.postgres.transaction(async (database) => {
-    const task = await hold(database, importing, total);
+    const task = await lockTask(database, importing, total);
     const now = clock();
     const { successful_records, failed_records } = task;
     const moved = moveTask(task, 'COMPLETED', { now });
     const by = { user_id: task.created_by, now };
-    const error_summary = failed_records === 0 ? null : await summaryOf(database, task, total);
+    const error_summary = failed_records === 0 ? null : await buildSummary(database, task, total);
     await TaskModel.change(task, { ...moved, total_records: total, error_summary }, { by, database });
     await forgetFile(place, task_id, database);
     const result = { task_id, total_records: total, successful_records, failed_records };
@@ -274,15 +298,15 @@ async function end(importing: Importing, total: number): Promise<'completed'> {
   });
 }
 
-const TOLD_MAX = 3;
+const SUMMARIZED_MAX = 3;
 
 /** The first of them; the report has all. */
-async function summaryOf(database: Transaction, task: TaskModel, total: number): Promise<string> {
-  const told: string[] = [];
+async function buildSummary(database: Transaction, task: TaskModel, total: number): Promise<string> {
+  const summarized: string[] = [];
   for await (const { row_number, message } of readFaults(task, task.id, database)) {
-    told.push(`row ${row_number}: ${message.slice(0, 200)}`);
-    if (told.length === TOLD_MAX) break;
+    summarized.push(`row ${row_number}: ${message.slice(0, 200)}`);
+    if (summarized.length === SUMMARIZED_MAX) break;
   }
-  const more = task.failed_records > told.length ? '; the report has all' : '';
-  return `${task.failed_records} of ${total} records were refused: ${told.join('; ')}${more}`;
+  const more = task.failed_records > summarized.length ? '; the report has all' : '';
+  return `${task.failed_records} of ${total} records were refused: ${summarized.join('; ')}${more}`;
 }

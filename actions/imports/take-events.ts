@@ -11,27 +11,27 @@ import type { Scope } from '../../core/scope.ts';
 import { clockOf } from '../../storage/environment-clock.ts';
 import { untilOthersHaveRoom } from '../../storage/log/room.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { appendEvents, asOneBody } from '../events/append-events.ts';
-import { reservedIds } from '../events/reserved-ids.ts';
+import { appendEvents, toOneBody } from '../events/append-events.ts';
+import { findReservedIds } from '../events/reserved-ids.ts';
 import type { FileRow } from './rows.ts';
-import { faultOfRow } from './take-records.ts';
+import { toRowFault } from './take-records.ts';
 
-export type ReadRow = ImportedEventRow | { readonly fault: RowFault };
+export type ImportEventRow = ImportedEventRow | { readonly fault: RowFault };
 
 /** Each row as an event, or what is wrong with it, once there is room for them. */
-export async function readEvents(
+export async function readEventRows(
   stores: Stores,
   scope: Scope,
   { rows, signal }: { rows: readonly FileRow[]; signal: AbortSignal },
-): Promise<readonly ReadRow[]> {
-  const read = await withoutReserved(stores, scope, rows.map(readRow));
+): Promise<readonly ImportEventRow[]> {
+  const read = await rejectReservedIds(stores, scope, rows.map(readRow));
   await untilOthersHaveRoom(stores.log, signal);
   return read;
 }
 
-type Batch = {
+type EventRowBatch = {
   readonly task_id: string;
-  readonly read: readonly ReadRow[];
+  readonly read: readonly ImportEventRow[];
   /** How many rows stand before them. */
   readonly before: number;
   /** By the machine's clock. */
@@ -39,31 +39,35 @@ type Batch = {
 };
 
 /** Resolves when those that are good are in the log. */
-export async function takeEvents(stores: Stores, scope: Scope, { task_id, read, before, now }: Batch): Promise<void> {
+export async function appendEventRows(
+  stores: Stores,
+  scope: Scope,
+  { task_id, read, before, now }: EventRowBatch,
+): Promise<void> {
   const good = read.flatMap((row, index) => ('text' in row ? { ...row, number: before + index + 1 } : []));
   if (good.length === 0) return;
   const clock = await clockOf(stores.postgres, scope);
-  const events = good.map(({ text, event_id }) => ({ bytes: bytesOf(text, clock?.now), event_id }));
-  const makeId = (index: number) => idOfRow(task_id, good[index]!.number);
-  await appendEvents(stores.log, scope, { ...asOneBody(events), now, makeId });
+  const events = good.map(({ text, event_id }) => ({ bytes: toEventBytes(text, clock?.now), event_id }));
+  const makeId = (index: number) => computeRowEventId(task_id, good[index]!.number);
+  await appendEvents(stores.log, scope, { ...toOneBody(events), now, makeId });
 }
 
-function readRow(row: FileRow): ReadRow {
+function readRow(row: FileRow): ImportEventRow {
   if ('fault' in row) return row;
   try {
     return parseEventRow(row);
   } catch (error) {
-    return { fault: faultOfRow(error) };
+    return { fault: toRowFault(error) };
   }
 }
 
-async function withoutReserved(
+async function rejectReservedIds(
   { postgres }: Stores,
   scope: Scope,
-  rows: readonly ReadRow[],
-): Promise<readonly ReadRow[]> {
+  rows: readonly ImportEventRow[],
+): Promise<readonly ImportEventRow[]> {
   const ids = rows.map((row) => ('text' in row ? row.event_id : undefined));
-  const reserved = await reservedIds(postgres, scope, ids);
+  const reserved = await findReservedIds(postgres, scope, ids);
   return rows.map((row, index) => {
     const found = reserved.get(index);
     if (found === undefined) return row;
@@ -73,7 +77,7 @@ async function withoutReserved(
 }
 
 /** Where the environment has a clock of its own, an event without a time happened when that says. */
-function bytesOf(text: string, now: Date | undefined): Buffer {
+function toEventBytes(text: string, now: Date | undefined): Buffer {
   const bytes = Buffer.from(text);
   if (now === undefined) return bytes;
   const timed = addTimestamp(bytes.toString('latin1'), { start: 0, end: bytes.length }, now.getTime());
@@ -83,7 +87,7 @@ function bytesOf(text: string, now: Date | undefined): Buffer {
 const TIME_BYTES = 6;
 
 /** docs/rules/imports.md, "Events". */
-function idOfRow(task_id: string, row: number): string {
+function computeRowEventId(task_id: string, row: number): string {
   const hash = createHash('sha256').update(`${task_id}\n${row}`).digest();
   return formatId('event', hash.readUIntBE(0, TIME_BYTES), hash.subarray(TIME_BYTES));
 }

@@ -16,21 +16,24 @@ import type { Stores } from '../../storage/stores.ts';
 import { createFeature } from '../catalogue/create-feature.ts';
 import { createPrice } from '../catalogue/create-price.ts';
 import { createCustomer } from '../customers/create-customer.ts';
-import type { Imported } from './import-later.ts';
+import type { ImportedEntity } from './import-later.ts';
 import type { FileRow } from './rows.ts';
 
-type Making = { readonly stores: Pick<Stores, 'postgres'>; readonly scope: Scope; readonly author: Author };
-type Kind = { readonly shape: z.ZodObject; make(row: FileRow & { value: unknown }, making: Making): Promise<unknown> };
+type RecordContext = { readonly stores: Pick<Stores, 'postgres'>; readonly scope: Scope; readonly author: Author };
+type RecordKind = {
+  readonly shape: z.ZodObject;
+  make(row: FileRow & { value: unknown }, making: RecordContext): Promise<unknown>;
+};
 
-function kind<Shape extends z.ZodObject>(
+function defineKind<Shape extends z.ZodObject>(
   shape: Shape,
-  make: (body: z.output<Shape>, making: Making) => Promise<unknown>,
-): Kind {
+  make: (body: z.output<Shape>, making: RecordContext) => Promise<unknown>,
+): RecordKind {
   return { shape, make: (row, making) => make(parseRecordRow(shape, row), making) };
 }
 
-export const RECORDS: Readonly<Record<Exclude<Imported, 'EVENTS'>, Kind>> = {
-  CUSTOMERS: kind(CreateCustomer, (body, { stores, scope, author }) =>
+export const RECORDS: Readonly<Record<Exclude<ImportedEntity, 'EVENTS'>, RecordKind>> = {
+  CUSTOMERS: defineKind(CreateCustomer, (body, { stores, scope, author }) =>
     createCustomer(stores, scope, {
       fields: toRecordFields(body),
       tax_rate_overrides: body.tax_rate_overrides ?? null,
@@ -38,31 +41,31 @@ export const RECORDS: Readonly<Record<Exclude<Imported, 'EVENTS'>, Kind>> = {
       author,
     }),
   ),
-  FEATURES: kind(CreateFeature, (feature, { stores, scope, author }) =>
+  FEATURES: defineKind(CreateFeature, (feature, { stores, scope, author }) =>
     createFeature(stores, scope, { feature, author }),
   ),
-  PRICES: kind(CreatePriceRequest, (request, { stores, scope, author }) =>
+  PRICES: defineKind(CreatePriceRequest, (request, { stores, scope, author }) =>
     createPrice(stores, scope, { request, author }),
   ),
 };
 
 /** What was wrong with the row; undefined where its record was made. What may pass is thrown. */
-export async function makeRecord(
-  entity_type: Exclude<Imported, 'EVENTS'>,
+export async function createRecord(
+  entity_type: Exclude<ImportedEntity, 'EVENTS'>,
   row: FileRow,
-  making: Making,
+  making: RecordContext,
 ): Promise<RowFault | undefined> {
   if ('fault' in row) return row.fault;
   try {
     await RECORDS[entity_type].make(row, making);
     return undefined;
   } catch (error) {
-    return faultOfRow(error, row.value);
+    return toRowFault(error, row.value);
   }
 }
 
 /** What may pass is no fault of the row. */
-export function faultOfRow(error: unknown, row?: unknown): RowFault {
+export function toRowFault(error: unknown, row?: unknown): RowFault {
   if (!(error instanceof FarthingError) || error.http_status_code >= 500) throw error;
   const { code, message, details } = withField(error, row);
   return { field: details?.field ?? 'row', code, message };

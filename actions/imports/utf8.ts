@@ -6,21 +6,21 @@ import { isUtf8 } from 'node:buffer';
 import { type FarthingError, invalid } from '../../core/error.ts';
 
 /** A mark of byte order is left out. */
-export async function* decoded(pieces: AsyncIterable<Buffer>): AsyncGenerator<string> {
+export async function* decodeUtf8(pieces: AsyncIterable<Buffer>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8');
   let rest: Buffer = Buffer.alloc(0);
   let line = 1;
   for await (const piece of pieces) {
     if (line === 1) checkForm(piece);
     const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
-    const end = goodLength(bytes);
+    const end = computeValidLength(bytes);
     const text = decoder.decode(bytes.subarray(0, end), { stream: true });
     if (text !== '') yield text;
-    line += linesOf(text);
-    if (end < wholeLength(bytes, bytes.length)) throw notUtf8(line);
+    line += countLines(text);
+    if (end < computeWholeLength(bytes, bytes.length)) throw buildEncodingError(line);
     rest = bytes.subarray(end);
   }
-  if (rest.length > 0) throw notUtf8(line);
+  if (rest.length > 0) throw buildEncodingError(line);
 }
 
 const FORMS: readonly [begins: readonly number[], why: string][] = [
@@ -38,39 +38,39 @@ function checkForm(bytes: Buffer): void {
   if (bytes.length > 1 && (bytes[0] === 0) !== (bytes[1] === 0)) throw invalid('file', 'is UTF-16: save it as UTF-8');
 }
 
-function notUtf8(line: number): FarthingError {
+function buildEncodingError(line: number): FarthingError {
   return invalid(`line ${line}`, 'is not UTF-8: save the file as UTF-8 (a spreadsheet as "CSV UTF-8")');
 }
 
 /** How many of the bytes are good, whole characters. */
-function goodLength(bytes: Buffer): number {
+function computeValidLength(bytes: Buffer): number {
   let good = 0;
   let bad = bytes.length + 1;
   let at = bytes.length;
   // What follows a byte that is none makes nothing good again.
   while (good < bad - 1) {
-    if (isUtf8(bytes.subarray(0, wholeLength(bytes, at)))) good = at;
+    if (isUtf8(bytes.subarray(0, computeWholeLength(bytes, at)))) good = at;
     else bad = at;
     at = Math.floor((good + bad) / 2);
   }
-  return wholeLength(bytes, good);
+  return computeWholeLength(bytes, good);
 }
 
 /** Of the first so many without the beginning of a character that is not over there. */
-function wholeLength(bytes: Buffer, length: number): number {
+function computeWholeLength(bytes: Buffer, length: number): number {
   for (let back = 1; back <= 3 && back <= length; back++) {
     const byte = bytes[length - back]!;
     if (byte < 0x80) return length;
-    if (byte >= 0xc0) return lengthOfCharacter(byte) > back ? length - back : length;
+    if (byte >= 0xc0) return computeCharacterLength(byte) > back ? length - back : length;
   }
   return length;
 }
 
-function lengthOfCharacter(first: number): number {
+function computeCharacterLength(first: number): number {
   return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
 }
 
-function linesOf(text: string): number {
+function countLines(text: string): number {
   let lines = 0;
   for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines++;
   return lines;

@@ -22,7 +22,7 @@ import { type PlannedInvoice, planFromStores } from '../billing/gather-billing.t
 import { computedFields, invoiceParts, loadInvoiceLines, loadWithLines } from '../billing/invoice-records.ts';
 import { runBillingTransaction } from '../billing/transaction.ts';
 import { returnRedemptions } from '../coupons/redeem.ts';
-import { emit, wasTold } from '../system-events/emit.ts';
+import { emit, wasEmitted } from '../system-events/emit.ts';
 import { isComplete, isCounted } from './draft-invoice.ts';
 import { type LockedInvoice, lockInvoice, lockInvoiceAndSubscription } from './lock-invoice.ts';
 import type { ReadyDraft } from './write-final.ts';
@@ -203,7 +203,7 @@ async function findEventName(
   transaction: Transaction,
 ): Promise<'invoice.drafted' | 'invoice.update'> {
   if (before.invoice_status !== 'SKIPPED' || computed.invoice_status !== 'DRAFT') return 'invoice.update';
-  return (await wasTold(transaction, 'invoice.drafted', before)) ? 'invoice.update' : 'invoice.drafted';
+  return (await wasEmitted(transaction, 'invoice.drafted', before)) ? 'invoice.update' : 'invoice.drafted';
 }
 
 async function keepLines({ invoice }: InvoiceToCompute, transaction: Transaction, now: Date): Promise<Computation> {

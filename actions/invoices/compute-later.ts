@@ -2,7 +2,7 @@
 import type { Scope } from '../../core/scope.ts';
 import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Attempt, RunPlace } from '../workflows/run.ts';
+import type { RunAttempt, RunReference } from '../workflows/run.ts';
 import { checkComputable } from './compute-invoice.ts';
 import { addInvoiceRun, type InvoiceRunInput, tryInvoiceRun } from './later.ts';
 
@@ -13,6 +13,10 @@ export function computeLater(stores: Stores, scope: Scope, input: InvoiceRunInpu
   return addInvoiceRun(stores, scope, input, { task: COMPUTE_TASK, workflow_type, check: checkComputable });
 }
 
-export function tryComputation(stores: Stores, place: RunPlace, attempt: Attempt): Promise<'completed' | 'failed'> {
+export function tryComputation(
+  stores: Stores,
+  place: RunReference,
+  attempt: RunAttempt,
+): Promise<'completed' | 'failed'> {
   return tryInvoiceRun(stores, place, attempt, async (_transaction, { invoice }) => invoice);
 }

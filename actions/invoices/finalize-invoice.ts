@@ -18,7 +18,7 @@ import type { Database, Transaction } from '../../storage/stores.ts';
 import { loadInvoiceLines } from '../billing/invoice-records.ts';
 import { isTaxing } from '../taxes/rates-in-force.ts';
 import { isTaxedOrCredited, taxFinal } from '../taxes/tax-final.ts';
-import { holdPrepaidWallets, type PayingWallet, takePrepaid, walletsFor } from '../wallets/prepaid-wallets.ts';
+import { debitPrepaid, listPayingWallets, lockPrepaidWallets, type PayingWallet } from '../wallets/prepaid-wallets.ts';
 import { creditRest } from './credit-rest.ts';
 import { takeNextNumbers } from './next-numbers.ts';
 import { returnCredits } from './return-credits.ts';
@@ -80,7 +80,7 @@ async function applyAdjustmentsToAll(
   scope: Scope,
   { ready, now }: { ready: readonly ReadyDraft[]; now: Date },
 ): Promise<ReadyDraft[]> {
-  const lockedWallets = await holdPrepaidWallets(
+  const lockedWallets = await lockPrepaidWallets(
     transaction,
     scope,
     ready.map(({ invoice }) => invoice),
@@ -96,7 +96,11 @@ async function applyAdjustmentsToAll(
   for (const one of ready) if (!isPaid(one) && !asks(one)) settled.set(one, one);
   for (const [index, one] of alone.entries()) settled.set(one, made[index]!);
   for (const one of ready.filter(isPaid)) {
-    const wallets = await walletsFor(transaction, { ...one.invoice, ...one.changes }, { held: lockedWallets, now });
+    const wallets = await listPayingWallets(
+      transaction,
+      { ...one.invoice, ...one.changes },
+      { locked: lockedWallets, now },
+    );
     settled.set(one, await applyAdjustments(transaction, one, { wallets, now }));
   }
   return ready.map((one) => settled.get(one)!);
@@ -111,7 +115,7 @@ async function applyAdjustments(
   const author = { user_id: '', now };
   const prepaid = wallets.map((one) => one.prepaid);
   const taxed = await taxFinal(transaction, { ...draft, prepaid }, author);
-  await takePrepaid(transaction, draft.invoice, { wallets, author, ...taxed });
+  await debitPrepaid(transaction, draft.invoice, { wallets, author, ...taxed });
   return { ...draft, line_items: taxed.line_items, changes: { ...changes, ...taxed.changes } };
 }
 

@@ -7,7 +7,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Attempt, RunPlace } from '../workflows/run.ts';
+import type { RunAttempt, RunReference } from '../workflows/run.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 import { addInvoiceRun, type InvoiceRunInput, tryInvoiceRun } from './later.ts';
 
@@ -22,7 +22,11 @@ function checkDraft({ id, invoice_status }: InvoiceModel): void {
   if (invoice_status !== 'DRAFT') throw notAllowed(`an invoice that is ${invoice_status} cannot be finalized`, { id });
 }
 
-export function tryFinalization(stores: Stores, place: RunPlace, attempt: Attempt): Promise<'completed' | 'failed'> {
+export function tryFinalization(
+  stores: Stores,
+  place: RunReference,
+  attempt: RunAttempt,
+): Promise<'completed' | 'failed'> {
   return tryInvoiceRun(stores, place, attempt, (transaction, { invoice, skipped }, question) =>
     skipped ? Promise.resolve(invoice) : finalizeWithin(transaction, place, question),
   );

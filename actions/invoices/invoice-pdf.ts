@@ -4,7 +4,7 @@
  */
 import { buildInvoiceDocument, type InvoiceDocumentInput } from '../../core/invoice-document/document.ts';
 import type { Scope } from '../../core/scope.ts';
-import { pdfOf } from '../../integrations/pdf/render.ts';
+import { renderPdf } from '../../integrations/pdf/render.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { keepDocument, keptDocument } from '../../storage/models/invoice-document.ts';
@@ -39,7 +39,7 @@ export async function loadInvoicePdf(
   const known = isFinal && !force ? await keptDocument(scope, cacheKey, postgres) : undefined;
   if (known) return { invoice, name, bytes: known };
   const document = buildInvoiceDocument(await gatherInvoiceDocument(stores, invoice, { now, bounds }));
-  const bytes = await pdfOf(document, { fonts, asker: scope.tenant_id });
+  const bytes = await renderPdf(document, { fonts, asker: scope.tenant_id });
   if (isFinal) await keepDocument(scope, { ...cacheKey, bytes, now }, postgres);
   return { invoice, name, bytes };
 }

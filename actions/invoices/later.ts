@@ -10,7 +10,7 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { runBillingTransaction } from '../billing/transaction.ts';
-import { type Attempt, addRun, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
+import { addRun, completeRun, lockRun, type RunAttempt, type RunReference, tryRun } from '../workflows/run.ts';
 import { computeWithin } from './compute-invoice.ts';
 
 export type InvoiceRunInput = { readonly invoice_id: string; readonly author: Author };
@@ -42,8 +42,8 @@ export type InvoiceRunContext = { readonly scope: Scope; readonly invoice_id: st
 /** Computes the invoice, and does with it what `finish` does in the same transaction. */
 export function tryInvoiceRun(
   stores: Stores,
-  place: RunPlace,
-  attempt: Attempt,
+  place: RunReference,
+  attempt: RunAttempt,
   finish: (
     transaction: Transaction,
     computed: RecomputedInvoice,
@@ -55,13 +55,13 @@ export function tryInvoiceRun(
 
 function runOnce(
   stores: Stores,
-  place: RunPlace,
-  { clock, ...bound }: Attempt,
+  place: RunReference,
+  { clock, ...bound }: RunAttempt,
   finish: Parameters<typeof tryInvoiceRun>[3],
 ) {
   return runBillingTransaction(stores, (transaction) =>
     bounded({ postgres: stores.postgres, transaction }, bound, async () => {
-      const { run, ended } = await holdRun(transaction, place);
+      const { run, ended } = await lockRun(transaction, place);
       if (ended) return ended;
       const question = { scope: place, invoice_id: run.entity_id, now: clock() };
       const computed = await computeWithin(stores, transaction, question);

@@ -1,5 +1,5 @@
 /** By what letters go out: the server that is configured, or nothing. */
-import { type Mailer, smtpMailer } from '../../integrations/mail/smtp.ts';
+import { createSmtpMailer, type Mailer } from '../../integrations/mail/smtp.ts';
 
 export type { Mailer } from '../../integrations/mail/smtp.ts';
 
@@ -10,5 +10,5 @@ export function createMailer({
   SMTP_URL?: string;
   MAIL_FROM?: string;
 }): Mailer | null {
-  return url && from ? smtpMailer({ url, from }) : null;
+  return url && from ? createSmtpMailer({ url, from }) : null;
 }

@@ -9,14 +9,14 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { loadWithLines } from '../billing/invoice-records.ts';
-import { pendingCollection } from '../payments/plan-collection.ts';
-import type { Change } from '../system-events/emit.ts';
+import { findPendingCollection } from '../payments/plan-collection.ts';
+import type { SystemEventChange } from '../system-events/emit.ts';
 import { openSubscription } from './draft-invoice.ts';
 
 export type OpenedSubscription = { subscription: SubscriptionModel; latest_invoice: InvoiceWithLines | null };
 
 /** On whose behalf: a request, which may be refused, or the clock alone. */
-export type ChangeAuthor = Change['by'];
+export type ChangeAuthor = SystemEventChange['by'];
 
 /** `transaction` holds the subscription's row. */
 export async function openAndActivate(
@@ -40,7 +40,7 @@ export async function activateIfPaid(
   const latest_invoice = await findNewestInvoice(subscription, transaction);
   // Where it is charged the payment says it, after the commit (actions/payments/collect-opening.ts).
   const isCollected =
-    latest_invoice && (await pendingCollection(transaction, { ...subscription, id: latest_invoice.id }));
+    latest_invoice && (await findPendingCollection(transaction, { ...subscription, id: latest_invoice.id }));
   const isRefused = 'user_id' in by && !isCollected;
   const statusAfter = isRefused ? deriveStatusAfterOpening : deriveStatusAfterInvoice;
   const status = statusAfter(subscription.payment_behavior, latest_invoice?.amount_remaining ?? null);

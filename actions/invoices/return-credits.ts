@@ -9,7 +9,7 @@ import { toOwnKey } from '../../core/wallet/movement-key.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { returnPrepaid } from '../wallets/give-back.ts';
+import { returnPrepaid } from '../wallets/return-credits.ts';
 
 type ReturnCreditsInput = { readonly line_items: readonly InvoiceLineItem[]; readonly author: Author };
 

@@ -21,7 +21,7 @@ import { loadCouponsInForce } from '../coupons/coupons-in-force.ts';
 import { type GivenCredit, giveCredit, type LeftOver } from '../credit-notes/give-credit.ts';
 import { loadRatesInForce } from '../taxes/rates-in-force.ts';
 import { isTaxedBeforeCredits } from '../taxes/tax-final.ts';
-import { prepaidOfPreview } from '../wallets/prepaid-wallets.ts';
+import { listPreviewWallets } from '../wallets/prepaid-wallets.ts';
 import { addInvoice } from './draft-invoice.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 import { returnCredits } from './return-credits.ts';
@@ -67,7 +67,7 @@ export async function loadChargeTerms(
     at: author.now.getTime(),
   });
   const payer = { customer_id: payer_id, currency: subscription.currency, at_ms: author.now.getTime() };
-  const prepaid = await prepaidOfPreview(database, subscription, payer);
+  const prepaid = await listPreviewWallets(database, subscription, payer);
   const taxes_before_credits = rates.length > 0 && (await isTaxedBeforeCredits(subscription, database));
   return { coupons, rates, taxes_before_credits, previewed: { prepaid } };
 }

@@ -12,7 +12,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { voidOpenPayments } from '../payments/void-open-payments.ts';
 import { propagateToChildren } from '../subscriptions/propagate-to-children.ts';
-import { type Change, emit } from '../system-events/emit.ts';
+import { emit, type SystemEventChange } from '../system-events/emit.ts';
 import { completePurchase } from '../wallets/pending-credits.ts';
 import type { LockedInvoice } from './lock-invoice.ts';
 
@@ -20,7 +20,7 @@ import type { LockedInvoice } from './lock-invoice.ts';
 export async function completeIfPaid(
   stores: Stores,
   transaction: Transaction,
-  { invoice, subscription, by }: LockedInvoice & { by: Change['by'] },
+  { invoice, subscription, by }: LockedInvoice & { by: SystemEventChange['by'] },
 ): Promise<void> {
   await voidOpenPayments(transaction, { invoice, by });
   if (new Decimal(invoice.amount_remaining).gt(0)) return;
@@ -32,7 +32,7 @@ export async function completeIfPaid(
 export async function activateAwaiting(
   stores: Stores,
   transaction: Transaction,
-  { invoice, subscription, by }: LockedInvoice & { by: Change['by'] },
+  { invoice, subscription, by }: LockedInvoice & { by: SystemEventChange['by'] },
 ): Promise<void> {
   if (!subscription || !(await isAwaited(transaction, { invoice, subscription }))) return;
   const subscription_status = findStateAfter('pay', subscription.subscription_status);
@@ -50,7 +50,7 @@ export async function activateAwaiting(
 export async function activateIfNothingDue(
   stores: Stores,
   transaction: Transaction,
-  { scope, invoice_id, by }: { scope: Scope; invoice_id: string; by: Change['by'] },
+  { scope, invoice_id, by }: { scope: Scope; invoice_id: string; by: SystemEventChange['by'] },
 ): Promise<void> {
   const invoice = await InvoiceModel.fetch(scope, invoice_id, { database: transaction });
   const isMade = invoice.invoice_status === 'SKIPPED' || invoice.invoice_status === 'FINALIZED';

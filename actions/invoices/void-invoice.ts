@@ -20,8 +20,8 @@ import { runBillingTransaction } from '../billing/transaction.ts';
 import { returnRedemptions } from '../coupons/redeem.ts';
 import { voidOpenPayments } from '../payments/void-open-payments.ts';
 import { emit } from '../system-events/emit.ts';
-import { giveBackFor } from '../wallets/give-back.ts';
 import { checkNotBought, failPurchase } from '../wallets/pending-credits.ts';
+import { returnCredits } from '../wallets/return-credits.ts';
 import { gatherChangesWithin, returnOffsets, voidChangesWithin } from './changes-within.ts';
 import { computeWithin } from './compute-invoice.ts';
 import { computeRest } from './credit-rest.ts';
@@ -165,7 +165,7 @@ async function creditVoided(
   const returned = sumDecimals(
     changesWithin.map((change) => new Decimal(change.total_prepaid_credits_applied).negated()),
   );
-  await giveBackFor(transaction, invoice, {
+  await returnCredits(transaction, invoice, {
     prepaid: Decimal.max(ZERO, prepaid.minus(returned)),
     rest,
     transaction_reason: 'INVOICE_VOID_REFUND',

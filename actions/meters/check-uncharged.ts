@@ -12,31 +12,38 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
 
-type Reading = { now: Date; database: Database };
+type MeterChargesQuery = { now: Date; database: Database };
 
-export async function checkUncharged(scope: Scope, { id }: Pick<Meter, 'id'>, reading: Reading): Promise<void> {
-  const prices = await pricesBy(scope, id, reading);
+export async function checkUncharged(
+  scope: Scope,
+  { id }: Pick<Meter, 'id'>,
+  reading: MeterChargesQuery,
+): Promise<void> {
+  const prices = await listPrices(scope, id, reading);
   if (prices.length > 0)
-    throw notAllowed(`meter ${id} is charged by ${counted(prices, 'price')}: end or archive them first`, {
+    throw notAllowed(`meter ${id} is charged by ${formatCount(prices, 'price')}: end or archive them first`, {
       price_ids: prices.slice(0, NAMED_MAX),
     });
-  const lines = await linesBy(scope, id, reading);
+  const lines = await listLines(scope, id, reading);
   if (lines.length > 0)
-    throw notAllowed(`meter ${id} is charged by ${counted(lines, 'line')} of subscriptions that are not cancelled`, {
-      line_item_ids: lines.slice(0, NAMED_MAX),
-    });
+    throw notAllowed(
+      `meter ${id} is charged by ${formatCount(lines, 'line')} of subscriptions that are not cancelled`,
+      {
+        line_item_ids: lines.slice(0, NAMED_MAX),
+      },
+    );
 }
 
 const NAMED_MAX = 10;
 
 /** `12 prices (price_1, price_2, price_3, …)` */
-function counted(ids: readonly string[], noun: string): string {
+function formatCount(ids: readonly string[], noun: string): string {
   const named = ids.slice(0, 3).join(', ');
   return `${ids.length} ${noun}${ids.length === 1 ? '' : 's'} (${named}${ids.length > 3 ? ', …' : ''})`;
 }
 
 /** Those of subscriptions charge by their lines alone, and outlive them; a cost sheet that is deleted keeps its own. */
-async function pricesBy(scope: Scope, meter_id: string, { now, database }: Reading): Promise<string[]> {
+async function listPrices(scope: Scope, meter_id: string, { now, database }: MeterChargesQuery): Promise<string[]> {
   const sheets = CostsheetModel.in(scope, database).select('id').where('status', 'published');
   const prices = await PriceModel.current(scope, now, database)
     .select('id')
@@ -47,7 +54,7 @@ async function pricesBy(scope: Scope, meter_id: string, { now, database }: Readi
   return prices.map(({ id }) => id);
 }
 
-async function linesBy(scope: Scope, meter_id: string, { now, database }: Reading): Promise<string[]> {
+async function listLines(scope: Scope, meter_id: string, { now, database }: MeterChargesQuery): Promise<string[]> {
   const live = SubscriptionModel.in(scope, database)
     .select('id')
     .where('status', 'published')

@@ -16,15 +16,15 @@ import { newId } from '../../storage/new-id.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
-import { holdWalletAmongAll } from '../wallets/hold-wallet.ts';
-import { heldCredits, takeForPayment, walletToPay } from '../wallets/pay-with-credits.ts';
-import { bookReceipt, failFor } from './book-outcome.ts';
-import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
-import { type HeldPayment, holdPayment } from './hold.ts';
-import { type Collection, collectionOf, usableGateway } from './way-to-pay.ts';
+import { lockWalletInOrder } from '../wallets/lock-wallet.ts';
+import { debitPayment, findPayingWallet, lockCoveredByCredits } from '../wallets/pay-with-credits.ts';
+import { bookReceipt, failPayment } from './book-outcome.ts';
+import { changeInvoicePayment, type PaymentChangeAuthor } from './change-invoice-payment.ts';
+import { type Collection, loadCollection, loadUsableGateway } from './find-payment-method.ts';
+import { type LockedPayment, lockPayment } from './lock-payment.ts';
 
 /** Whether a provider is to be asked now. */
-export type Begun = {
+export type StartedAttempt = {
   readonly payment: PaymentModel;
   readonly asks: boolean;
   /** Why it has failed before anybody was asked. */
@@ -35,28 +35,36 @@ export type Begun = {
 export async function beginAttempt(
   stores: Stores,
   scope: Scope,
-  { id, by, isAsked, isNew = false }: { id: string; by: By; isAsked: boolean; isNew?: boolean },
-): Promise<Begun> {
+  {
+    id,
+    by,
+    isRequested,
+    isNew = false,
+  }: { id: string; by: PaymentChangeAuthor; isRequested: boolean; isNew?: boolean },
+): Promise<StartedAttempt> {
   return transactionBehindOthers(stores, async (transaction) => {
-    const seen = await holdPayment(transaction, scope, id);
+    const seen = await lockPayment(transaction, scope, id);
     const { payment } = seen;
     if (!OPEN.includes(payment.payment_status)) {
-      if (!isAsked || isNew) return { payment, asks: false };
+      if (!isRequested || isNew) return { payment, asks: false };
       throw notAllowed(`a payment that is ${payment.payment_status} cannot be processed`, {
         payment_status: payment.payment_status,
       });
     }
-    if (!isAsked && !isDue(payment, by.now)) return { payment, asks: false };
-    const unpayable = obstacleOf(seen);
+    if (!isRequested && !isDue(payment, by.now)) return { payment, asks: false };
+    const unpayable = findObstacle(seen);
     const isCollected = unpayable === null && payment.is_automatic;
-    const collection = isCollected ? await collectionNow(transaction, seen, { isAsked, now: by.now }) : null;
-    const held = collection ? { ...seen, payment: Object.assign(payment.$clone(), collection) } : seen;
-    const obstacle = unpayable ?? (await unusable(transaction, held, { collection, now: by.now }));
+    const collection = isCollected
+      ? await computeCollection(transaction, seen, { isRequested: isRequested, now: by.now })
+      : null;
+    const current = collection ? { ...seen, payment: Object.assign(payment.$clone(), collection) } : seen;
+    const obstacle = unpayable ?? (await findPaymentObstacle(transaction, current, { collection, now: by.now }));
     if (obstacle && isNew)
-      return { payment: await refuse(stores, transaction, { ...held, obstacle, by }), asks: false, obstacle };
-    if (obstacle && isAsked) throw obstacle;
-    if (obstacle) return { payment: await leave(stores, transaction, { ...held, obstacle, by }), asks: false };
-    switch (held.payment.payment_method_type) {
+      return { payment: await rejectPayment(stores, transaction, { ...current, obstacle, by }), asks: false, obstacle };
+    if (obstacle && isRequested) throw obstacle;
+    if (obstacle)
+      return { payment: await deferPayment(stores, transaction, { ...current, obstacle, by }), asks: false };
+    switch (current.payment.payment_method_type) {
       case 'CREDITS':
         return { payment: await payWithCredits(stores, transaction, { ...seen, collection, by }), asks: false };
       case 'OFFLINE':
@@ -65,9 +73,9 @@ export async function beginAttempt(
           asks: false,
         };
       case 'PAYMENT_LINK':
-        return { payment: await openPage(transaction, seen, by), asks: true };
+        return { payment: await openPaymentPage(transaction, seen, by), asks: true };
       default:
-        return { payment: await claim(stores, transaction, { ...seen, collection, by }), asks: true };
+        return { payment: await claimPayment(stores, transaction, { ...seen, collection, by }), asks: true };
     }
   });
 }
@@ -77,7 +85,7 @@ function isDue({ next_attempt_at }: PaymentModel, now: Date): boolean {
   return next_attempt_at !== null && next_attempt_at !== undefined && toInstant(next_attempt_at) <= now.getTime();
 }
 
-function obstacleOf({ invoice, payment }: HeldPayment): FarthingError | null {
+function findObstacle({ invoice, payment }: LockedPayment): FarthingError | null {
   try {
     checkPayable(invoice);
     // What is collected automatically is what remains, however much that is by now.
@@ -90,23 +98,23 @@ function obstacleOf({ invoice, payment }: HeldPayment): FarthingError | null {
 }
 
 /** No provider is asked that is not there, or that moves no money where money is meant; and no wallet that cannot pay so much. */
-async function unusable(
+async function findPaymentObstacle(
   transaction: Transaction,
-  { payment, invoice }: HeldPayment,
+  { payment, invoice }: LockedPayment,
   { collection, now }: { collection: Collection | null; now: Date },
 ): Promise<FarthingError | null> {
   if (collection || payment.payment_method_type === 'OFFLINE') return null;
   if (payment.payment_method_type === 'CREDITS') {
     const { customer_id, payment_method_id: id } = payment;
-    const { id: wallet_id } = await holdWalletAmongAll(transaction, payment, { customer_id, id });
-    return refusalOf(() => walletToPay(transaction, invoice, { wallet_id, amount: payment.amount, now }));
+    const { id: wallet_id } = await lockWalletInOrder(transaction, payment, { customer_id, id });
+    return catchRejection(() => findPayingWallet(transaction, invoice, { wallet_id, amount: payment.amount, now }));
   }
-  return refusalOf(() => usableGateway(transaction, payment, payment.payment_gateway ?? null));
+  return catchRejection(() => loadUsableGateway(transaction, payment, payment.payment_gateway ?? null));
 }
 
-async function refusalOf(ask: () => Promise<unknown>): Promise<FarthingError | null> {
+async function catchRejection(attempt: () => Promise<unknown>): Promise<FarthingError | null> {
   try {
-    await ask();
+    await attempt();
     return null;
   } catch (error) {
     if (error instanceof FarthingError && error.http_status_code < 500) return error;
@@ -115,28 +123,32 @@ async function refusalOf(ask: () => Promise<unknown>): Promise<FarthingError | n
 }
 
 /** Another is about to pay the invoice: it waits; else it can never be made. */
-async function leave(
+async function deferPayment(
   stores: Stores,
   transaction: Transaction,
-  { obstacle, by, ...held }: HeldPayment & { obstacle: FarthingError; by: By },
+  { obstacle, by, ...current }: LockedPayment & { obstacle: FarthingError; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
-  const waits = held.invoice.payment_status === 'PROCESSING' && held.invoice.invoice_status === 'FINALIZED';
-  if (!waits) return failFor(stores, transaction, { ...held, error: obstacle.message, by });
+  const waits = current.invoice.payment_status === 'PROCESSING' && current.invoice.invoice_status === 'FINALIZED';
+  if (!waits) return failPayment(stores, transaction, { ...current, error: obstacle.message, by });
   const next_attempt_at = computeProviderRecheckAt(by.now).toISOString();
-  return PaymentModel.change(held.payment, { next_attempt_at }, { by, database: transaction });
+  return PaymentModel.change(current.payment, { next_attempt_at }, { by, database: transaction });
 }
 
 /** Its request is answered that it cannot be made: nobody makes it later. */
-function refuse(
+function rejectPayment(
   stores: Stores,
   transaction: Transaction,
-  { obstacle, by, ...held }: HeldPayment & { obstacle: FarthingError; by: By },
+  { obstacle, by, ...current }: LockedPayment & { obstacle: FarthingError; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
-  return failFor(stores, transaction, { ...held, error: obstacle.message, by });
+  return failPayment(stores, transaction, { ...current, error: obstacle.message, by });
 }
 
 /** The key is written down before the provider hears of it. */
-async function openPage(transaction: Transaction, { payment }: HeldPayment, by: By): Promise<PaymentModel> {
+async function openPaymentPage(
+  transaction: Transaction,
+  { payment }: LockedPayment,
+  by: PaymentChangeAuthor,
+): Promise<PaymentModel> {
   const changes = {
     gateway_tracking_id: `${payment.id}/link`,
     next_attempt_at: computeOutcomeCheckAt(by.now).toISOString(),
@@ -144,22 +156,26 @@ async function openPage(transaction: Transaction, { payment }: HeldPayment, by: 
   return PaymentModel.change(payment, changes, { by, database: transaction });
 }
 
-type Collecting = HeldPayment & { collection: Collection | null; by: By };
+type CollectionAttempt = LockedPayment & { collection: Collection | null; by: PaymentChangeAuthor };
 
 /** `transaction` holds the wallet, which was found to be able to pay. */
 async function payWithCredits(
   stores: Stores,
   transaction: Transaction,
-  { collection, by, ...held }: Collecting,
+  { collection, by, ...current }: CollectionAttempt,
 ): Promise<PaymentModel> {
-  const payment = await PaymentModel.change(held.payment, { ...collection }, { by, database: transaction });
-  await takeForPayment(transaction, { ...held, payment, author: { user_id: '', ...by } });
-  return bookReceipt(stores, transaction, { ...held, payment, gateway_payment_id: null, by });
+  const payment = await PaymentModel.change(current.payment, { ...collection }, { by, database: transaction });
+  await debitPayment(transaction, { ...current, payment, author: { user_id: '', ...by } });
+  return bookReceipt(stores, transaction, { ...current, payment, gateway_payment_id: null, by });
 }
 
-async function claim(stores: Stores, transaction: Transaction, { by, ...held }: Collecting): Promise<PaymentModel> {
-  const { payment, invoice, subscription } = held;
-  const collected = payment.is_automatic ? asItIsNow(held) : {};
+async function claimPayment(
+  stores: Stores,
+  transaction: Transaction,
+  { by, ...current }: CollectionAttempt,
+): Promise<PaymentModel> {
+  const { payment, invoice, subscription } = current;
+  const collected = payment.is_automatic ? toCurrentCollection(current) : {};
   const attempt_number = payment.attempt_count + 1;
   const gateway_tracking_id = `${payment.id}/${attempt_number}`;
   const changes = {
@@ -193,18 +209,18 @@ async function claim(stores: Stores, transaction: Transaction, { by, ...held }: 
 }
 
 /** The customer may have another card since, or credits. Whoever asks for it has what there is, also of a part. */
-async function collectionNow(
+async function computeCollection(
   transaction: Transaction,
-  { invoice, subscription }: HeldPayment,
-  { isAsked, now }: { isAsked: boolean; now: Date },
+  { invoice, subscription }: LockedPayment,
+  { isRequested, now }: { isRequested: boolean; now: Date },
 ): Promise<Collection | null> {
-  const covered = await heldCredits(transaction, invoice, now);
-  const inPart = isAsked ? { inPart: true } : {};
-  return (await collectionOf(transaction, invoice, { subscription, covered, ...inPart })).collection;
+  const covered = await lockCoveredByCredits(transaction, invoice, now);
+  const inPart = isRequested ? { inPart: true } : {};
+  return (await loadCollection(transaction, invoice, { subscription, covered, ...inPart })).collection;
 }
 
 /** By that, and what remains by now: a part may have been paid. */
-function asItIsNow({ payment, invoice, collection }: Omit<Collecting, 'by'>) {
+function toCurrentCollection({ payment, invoice, collection }: Omit<CollectionAttempt, 'by'>) {
   const amount = new Decimal(invoice.amount_remaining).toFixed();
   return collection ?? { payment_gateway: payment.payment_gateway, amount };
 }

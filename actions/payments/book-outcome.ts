@@ -11,19 +11,19 @@ import { settingOf } from '../../storage/models/setting.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { lockInvoice } from '../invoices/lock-invoice.ts';
 import { emit } from '../system-events/emit.ts';
-import { heldCredits, takeForPayment } from '../wallets/pay-with-credits.ts';
-import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
-import type { HeldPayment } from './hold.ts';
-import { keepMethod } from './payment-methods.ts';
-import { addCollection, pendingCollection, planCollection } from './plan-collection.ts';
-import { giveSurplusBack } from './refund-payment.ts';
-import { withCredits } from './way-to-pay.ts';
+import { debitPayment, lockCoveredByCredits } from '../wallets/pay-with-credits.ts';
+import { changeInvoicePayment, type PaymentChangeAuthor } from './change-invoice-payment.ts';
+import { toCreditsTarget } from './find-payment-method.ts';
+import type { LockedPayment } from './lock-payment.ts';
+import { storePaymentMethod } from './payment-methods.ts';
+import { addCollection, findPendingCollection, planCollection } from './plan-collection.ts';
+import { refundOverpayment } from './refund-payment.ts';
 
 /** The money is there. */
 export async function bookReceipt(
   stores: Stores,
   transaction: Transaction,
-  { payment, invoice, subscription, gateway_payment_id, by, at }: Receipt,
+  { payment, invoice, subscription, gateway_payment_id, by, at }: PaymentReceipt,
 ): Promise<PaymentModel> {
   const changes = {
     payment_status: 'SUCCEEDED' as const,
@@ -37,7 +37,7 @@ export async function bookReceipt(
   await endAttempt(transaction, { payment: record, error: null, by });
   await emit(transaction, 'payment.success', { record, by });
   if (record.save_card_and_make_default && record.payment_gateway && record.payment_method_id)
-    await keepMethod(transaction, record, {
+    await storePaymentMethod(transaction, record, {
       customer_id: record.customer_id,
       payment_gateway: record.payment_gateway,
       gateway_payment_method_id: record.payment_method_id,
@@ -54,48 +54,56 @@ export async function bookReceipt(
     const paid = applyReceipt(begun, needed.toFixed(), by.now);
     await changeInvoicePayment(stores, transaction, { invoice, subscription, changes: paid, by });
   }
-  if (record.is_automatic) await collectRest(stores, transaction, { payment: record, by });
-  const surplus = new Decimal(record.amount).minus(needed);
-  return surplus.isZero() ? record : giveSurplusBack(transaction, { payment: record, surplus, by });
+  if (record.is_automatic) await collectRemainder(stores, transaction, { payment: record, by });
+  const overpaid = new Decimal(record.amount).minus(needed);
+  return overpaid.isZero() ? record : refundOverpayment(transaction, { payment: record, overpaid: overpaid, by });
 }
 
 /** Nobody pays the invoice any more: that is said, unless it is paid by now. */
 async function endProcessing(
   stores: Stores,
   transaction: Transaction,
-  { payment, invoice, subscription, by }: HeldPayment & { by: By },
+  { payment, invoice, subscription, by }: LockedPayment & { by: PaymentChangeAuthor },
 ): Promise<void> {
   if (payment.payment_status !== 'PROCESSING') return;
   const changes = applyDecline(invoice, by.now);
   await changeInvoicePayment(stores, transaction, { invoice, subscription, changes, by });
 }
 
-type Booked = { readonly payment: PaymentModel; readonly by: By };
+type BookedPayment = { readonly payment: PaymentModel; readonly by: PaymentChangeAuthor };
 
 /** What was left to a postpaid wallet, which may hold less by now. */
-async function collectRest(stores: Stores, transaction: Transaction, booked: Booked): Promise<void> {
-  if (await payTheRest(stores, transaction, booked)) return;
+async function collectRemainder(stores: Stores, transaction: Transaction, booked: BookedPayment): Promise<void> {
+  if (await payRemainder(stores, transaction, booked)) return;
   const { invoice, subscription } = await lockInvoice(transaction, booked.payment, booked.payment.destination_id);
-  const isCollected = await pendingCollection(transaction, invoice);
+  const isCollected = await findPendingCollection(transaction, invoice);
   if (!isCollected && invoice.invoice_status === 'FINALIZED')
     await planCollection(transaction, { invoice, subscription, now: booked.by.now });
 }
 
 /** Whether a postpaid wallet has paid something of it; its payment goes on with what is left. */
-async function payTheRest(stores: Stores, transaction: Transaction, { payment, by }: Booked): Promise<boolean> {
-  const held = await lockInvoice(transaction, payment, payment.destination_id);
-  const { invoice } = held;
+async function payRemainder(
+  stores: Stores,
+  transaction: Transaction,
+  { payment, by }: BookedPayment,
+): Promise<boolean> {
+  const current = await lockInvoice(transaction, payment, payment.destination_id);
+  const { invoice } = current;
   if (invoice.invoice_status !== 'FINALIZED' || new Decimal(invoice.amount_remaining).lte(0)) return false;
-  const covered = await heldCredits(transaction, invoice, by.now);
+  const covered = await lockCoveredByCredits(transaction, invoice, by.now);
   if (!covered) return false;
-  const collection = { ...withCredits(covered), amount: covered.amount.toFixed() };
+  const collection = { ...toCreditsTarget(covered), amount: covered.amount.toFixed() };
   const added = await addCollection(transaction, { invoice, collection, now: by.now }, 'INITIATED');
-  await takeForPayment(transaction, { payment: added, invoice, author: { user_id: '', ...by } });
-  await bookReceipt(stores, transaction, { ...held, payment: added, gateway_payment_id: null, by });
+  await debitPayment(transaction, { payment: added, invoice, author: { user_id: '', ...by } });
+  await bookReceipt(stores, transaction, { ...current, payment: added, gateway_payment_id: null, by });
   return true;
 }
 
-type Receipt = HeldPayment & { gateway_payment_id: string | null; by: By; at?: string | undefined };
+type PaymentReceipt = LockedPayment & {
+  gateway_payment_id: string | null;
+  by: PaymentChangeAuthor;
+  at?: string | undefined;
+};
 
 /** A try has ended without money. What collects an invoice is tried again, as long as the setting says so. */
 export async function bookDecline(
@@ -105,50 +113,51 @@ export async function bookDecline(
     error,
     gateway_payment_id,
     by,
-    ...held
-  }: HeldPayment & { error: string; gateway_payment_id: string | null; by: By },
+    ...current
+  }: LockedPayment & { error: string; gateway_payment_id: string | null; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
-  const { payment } = held;
+  const { payment } = current;
   const config = await settingOf(payment, 'payment_config', transaction);
-  const again = isTriedAgain(held) ? computeNextAttempt(payment.attempt_count, config, by.now) : null;
-  const isPartial = payment.is_automatic && canBePaidInPart(held.invoice, held.subscription);
+  const retry_at = isRetried(current) ? computeNextAttempt(payment.attempt_count, config, by.now) : null;
+  const isPartial = payment.is_automatic && canBePaidInPart(current.invoice, current.subscription);
   const after = async (declined: PaymentModel) => {
-    if (isPartial) await payTheRest(stores, transaction, { payment: declined, by });
+    if (isPartial) await payRemainder(stores, transaction, { payment: declined, by });
     return declined;
   };
-  if (again === null) return after(await failFor(stores, transaction, { ...held, error, gateway_payment_id, by }));
+  if (retry_at === null)
+    return after(await failPayment(stores, transaction, { ...current, error, gateway_payment_id, by }));
   const changes = {
     payment_status: 'PENDING' as const,
     error_message: error,
     payment_url: null,
     gateway_payment_id,
-    next_attempt_at: again.toISOString(),
+    next_attempt_at: retry_at.toISOString(),
   };
-  return after(await writeDecline(stores, transaction, { ...held, changes, by }));
+  return after(await writeDecline(stores, transaction, { ...current, changes, by }));
 }
 
 /** What is collected; but whoever creates a subscription with `error_if_incomplete` is told at once that it was refused. */
-function isTriedAgain({ payment, invoice, subscription }: HeldPayment): boolean {
+function isRetried({ payment, invoice, subscription }: LockedPayment): boolean {
   const isRefused =
     invoice.billing_reason === 'SUBSCRIPTION_CREATE' &&
     subscription?.subscription_status === 'incomplete' &&
     subscription.payment_behavior === 'error_if_incomplete' &&
-    isAnsweredAtOnce(payment);
+    isFirstAnswer(payment);
   return payment.is_automatic && !isRefused;
 }
 
 /** What had taken its time, or was not answered, was told as a subscription that is incomplete: it is tried as any other. */
-function isAnsweredAtOnce({ attempt_count, gateway_payment_id, error_message }: PaymentModel): boolean {
+function isFirstAnswer({ attempt_count, gateway_payment_id, error_message }: PaymentModel): boolean {
   return attempt_count <= 1 && !gateway_payment_id && !error_message;
 }
 
 /** It has failed for good; what follows from that for its subscription is done next, where the setting says something. */
-export async function failFor(
+export async function failPayment(
   stores: Stores,
   transaction: Transaction,
-  { error, gateway_payment_id, at, by, ...held }: Failure,
+  { error, gateway_payment_id, at, by, ...current }: PaymentFailure,
 ): Promise<PaymentModel> {
-  const { payment, subscription } = held;
+  const { payment, subscription } = current;
   const { after_last_try } = await settingOf(payment, 'payment_config', transaction);
   const isFollowed = payment.is_automatic && subscription !== null && after_last_try !== 'keep_active';
   const changes = {
@@ -159,20 +168,26 @@ export async function failFor(
     next_attempt_at: isFollowed ? by.now.toISOString() : null,
     ...(gateway_payment_id ? { gateway_payment_id } : {}),
   };
-  return writeDecline(stores, transaction, { ...held, changes, by });
+  return writeDecline(stores, transaction, { ...current, changes, by });
 }
 
-type Failure = HeldPayment & {
+type PaymentFailure = LockedPayment & {
   error: string;
   gateway_payment_id?: string | null;
   at?: string | undefined;
-  by: By;
+  by: PaymentChangeAuthor;
 };
 
 async function writeDecline(
   stores: Stores,
   transaction: Transaction,
-  { payment, invoice, subscription, changes, by }: HeldPayment & { changes: Partial<PaymentModel>; by: By },
+  {
+    payment,
+    invoice,
+    subscription,
+    changes,
+    by,
+  }: LockedPayment & { changes: Partial<PaymentModel>; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
   await endAttempt(transaction, { payment: record, error: record.error_message ?? null, by });
@@ -183,7 +198,7 @@ async function writeDecline(
 
 async function endAttempt(
   transaction: Transaction,
-  { payment, error, by }: { payment: PaymentModel; error: string | null; by: By },
+  { payment, error, by }: { payment: PaymentModel; error: string | null; by: PaymentChangeAuthor },
 ): Promise<void> {
   const [attempt] = await PaymentAttemptModel.in(payment, transaction).where({
     payment_id: payment.id,

@@ -4,14 +4,14 @@ import { askForAlertsOfInvoice } from '../../storage/progress/alert-arrivals.ts'
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import type { LockedInvoice } from '../invoices/lock-invoice.ts';
 import { completeIfPaid } from '../invoices/settle-paid.ts';
-import { type Change, emit } from '../system-events/emit.ts';
+import { emit, type SystemEventChange } from '../system-events/emit.ts';
 
-export type By = Change['by'];
+export type PaymentChangeAuthor = SystemEventChange['by'];
 
 export async function changeInvoicePayment(
   stores: Stores,
   transaction: Transaction,
-  { invoice, subscription, changes, by }: LockedInvoice & { changes: Partial<InvoiceModel>; by: By },
+  { invoice, subscription, changes, by }: LockedInvoice & { changes: Partial<InvoiceModel>; by: PaymentChangeAuthor },
 ): Promise<InvoiceModel> {
   const changed = await InvoiceModel.change(invoice, changes, { by, database: transaction });
   if (changed !== invoice) await emit(transaction, 'invoice.update.payment', { record: changed, by });

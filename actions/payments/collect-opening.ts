@@ -17,36 +17,36 @@ import { lockInvoice } from '../invoices/lock-invoice.ts';
 import type { OpenedSubscription } from '../invoices/open-and-activate.ts';
 import { voidLocked } from '../invoices/void-invoice.ts';
 import { cancelWithin } from '../subscriptions/cancel-subscription.ts';
-import { collectNow, collectOnce } from './attempt-invoice.ts';
-import { withdrawCharge } from './pursue-payment.ts';
+import { collectNow, ensureCollected } from './attempt-invoice.ts';
+import { withdrawCharge } from './process-payment.ts';
 
-type Opening = { readonly opened: OpenedSubscription; readonly author: Author };
+type CollectOpeningInput = { readonly opened: OpenedSubscription; readonly author: Author };
 
 /** As it is after that; itself where nothing is charged. */
 export async function collectOpening(
   stores: Stores,
   scope: Scope,
-  { opened, author }: Opening,
+  { opened, author }: CollectOpeningInput,
 ): Promise<OpenedSubscription> {
-  const payment = await charge(stores, scope, { opened, author });
-  return payment ? reread(stores, scope, opened) : opened;
+  const payment = await chargeOpening(stores, scope, { opened, author });
+  return payment ? reloadOpened(stores, scope, opened) : opened;
 }
 
 /** The same of a request that creates it: where it said so, it is refused with what it has made undone. */
 export async function collectCreation(
   stores: Stores,
   scope: Scope,
-  { opened, author }: Opening,
+  { opened, author }: CollectOpeningInput,
 ): Promise<OpenedSubscription> {
   const invoice_id = opened.latest_invoice?.id;
-  const tried = invoice_id ? await collectOnce(stores, scope, { invoice_id, by: author }) : null;
+  const tried = invoice_id ? await ensureCollected(stores, scope, { invoice_id, by: author }) : null;
   if (!tried) return opened;
-  const { payment, reason } = await unconfirmed(stores, tried, { ...opened, author });
-  const after = await reread(stores, scope, opened);
+  const { payment, reason } = await withdrawUnconfirmed(stores, tried, { ...opened, author });
+  const after = await reloadOpened(stores, scope, opened);
   const { payment_behavior, subscription_status, id } = after.subscription;
   const isRefused = payment_behavior === 'error_if_incomplete' && subscription_status === 'incomplete';
   if (!isRefused || payment.payment_status === 'PROCESSING') return after;
-  await undo(stores, scope, { id, invoice_id: after.latest_invoice!.id, author });
+  await undoCreation(stores, scope, { id, invoice_id: after.latest_invoice!.id, author });
   throw notAllowed(`the opening invoice could not be paid, and payment_behavior is error_if_incomplete`, {
     field: 'payment_behavior',
     reason,
@@ -55,7 +55,7 @@ export async function collectCreation(
 }
 
 /** Whoever wants no subscription that is incomplete waits for no customer: a charge that one has to confirm is taken back. */
-async function unconfirmed(
+async function withdrawUnconfirmed(
   stores: Stores,
   payment: PaymentModel,
   { subscription, author }: { subscription: SubscriptionModel; author: Author },
@@ -67,38 +67,46 @@ async function unconfirmed(
   return { payment: await withdrawCharge(stores, payment, author), reason };
 }
 
-type Made = { readonly id: string; readonly invoice_id: string | null; readonly author: Author };
+type ResumeOpeningInput = { readonly id: string; readonly invoice_id: string | null; readonly author: Author };
 
 /** Whoever created it has died before it was charged, or before that was told. */
-export async function goOnCreating(
+export async function resumeCreation(
   stores: Stores,
   scope: Scope,
-  { author, ...made }: Made,
+  { author, ...made }: ResumeOpeningInput,
 ): Promise<OpenedSubscription> {
-  return collectCreation(stores, scope, { opened: await openedOf(stores, scope, made), author });
+  return collectCreation(stores, scope, { opened: await loadOpened(stores, scope, made), author });
 }
 
-export async function goOnOpening(
+export async function resumeOpening(
   stores: Stores,
   scope: Scope,
-  { author, ...made }: Made,
+  { author, ...made }: ResumeOpeningInput,
 ): Promise<OpenedSubscription> {
-  return collectOpening(stores, scope, { opened: await openedOf(stores, scope, made), author });
+  return collectOpening(stores, scope, { opened: await loadOpened(stores, scope, made), author });
 }
 
-async function openedOf({ postgres: database }: Stores, scope: Scope, { id, invoice_id }: Omit<Made, 'author'>) {
+async function loadOpened(
+  { postgres: database }: Stores,
+  scope: Scope,
+  { id, invoice_id }: Omit<ResumeOpeningInput, 'author'>,
+) {
   const subscription = await SubscriptionModel.fetch(scope, id, { database });
   if (invoice_id === null) return { subscription, latest_invoice: null };
   const invoice = await InvoiceModel.fetch(scope, invoice_id, { database });
   return { subscription, latest_invoice: await loadWithLines(invoice, database) };
 }
 
-async function charge(stores: Stores, scope: Scope, { opened, author }: Opening): Promise<PaymentModel | null> {
+async function chargeOpening(
+  stores: Stores,
+  scope: Scope,
+  { opened, author }: CollectOpeningInput,
+): Promise<PaymentModel | null> {
   const invoice_id = opened.latest_invoice?.id;
   return invoice_id ? collectNow(stores, scope, { invoice_id, by: author }) : null;
 }
 
-async function reread(
+async function reloadOpened(
   { postgres }: Stores,
   scope: Scope,
   { subscription, latest_invoice }: OpenedSubscription,
@@ -111,7 +119,7 @@ async function reread(
 }
 
 /** It stays told that there was one: cancelled, with an invoice that is void, and with its coupons given back. */
-async function undo(
+async function undoCreation(
   stores: Stores,
   scope: Scope,
   { id, invoice_id, author }: { id: string; invoice_id: string; author: Author },
@@ -127,8 +135,8 @@ async function undo(
   } as const;
   await runBillingTransaction(stores, async (transaction) => {
     await cancelWithin(stores, transaction, { scope, request });
-    const held = await lockInvoice(transaction, scope, invoice_id);
-    await voidLocked(stores, transaction, { ...held, metadata: null, author });
+    const locked = await lockInvoice(transaction, scope, invoice_id);
+    await voidLocked(stores, transaction, { ...locked, metadata: null, author });
     await undoRedemptions(id, { scope, transaction, author });
     await forgetUndone(transaction);
   });

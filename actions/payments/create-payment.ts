@@ -15,62 +15,70 @@ import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { type LockedInvoice, lockInvoice } from '../invoices/lock-invoice.ts';
 import { emit } from '../system-events/emit.ts';
-import { walletToPay } from '../wallets/pay-with-credits.ts';
-import { derivedKeys, isWithinMinute } from './derived-keys.ts';
-import { processPayment } from './pursue-payment.ts';
-import { usableGateway, wayToPay } from './way-to-pay.ts';
+import { findPayingWallet } from '../wallets/pay-with-credits.ts';
+import { deriveKeys, isWithinMinute } from './derived-keys.ts';
+import { findPaymentMethod, loadUsableGateway } from './find-payment-method.ts';
+import { processPayment } from './process-payment.ts';
 
-type Wanted = { readonly request: CreatePayment; readonly author: Author };
+type CreatePaymentInput = { readonly request: CreatePayment; readonly author: Author };
 
-export async function createPayment(stores: Stores, scope: Scope, { request, author }: Wanted): Promise<PaymentModel> {
+export async function createPayment(
+  stores: Stores,
+  scope: Scope,
+  { request, author }: CreatePaymentInput,
+): Promise<PaymentModel> {
   const method = parsePaymentMethod(request);
-  const { known } = await keyOf(stores.postgres, scope, { request, author });
-  if (known) return goOn(stores, same(known, request), { request, author });
-  const made = await add(stores, scope, { request, author, method }).catch(async (error: unknown) => {
+  const { known } = await findPaymentKey(stores.postgres, scope, { request, author });
+  if (known) return resumeCreation(stores, checkSamePayment(known, request), { request, author });
+  const made = await addPayment(stores, scope, { request, author, method }).catch(async (error: unknown) => {
     // Another was quicker, and may have paid the invoice.
     if (!(error instanceof FarthingError) || error.http_status_code >= 500) throw error;
-    const { known: first } = await keyOf(stores.postgres, scope, { request, author });
+    const { known: first } = await findPaymentKey(stores.postgres, scope, { request, author });
     if (first) return { first };
     throw error;
   });
-  if ('first' in made) return goOn(stores, same(made.first, request), { request, author });
+  if ('first' in made) return resumeCreation(stores, checkSamePayment(made.first, request), { request, author });
   return request.process_payment ? processPayment(stores, scope, { id: made.id, by: author, isNew: true }) : made;
 }
 
 /** Whoever made it may have died before it was processed: a request that comes again does what the first one was to do. */
-async function goOn(stores: Stores, payment: PaymentModel, { request, author }: Wanted): Promise<PaymentModel> {
+async function resumeCreation(
+  stores: Stores,
+  payment: PaymentModel,
+  { request, author }: CreatePaymentInput,
+): Promise<PaymentModel> {
   const isLeft = OPEN.includes(payment.payment_status) && !payment.gateway_tracking_id;
   if (!request.process_payment || !isLeft) return payment;
   return processPayment(stores, payment, { id: payment.id, by: author, isNew: true });
 }
 
-async function add(
+async function addPayment(
   stores: Stores,
   scope: Scope,
-  { request, author, method }: Wanted & { method: PaymentMethodType },
+  { request, author, method }: CreatePaymentInput & { method: PaymentMethodType },
 ): Promise<PaymentModel | { first: PaymentModel }> {
   return transactionBehindOthers(stores, async (transaction) => {
-    const held = await lockInvoice(transaction, scope, request.destination_id);
+    const lockedInvoice = await lockInvoice(transaction, scope, request.destination_id);
     // Where the minute of the clock has changed between two that are equal, their keys do not meet.
-    const { key, known } = await keyOf(transaction, scope, { request, author });
+    const { key, known } = await findPaymentKey(transaction, scope, { request, author });
     if (known) return { first: known };
-    checkPayable(held.invoice);
-    checkAmount({ ...request, method }, held.invoice);
-    const way = await wayOf(transaction, held, { request, method, now: author.now });
+    checkPayable(lockedInvoice.invoice);
+    checkAmount({ ...request, method }, lockedInvoice.invoice);
+    const chargeTarget = await resolveCharge(transaction, lockedInvoice, { request, method, now: author.now });
     const payment_status = deriveFirstStatus(method, request.process_payment);
     // Whoever dies before it is processed leaves it to the clock; what is not to be processed waits for whoever asks.
     const record = {
-      ...way,
+      ...chargeTarget,
       ...createdBy(author),
       id: newId('payment', author.now.getTime()),
       idempotency_key: key,
-      customer_id: held.invoice.customer_id,
+      customer_id: lockedInvoice.invoice.customer_id,
       destination_type: request.destination_type,
-      destination_id: held.invoice.id,
-      invoice_number: held.invoice.invoice_number ?? null,
+      destination_id: lockedInvoice.invoice.id,
+      invoice_number: lockedInvoice.invoice.invoice_number ?? null,
       payment_method_type: method,
       amount: request.amount,
-      currency: held.invoice.currency,
+      currency: lockedInvoice.invoice.currency,
       payment_status,
       track_attempts: method !== 'OFFLINE' && method !== 'CREDITS',
       success_url: request.success_url,
@@ -86,47 +94,51 @@ async function add(
   });
 }
 
-async function wayOf(
+async function resolveCharge(
   transaction: Transaction,
   { invoice, subscription }: LockedInvoice,
   { request, method, now }: { request: CreatePayment; method: PaymentMethodType; now: Date },
 ) {
   if (method === 'OFFLINE') return { payment_gateway: null, payment_method_id: '' };
   if (method === 'CREDITS') {
-    const asked = { wallet_id: request.payment_method_id, amount: request.amount, now };
-    return { payment_gateway: null, payment_method_id: (await walletToPay(transaction, invoice, asked)).id };
+    const walletQuery = { wallet_id: request.payment_method_id, amount: request.amount, now };
+    return { payment_gateway: null, payment_method_id: (await findPayingWallet(transaction, invoice, walletQuery)).id };
   }
   if (method === 'PAYMENT_LINK') {
-    const payment_gateway = await usableGateway(transaction, invoice, request.payment_gateway);
+    const payment_gateway = await loadUsableGateway(transaction, invoice, request.payment_gateway);
     return { payment_gateway, payment_method_id: '' };
   }
-  const stated = request.payment_method_id ?? (subscription?.gateway_payment_method_id || null);
-  return wayToPay(transaction, invoice, {
+  const requested = request.payment_method_id ?? (subscription?.gateway_payment_method_id || null);
+  return findPaymentMethod(transaction, invoice, {
     customer_id: invoice.customer_id,
-    stated,
+    requested: requested,
     gateway: request.payment_gateway,
   });
 }
 
-type Keyed = { readonly key: string; readonly known: PaymentModel | undefined };
+type PaymentKey = { readonly key: string; readonly known: PaymentModel | undefined };
 
 /** The key of the request, and the payment that has it; of a request that states none also one of less than a minute ago. */
-async function keyOf(database: Database, scope: Scope, { request, author: { now } }: Wanted): Promise<Keyed> {
+async function findPaymentKey(
+  database: Database,
+  scope: Scope,
+  { request, author: { now } }: CreatePaymentInput,
+): Promise<PaymentKey> {
   const { idempotency_key: key } = request;
-  if (key) return { key, known: await ofKey(database, scope, key) };
-  const derived = derivedKeys(saidBy(request), now);
+  if (key) return { key, known: await findByKey(database, scope, key) };
+  const derived = deriveKeys(listKeyParts(request), now);
   for (const beside of derived.beside) {
-    const found = await openOf(database, scope, `payment-${beside}`);
+    const found = await findOpenKey(database, scope, `payment-${beside}`);
     if (found.known && isWithinMinute(found.known.created_at, now)) return found;
   }
-  return openOf(database, scope, `payment-${derived.key}`);
+  return findOpenKey(database, scope, `payment-${derived.key}`);
 }
 
 /** What has failed is tried anew by whoever asks again without a key of their own. */
-async function openOf(database: Database, scope: Scope, first: string): Promise<Keyed> {
+async function findOpenKey(database: Database, scope: Scope, first: string): Promise<PaymentKey> {
   let key = first;
   for (;;) {
-    const known = await ofKey(database, scope, key);
+    const known = await findByKey(database, scope, key);
     if (!known || !OVER.includes(known.payment_status)) return { key, known };
     key = `${first}-${known.id}`;
   }
@@ -134,19 +146,19 @@ async function openOf(database: Database, scope: Scope, first: string): Promise<
 
 const OVER: readonly PaymentModel['payment_status'][] = ['FAILED', 'VOIDED', 'REFUNDED'];
 
-async function ofKey(database: Database, scope: Scope, idempotency_key: string): Promise<PaymentModel | undefined> {
+async function findByKey(database: Database, scope: Scope, idempotency_key: string): Promise<PaymentModel | undefined> {
   const [payment] = await PaymentModel.in(scope, database).where({ idempotency_key, status: 'published' });
   return payment;
 }
 
-function same(payment: PaymentModel, request: CreatePayment): PaymentModel {
+function checkSamePayment(payment: PaymentModel, request: CreatePayment): PaymentModel {
   const field = findDifferingField(payment, request);
   if (field === null) return payment;
   throw alreadyExists(`the idempotency_key is that of a payment with another ${field}`, { field, id: payment.id });
 }
 
 /** Those that say another thing of their own are not equal. */
-function saidBy(request: CreatePayment): unknown[] {
+function listKeyParts(request: CreatePayment): unknown[] {
   const { destination_id, payment_method_type, payment_method_id, payment_gateway, amount, currency } = request;
   const own = Object.entries(request.metadata ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
   return [

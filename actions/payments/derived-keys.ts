@@ -7,13 +7,13 @@ const MINUTE_MS = 60_000;
  * The key of whoever says this now, and those that somebody had who said it in the minutes of the clock beside this one: the one before,
  * and where several clocks are not quite together the one behind.
  */
-export function derivedKeys(said: readonly unknown[], now: Date): { readonly key: string; readonly beside: string[] } {
-  const beside = [-MINUTE_MS, MINUTE_MS].map((away) => keyIn(said, new Date(now.getTime() + away)));
-  return { key: keyIn(said, now), beside };
+export function deriveKeys(parts: readonly unknown[], now: Date): { readonly key: string; readonly beside: string[] } {
+  const beside = [-MINUTE_MS, MINUTE_MS].map((away) => computeKey(parts, new Date(now.getTime() + away)));
+  return { key: computeKey(parts, now), beside };
 }
 
-function keyIn(said: readonly unknown[], instant: Date): string {
-  const text = JSON.stringify([...said, instant.toISOString().slice(0, 16)]);
+function computeKey(parts: readonly unknown[], instant: Date): string {
+  const text = JSON.stringify([...parts, instant.toISOString().slice(0, 16)]);
   return createHash('sha256').update(text).digest('hex').slice(0, 32);
 }
 

@@ -5,23 +5,23 @@ import { duePayments } from '../../storage/due-payments.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type Interruptible, runBatches } from '../billing/batch-loop.ts';
-import { pursuePayment } from './pursue-payment.ts';
+import { resumePayment } from './process-payment.ts';
 
-export type Pursued = { pursued: number; failed: { id: string; error: unknown }[] };
+export type DuePaymentsReport = { processed: number; failed: { id: string; error: unknown }[] };
 
 const AT_ONCE = 4;
 
-export async function pursueDuePayments(
+export async function processDuePayments(
   stores: Stores,
   { now, only, mayGoOn }: { now: Date } & OfWhom & Interruptible,
-): Promise<Pursued> {
-  const report: Pursued = { pursued: 0, failed: [] };
+): Promise<DuePaymentsReport> {
+  const report: DuePaymentsReport = { processed: 0, failed: [] };
   const act = async ({ id, ...scope }: Due) => {
     try {
-      await pursuePayment(stores, scope, { id, by: { now } });
+      await resumePayment(stores, scope, { id, by: { now } });
       // What is still due then is left for the next run, or the provider would be asked without end.
       const isDone = !(await isStillDue(stores, scope, { id, now }));
-      if (isDone) report.pursued += 1;
+      if (isDone) report.processed += 1;
       return isDone;
     } catch (error) {
       report.failed.push({ id, error });

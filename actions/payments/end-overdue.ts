@@ -6,19 +6,19 @@ import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { isOutOfPatience, outOfPatience } from '../../storage/due-payments.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type Interruptible, runBatches } from '../billing/batch-loop.ts';
-import { endUnpaid } from './follow-last-try.ts';
+import { cancelUnpaid } from './retries-exhausted.ts';
 
-type Report = { ended: number; failed: { id: string; error: unknown }[] };
+type EndOverdueReport = { ended: number; failed: { id: string; error: unknown }[] };
 
-export async function endOverdue(
+export async function cancelOverdue(
   stores: Stores,
   { now, only, mayGoOn }: { now: Date } & OfWhom & Interruptible,
-): Promise<Report> {
-  const report: Report = { ended: 0, failed: [] };
+): Promise<EndOverdueReport> {
+  const report: EndOverdueReport = { ended: 0, failed: [] };
   const act = async ({ id: invoice_id, ...scope }: Due) => {
     try {
       const isDue = (transaction: Transaction) => isOutOfPatience(transaction, scope, { invoice_id, now });
-      const isEnded = await endUnpaid(stores, scope, { invoice_id, by: { now }, isDue });
+      const isEnded = await cancelUnpaid(stores, scope, { invoice_id, by: { now }, isDue });
       if (isEnded) report.ended += 1;
       return isEnded;
     } catch (error) {

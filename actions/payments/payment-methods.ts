@@ -8,7 +8,7 @@ import { PaymentMethodModel } from '../../storage/models/payment-method.ts';
 import { newId } from '../../storage/new-id.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { usableGateway } from './way-to-pay.ts';
+import { loadUsableGateway } from './find-payment-method.ts';
 
 export async function savePaymentMethod(
   { postgres }: Pick<Stores, 'postgres'>,
@@ -17,12 +17,12 @@ export async function savePaymentMethod(
 ): Promise<PaymentMethodModel> {
   return transactionBehindOthers({ postgres }, async (transaction) => {
     await CustomerModel.fetchPublished(scope, customer_id, { database: transaction });
-    const payment_gateway = await usableGateway(transaction, scope, request.payment_gateway);
-    return keepMethod(transaction, scope, { ...request, payment_gateway, customer_id, author });
+    const payment_gateway = await loadUsableGateway(transaction, scope, request.payment_gateway);
+    return storePaymentMethod(transaction, scope, { ...request, payment_gateway, customer_id, author });
   });
 }
 
-export type Kept = {
+export type PaymentMethodInput = {
   readonly customer_id: string;
   readonly payment_gateway: PaymentGateway;
   readonly gateway_payment_method_id: string;
@@ -32,27 +32,28 @@ export type Kept = {
 };
 
 /** One that is kept already is changed. The lock on the customer puts whoever does so at one time in a row. */
-export async function keepMethod(
+export async function storePaymentMethod(
   transaction: Transaction,
   { tenant_id, environment_id }: Scope,
-  { author, ...kept }: Kept,
+  { author, ...method }: PaymentMethodInput,
 ): Promise<PaymentMethodModel> {
   const scope = { tenant_id, environment_id };
   const by = { by: author, database: transaction };
-  const customer = await CustomerModel.fetch(scope, kept.customer_id, { database: transaction, lock: true });
+  const customer = await CustomerModel.fetch(scope, method.customer_id, { database: transaction, lock: true });
   const all = await PaymentMethodModel.in(scope, transaction).where({
     customer_id: customer.id,
     status: 'published',
   });
   const isSame = (one: PaymentMethodModel) =>
-    one.payment_gateway === kept.payment_gateway && one.gateway_payment_method_id === kept.gateway_payment_method_id;
-  if (kept.is_default)
+    one.payment_gateway === method.payment_gateway &&
+    one.gateway_payment_method_id === method.gateway_payment_method_id;
+  if (method.is_default)
     for (const other of all.filter((one) => one.is_default && !isSame(one)))
       await PaymentMethodModel.change(other, { is_default: false }, by);
   const known = all.find(isSame);
-  const active = { is_default: kept.is_default, payment_method_status: 'ACTIVE' as const };
+  const active = { is_default: method.is_default, payment_method_status: 'ACTIVE' as const };
   if (known) return PaymentMethodModel.change(known, active, by);
-  const record = { ...kept, ...active, ...createdBy(author), id: newId('payment_method', author.now.getTime()) };
+  const record = { ...method, ...active, ...createdBy(author), id: newId('payment_method', author.now.getTime()) };
   return PaymentMethodModel.add(scope, record, { database: transaction });
 }
 
@@ -62,9 +63,9 @@ export async function removePaymentMethod(
   { customer_id, id, author }: { customer_id: string; id: string; author: Author },
 ): Promise<void> {
   await transactionBehindOthers({ postgres }, async (transaction) => {
-    const kept = await PaymentMethodModel.fetchPublished(scope, id, { database: transaction, lock: true });
-    if (kept.customer_id !== customer_id) throw notFound('payment method', id);
+    const method = await PaymentMethodModel.fetchPublished(scope, id, { database: transaction, lock: true });
+    if (method.customer_id !== customer_id) throw notFound('payment method', id);
     const changes = { status: 'archived' as const, is_default: false };
-    await PaymentMethodModel.change(kept, changes, { by: author, database: transaction });
+    await PaymentMethodModel.change(method, changes, { by: author, database: transaction });
   });
 }

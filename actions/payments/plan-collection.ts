@@ -16,27 +16,27 @@ import { withPostpaid } from '../../storage/models/wallet.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
-import { payableWithCredits } from '../wallets/pay-with-credits.ts';
-import { type Collection, collectionOf } from './way-to-pay.ts';
+import { loadCoveredByCredits } from '../wallets/pay-with-credits.ts';
+import { type Collection, loadCollection } from './find-payment-method.ts';
 
-type Collected = { readonly invoice: InvoiceModel; readonly subscription: SubscriptionModel | null };
+type CollectedInvoice = { readonly invoice: InvoiceModel; readonly subscription: SubscriptionModel | null };
 
 /** Of several that become final together, in one environment. Most have nothing to be charged to: who has is asked once for all. */
 export async function planCollections(
   transaction: Transaction,
   scope: Scope,
-  { all, now }: { all: readonly Collected[]; now: Date },
+  { all, now }: { all: readonly CollectedInvoice[]; now: Date },
 ): Promise<void> {
-  const due = all.filter(isToBeCollected);
+  const due = all.filter(shouldCollect);
   if (due.length < 2) return void (await Promise.all(due.map((one) => planCollection(transaction, { ...one, now }))));
   const payers = due.map(({ invoice }) => invoice.customer_id);
   const able = [await withMethods(scope, payers, transaction), await withPostpaid(scope, payers, transaction)];
-  const hasWay = ({ invoice, subscription }: Collected) =>
+  const hasPaymentMethod = ({ invoice, subscription }: CollectedInvoice) =>
     Boolean(subscription?.gateway_payment_method_id) || able.some((those) => those.has(invoice.customer_id));
-  await sideBySide(transaction, due.filter(hasWay), (one) => planCollection(transaction, { ...one, now }));
+  await sideBySide(transaction, due.filter(hasPaymentMethod), (one) => planCollection(transaction, { ...one, now }));
 }
 
-function isToBeCollected({ invoice, subscription }: Collected): boolean {
+function shouldCollect({ invoice, subscription }: CollectedInvoice): boolean {
   // A wallet that buys credits by itself buys no others until they are paid.
   const isTopUp = invoice.billing_reason === 'WALLET_AUTO_TOPUP';
   const isByItself = subscription?.collection_method === 'charge_automatically' || isTopUp;
@@ -45,15 +45,15 @@ function isToBeCollected({ invoice, subscription }: Collected): boolean {
 
 export async function planCollection(
   transaction: Transaction,
-  { invoice, subscription, now }: Collected & { readonly now: Date },
+  { invoice, subscription, now }: CollectedInvoice & { readonly now: Date },
 ): Promise<PaymentModel | null> {
-  const covered = await payableWithCredits(transaction, invoice, now);
-  const { collection } = await collectionOf(transaction, invoice, { subscription, covered });
+  const covered = await loadCoveredByCredits(transaction, invoice, now);
+  const { collection } = await loadCollection(transaction, invoice, { subscription, covered });
   return collection && addCollection(transaction, { invoice, collection, now });
 }
 
 /** What collects it, and waits to be tried. */
-export async function pendingCollection(
+export async function findPendingCollection(
   database: Database,
   invoice: Pick<InvoiceModel, 'id' | 'tenant_id' | 'environment_id'>,
 ): Promise<PaymentModel | undefined> {
@@ -66,11 +66,11 @@ export async function pendingCollection(
   return pending;
 }
 
-type Adding = { readonly invoice: InvoiceModel; readonly collection: Collection; readonly now: Date };
+type AddCollectionInput = { readonly invoice: InvoiceModel; readonly collection: Collection; readonly now: Date };
 
 export async function addCollection(
   transaction: Transaction,
-  { invoice, collection, now }: Adding,
+  { invoice, collection, now }: AddCollectionInput,
   payment_status: 'PENDING' | 'INITIATED' = 'PENDING',
 ): Promise<PaymentModel> {
   const id = newId('payment', now.getTime());

@@ -6,11 +6,11 @@ import { Sandbox } from '../../integrations/payments/sandbox.ts';
 import { SandboxTable } from '../../storage/payments/sandbox-book.ts';
 import type { Stores } from '../../storage/stores.ts';
 
-export function providerOf({ postgres }: Pick<Stores, 'postgres'>, gateway: PaymentGateway): PaymentProvider {
-  if (gateway === 'sandbox') return sandboxOf({ postgres });
+export function createProvider({ postgres }: Pick<Stores, 'postgres'>, gateway: PaymentGateway): PaymentProvider {
+  if (gateway === 'sandbox') return createSandbox({ postgres });
   throw invalid('payment_gateway', `${gateway} is not there yet`);
 }
 
-export function sandboxOf({ postgres }: Pick<Stores, 'postgres'>): Sandbox {
+export function createSandbox({ postgres }: Pick<Stores, 'postgres'>): Sandbox {
   return new Sandbox(new SandboxTable(postgres));
 }

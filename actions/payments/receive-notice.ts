@@ -6,37 +6,37 @@
 import { notAllowed, notFound } from '../../core/error.ts';
 import type { PaymentGateway } from '../../core/payment/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import type { Notice } from '../../integrations/payments/provider.ts';
+import type { ProviderNotice } from '../../integrations/payments/provider.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { By } from './change-invoice-payment.ts';
-import { providerOf, sandboxOf } from './providers.ts';
-import { askAgain } from './pursue-payment.ts';
+import type { PaymentChangeAuthor } from './change-invoice-payment.ts';
+import { refreshPayment } from './process-payment.ts';
+import { createProvider, createSandbox } from './providers.ts';
 
 export async function receiveNotice(
   stores: Stores,
   scope: Scope,
-  { gateway, notice, now }: { gateway: PaymentGateway; notice: Notice; now: () => Promise<Date> },
+  { gateway, notice, now }: { gateway: PaymentGateway; notice: ProviderNotice; now: () => Promise<Date> },
 ): Promise<PaymentModel> {
-  const { gateway_payment_id } = await providerOf(stores, gateway).receive(scope, notice);
+  const { gateway_payment_id } = await createProvider(stores, gateway).receive(scope, notice);
   const [payment] = await PaymentModel.in(scope, stores.postgres).where({
     gateway_payment_id,
     payment_gateway: gateway,
   });
   // It is told again by the provider, and by then the answer to our question may be written down.
   if (!payment) throw notFound('payment', gateway_payment_id);
-  return askAgain(stores, payment, { now: await now() });
+  return refreshPayment(stores, payment, { now: await now() });
 }
 
 /** What the customer, or the bank, does at the sandbox: there nobody else can. */
 export async function actInSandbox(
   stores: Stores,
   scope: Scope,
-  { id, outcome, by }: { id: string; outcome: 'succeeded' | 'failed'; by: By },
+  { id, outcome, by }: { id: string; outcome: 'succeeded' | 'failed'; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
   const payment = await PaymentModel.fetchPublished(scope, id, { database: stores.postgres });
   if (payment.payment_gateway !== 'sandbox' || !payment.gateway_payment_id)
     throw notAllowed('this payment is none that the sandbox knows');
-  await sandboxOf(stores).act(scope, payment.gateway_payment_id, outcome);
-  return askAgain(stores, payment, by);
+  await createSandbox(stores).act(scope, payment.gateway_payment_id, outcome);
+  return refreshPayment(stores, payment, by);
 }

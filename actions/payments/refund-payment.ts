@@ -14,7 +14,7 @@ import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../core/paym
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { listOwnKeys, toOwnKey } from '../../core/wallet/movement-key.ts';
-import type { Refunded } from '../../integrations/payments/provider.ts';
+import type { RefundOutcome } from '../../integrations/payments/provider.ts';
 import { isAway } from '../../storage/failure.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
@@ -24,12 +24,12 @@ import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { loadCharges } from '../credit-notes/load-charges.ts';
 import { emit } from '../system-events/emit.ts';
-import { giveBackPayment } from '../wallets/give-back.ts';
-import { mostBackOf } from '../wallets/pending-credits.ts';
-import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
-import { derivedKeys, isWithinMinute } from './derived-keys.ts';
-import { type HeldPayment, holdPayment } from './hold.ts';
-import { providerOf } from './providers.ts';
+import { loadRefundLimit } from '../wallets/pending-credits.ts';
+import { returnPaymentCredits } from '../wallets/return-credits.ts';
+import { changeInvoicePayment, type PaymentChangeAuthor } from './change-invoice-payment.ts';
+import { deriveKeys, isWithinMinute } from './derived-keys.ts';
+import { type LockedPayment, lockPayment } from './lock-payment.ts';
+import { createProvider } from './providers.ts';
 
 export async function refundPayment(
   stores: Stores,
@@ -37,35 +37,35 @@ export async function refundPayment(
   { id, request, author }: { id: string; request: RefundPayment; author: Author },
 ): Promise<PaymentModel> {
   const { payment, refund } = await transactionBehindOthers(stores, async (transaction) => {
-    const held = await holdPayment(transaction, scope, id);
-    const derived = derivedKeys([request.amount, request.reason], author.now);
+    const locked = await lockPayment(transaction, scope, id);
+    const derived = deriveKeys([request.amount, request.reason], author.now);
     const idempotency_key = request.idempotency_key ?? derived.key;
-    const refunds = await refundsOf(held.payment, transaction);
+    const refunds = await listRefunds(locked.payment, transaction);
     const isSame = (one: PaymentRefundModel) =>
       one.idempotency_key === idempotency_key ||
       (!request.idempotency_key &&
         derived.beside.includes(one.idempotency_key) &&
         isWithinMinute(one.created_at, author.now));
     const known = refunds.find(isSame);
-    if (known) return { payment: held.payment, refund: sameRefund(known, request) };
-    const amount = checkedAmount(held, await leftToRefund(held, transaction), request);
-    const said = { amount, reason: request.reason, idempotency_key, by: author };
-    const refund = await addRefund(transaction, held.payment, said);
-    if (held.payment.payment_method_type === 'CREDITS')
-      await giveBackPayment(transaction, held.invoice, {
+    if (known) return { payment: locked.payment, refund: sameRefund(known, request) };
+    const amount = computeRefundAmount(locked, await loadRefundable(locked, transaction), request);
+    const refundInput = { amount, reason: request.reason, idempotency_key, by: author };
+    const refund = await addRefund(transaction, locked.payment, refundInput);
+    if (locked.payment.payment_method_type === 'CREDITS')
+      await returnPaymentCredits(transaction, locked.invoice, {
         amount: new Decimal(amount),
-        debit_keys: listOwnKeys('payment', held.payment.id),
+        debit_keys: listOwnKeys('payment', locked.payment.id),
         transaction_reason: 'CREDIT_NOTE',
         reference_type: 'PAYMENT',
-        reference_id: held.payment.id,
+        reference_id: locked.payment.id,
         idempotency_key: toOwnKey('refund', refund.id),
         description: request.reason ?? 'A payment was given back',
         metadata: null,
         author,
       });
-    return { payment: await bookRefund(transaction, { ...held, amount, by: author }), refund };
+    return { payment: await bookRefund(transaction, { ...locked, amount, by: author }), refund };
   });
-  const after = await pursueRefunds(stores, payment, author);
+  const after = await processRefunds(stores, payment, author);
   const ended = await PaymentRefundModel.fetch(scope, refund.id, { database: stores.postgres });
   if (ended.refund_status === 'failed')
     throw notAllowed(`nothing was given back: ${ended.error_message}`, { refund_id: ended.id });
@@ -83,10 +83,10 @@ function sameRefund(known: PaymentRefundModel, { amount }: RefundPayment): Payme
 function addRefund(
   transaction: Transaction,
   payment: PaymentModel,
-  { by, ...asked }: { amount: string; reason: string | null; idempotency_key: string; by: By },
+  { by, ...fields }: { amount: string; reason: string | null; idempotency_key: string; by: PaymentChangeAuthor },
 ): Promise<PaymentRefundModel> {
   const record = {
-    ...asked,
+    ...fields,
     ...createdBy({ user_id: 'user_id' in by ? by.user_id : '', now: by.now }),
     id: newId('payment_refund', by.now.getTime()),
     payment_id: payment.id,
@@ -104,13 +104,13 @@ function isOfProvider({ payment_gateway, gateway_payment_id }: PaymentModel): bo
  * What a credit note, a void, a change or a correction has given back is not given back again. Of an invoice whose credits have come no
  * more than was paid too much.
  */
-async function leftToRefund({ payment, invoice }: HeldPayment, transaction: Transaction): Promise<Decimal> {
+async function loadRefundable({ payment, invoice }: LockedPayment, transaction: Transaction): Promise<Decimal> {
   const left = computeRefundablePayment(payment, invoice, await loadCharges(invoice, transaction));
-  const most = await mostBackOf(transaction, invoice);
+  const most = await loadRefundLimit(transaction, invoice);
   return most === null ? left : Decimal.min(left, most);
 }
 
-function checkedAmount({ payment }: HeldPayment, left: Decimal, request: RefundPayment): string {
+function computeRefundAmount({ payment }: LockedPayment, left: Decimal, request: RefundPayment): string {
   const { payment_status } = payment;
   if (payment_status !== 'SUCCEEDED' && payment_status !== 'PARTIALLY_REFUNDED')
     throw notAllowed(`a payment that is ${payment_status} cannot be given back`, { payment_status });
@@ -127,27 +127,31 @@ function checkedAmount({ payment }: HeldPayment, left: Decimal, request: RefundP
 }
 
 /** What is still to be given back of it: its provider is asked, under the key of the refund. */
-export async function pursueRefunds(stores: Stores, payment: PaymentModel, by: By): Promise<PaymentModel> {
-  const open = (await refundsOf(payment, stores.postgres)).filter(({ refund_status }) => refund_status === 'pending');
+export async function processRefunds(
+  stores: Stores,
+  payment: PaymentModel,
+  by: PaymentChangeAuthor,
+): Promise<PaymentModel> {
+  const open = (await listRefunds(payment, stores.postgres)).filter(({ refund_status }) => refund_status === 'pending');
   let after = payment;
-  for (const refund of open) after = await pursue(stores, { payment: after, refund, by });
+  for (const refund of open) after = await processRefund(stores, { payment: after, refund, by });
   return after.next_attempt_at === null ? after : endRefunds(stores, after, by);
 }
 
 /** Under the lock on the payment nothing is written down to be given back, so none is forgotten. */
-function endRefunds({ postgres }: Stores, payment: PaymentModel, by: By): Promise<PaymentModel> {
+function endRefunds({ postgres }: Stores, payment: PaymentModel, by: PaymentChangeAuthor): Promise<PaymentModel> {
   return transactionBehindOthers({ postgres }, async (transaction) => {
     const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
-    const isLeft = (await refundsOf(current, transaction)).some(({ refund_status }) => refund_status === 'pending');
+    const isLeft = (await listRefunds(current, transaction)).some(({ refund_status }) => refund_status === 'pending');
     return isLeft ? current : PaymentModel.change(current, { next_attempt_at: null }, { by, database: transaction });
   });
 }
 
 /** On the payment as it is by then: refunds of it may be made side by side. */
-export function askNext(
+export function updateNextAttempt(
   { postgres }: Stores,
   payment: PaymentModel,
-  { by, ...changes }: Partial<PaymentModel> & { by: By },
+  { by, ...changes }: Partial<PaymentModel> & { by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
   return transactionBehindOthers({ postgres }, async (transaction) => {
     const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
@@ -155,35 +159,40 @@ export function askNext(
   });
 }
 
-type Pursued = { payment: PaymentModel; refund: PaymentRefundModel; by: By };
+type RefundAttempt = { payment: PaymentModel; refund: PaymentRefundModel; by: PaymentChangeAuthor };
 
-async function pursue(stores: Stores, { payment, refund, by }: Pursued): Promise<PaymentModel> {
-  const said = await given(stores, { payment, refund, by });
-  if (said === null) {
+async function processRefund(stores: Stores, { payment, refund, by }: RefundAttempt): Promise<PaymentModel> {
+  const outcome = await requestRefund(stores, { payment, refund, by });
+  if (outcome === null) {
     const next_attempt_at = computeProviderRecheckAt(by.now).toISOString();
-    return askNext(stores, payment, { next_attempt_at, by });
+    return updateNextAttempt(stores, payment, { next_attempt_at, by });
   }
   return transactionBehindOthers(stores, async (transaction) => {
-    const held = await holdPayment(transaction, payment, payment.id);
+    const locked = await lockPayment(transaction, payment, payment.id);
     const current = await PaymentRefundModel.fetch(payment, refund.id, { database: transaction, lock: true });
-    if (current.refund_status !== 'pending') return held.payment;
-    const isMade = said.outcome === 'succeeded';
+    if (current.refund_status !== 'pending') return locked.payment;
+    const isMade = outcome.outcome === 'succeeded';
     const changes = isMade
-      ? { refund_status: 'succeeded' as const, gateway_refund_id: said.gateway_refund_id || null }
-      : { refund_status: 'failed' as const, error_message: said.error };
+      ? { refund_status: 'succeeded' as const, gateway_refund_id: outcome.gateway_refund_id || null }
+      : { refund_status: 'failed' as const, error_message: outcome.error };
     await PaymentRefundModel.change(current, changes, { by, database: transaction });
-    if (isMade) return held.payment;
-    return takeBack(stores, transaction, { ...held, refund: current, by });
+    if (isMade) return locked.payment;
+    return reverseRefund(stores, transaction, { ...locked, refund: current, by });
   });
 }
 
 /** Null where the provider could not be reached: it is asked again. */
-async function given(stores: Stores, { payment, refund, by }: Pursued): Promise<Refunded | null> {
+async function requestRefund(stores: Stores, { payment, refund, by }: RefundAttempt): Promise<RefundOutcome | null> {
   const { payment_gateway, gateway_payment_id } = payment;
   if (!payment_gateway || !gateway_payment_id) return { outcome: 'succeeded', gateway_refund_id: '' };
   try {
     const { id: key, amount } = refund;
-    return await providerOf(stores, payment_gateway).refund(payment, { key, gateway_payment_id, amount, now: by.now });
+    return await createProvider(stores, payment_gateway).refund(payment, {
+      key,
+      gateway_payment_id,
+      amount,
+      now: by.now,
+    });
   } catch (error) {
     if (isAway(error)) return null;
     throw error;
@@ -191,29 +200,29 @@ async function given(stores: Stores, { payment, refund, by }: Pursued): Promise<
 }
 
 /** Of which the invoice has seen nothing: what it did not need, or what was paid when the payment was over. One for a payment. */
-const SURPLUS = 'surplus';
+const OVERPAYMENT = 'surplus';
 
-export async function giveSurplusBack(
+export async function refundOverpayment(
   transaction: Transaction,
-  { payment, surplus, by }: { payment: PaymentModel; surplus: Decimal; by: By },
+  { payment, overpaid, by }: { payment: PaymentModel; overpaid: Decimal; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
-  if ((await refundsOf(payment, transaction)).some(isSurplus)) return payment;
-  const amount = surplus.toFixed();
+  if ((await listRefunds(payment, transaction)).some(isOverpaymentRefund)) return payment;
+  const amount = overpaid.toFixed();
   const reason = 'its invoice did not need it any more';
-  await addRefund(transaction, payment, { amount, reason, idempotency_key: `${SURPLUS}/${payment.id}`, by });
-  return bookRefunded(transaction, { payment, amount, by });
+  await addRefund(transaction, payment, { amount, reason, idempotency_key: `${OVERPAYMENT}/${payment.id}`, by });
+  return updateRefunded(transaction, { payment, amount, by });
 }
 
-function isSurplus({ payment_id, idempotency_key }: PaymentRefundModel): boolean {
-  return idempotency_key === `${SURPLUS}/${payment_id}`;
+function isOverpaymentRefund({ payment_id, idempotency_key }: PaymentRefundModel): boolean {
+  return idempotency_key === `${OVERPAYMENT}/${payment_id}`;
 }
 
 /** Booked before the provider is asked, so that nobody else gives the same money back meanwhile. */
 async function bookRefund(
   transaction: Transaction,
-  { payment, invoice, amount, by }: HeldPayment & { amount: string; by: By },
+  { payment, invoice, amount, by }: LockedPayment & { amount: string; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
-  const record = await bookRefunded(transaction, { payment, amount, by });
+  const record = await updateRefunded(transaction, { payment, amount, by });
   const changes = applyRefund(invoice, amount, by.now);
   const changed = await InvoiceModel.change(invoice, changes, { by, database: transaction });
   await emit(transaction, 'invoice.update.payment', { record: changed, by });
@@ -221,17 +230,23 @@ async function bookRefund(
 }
 
 /** On the payment alone. What never was a receipt stays what it is. */
-async function bookRefunded(
+async function updateRefunded(
   transaction: Transaction,
-  { payment, amount, by }: { payment: PaymentModel; amount: string; by: By },
+  { payment, amount, by }: { payment: PaymentModel; amount: string; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
   const refunded = new Decimal(payment.refunded_amount).plus(amount);
-  const rest = refunded.lte(0) ? 'SUCCEEDED' : refunded.gte(payment.amount) ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
+  const received_status = refunded.lte(0)
+    ? 'SUCCEEDED'
+    : refunded.gte(payment.amount)
+      ? 'REFUNDED'
+      : 'PARTIALLY_REFUNDED';
   const changes = {
     refunded_amount: refunded.toFixed(),
     refunded_at: refunded.gt(0) ? by.now.toISOString() : null,
     next_attempt_at: isOfProvider(payment) ? computeOutcomeCheckAt(by.now).toISOString() : null,
-    ...(RECEIVED.includes(payment.payment_status) ? { payment_status: rest as PaymentModel['payment_status'] } : {}),
+    ...(RECEIVED.includes(payment.payment_status)
+      ? { payment_status: received_status as PaymentModel['payment_status'] }
+      : {}),
   };
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
   await emit(transaction, 'payment.updated', { record, by });
@@ -239,21 +254,21 @@ async function bookRefunded(
 }
 
 /** A refund that was not made is taken back by its negative; a surplus that the provider keeps with us is paid, and too much. */
-async function takeBack(
+async function reverseRefund(
   stores: Stores,
   transaction: Transaction,
-  { refund, ...held }: HeldPayment & { refund: PaymentRefundModel; by: By },
+  { refund, ...locked }: LockedPayment & { refund: PaymentRefundModel; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
-  const { by, invoice, subscription } = held;
+  const { by, invoice, subscription } = locked;
   const amount = new Decimal(refund.amount).negated().toFixed();
-  if (!isSurplus(refund)) return bookRefund(transaction, { ...held, amount });
-  const payment = await bookRefunded(transaction, { ...held, amount });
+  if (!isOverpaymentRefund(refund)) return bookRefund(transaction, { ...locked, amount });
+  const payment = await updateRefunded(transaction, { ...locked, amount });
   if (!RECEIVED.includes(payment.payment_status)) return payment;
   const changes = applyReceipt(invoice, refund.amount, by.now);
   await changeInvoicePayment(stores, transaction, { invoice, subscription, changes, by });
   return payment;
 }
 
-function refundsOf(payment: PaymentModel, database: Stores['postgres']): Promise<PaymentRefundModel[]> {
+function listRefunds(payment: PaymentModel, database: Stores['postgres']): Promise<PaymentRefundModel[]> {
   return PaymentRefundModel.listOf(payment, { column: 'payment_id', value: payment.id }, database);
 }

@@ -15,25 +15,25 @@ import { PaymentModel } from '../../storage/models/payment.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
-import { mostBackOf } from '../wallets/pending-credits.ts';
-import { bookReceipt, failFor } from './book-outcome.ts';
+import { loadRefundLimit } from '../wallets/pending-credits.ts';
+import { bookReceipt, failPayment } from './book-outcome.ts';
 import { changeInvoicePayment } from './change-invoice-payment.ts';
-import { type HeldPayment, holdPayment } from './hold.ts';
-import { usableGateway } from './way-to-pay.ts';
+import { loadUsableGateway } from './find-payment-method.ts';
+import { type LockedPayment, lockPayment } from './lock-payment.ts';
 
-type Update = { readonly id: string; readonly request: UpdatePayment; readonly author: Author };
+type UpdatePaymentInput = { readonly id: string; readonly request: UpdatePayment; readonly author: Author };
 
 export async function updatePayment(
   stores: Stores,
   scope: Scope,
-  { id, request, author }: Update,
+  { id, request, author }: UpdatePaymentInput,
 ): Promise<PaymentModel> {
   return transactionBehindOthers(stores, async (transaction) => {
-    const held = await holdPayment(transaction, scope, id);
-    const changed = await writeFields(transaction, held, { request, author });
+    const locked = await lockPayment(transaction, scope, id);
+    const changed = await writeFields(transaction, locked, { request, author });
     const status = request.payment_status;
-    if (!status || status === held.payment.payment_status) return changed;
-    return writeStatus(stores, transaction, { ...held, payment: changed, request, author });
+    if (!status || status === locked.payment.payment_status) return changed;
+    return writeStatus(stores, transaction, { ...locked, payment: changed, request, author });
   });
 }
 
@@ -41,7 +41,7 @@ const BEFORE_SETTLEMENT = ['amount', 'payment_gateway', 'payment_method_id', 'ga
 
 async function writeFields(
   transaction: Transaction,
-  { payment, invoice }: HeldPayment,
+  { payment, invoice }: LockedPayment,
   { request, author }: { request: UpdatePayment; author: Author },
 ): Promise<PaymentModel> {
   const given = Object.fromEntries(
@@ -54,24 +54,26 @@ async function writeFields(
     });
   if (first && !OPEN.includes(payment.payment_status))
     throw notAllowed(`${first} of a payment that is ${payment.payment_status} cannot be changed`, { field: first });
-  if (payment.is_automatic && request.payment_status !== 'SUCCEEDED') checkKeptByTries(payment, given);
+  if (payment.is_automatic && request.payment_status !== 'SUCCEEDED') checkPreservedByRetries(payment, given);
   if (given.amount) checkAmount({ ...payment, amount: given.amount, method: payment.payment_method_type }, invoice);
-  if (given.payment_gateway) await usableGateway(transaction, payment, given.payment_gateway);
+  if (given.payment_gateway) await loadUsableGateway(transaction, payment, given.payment_gateway);
   if (first && payment.payment_method_type === 'OFFLINE' && first !== 'amount' && first !== 'gateway_payment_id')
     throw invalid(first, 'does not go with OFFLINE');
-  const said = { ...(request.metadata ? { metadata: request.metadata } : {}), ...given };
+  const fields = { ...(request.metadata ? { metadata: request.metadata } : {}), ...given };
   const isError = typeof request.error_message === 'string' && request.payment_status !== 'FAILED';
-  const changes = isError ? { ...said, error_message: request.error_message } : said;
+  const changes = isError ? { ...fields, error_message: request.error_message } : fields;
   const record = await PaymentModel.change(payment, changes, { by: author, database: transaction });
   if (record !== payment) await emit(transaction, 'payment.updated', { record, by: author });
   return record;
 }
 
 /** Each try charges what remains by then to what is the way to pay by then: what is said of those would be forgotten. */
-function checkKeptByTries(payment: PaymentModel, given: Partial<PaymentModel>): void {
+function checkPreservedByRetries(payment: PaymentModel, changes: Partial<PaymentModel>): void {
   const isSame = (one: 'amount' | 'payment_gateway' | 'payment_method_id') =>
-    one === 'amount' ? new Decimal(given.amount!).eq(payment.amount) : given[one] === payment[one];
-  const field = (['amount', 'payment_gateway', 'payment_method_id'] as const).find((one) => given[one] && !isSame(one));
+    one === 'amount' ? new Decimal(changes.amount!).eq(payment.amount) : changes[one] === payment[one];
+  const field = (['amount', 'payment_gateway', 'payment_method_id'] as const).find(
+    (one) => changes[one] && !isSame(one),
+  );
   if (!field) return;
   throw notAllowed(
     `${field} of a payment that is collected by itself follows from its invoice and its customer: keep another way to pay, or make a payment`,
@@ -79,10 +81,14 @@ function checkKeptByTries(payment: PaymentModel, given: Partial<PaymentModel>): 
   );
 }
 
-type Stated = HeldPayment & { request: UpdatePayment; author: Author };
+type PaymentStatusChange = LockedPayment & { request: UpdatePayment; author: Author };
 
-async function writeStatus(stores: Stores, transaction: Transaction, stated: Stated): Promise<PaymentModel> {
-  const { payment, invoice, request, author: by } = stated;
+async function writeStatus(
+  stores: Stores,
+  transaction: Transaction,
+  input: PaymentStatusChange,
+): Promise<PaymentModel> {
+  const { payment, invoice, request, author: by } = input;
   const status = request.payment_status!;
   if (payment.payment_status === 'PROCESSING')
     throw notAllowed('its provider decides what becomes of a payment that is PROCESSING', { field: 'payment_status' });
@@ -96,20 +102,20 @@ async function writeStatus(stores: Stores, transaction: Transaction, stated: Sta
     });
   checkMove(payment.payment_status, status);
   checkInstants(request, by);
-  if (status === 'VOIDED') return voidPayment(stores, transaction, stated);
+  if (status === 'VOIDED') return voidPayment(stores, transaction, input);
   if (hasPage(payment))
     throw notAllowed('its provider decides what becomes of a payment whose page is open: void it, and record another', {
       field: 'payment_status',
     });
   if (status === 'FAILED') {
     const error = request.error_message ?? 'said by hand';
-    return failFor(stores, transaction, { ...stated, error, at: request.failed_at ?? undefined, by });
+    return failPayment(stores, transaction, { ...input, error, at: request.failed_at ?? undefined, by });
   }
   checkPayable(invoice);
   checkAmount({ ...payment, method: payment.payment_method_type }, invoice);
   const at = request.succeeded_at ?? undefined;
   return bookReceipt(stores, transaction, {
-    ...stated,
+    ...input,
     gateway_payment_id: payment.gateway_payment_id ?? null,
     at,
     by,
@@ -128,8 +134,12 @@ function checkInstants(request: UpdatePayment, { now }: Author): void {
 }
 
 /** What was recorded by mistake has never paid anything; what a provider has taken is given back by a refund. */
-async function voidPayment(stores: Stores, transaction: Transaction, stated: Stated): Promise<PaymentModel> {
-  const { payment, invoice, subscription, request, author: by } = stated;
+async function voidPayment(
+  stores: Stores,
+  transaction: Transaction,
+  input: PaymentStatusChange,
+): Promise<PaymentModel> {
+  const { payment, invoice, subscription, request, author: by } = input;
   const wasReceived = payment.payment_status === 'SUCCEEDED';
   if (wasReceived && payment.payment_method_type === 'CREDITS')
     throw notAllowed('its credits were taken from a wallet: give them back by a refund');
@@ -139,7 +149,7 @@ async function voidPayment(stores: Stores, transaction: Transaction, stated: Sta
     throw notAllowed('something of what was paid of its invoice was given back: the payment stays', {
       invoice_id: invoice.id,
     });
-  if (wasReceived) await checkLeavesBought(transaction, stated);
+  if (wasReceived) await checkKeepsPurchase(transaction, input);
   const changes = {
     payment_status: 'VOIDED' as const,
     voided_at: request.voided_at ?? by.now.toISOString(),
@@ -155,8 +165,8 @@ async function voidPayment(stores: Stores, transaction: Transaction, stated: Sta
 }
 
 /** What has bought credits that have come stays paid: they would be there for nothing. */
-async function checkLeavesBought(transaction: Transaction, { payment, invoice }: HeldPayment): Promise<void> {
-  const most = await mostBackOf(transaction, invoice);
+async function checkKeepsPurchase(transaction: Transaction, { payment, invoice }: LockedPayment): Promise<void> {
+  const most = await loadRefundLimit(transaction, invoice);
   if (most?.lt(payment.amount)) throw notAllowed('the credits that it has bought are in a wallet: the payment stays');
 }
 
@@ -167,7 +177,7 @@ export async function archivePayment(
   { id, author }: { id: string; author: Author },
 ): Promise<void> {
   await transactionBehindOthers({ postgres }, async (transaction) => {
-    const { payment } = await holdPayment(transaction, scope, id);
+    const { payment } = await lockPayment(transaction, scope, id);
     if (!ARCHIVED.includes(payment.payment_status))
       throw notAllowed(`a payment that is ${payment.payment_status} cannot be archived`, { allowed: ARCHIVED });
     if (payment.payment_status === 'INITIATED' && hasPage(payment))

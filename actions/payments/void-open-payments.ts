@@ -5,12 +5,12 @@ import { hasPage } from '../../core/payment/receipt.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { type Change, emit } from '../system-events/emit.ts';
+import { emit, type SystemEventChange } from '../system-events/emit.ts';
 
 /** `transaction` holds the invoice. */
 export async function voidOpenPayments(
   transaction: Transaction,
-  { invoice, by }: { invoice: InvoiceModel; by: Change['by'] },
+  { invoice, by }: { invoice: InvoiceModel; by: SystemEventChange['by'] },
 ): Promise<void> {
   const open = await PaymentModel.in(invoice, transaction)
     .where({ destination_id: invoice.id, status: 'published' })

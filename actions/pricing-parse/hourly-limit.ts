@@ -11,7 +11,7 @@ export class HourlyLimit {
   }
 
   /** Whether it may do so once more. */
-  takes(tenant_id: string, now: Date): boolean {
+  tryAcquire(tenant_id: string, now: Date): boolean {
     const hour = Math.floor(now.getTime() / HOUR_MS);
     if (hour !== this.#hour) this.#taken = new Map();
     this.#hour = hour;

@@ -8,7 +8,7 @@ import { compileExpression } from '../../core/metering/expression.ts';
 import { INSTRUCTIONS, parseModelAnswer } from '../../core/pricing-parse/from-model.ts';
 import { parsePricing } from '../../core/pricing-parse/parse.ts';
 import type { ParsedPricing, ParseMethod } from '../../core/pricing-parse/record.ts';
-import { askForJson, type ChatEndpoint } from '../../integrations/chat-completions.ts';
+import { type ChatEndpoint, requestJson } from '../../integrations/chat-completions.ts';
 import type { HourlyLimit } from './hourly-limit.ts';
 
 /** Null where none is configured. */
@@ -22,11 +22,14 @@ export type ParseRequest = {
   readonly now: Date;
 };
 
-export type Parsed = ParsedPricing & { readonly method: ParseMethod; readonly fallback_reason: string | null };
+export type ParsedDescription = ParsedPricing & {
+  readonly method: ParseMethod;
+  readonly fallback_reason: string | null;
+};
 
-export async function parseDescription(model: LanguageModel, request: ParseRequest): Promise<Parsed> {
+export async function parseDescription(model: LanguageModel, request: ParseRequest): Promise<ParsedDescription> {
   const { description, currency, method } = request;
-  const byRules = (fallback_reason: string | null): Parsed => ({
+  const byRules = (fallback_reason: string | null): ParsedDescription => ({
     ...parsePricing(description, { currency, compileExpression }),
     method: 'rules',
     fallback_reason,
@@ -34,18 +37,18 @@ export async function parseDescription(model: LanguageModel, request: ParseReque
   if (method === 'rules') return byRules(null);
   if (model === null && method === 'auto') return byRules(null);
   try {
-    return { ...(await askModel(model, request)), method: 'llm', fallback_reason: null };
+    return { ...(await parseWithModel(model, request)), method: 'llm', fallback_reason: null };
   } catch (error) {
     if (method === 'llm' || !(error instanceof FarthingError)) throw error;
     return byRules(error.message);
   }
 }
 
-async function askModel(model: LanguageModel, request: ParseRequest): Promise<ParsedPricing> {
+async function parseWithModel(model: LanguageModel, request: ParseRequest): Promise<ParsedPricing> {
   const { description, currency, tenant_id, now } = request;
   if (model === null) throw notAllowed('method: no language model is configured', { field: 'method' });
-  if (!model.limit.takes(tenant_id, now))
+  if (!model.limit.tryAcquire(tenant_id, now))
     throw new FarthingError('too_many_requests', 'the language model was asked as often as it may be in this hour');
   const user = `Where no currency is stated it is ${currency}.\n\n${description}`;
-  return parseModelAnswer(await askForJson(model.endpoint, { system: INSTRUCTIONS, user }), compileExpression);
+  return parseModelAnswer(await requestJson(model.endpoint, { system: INSTRUCTIONS, user }), compileExpression);
 }

@@ -7,64 +7,64 @@ import { type Microseconds, parseEventTime } from '../../core/time/instant.ts';
 import { type MarkedEvent, markedEvents } from '../../storage/events/marked-events.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { Turns } from '../../storage/turns.ts';
-import type { Counting } from './gather.ts';
+import type { LineCounting } from './gather.ts';
 
 /** What each line took of an event, in the order of the lines; null where nothing. */
 export type CountedEvent = { readonly event: MarkedEvent; readonly taken: readonly (Contribution | null)[] };
 
-export type Window = { readonly start_us: Microseconds; readonly end_us: Microseconds };
+export type ProofWindow = { readonly start_us: Microseconds; readonly end_us: Microseconds };
 
-export function windowOf({ counted }: Counting): Window {
-  return { start_us: microseconds(counted.window_start), end_us: microseconds(counted.window_end) };
+export function toWindow({ counted }: LineCounting): ProofWindow {
+  return { start_us: parseMicroseconds(counted.window_start), end_us: parseMicroseconds(counted.window_end) };
 }
 
-export function meterOf({ definition }: Counting): CompiledMeter {
+export function compileCountedMeter({ definition }: LineCounting): CompiledMeter {
   return compileMeter(definition);
 }
 
 /** Of lines that count of the same events, at least one; those of which none takes anything are passed over. */
-export async function* countedEvents(
+export async function* readCountedEvents(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   scope: Scope,
-  countings: readonly Counting[],
+  countings: readonly LineCounting[],
   signal?: AbortSignal,
 ): AsyncGenerator<CountedEvent> {
   const [first] = countings;
   if (first === undefined) return;
-  const meters = countings.map(meterOf);
-  const isIn = timesOf(first);
-  const turns = new Turns(scope.tenant_id);
+  const meters = countings.map(compileCountedMeter);
+  const isIn = buildTimeFilter(first);
+  const slicer = new Turns(scope.tenant_id);
   const wanted = {
     tenant_id: scope.tenant_id,
     environment_id: scope.environment_id,
     event_name: first.counted.meter.event_name.trim(),
     external_customer_ids: first.counted.customers.map(({ external_customer_id }) => external_customer_id),
-    ...windowOf(first),
+    ...toWindow(first),
     marks: first.counted.marks,
     signal,
   };
   for await (const event of markedEvents(clickhouse, wanted)) {
-    if (turns.isOver(meters.length)) await turns.next(signal);
+    if (slicer.isOver(meters.length)) await slicer.next(signal);
     if (!isIn(event)) continue;
-    const taken = meters.map((meter) => takenBy(meter, event));
+    const taken = meters.map((meter) => measureEvent(meter, event));
     if (taken.some((of) => of !== null)) yield { event, taken };
   }
 }
 
-function takenBy(meter: CompiledMeter, event: MarkedEvent): Contribution | null {
+function measureEvent(meter: CompiledMeter, event: MarkedEvent): Contribution | null {
   if (!matches(meter, event.properties)) return null;
   const contribution = measure(meter, event);
   return contribution.unusable === undefined ? contribution : null;
 }
 
 /** Whether an event lies in the times in which its customer is counted. */
-function timesOf({ counted }: Counting): (event: MarkedEvent) => boolean {
-  const clipped = new Map<string, readonly Window[]>();
+function buildTimeFilter({ counted }: LineCounting): (event: MarkedEvent) => boolean {
+  const clipped = new Map<string, readonly ProofWindow[]>();
   for (const { external_customer_id, times } of counted.customers)
     if (times !== null)
       clipped.set(
         external_customer_id,
-        times.map(({ start, end }) => ({ start_us: microseconds(start), end_us: microseconds(end) })),
+        times.map(({ start, end }) => ({ start_us: parseMicroseconds(start), end_us: parseMicroseconds(end) })),
       );
   return ({ external_customer_id, timestamp_us: at }) => {
     const times = clipped.get(external_customer_id);
@@ -72,7 +72,7 @@ function timesOf({ counted }: Counting): (event: MarkedEvent) => boolean {
   };
 }
 
-function microseconds(text: string): Microseconds {
+function parseMicroseconds(text: string): Microseconds {
   const instant = parseEventTime(text);
   if (typeof instant !== 'number') throw new RangeError(`${JSON.stringify(text)} is not an instant`);
   return instant;

@@ -22,7 +22,7 @@ import { buildCustomerFilter, loadMembers } from '../billing/members.ts';
 import { findLevelTime, type LevelTime } from './level-digest.ts';
 
 /** What a usage line counted; lines with the same `key` counted the same events. */
-export type Counting = {
+export type LineCounting = {
   readonly key: string;
   /** Which events are read for it; several meters may count of the same. */
   readonly source: string;
@@ -32,27 +32,31 @@ export type Counting = {
   readonly level: LevelTime | null;
 };
 
-export type Provable = {
+export type ProvableInvoice = {
   readonly invoice: Invoice;
   readonly lines: readonly {
     readonly line: InvoiceLineItemModel;
-    readonly counting: Counting | null;
+    readonly counting: LineCounting | null;
   }[];
 };
 
 /** Of an invoice whose lines do not change by themselves any more. */
-export async function gatherProvable(database: Database, scope: Scope, invoice_id: string): Promise<Provable> {
+export async function gatherProvable(database: Database, scope: Scope, invoice_id: string): Promise<ProvableInvoice> {
   const invoice = await InvoiceModel.fetch(scope, invoice_id, { database });
   if (invoice.invoice_status === 'DRAFT')
     throw notAllowed('a draft has no proof: it is computed once more before it is final', { invoice_id });
   const { line_items, ...record } = await loadWithLines(invoice, database);
   const lines = [];
   for (const line of line_items as InvoiceLineItemModel[])
-    lines.push({ line, counting: await countingOf(database, scope, line) });
+    lines.push({ line, counting: await loadCounting(database, scope, line) });
   return { invoice: record, lines };
 }
 
-async function countingOf(database: Database, scope: Scope, line: InvoiceLineItemModel): Promise<Counting | null> {
+async function loadCounting(
+  database: Database,
+  scope: Scope,
+  line: InvoiceLineItemModel,
+): Promise<LineCounting | null> {
   const { meter_id, meter_version, window_start, window_end, high_water } = line.computed_from ?? {};
   if (!meter_id || !meter_version || !window_start || !window_end || !high_water) return null;
   const version = Number(meter_version);
@@ -69,10 +73,10 @@ async function countingOf(database: Database, scope: Scope, line: InvoiceLineIte
       filters: filters.map(({ key, values }) => ({ key, values: [...values] })),
       reset_usage,
     },
-    ...(line.computed_from?.counted ?? (await asBilledToday(database, scope, line))),
+    ...(line.computed_from?.counted ?? (await computeAsBilled(database, scope, line))),
     window_start,
     window_end,
-    marks: marksOf(high_water, stop),
+    marks: computeMarks(high_water, stop),
     ends: offsetsText(stop),
   };
   const { customers, marks } = counted;
@@ -82,7 +86,7 @@ async function countingOf(database: Database, scope: Scope, line: InvoiceLineIte
 }
 
 /** Behind the offset at which a partition met the end of the meter nothing is counted. */
-function marksOf(high_water: Readonly<Record<string, string>>, stop: ReadonlyMap<number, bigint>) {
+function computeMarks(high_water: Readonly<Record<string, string>>, stop: ReadonlyMap<number, bigint>) {
   const marks = Object.entries(high_water).map(([partition, offset]) => {
     const end = stop.get(Number(partition));
     return [partition, end !== undefined && end < BigInt(offset) ? String(end) : offset] as const;
@@ -90,7 +94,7 @@ function marksOf(high_water: Readonly<Record<string, string>>, stop: ReadonlyMap
   return Object.fromEntries(marks);
 }
 
-async function asBilledToday(database: Database, scope: Scope, line: InvoiceLineItemModel): Promise<CountedScope> {
+async function computeAsBilled(database: Database, scope: Scope, line: InvoiceLineItemModel): Promise<CountedScope> {
   const subscription = await SubscriptionModel.fetch(scope, line.subscription_id ?? '', { database });
   const members = (await loadMembers(database, scope, [subscription])).get(subscription.id)!;
   const { window_start, window_end } = line.computed_from ?? {};

@@ -13,31 +13,31 @@ import { PriceModel } from '../../storage/models/price.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { countedEvents } from './counted-events.ts';
-import { type Counting, gatherProvable, type Provable } from './gather.ts';
-import { type Sealed, sealLines, sha256 } from './seal-lines.ts';
+import { readCountedEvents } from './counted-events.ts';
+import { gatherProvable, type LineCounting, type ProvableInvoice } from './gather.ts';
+import { type LineSeal, sealLines, sha256 } from './seal-lines.ts';
 
-export type ProofAsked = {
+export type ProofQuery = {
   readonly invoice_id: string;
   readonly now: Date;
   readonly signal?: AbortSignal | undefined;
 };
 
 /** Seals what is not sealed yet. */
-export async function invoiceProof(stores: Stores, scope: Scope, asked: ProofAsked): Promise<InvoiceProof> {
-  const provable = await gatherProvable(stores.postgres, scope, asked.invoice_id);
-  const sealed = await sealLines(stores, scope, provable, asked);
+export async function buildInvoiceProof(stores: Stores, scope: Scope, query: ProofQuery): Promise<InvoiceProof> {
+  const provable = await gatherProvable(stores.postgres, scope, query.invoice_id);
+  const sealed = await sealLines(stores, scope, provable, query);
   const priceIds = provable.lines.flatMap(({ line }) => line.price_id ?? []);
   const prices = await PriceModel.byId(scope, priceIds, stores.postgres);
-  const lines = provable.lines.map((one) => lineProof(one, { sealed, price: prices.get(one.line.price_id ?? '') }));
+  const lines = provable.lines.map((one) => toLineProof(one, { sealed, price: prices.get(one.line.price_id ?? '') }));
   const { invoice } = provable;
-  const [coupons, taxes] = [await couponsOf(stores, invoice), await taxesOf(stores, invoice)];
+  const [coupons, taxes] = [await loadCoupons(stores, invoice), await loadTaxes(stores, invoice)];
   return { format: PROOF_FORMAT, minor_units: minorUnits(invoice.currency), invoice, lines, coupons, taxes };
 }
 
-async function couponsOf({ postgres }: Stores, invoice: Invoice): Promise<InvoiceProof['coupons']> {
-  const asked = { column: 'invoice_id', value: invoice.id, where: { status: 'published' }, order: ['position', 'id'] };
-  const applications = await CouponApplicationModel.listOf(invoice, asked, postgres);
+async function loadCoupons({ postgres }: Stores, invoice: Invoice): Promise<InvoiceProof['coupons']> {
+  const query = { column: 'invoice_id', value: invoice.id, where: { status: 'published' }, order: ['position', 'id'] };
+  const applications = await CouponApplicationModel.listOf(invoice, query, postgres);
   return applications.map((one) => ({
     coupon_id: one.coupon_id,
     coupon_association_id: one.coupon_association_id,
@@ -49,10 +49,10 @@ async function couponsOf({ postgres }: Stores, invoice: Invoice): Promise<Invoic
 }
 
 /** What a rate says does not change once it has taxed something. */
-async function taxesOf({ postgres }: Stores, invoice: Invoice): Promise<InvoiceProof['taxes']> {
+async function loadTaxes({ postgres }: Stores, invoice: Invoice): Promise<InvoiceProof['taxes']> {
   const where = { entity_type: 'invoice', status: 'published' };
-  const asked = { column: 'entity_id', value: invoice.id, where, order: ['position', 'id'] };
-  const applied = await TaxAppliedModel.listOf(invoice, asked, postgres);
+  const query = { column: 'entity_id', value: invoice.id, where, order: ['position', 'id'] };
+  const applied = await TaxAppliedModel.listOf(invoice, query, postgres);
   const rateIds = applied.map(({ tax_rate_id }) => tax_rate_id);
   const rates = await TaxRateModel.byId(invoice, rateIds, postgres);
   return applied.map(({ tax_rate_id, tax_association_id, taxable_amount, tax_amount, tax_behavior }) => {
@@ -62,9 +62,12 @@ async function taxesOf({ postgres }: Stores, invoice: Invoice): Promise<InvoiceP
   });
 }
 
-type Facts = { readonly sealed: ReadonlyMap<string, Sealed>; readonly price: PriceModel | undefined };
+type LineProofFacts = { readonly sealed: ReadonlyMap<string, LineSeal>; readonly price: PriceModel | undefined };
 
-function lineProof({ line, counting }: Provable['lines'][number], { sealed, price }: Facts): LineProof {
+function toLineProof(
+  { line, counting }: ProvableInvoice['lines'][number],
+  { sealed, price }: LineProofFacts,
+): LineProof {
   const { price_unit, conversion_rate } = price ?? {};
   const { seal = null, not_sealed = whyNotCounted(line) } = sealed.get(line.id) ?? {};
   return {
@@ -82,54 +85,54 @@ function whyNotCounted({ computed_from }: InvoiceLineItemModel): string | null {
 }
 
 /** The paths of one event in the trees of the lines that count it; each takes as long as the line's events take to be read. */
-export async function eventProof(
+export async function buildEventProof(
   stores: Stores,
   scope: Scope,
-  { event_id, ...asked }: ProofAsked & { readonly event_id: string },
+  { event_id, ...query }: ProofQuery & { readonly event_id: string },
 ): Promise<EventProof> {
-  const provable = await gatherProvable(stores.postgres, scope, asked.invoice_id);
-  const sealed = await sealLines(stores, scope, provable, asked);
-  const paths = new Map<string, PathFound | null>();
+  const provable = await gatherProvable(stores.postgres, scope, query.invoice_id);
+  const sealed = await sealLines(stores, scope, provable, query);
+  const paths = new Map<string, EventPath | null>();
   const lines: EventProof['lines'] = [];
   for (const { line, counting } of provable.lines) {
     if (counting === null || !sealed.get(line.id)?.seal) continue;
     if (!paths.has(counting.key))
-      paths.set(counting.key, await pathOf(stores, scope, { counting, event_id, signal: asked.signal }));
+      paths.set(counting.key, await findEventPath(stores, scope, { counting, event_id, signal: query.signal }));
     const found = paths.get(counting.key);
     if (found) lines.push({ line_id: line.id, ...found });
   }
-  if (lines.length === 0) throw notFound(`in invoice ${asked.invoice_id} event`, event_id);
-  return { format: PROOF_FORMAT, invoice_id: asked.invoice_id, event_id, lines };
+  if (lines.length === 0) throw notFound(`in invoice ${query.invoice_id} event`, event_id);
+  return { format: PROOF_FORMAT, invoice_id: query.invoice_id, event_id, lines };
 }
 
-type PathFound = Omit<EventProof['lines'][number], 'line_id'>;
-type PathAsked = {
-  readonly counting: Counting;
+type EventPath = Omit<EventProof['lines'][number], 'line_id'>;
+type EventPathQuery = {
+  readonly counting: LineCounting;
   readonly event_id: string;
   readonly signal: AbortSignal | undefined;
 };
 
-async function pathOf(
+async function findEventPath(
   stores: Stores,
   scope: Scope,
-  { counting, event_id, signal }: PathAsked,
-): Promise<PathFound | null> {
+  { counting, event_id, signal }: EventPathQuery,
+): Promise<EventPath | null> {
   const tree = new MerkleTree(sha256);
-  let found: Pick<PathFound, 'index' | 'leaf' | 'leaf_hash'> | null = null;
-  for await (const { taken } of countedEvents(stores, scope, [counting], signal)) {
+  let found: Pick<EventPath, 'index' | 'leaf' | 'leaf_hash'> | null = null;
+  for await (const { taken } of readCountedEvents(stores, scope, [counting], signal)) {
     const leaf = toLeaf(taken[0]!);
     const watched = leaf.event_id === event_id;
     const index = tree.size;
     const hash = tree.add(Buffer.from(formatLeaf(leaf)), { watched });
     const { timestamp_us, ...rest } = leaf;
-    if (watched) found = { index, leaf: { ...rest, timestamp_us: String(timestamp_us) }, leaf_hash: hexOf(hash) };
+    if (watched) found = { index, leaf: { ...rest, timestamp_us: String(timestamp_us) }, leaf_hash: toHex(hash) };
   }
   if (found === null) return null;
   const { root, path } = tree.finish();
-  const steps = path.map(({ side, hash }) => ({ side, hash: hexOf(hash) }));
-  return { event_count: tree.size, ...found, path: steps, root: hexOf(root) };
+  const steps = path.map(({ side, hash }) => ({ side, hash: toHex(hash) }));
+  return { event_count: tree.size, ...found, path: steps, root: toHex(root) };
 }
 
-function hexOf(bytes: Uint8Array): string {
+function toHex(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('hex');
 }

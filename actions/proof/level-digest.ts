@@ -26,13 +26,13 @@ export function findLevelTime({ computed_from, period_start }: InvoiceLineItemMo
 }
 
 /** Levels until the begin of the time, and until its end. */
-type Levels = { readonly before: UsageBucket; readonly until: UsageBucket };
+type LevelBuckets = { readonly before: UsageBucket; readonly until: UsageBucket };
 
 export class LevelDigest {
   readonly #aggregation: CompiledMeter['aggregation'];
   readonly #time: LevelTime;
   readonly #ends: ReadonlyMap<string, Microseconds>;
-  readonly #levels = new Map<string, Levels>();
+  readonly #levels = new Map<string, LevelBuckets>();
 
   constructor({ aggregation }: CompiledMeter, time: LevelTime, { customers }: Pick<CountedLine, 'customers'>) {
     this.#aggregation = aggregation;

@@ -20,30 +20,30 @@ import { keepSeals, sealsOf } from '../../storage/models/invoice-line-proof.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { finished } from '../../storage/turns.ts';
-import { countedEvents, meterOf, windowOf } from './counted-events.ts';
-import type { Counting, Provable } from './gather.ts';
+import { compileCountedMeter, readCountedEvents, toWindow } from './counted-events.ts';
+import type { LineCounting, ProvableInvoice } from './gather.ts';
 import { LevelDigest } from './level-digest.ts';
 
 export const sha256: Hash = (...parts) => hash('sha256', Buffer.concat(parts), 'buffer');
 
-export type Sealed = { readonly seal: Seal | null; readonly not_sealed: string | null };
+export type LineSeal = { readonly seal: Seal | null; readonly not_sealed: string | null };
 
-type Asked = { readonly now: Date; readonly signal?: AbortSignal | undefined };
+type SealOptions = { readonly now: Date; readonly signal?: AbortSignal | undefined };
 
 /** By the id of the line. What was sealed before is not read again. */
 export async function sealLines(
   stores: Stores,
   scope: Scope,
-  { invoice, lines }: Provable,
-  { now, signal }: Asked,
-): Promise<ReadonlyMap<string, Sealed>> {
+  { invoice, lines }: ProvableInvoice,
+  { now, signal }: SealOptions,
+): Promise<ReadonlyMap<string, LineSeal>> {
   const usage = lines.flatMap(({ line, counting }) => (counting ? [{ line, counting }] : []));
   const known = await sealsOf(
     scope,
     usage.map(({ line }) => line.id),
     stores.postgres,
   );
-  const read = await readTogether(stores, scope, {
+  const read = await readBySource(stores, scope, {
     signal,
     countings: usage.flatMap(({ line, counting }) => (known.has(line.id) ? [] : counting)),
   });
@@ -52,34 +52,34 @@ export async function sealLines(
   for (const { line, counting } of usage) {
     if (known.has(line.id)) continue;
     const events = read.get(counting.key)!;
-    const fault = faultOf(line, events);
+    const fault = findCountFault(line, events);
     const { event_count, root } = events;
     if (fault === null) fresh.set(line.id, { event_count, root, sealed_at: now.toISOString() });
     else faults.set(line.id, fault);
   }
   // A skipped one may be computed again, and has other lines then.
-  const isKept = invoice.invoice_status !== 'SKIPPED';
-  if (isKept) await keepSeals(scope, fresh, stores.postgres);
-  const kept = isKept && fresh.size > 0 ? await sealsOf(scope, [...fresh.keys()], stores.postgres) : fresh;
+  const isStored = invoice.invoice_status !== 'SKIPPED';
+  if (isStored) await keepSeals(scope, fresh, stores.postgres);
+  const storedSeals = isStored && fresh.size > 0 ? await sealsOf(scope, [...fresh.keys()], stores.postgres) : fresh;
   return new Map(
     usage.map(({ line }) => {
-      const seal = known.get(line.id) ?? kept.get(line.id) ?? null;
+      const seal = known.get(line.id) ?? storedSeals.get(line.id) ?? null;
       return [line.id, { seal, not_sealed: faults.get(line.id) ?? null }];
     }),
   );
 }
 
 /** By the id of the line what it says otherwise than its events; nothing is kept of them. */
-export async function countedOtherwise(
+export async function listCountFaults(
   stores: Pick<Stores, 'clickhouse'>,
   scope: Scope,
-  lines: readonly { readonly line: InvoiceLineItemModel; readonly counting: Counting }[],
+  lines: readonly { readonly line: InvoiceLineItemModel; readonly counting: LineCounting }[],
 ): Promise<ReadonlyMap<string, string>> {
-  const read = await readTogether(stores, scope, {
+  const read = await readBySource(stores, scope, {
     countings: lines.map(({ counting }) => counting),
     signal: undefined,
   });
-  const faults = lines.map(({ line, counting }) => [line.id, faultOf(line, read.get(counting.key)!)] as const);
+  const faults = lines.map(({ line, counting }) => [line.id, findCountFault(line, read.get(counting.key)!)] as const);
   return new Map(faults.flatMap(([id, fault]) => (fault === null ? [] : [[id, fault] as const])));
 }
 
@@ -87,36 +87,36 @@ export async function countedOtherwise(
 const STREAMS = 4;
 
 /** By the key of what was counted; meters that count of the same events are read together. */
-async function readTogether(
+async function readBySource(
   stores: Pick<Stores, 'clickhouse'>,
   scope: Scope,
-  { countings, signal }: { countings: readonly Counting[]; signal: AbortSignal | undefined },
-): Promise<ReadonlyMap<string, EventsRead>> {
+  { countings, signal }: { countings: readonly LineCounting[]; signal: AbortSignal | undefined },
+): Promise<ReadonlyMap<string, EventsDigest>> {
   const byKey = new Map(countings.map((counting) => [counting.key, counting]));
   const bySource = groupBy(byKey.values(), ({ source }) => source);
-  const read = new Map<string, EventsRead>();
-  await mapConcurrently(STREAMS, [...bySource.values()], async (together) => {
-    const digests = await Promise.all(together.map((counting) => startDigest(counting, { scope, signal })));
-    for await (const { event, taken } of countedEvents(stores, scope, together, signal))
+  const read = new Map<string, EventsDigest>();
+  await mapConcurrently(STREAMS, [...bySource.values()], async (sameSource) => {
+    const digests = await Promise.all(sameSource.map((counting) => startDigest(counting, { scope, signal })));
+    for await (const { event, taken } of readCountedEvents(stores, scope, sameSource, signal))
       for (let index = 0; index < taken.length; index++) {
         const of = taken[index];
         if (of) digests[index]!.add(event, of);
       }
-    for (const [index, { key }] of together.entries()) read.set(key, await digests[index]!.finish());
+    for (const [index, { key }] of sameSource.entries()) read.set(key, await digests[index]!.finish());
   });
   return read;
 }
 
-type EventsRead = { readonly event_count: number; readonly quantity: string; readonly root: string };
+type EventsDigest = { readonly event_count: number; readonly quantity: string; readonly root: string };
 
-type Digest = { add(event: MarkedEvent, taken: Contribution): void; finish(): Promise<EventsRead> };
+type EventsDigester = { add(event: MarkedEvent, taken: Contribution): void; finish(): Promise<EventsDigest> };
 
 async function startDigest(
-  counting: Counting,
+  counting: LineCounting,
   { scope, signal }: { scope: Scope; signal: AbortSignal | undefined },
-): Promise<Digest> {
-  const meter = meterOf(counting);
-  const range = windowOf(counting);
+): Promise<EventsDigester> {
+  const meter = compileCountedMeter(counting);
+  const range = toWindow(counting);
   const { timezone, billing_anchor } = counting.counted;
   const grid = { timezone, billing_anchor: toInstant(billing_anchor) };
   const bounds = { asker: scope.tenant_id, ...(signal ? { signal } : {}) };
@@ -149,9 +149,9 @@ async function startDigest(
 }
 
 /** A correction whose money had no room keeps the old count, so that the next invoice looks at it again. */
-function faultOf(line: InvoiceLineItemModel, { event_count, quantity }: EventsRead): string | null {
-  const stated = line.computed_from;
-  const isCounted = stated?.event_count === event_count || line.parent_line_item_id !== null;
-  if (isCounted && stated?.quantity === quantity) return null;
-  return `the line says ${stated?.event_count} events and ${stated?.quantity}, its events up to the marks are ${event_count} and come to ${quantity}`;
+function findCountFault(line: InvoiceLineItemModel, { event_count, quantity }: EventsDigest): string | null {
+  const computed = line.computed_from;
+  const isCounted = computed?.event_count === event_count || line.parent_line_item_id !== null;
+  if (isCounted && computed?.quantity === quantity) return null;
+  return `the line says ${computed?.event_count} events and ${computed?.quantity}, its events up to the marks are ${event_count} and come to ${quantity}`;
 }

@@ -19,20 +19,20 @@ import { settingOf } from '../../storage/models/setting.ts';
 import type { WalletModel } from '../../storage/models/wallet.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { TogetherByKey } from '../../storage/together.ts';
-import { featuresCalled } from '../entitlements/check-named.ts';
-import { askDesk } from './ask-desk.ts';
-import { featureCounter, meterOf } from './feature-counter.ts';
-import type { Op, Told } from './pool-desk.ts';
+import { listFeatureIdsByLookupKey } from '../entitlements/check-named.ts';
+import { createFeatureCounter, loadCompiledMeter } from './feature-counter.ts';
+import { findRequestedWallet } from './find-requested-wallet.ts';
+import type { CheckOutcome, ReservationOp } from './reservation-batch.ts';
 import { checkMetered } from './room-of-feature.ts';
-import { walletAsked } from './wallet-asked.ts';
-import { type Purse, walletCounter } from './wallet-counter.ts';
+import { submitReservation } from './submit-reservation.ts';
+import { createWalletCounter, type SpendableCredits } from './wallet-counter.ts';
 
-type Config = SettingValue<'reservation_config'>;
+type ReservationConfig = SettingValue<'reservation_config'>;
 type ShownLimit = ReturnType<typeof showLimit>;
 
-export type Checked = {
+export type ReservationCheckResult = {
   readonly allowed: boolean;
-  readonly reason: Told<unknown>['verdict']['reason'];
+  readonly reason: CheckOutcome<unknown>['verdict']['reason'];
   readonly customer_id: string;
   readonly feature_id: string | null;
   readonly wallet_id: string | null;
@@ -47,78 +47,93 @@ export type Checked = {
   readonly reservation: ReservationModel | null;
 };
 
-type Asking = { readonly request: ReservationCheckInput; readonly author: Author };
+type CheckReservationRequest = { readonly request: ReservationCheckInput; readonly author: Author };
 
-export async function check(stores: Stores, scope: Scope, { request, author }: Asking): Promise<Checked> {
+export async function checkReservation(
+  stores: Stores,
+  scope: Scope,
+  { request, author }: CheckReservationRequest,
+): Promise<ReservationCheckResult> {
   checkReservationInput(request);
-  const named = await namedBy(stores, scope, { request, author });
-  const asking = { request, author, ...named };
-  return request.credits === null ? checkFeature(stores, scope, asking) : checkCredits(stores, scope, asking);
+  const named = await loadSubjects(stores, scope, { request, author });
+  const input = { request, author, ...named };
+  return request.credits === null ? checkFeature(stores, scope, input) : checkCredits(stores, scope, input);
 }
 
 /** Who and what is asked about. */
-type Named = {
+type CheckSubjects = {
   readonly customer: CustomerModel;
-  readonly config: Config;
+  readonly config: ReservationConfig;
   readonly feature: FeatureModel | null;
   readonly meter: CompiledMeter | null;
   readonly wallet: WalletModel | null;
 };
-type Naming = Asking & { readonly scope: Scope };
+type CheckSubjectsQuery = CheckReservationRequest & { readonly scope: Scope };
 
 /** Looked up once for all who ask the same at one time. */
-const NAMED = new TogetherByKey<Database, Naming, Named>(async (database, asked) => {
-  const named = await lookUp(database, asked[0]!);
+const SUBJECTS = new TogetherByKey<Database, CheckSubjectsQuery, CheckSubjects>(async (database, asked) => {
+  const named = await findSubjects(database, asked[0]!);
   return asked.map(() => named);
 });
 
-function namedBy({ postgres }: Stores, scope: Scope, { request, author }: Asking): Promise<Named> {
+function loadSubjects(
+  { postgres }: Stores,
+  scope: Scope,
+  { request, author }: CheckReservationRequest,
+): Promise<CheckSubjects> {
   const { hold: _hold, quantity: _quantity, credits, idempotency_key: _key, ...names } = request;
   const { tenant_id, environment_id } = scope;
   const alike = [tenant_id, environment_id, credits === null, Object.values(names)];
-  return NAMED.ask(postgres, { scope, request, author }, JSON.stringify(alike));
+  return SUBJECTS.ask(postgres, { scope, request, author }, JSON.stringify(alike));
 }
 
-async function lookUp(database: Database, { scope, request, author }: Naming): Promise<Named> {
+async function findSubjects(
+  database: Database,
+  { scope, request, author }: CheckSubjectsQuery,
+): Promise<CheckSubjects> {
   const [customer, config] = await Promise.all([
-    customerOf(scope, request, database),
+    findCustomer(scope, request, database),
     settingOf(scope, 'reservation_config', database),
   ]);
   if (request.credits !== null) {
-    const wallet = await walletAsked(customer, request, { scope, database, now: author.now });
+    const wallet = await findRequestedWallet(customer, request, { scope, database, now: author.now });
     return { customer, config, feature: null, meter: null, wallet };
   }
-  const feature = await featureOf(scope, request, { database, now: author.now });
-  const meter = feature.type === 'metered' ? await meterOf(scope, feature, database) : null;
+  const feature = await findFeature(scope, request, { database, now: author.now });
+  const meter = feature.type === 'metered' ? await loadCompiledMeter(scope, feature, database) : null;
   return { customer, config, feature, meter, wallet: null };
 }
 
-async function checkFeature(stores: Stores, scope: Scope, asking: Asking & Named): Promise<Checked> {
-  const { request, author, customer, config, meter } = asking;
-  const feature = asking.feature!;
+async function checkFeature(
+  stores: Stores,
+  scope: Scope,
+  input: CheckReservationRequest & CheckSubjects,
+): Promise<ReservationCheckResult> {
+  const { request, author, customer, config, meter } = input;
+  const feature = input.feature!;
   const quantity = new Decimal(request.quantity ?? '1');
   if (meter) {
     checkCountsUnits(meter, quantity);
-    if (request.hold) checkHeld(meter, quantity, asking);
+    if (request.hold) checkHoldChargeable(meter, quantity, input);
   } else if (request.hold) checkMetered(feature);
-  const counter = featureCounter(stores, scope, { customer, feature, when_in_doubt: config.when_in_doubt });
-  const told = await askDesk(stores, counter, opOf(quantity, { request, author, config }));
-  const { looked } = told as Told<FeatureRoom>;
-  const limits = looked?.kind === 'limited' ? looked.limits : [];
-  const as_of = looked?.kind === 'limited' ? looked.as_of : null;
+  const counter = createFeatureCounter(stores, scope, { customer, feature, when_in_doubt: config.when_in_doubt });
+  const outcome = await submitReservation(stores, counter, buildCheckOp(quantity, { request, author, config }));
+  const { room } = outcome as CheckOutcome<FeatureRoom>;
+  const limits = room?.kind === 'limited' ? room.limits : [];
+  const as_of = room?.kind === 'limited' ? room.as_of : null;
   return {
-    ...said(told as Told<unknown>, { customer, quantity }),
+    ...buildCheck(outcome as CheckOutcome<unknown>, { customer, quantity }),
     feature_id: feature.id,
-    ...ofLimits(limits, told as Told<FeatureRoom>),
+    ...pickTightestLimit(limits, outcome as CheckOutcome<FeatureRoom>),
     as_of,
   };
 }
 
 /** What nobody ends is charged as it was asked for: whether the meter would count that is known before anything is held. */
-function checkHeld(
+function checkHoldChargeable(
   meter: CompiledMeter,
   quantity: Decimal,
-  { request, customer, config, author }: Asking & Named,
+  { request, customer, config, author }: CheckReservationRequest & CheckSubjects,
 ): void {
   const { on_expiry, properties } = request.hold!;
   checkCanHold(meter, quantity, properties);
@@ -134,31 +149,38 @@ function checkHeld(
   });
 }
 
-async function checkCredits(stores: Stores, scope: Scope, asking: Asking & Named): Promise<Checked> {
-  const { request, author, customer, config, wallet } = asking;
+async function checkCredits(
+  stores: Stores,
+  scope: Scope,
+  input: CheckReservationRequest & CheckSubjects,
+): Promise<ReservationCheckResult> {
+  const { request, author, customer, config, wallet } = input;
   const quantity = new Decimal(request.credits!);
   if (!wallet) {
     const verdict = { allowed: false, reason: 'no_wallet', is_doubtful: false } as const;
-    return said(
-      { kind: 'told', verdict, held: new Decimal('0'), looked: null, reservation: null },
+    return buildCheck(
+      { kind: 'told', verdict, held: new Decimal('0'), room: null, reservation: null },
       { customer, quantity },
     );
   }
-  const counter = walletCounter(stores, scope, { wallet, when_in_doubt: config.when_in_doubt });
-  const op = opOf(quantity, { request, author, config });
-  const told = (await askDesk(stores, counter, op)) as Told<Purse>;
+  const counter = createWalletCounter(stores, scope, { wallet, when_in_doubt: config.when_in_doubt });
+  const op = buildCheckOp(quantity, { request, author, config });
+  const outcome = (await submitReservation(stores, counter, op)) as CheckOutcome<SpendableCredits>;
   // Of what lasts until the hold ends that is asked for; less what is held, by this one too.
   const until = op.now + (op.hold?.ttl_seconds ?? 0) * 1000;
-  const remaining = told.looked?.spendable(until)?.minus(told.held) ?? null;
+  const remaining = outcome.room?.spendable(until)?.minus(outcome.held) ?? null;
   return {
-    ...said(told, { customer, quantity }),
+    ...buildCheck(outcome, { customer, quantity }),
     wallet_id: wallet.id,
     remaining: remaining && Decimal.max('0', remaining).toFixed(),
-    as_of: told.looked?.as_of ?? null,
+    as_of: outcome.room?.as_of ?? null,
   };
 }
 
-function opOf(quantity: Decimal, { request, author, config }: Asking & { config: Config }) {
+function buildCheckOp(
+  quantity: Decimal,
+  { request, author, config }: CheckReservationRequest & { config: ReservationConfig },
+) {
   const { hold, idempotency_key } = request;
   const terms: HoldTerms | null = hold && {
     ttl_seconds: hold.ttl_seconds ?? config.ttl_seconds,
@@ -167,13 +189,13 @@ function opOf(quantity: Decimal, { request, author, config }: Asking & { config:
     metadata: hold.metadata,
     idempotency_key,
   };
-  return { kind: 'check', quantity, hold: terms, now: author.now.getTime(), author } as const satisfies Op;
+  return { kind: 'check', quantity, hold: terms, now: author.now.getTime(), author } as const satisfies ReservationOp;
 }
 
-function said(
-  { verdict, held, reservation }: Told<unknown>,
+function buildCheck(
+  { verdict, held, reservation }: CheckOutcome<unknown>,
   { customer, quantity }: { customer: CustomerModel; quantity: Decimal },
-): Checked {
+): ReservationCheckResult {
   return {
     allowed: verdict.allowed,
     reason: verdict.reason,
@@ -193,7 +215,7 @@ function said(
 }
 
 /** That of which the least is left, and all of them. `held` is also for those who share it. */
-function ofLimits(limits: readonly FeatureLimit[], { held }: Told<FeatureRoom>) {
+function pickTightestLimit(limits: readonly FeatureLimit[], { held }: CheckOutcome<FeatureRoom>) {
   const first = findTightestLimit(limits);
   if (!first) return {};
   const { limit, is_soft_limit, used, remaining } = showLimit(first, held);
@@ -202,8 +224,8 @@ function ofLimits(limits: readonly FeatureLimit[], { held }: Told<FeatureRoom>) 
 }
 
 /** By id, by external id, or by both when they agree. */
-async function customerOf(scope: Scope, asked: ReservationCheckInput, database: Database): Promise<CustomerModel> {
-  const { customer_id, external_customer_id } = asked;
+async function findCustomer(scope: Scope, query: ReservationCheckInput, database: Database): Promise<CustomerModel> {
+  const { customer_id, external_customer_id } = query;
   if (customer_id === null && external_customer_id === null)
     throw invalid('customer_id', 'or external_customer_id is required');
   if (customer_id === null) return CustomerModel.fetchExternal(scope, external_customer_id!, database);
@@ -213,12 +235,14 @@ async function customerOf(scope: Scope, asked: ReservationCheckInput, database: 
   return customer;
 }
 
-async function featureOf(
+async function findFeature(
   scope: Scope,
   { feature_id, feature_lookup_key }: ReservationCheckInput,
   { database, now }: { database: Database; now: Date },
 ): Promise<FeatureModel> {
   const [id] =
-    feature_id === null ? await featuresCalled([feature_lookup_key!], { scope, database, now }) : [feature_id];
+    feature_id === null
+      ? await listFeatureIdsByLookupKey([feature_lookup_key!], { scope, database, now })
+      : [feature_id];
   return FeatureModel.fetchPublished(scope, id!, { database });
 }

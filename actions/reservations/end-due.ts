@@ -12,15 +12,18 @@ import { waitForLog } from '../test-clocks/wait-for-log.ts';
 import { expireReservation } from './end-reservation.ts';
 import { sendCommitted } from './send-committed.ts';
 
-type Faults = { id: string; error: unknown }[];
+type EndFaults = { id: string; error: unknown }[];
 /** `uncharged` have ended without the charge that was asked for, and why. */
-type Report = { ended: number; sent: number; failed: Faults; uncharged: Faults };
+type EndReservationsReport = { ended: number; sent: number; failed: EndFaults; uncharged: EndFaults };
 const WORKERS = 8;
 /** Longer than the pipeline is ever behind while it works. */
 const COUNTED_WITHIN_MS = 60_000;
 
-export async function endDueReservations(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<Report> {
-  const report: Report = { ended: 0, sent: 0, failed: [], uncharged: [] };
+export async function endDueReservations(
+  stores: Stores,
+  { now, only }: { now: Date } & OfWhom,
+): Promise<EndReservationsReport> {
+  const report: EndReservationsReport = { ended: 0, sent: 0, failed: [], uncharged: [] };
   const { postgres } = stores;
   const doing = (count: 'ended' | 'sent', work: (scope: Scope, id: string) => Promise<unknown>) => async (due: Due) => {
     const { id, ...scope } = due;
@@ -49,11 +52,11 @@ export async function endDueReservations(stores: Stores, { now, only }: { now: D
     workers: WORKERS,
   });
   // By a clock of its own a period may end at the same instant: what was charged is in it.
-  if (only && report.ended + report.sent > 0) await untilCounted(stores, only);
+  if (only && report.ended + report.sent > 0) await waitUntilCounted(stores, only);
   return report;
 }
 
-function untilCounted(stores: Stores, scope: Scope): Promise<void> {
+function waitUntilCounted(stores: Stores, scope: Scope): Promise<void> {
   const signal = AbortSignal.timeout(COUNTED_WITHIN_MS);
   return waitForLog(stores, scope, { signal, isWanted: async () => true });
 }

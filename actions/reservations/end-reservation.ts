@@ -14,40 +14,40 @@ import { ReservationModel } from '../../storage/models/reservation.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { askDesk, type Counter } from './ask-desk.ts';
-import { featureCounter, meterOf } from './feature-counter.ts';
-import type { Op } from './pool-desk.ts';
+import { createFeatureCounter, loadCompiledMeter } from './feature-counter.ts';
+import type { ReservationOp } from './reservation-batch.ts';
 import { sendCommitted } from './send-committed.ts';
-import { walletCounter } from './wallet-counter.ts';
+import { type ReservationCounter, submitReservation } from './submit-reservation.ts';
+import { createWalletCounter } from './wallet-counter.ts';
 
-type Asking = { readonly id: string; readonly author: Author };
+type EndReservationInput = { readonly id: string; readonly author: Author };
 
 /** Resolves when what it became is durable: its events in the log, or its debit in the ledger. */
 export async function commitReservation(
   stores: Stores,
   scope: Scope,
-  { id, request, author }: Asking & { request: ReservationCommitInput },
+  { id, request, author }: EndReservationInput & { request: ReservationCommitInput },
 ): Promise<ReservationModel> {
-  const reservation = await asItIs(stores, scope, { id, author });
+  const reservation = await loadCurrent(stores, scope, { id, author });
   const quantity = new Decimal(request.quantity ?? reservation.committed_quantity ?? reservation.quantity);
   if (quantity.isNegative()) throw invalid('quantity', 'must not be below 0');
   const now = author.now.getTime();
-  const events = await becoming(stores, { reservation, quantity, properties: request.properties, at: now });
-  const committed = await end(stores, reservation, { kind: 'commit', id, quantity, events, now, author });
+  const events = await loadCommittedEvents(stores, { reservation, quantity, properties: request.properties, at: now });
+  const committed = await endReservation(stores, reservation, { kind: 'commit', id, quantity, events, now, author });
   if (committed.event_text !== events?.event_text)
-    await checkSame(stores, { reservation: committed, properties: request.properties });
+    await checkSameCommit(stores, { reservation: committed, properties: request.properties });
   await sendCommitted(stores, committed);
   return ReservationModel.fetch(scope, id, { database: stores.postgres });
 }
 
 /** What was committed before is answered to who asks for the same: what is stated now is in its event, but for the field of the meter, which has the quantity. */
-async function checkSame(
+async function checkSameCommit(
   { postgres }: Stores,
   { reservation, properties }: { reservation: ReservationModel; properties: Record<string, unknown> | null },
 ): Promise<void> {
   if (properties === null || reservation.event_text === null) return;
   const feature = await FeatureModel.fetch(reservation, reservation.feature_id!, { database: postgres });
-  const { field } = await meterOf(scopeOf(reservation), feature, postgres);
+  const { field } = await loadCompiledMeter(toScope(reservation), feature, postgres);
   const has = JSON.parse(reservation.event_text).properties as Record<string, unknown>;
   const other = Object.entries(properties).find(([key, value]) => key !== field && !isDeepStrictEqual(has[key], value));
   if (!other) return;
@@ -63,14 +63,18 @@ async function checkSame(
 export async function releaseReservation(
   stores: Stores,
   scope: Scope,
-  { id, author }: Asking,
+  { id, author }: EndReservationInput,
 ): Promise<ReservationModel> {
-  const reservation = await asItIs(stores, scope, { id, author });
-  return end(stores, reservation, { kind: 'release', id, now: author.now.getTime(), author });
+  const reservation = await loadCurrent(stores, scope, { id, author });
+  return endReservation(stores, reservation, { kind: 'release', id, now: author.now.getTime(), author });
 }
 
 /** What is charged when its time is over was charged at that instant, whether or not the job has come to it. */
-async function asItIs(stores: Stores, scope: Scope, { id, author }: Asking): Promise<ReservationModel> {
+async function loadCurrent(
+  stores: Stores,
+  scope: Scope,
+  { id, author }: EndReservationInput,
+): Promise<ReservationModel> {
   const reservation = await ReservationModel.fetch(scope, id, { database: stores.postgres });
   const { reservation_status, on_expiry, expires_at } = reservation;
   const isOver =
@@ -81,17 +85,21 @@ async function asItIs(stores: Stores, scope: Scope, { id, author }: Asking): Pro
 }
 
 /** `refusal` is why it could not be charged. */
-export type Expired = { readonly reservation: ReservationModel; readonly refusal: FarthingError | null };
+export type ExpiredReservation = { readonly reservation: ReservationModel; readonly refusal: FarthingError | null };
 
 /**
  * One whose time is over is released, or charged: at the instant of its expiry, whenever that is done. What the meter would not count any more as what is
  * held, because it has changed since, is released, and whoever asked for it can still commit it with what is missing.
  */
-export async function expireReservation(stores: Stores, scope: Scope, { id, author }: Asking): Promise<Expired> {
+export async function expireReservation(
+  stores: Stores,
+  scope: Scope,
+  { id, author }: EndReservationInput,
+): Promise<ExpiredReservation> {
   const reservation = await ReservationModel.fetch(scope, id, { database: stores.postgres });
   // With one of a pool all are released whose time is over.
   if (reservation.reservation_status !== 'held') return { reservation, refusal: null };
-  const { events, refusal } = await charged(stores, reservation);
+  const { events, refusal } = await buildExpiryCharge(stores, reservation);
   const op = {
     kind: 'expire',
     id,
@@ -101,17 +109,22 @@ export async function expireReservation(stores: Stores, scope: Scope, { id, auth
     now: author.now.getTime(),
     author,
   } as const;
-  const ended = await end(stores, reservation, op);
+  const ended = await endReservation(stores, reservation, op);
   await sendCommitted(stores, ended);
   return { reservation: ended, refusal: ended.reservation_status === 'expired' ? refusal : null };
 }
 
-async function charged(stores: Stores, reservation: ReservationModel) {
+async function buildExpiryCharge(stores: Stores, reservation: ReservationModel) {
   const { expires_at, on_expiry } = reservation;
   if (on_expiry !== 'charge') return { events: null, refusal: null };
   const quantity = new Decimal(reservation.quantity);
   try {
-    const events = await becoming(stores, { reservation, quantity, properties: null, at: Date.parse(expires_at) });
+    const events = await loadCommittedEvents(stores, {
+      reservation,
+      quantity,
+      properties: null,
+      at: Date.parse(expires_at),
+    });
     return { events, refusal: null };
   } catch (error) {
     // Trying again would find the same, and keep the customer out meanwhile.
@@ -120,30 +133,34 @@ async function charged(stores: Stores, reservation: ReservationModel) {
   }
 }
 
-async function end(stores: Stores, reservation: ReservationModel, op: Op): Promise<ReservationModel> {
-  const counter = await counterOf(stores, reservation);
-  const outcome = await askDesk(stores, counter as Counter<unknown, unknown>, op);
+async function endReservation(
+  stores: Stores,
+  reservation: ReservationModel,
+  op: ReservationOp,
+): Promise<ReservationModel> {
+  const counter = await loadCounter(stores, reservation);
+  const outcome = await submitReservation(stores, counter as ReservationCounter<unknown, unknown>, op);
   if (outcome.kind !== 'ended') throw new TypeError(`a reservation that ends is answered ${outcome.kind}`);
   return outcome.reservation;
 }
 
-async function counterOf(stores: Stores, reservation: ReservationModel) {
+async function loadCounter(stores: Stores, reservation: ReservationModel) {
   const { postgres } = stores;
   const { when_in_doubt } = await settingOf(reservation, 'reservation_config', postgres);
   if (reservation.wallet_id !== null) {
     const wallet = await WalletModel.fetch(reservation, reservation.wallet_id, { database: postgres });
-    return walletCounter(stores, scopeOf(reservation), { wallet, when_in_doubt });
+    return createWalletCounter(stores, toScope(reservation), { wallet, when_in_doubt });
   }
   const customer = await CustomerModel.fetch(reservation, reservation.customer_id, { database: postgres });
   const feature = await FeatureModel.fetch(reservation, reservation.feature_id!, { database: postgres });
-  return featureCounter(stores, scopeOf(reservation), { customer, feature, when_in_doubt });
+  return createFeatureCounter(stores, toScope(reservation), { customer, feature, when_in_doubt });
 }
 
-function scopeOf({ tenant_id, environment_id }: ReservationModel): Scope {
+function toScope({ tenant_id, environment_id }: ReservationModel): Scope {
   return { tenant_id, environment_id };
 }
 
-type Used = {
+type CommitUsage = {
   readonly reservation: ReservationModel;
   readonly quantity: Decimal;
   readonly properties: Record<string, unknown> | null;
@@ -151,11 +168,11 @@ type Used = {
 };
 
 /** Null of a wallet. */
-async function becoming(
+async function loadCommittedEvents(
   { postgres }: Stores,
-  { reservation, quantity, properties, at }: Used,
+  { reservation, quantity, properties, at }: CommitUsage,
 ): Promise<(CommittedEvents & { at: string }) | null> {
-  const scope = scopeOf(reservation);
+  const scope = toScope(reservation);
   // What it became stays, whatever the meter has become since.
   if (reservation.reservation_status === 'committed') return null;
   if (reservation.wallet_id !== null) {
@@ -165,7 +182,7 @@ async function becoming(
   }
   const feature = await FeatureModel.fetch(scope, reservation.feature_id!, { database: postgres });
   const [meter, customer] = await Promise.all([
-    meterOf(scope, feature, postgres),
+    loadCompiledMeter(scope, feature, postgres),
     CustomerModel.fetch(scope, reservation.customer_id, { database: postgres }),
   ]);
   const events = buildCommittedEvents(meter, {

@@ -8,21 +8,21 @@ import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { holdPool, ReservationModel } from '../../storage/models/reservation.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import type { Counter } from './ask-desk.ts';
-import { type Gathered, gatherRoom, roomIn, sharersIn } from './room-of-feature.ts';
+import { computeRoom, type GatheredRoom, gatherRoom, listSharingCustomers } from './room-of-feature.ts';
 import { sendCommitted } from './send-committed.ts';
+import type { ReservationCounter } from './submit-reservation.ts';
 
-type Of = {
+type FeatureCounterInput = {
   readonly customer: CustomerModel;
   readonly feature: FeatureModel;
   readonly when_in_doubt: 'deny' | 'allow';
 };
 
-export function featureCounter(
+export function createFeatureCounter(
   stores: Stores,
   scope: Scope,
-  { customer, feature, when_in_doubt }: Of,
-): Counter<Gathered, FeatureRoom> {
+  { customer, feature, when_in_doubt }: FeatureCounterInput,
+): ReservationCounter<GatheredRoom, FeatureRoom> {
   const { tenant_id, environment_id } = scope;
   const pool = { tenant_id, environment_id, customer_id: customer.id, subject_id: feature.id };
   const { postgres, log } = stores;
@@ -36,27 +36,27 @@ export function featureCounter(
     },
     async gather(now) {
       const gathered = await gatherRoom(stores, { customer, feature, reading: { scope, database: postgres, now } });
-      if (gathered.kind === 'counted') sharing = [...new Set([customer.id, ...sharersIn(gathered)])];
+      if (gathered.kind === 'counted') sharing = [...new Set([customer.id, ...listSharingCustomers(gathered)])];
       return gathered;
     },
-    desk: (gathered) => ({
+    createPool: (gathered) => ({
       pool,
       subject: { feature_id: feature.id },
-      hold: (transaction, now) => holdPool(transaction, pool, now),
-      async look(transaction, now) {
-        if (gathered === null) return { judge: null, looked: null };
-        const room = await roomIn(transaction, gathered, { pool, partitions: log.partition_count, now });
+      lock: (transaction, now) => holdPool(transaction, pool, now),
+      async readRoom(transaction, now) {
+        if (gathered === null) return { computeVerdict: null, room: null };
+        const room = await computeRoom(transaction, gathered, { pool, partitions: log.partition_count, now });
         return {
-          judge: (quantity, { held, used }) =>
+          computeVerdict: (quantity, { held, used }) =>
             deriveFeatureVerdict(room, { quantity, held: held.plus(used), when_in_doubt }),
-          looked: room,
+          room: room,
         };
       },
     }),
   };
 }
 
-export async function meterOf(
+export async function loadCompiledMeter(
   scope: Scope,
   { id, meter_id }: FeatureModel,
   database: Database,

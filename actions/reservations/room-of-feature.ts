@@ -16,103 +16,110 @@ import { childrenOf, type SubscriptionModel } from '../../storage/models/subscri
 import type { Database, Stores } from '../../storage/stores.ts';
 import {
   type EntitledFeature,
-  entitledFeatures,
-  grantingSubscriptions,
-  type Reading,
+  type EntitlementReadContext,
+  listEntitledFeatures,
+  listGrantingSubscriptions,
 } from '../entitlements/entitled-features.ts';
-import type { PlacedUsage } from '../entitlements/feature-usage.ts';
-import { placedUsage } from '../entitlements/limited-usage.ts';
+import type { FeatureUsageSnapshot } from '../entitlements/feature-usage.ts';
+import { gatherUsageSnapshot } from '../entitlements/limited-usage.ts';
 
 /** Of limits without what was committed since: that is known only where the pool is held. */
-export type Gathered =
+export type GatheredRoom =
   | Exclude<FeatureRoom, { kind: 'limited' }>
-  | { readonly kind: 'counted'; readonly usages: PlacedUsage[]; readonly heirs: Heirs };
-type Counted = Extract<Gathered, { kind: 'counted' }>;
+  | { readonly kind: 'counted'; readonly usages: FeatureUsageSnapshot[]; readonly inherited: InheritedSubscriptions };
+type CountedRoom = Extract<GatheredRoom, { kind: 'counted' }>;
 
 /** Who takes part in a subscription of which the customer has a limit, or did, by its id. */
-type Heirs = ReadonlyMap<string, readonly SubscriptionModel[]>;
+type InheritedSubscriptions = ReadonlyMap<string, readonly SubscriptionModel[]>;
 
 export async function gatherRoom(
   stores: Stores,
-  { customer, feature, reading }: { customer: CustomerModel; feature: FeatureModel; reading: Reading },
-): Promise<Gathered> {
-  const subscriptions = await grantingSubscriptions(customer.id, undefined, reading);
-  const entitled = await entitledFeatures(subscriptions, [feature.id], reading);
+  { customer, feature, reading }: { customer: CustomerModel; feature: FeatureModel; reading: EntitlementReadContext },
+): Promise<GatheredRoom> {
+  const subscriptions = await listGrantingSubscriptions(customer.id, undefined, reading);
+  const entitled = await listEntitledFeatures(subscriptions, [feature.id], reading);
   if (entitled.length === 0) return { kind: 'none', reason: 'not_entitled' };
   const enabled = entitled.filter(({ combined }) => combined.is_enabled);
   if (enabled.length === 0) return { kind: 'none', reason: 'not_enabled' };
   if (enabled.every(({ combined }) => combined.usage_limit === null)) return { kind: 'open' };
-  return usagesOf(stores, enabled, reading);
+  return gatherUsages(stores, enabled, reading);
 }
 
-async function usagesOf(stores: Stores, entitled: readonly EntitledFeature[], reading: Reading): Promise<Gathered> {
+async function gatherUsages(
+  stores: Stores,
+  entitled: readonly EntitledFeature[],
+  reading: EntitlementReadContext,
+): Promise<GatheredRoom> {
   try {
-    const heirs = await heirsOf(entitled, reading);
-    const usages = await placedUsage(stores, { entitled, reading });
+    const inherited = await listInheritedSubscriptions(entitled, reading);
+    const usages = await gatherUsageSnapshot(stores, { entitled, reading });
     const enabled = usages.filter(({ combined }) => combined.is_enabled);
-    return { kind: 'counted', usages: enabled, heirs };
+    return { kind: 'counted', usages: enabled, inherited: inherited };
   } catch (error) {
     if (isAway(error)) return { kind: 'unknown' };
     throw error;
   }
 }
 
-async function heirsOf(entitled: readonly EntitledFeature[], { scope, database }: Reading): Promise<Heirs> {
+async function listInheritedSubscriptions(
+  entitled: readonly EntitledFeature[],
+  { scope, database }: EntitlementReadContext,
+): Promise<InheritedSubscriptions> {
   const subscriptions = indexById(entitled.flatMap(({ sources }) => sources.map(({ subscription }) => subscription)));
   const parents = [...subscriptions.values()].filter(({ subscription_type }) => subscription_type === 'PARENT');
   if (parents.length === 0) return new Map();
-  const heirs = await childrenOf(scope, { parents, type: 'INHERITED' }, database);
-  return groupBy(heirs, ({ parent_subscription_id }) => parent_subscription_id!);
+  const inherited = await childrenOf(scope, { parents, type: 'INHERITED' }, database);
+  return groupBy(inherited, ({ parent_subscription_id }) => parent_subscription_id!);
 }
 
 /** The customers whose usage counts against the limits. */
-export function sharersIn({ usages, heirs }: Counted): string[] {
-  return usages.flatMap((usage) => sharersOf(usage, heirs).map(({ customer_id }) => customer_id));
+export function listSharingCustomers({ usages, inherited }: CountedRoom): string[] {
+  return usages.flatMap((usage) => listSharers(usage, inherited).map(({ customer_id }) => customer_id));
 }
 
 /** Who inherits a subscription shares its limits from when to when they take part. */
-function sharersOf({ sources }: PlacedUsage, heirs: Heirs): Sharer[] {
+function listSharers({ sources }: FeatureUsageSnapshot, inherited: InheritedSubscriptions): Sharer[] {
   const subscriptions = [...indexById(sources.map(({ subscription }) => subscription)).values()];
   const own = new Set(subscriptions.map(({ customer_id }) => customer_id));
   return [
     ...Array.from(own, (customer_id) => ({ customer_id, joined: null, left: null })),
     ...subscriptions
-      .flatMap(({ id }) => heirs.get(id) ?? [])
+      .flatMap(({ id }) => inherited.get(id) ?? [])
       .map(({ customer_id, start_date, end_date }) => ({ customer_id, joined: start_date, left: end_date ?? null })),
   ];
 }
 
-type Looking = { readonly pool: Pool; readonly partitions: number; readonly now: Date };
+type FeatureRoomQuery = { readonly pool: Pool; readonly partitions: number; readonly now: Date };
 
 /** Asked where nobody commits meanwhile. */
-export async function roomIn(
+export async function computeRoom(
   database: Database,
-  gathered: Gathered,
-  { pool, partitions, now }: Looking,
+  gathered: GatheredRoom,
+  { pool, partitions, now }: FeatureRoomQuery,
 ): Promise<FeatureRoom> {
   if (gathered.kind !== 'counted') return gathered;
-  const others = sharersIn(gathered).filter((id) => id !== pool.customer_id);
+  const others = listSharingCustomers(gathered).filter((id) => id !== pool.customer_id);
   const held = await heldByEach(database, pool, { customer_ids: [...new Set(others)], now });
   const limits: FeatureLimit[] = [];
   for (const usage of gathered.usages) {
-    const sharers = sharersOf(usage, gathered.heirs);
-    const high_water = ofAllPartitions(usage.high_water, partitions);
+    const sharers = listSharers(usage, gathered.inherited);
+    const high_water = fillPartitions(usage.high_water, partitions);
     const start = new Date(usage.window.start);
     const end = usage.window.end === null ? null : new Date(usage.window.end);
-    const behind = await committedBehind(database, pool, { start, end, high_water, sharers });
-    const present = new Set(sharers.filter((one) => isThere(one, now)).map(({ customer_id }) => customer_id));
+    const committedSince = await committedBehind(database, pool, { start, end, high_water, sharers });
+    const present = new Set(sharers.filter((one) => isSharing(one, now)).map(({ customer_id }) => customer_id));
     const held_by_others = sumDecimals([...present].map((id) => held.get(id) ?? ZERO));
-    limits.push({ ...limitOf(usage), ...behind, held_by_others });
+    limits.push({ ...toLimit(usage), ...committedSince, held_by_others });
   }
   return { kind: 'limited', limits, as_of: gathered.usages[0]!.as_of };
 }
 
 /** What is held is used now or later: who has left uses it elsewhere. */
-function isThere({ joined, left }: Sharer, now: Date): boolean {
+function isSharing({ joined, left }: Sharer, now: Date): boolean {
   return (joined === null || toInstant(joined) <= now.getTime()) && (left === null || now.getTime() < toInstant(left));
 }
 
-function limitOf({ combined, used, window, sources, granted }: PlacedUsage) {
+function toLimit({ combined, used, window, sources, granted }: FeatureUsageSnapshot) {
   return {
     limit: combined.usage_limit,
     is_soft_limit: combined.is_soft_limit,
@@ -126,7 +133,7 @@ function limitOf({ combined, used, window, sources, granted }: PlacedUsage) {
 }
 
 /** Of a partition that nothing was read of yet, all is behind. */
-function ofAllPartitions(high_water: Readonly<Record<string, string>>, partitions: number): Record<string, string> {
+function fillPartitions(high_water: Readonly<Record<string, string>>, partitions: number): Record<string, string> {
   const all = Array.from({ length: partitions }, (_, partition) => [String(partition), '0']);
   return { ...Object.fromEntries(all), ...high_water };
 }

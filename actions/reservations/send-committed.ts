@@ -10,7 +10,7 @@ import { type Scope, scopeKey } from '../../core/scope.ts';
 import { noteSent, type PlacedEvents, type ReservationModel, receivedNow } from '../../storage/models/reservation.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { TogetherByKey } from '../../storage/together.ts';
-import { asOneBody, type PlacedEvent, placeEvents } from '../events/append-events.ts';
+import { type AppendedEvent, appendPlacedEvents, toOneBody } from '../events/append-events.ts';
 
 const AT_ONCE_MAX = 500;
 const BYTES_MAX = 1024 * 1024;
@@ -19,7 +19,7 @@ const LARGE_BYTES = 64 * 1024;
 /** So much is made at one time, however many have asked. */
 const GROUP_BYTES = 8 * 1024 * 1024;
 
-const SENDING = new TogetherByKey<Stores, ReservationModel, void>(
+const SEND_BATCHES = new TogetherByKey<Stores, ReservationModel, void>(
   async (stores, reservations) => {
     await sendAll(stores, reservations);
     return reservations.map(() => undefined);
@@ -33,15 +33,19 @@ export async function sendCommitted(stores: Stores, reservation: ReservationMode
   const { tenant_id, environment_id } = reservation;
   // Those that take long wait for one another, and nobody else for them.
   const isLarge = computeEventsBytes(reservation) > LARGE_BYTES;
-  await SENDING.ask(stores, reservation, `${scopeKey({ tenant_id, environment_id })}/${isLarge ? 'large' : 'small'}`);
+  await SEND_BATCHES.ask(
+    stores,
+    reservation,
+    `${scopeKey({ tenant_id, environment_id })}/${isLarge ? 'large' : 'small'}`,
+  );
 }
 
-type OneEvent = { readonly reservation: ReservationModel; readonly id: string; readonly text: string };
+type CommittedEvent = { readonly reservation: ReservationModel; readonly id: string; readonly text: string };
 
 /** Of one environment. The same commit may have come twice. */
 async function sendAll(stores: Stores, reservations: readonly ReservationModel[]): Promise<void> {
   const each = [...indexById(reservations).values()];
-  for (const some of inGroups(each, { max: GROUP_BYTES, bytesOf: (one) => computeEventsBytes(one) }))
+  for (const some of splitIntoGroups(each, { max: GROUP_BYTES, bytesOf: (one) => computeEventsBytes(one) }))
     await sendGroup(stores, some);
 }
 
@@ -51,27 +55,30 @@ async function sendGroup(stores: Stores, reservations: readonly ReservationModel
   const events = reservations.flatMap((reservation) =>
     buildEventTexts(reservation.id, reservation).map((text, index) => ({
       reservation,
-      id: idAt(reservation, index),
+      id: buildEventId(reservation, index),
       text,
     })),
   );
   const now = await receivedNow(stores.postgres);
-  const placed: (PlacedEvent & OneEvent)[] = [];
-  for (const some of inGroups(events, { max: BYTES_MAX, bytesOf: ({ text }) => text.length })) {
-    const places = await placeEvents(stores.log, scope, { ...asOneBody(some.map(asBytes)), now });
+  const placed: (AppendedEvent & CommittedEvent)[] = [];
+  for (const some of splitIntoGroups(events, { max: BYTES_MAX, bytesOf: ({ text }) => text.length })) {
+    const places = await appendPlacedEvents(stores.log, scope, { ...toOneBody(some.map(toBytes)), now });
     placed.push(...some.map((event, index) => ({ ...event, ...places[index]! })));
   }
-  await stores.postgres.transaction((transaction) => noteSent(transaction, scope, partsOf(placed)));
+  await stores.postgres.transaction((transaction) => noteSent(transaction, scope, toPlacedEvents(placed)));
 }
 
-const asBytes = ({ id, text }: OneEvent) => ({ bytes: Buffer.from(text), event_id: id });
+const toBytes = ({ id, text }: CommittedEvent) => ({ bytes: Buffer.from(text), event_id: id });
 
-function idAt({ id }: ReservationModel, index: number): string {
+function buildEventId({ id }: ReservationModel, index: number): string {
   return index === 0 ? id : `${id}:${index + 1}`;
 }
 
 /** In their order; what is more than that by itself is a group of its own. */
-function inGroups<One>(all: readonly One[], { max, bytesOf }: { max: number; bytesOf(one: One): number }): One[][] {
+function splitIntoGroups<One>(
+  all: readonly One[],
+  { max, bytesOf }: { max: number; bytesOf(one: One): number },
+): One[][] {
   const groups: One[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
   for (const one of all) {
@@ -87,7 +94,7 @@ function inGroups<One>(all: readonly One[], { max, bytesOf }: { max: number; byt
 }
 
 /** How many units of each reservation stand in which partition, by the last of its places there. */
-function partsOf(placed: readonly (PlacedEvent & OneEvent)[]): PlacedEvents[] {
+function toPlacedEvents(placed: readonly (AppendedEvent & CommittedEvent)[]): PlacedEvents[] {
   const groups = groupBy(placed, ({ reservation, partition }) => `${reservation.id}/${partition}`);
   return [...groups.values()].map((of) => {
     const [{ reservation, partition }] = of;

@@ -16,38 +16,42 @@ import { isAway } from '../../storage/failure.ts';
 import { poolOf, promisedIn } from '../../storage/models/reservation.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { holdWallet } from '../wallets/hold-wallet.ts';
-import { type Entry, holdingOf, moveAll } from '../wallets/move-credits.ts';
-import { realTimeNow } from '../wallets/real-time-balance.ts';
-import type { Counter } from './ask-desk.ts';
-import type { Ended } from './pool-desk.ts';
+import { lockWallet } from '../wallets/lock-wallet.ts';
+import { type CreditMovement, loadHolding, moveAll } from '../wallets/move-credits.ts';
+import { loadCurrentRealTimeBalance } from '../wallets/real-time-balance.ts';
+import type { EndedReservation } from './reservation-batch.ts';
+import type { ReservationCounter } from './submit-reservation.ts';
 
 /** In credits: what was used and is not paid yet; null where usage could not be read. */
-type Unpaid = { readonly unpaid: Decimal | null; readonly as_of: string };
+type UnpaidCredits = { readonly unpaid: Decimal | null; readonly as_of: string };
 /** What could be spent until an instant, were nothing held; null where that is not known. */
-export type Purse = { spendable(until: Milliseconds): Decimal | null; readonly as_of: string };
-type Of = { readonly wallet: WalletModel; readonly when_in_doubt: 'deny' | 'allow' };
+export type SpendableCredits = { spendable(until: Milliseconds): Decimal | null; readonly as_of: string };
+type WalletCounterInput = { readonly wallet: WalletModel; readonly when_in_doubt: 'deny' | 'allow' };
 
-export function walletCounter(stores: Stores, scope: Scope, { wallet, when_in_doubt }: Of): Counter<Unpaid, Purse> {
+export function createWalletCounter(
+  stores: Stores,
+  scope: Scope,
+  { wallet, when_in_doubt }: WalletCounterInput,
+): ReservationCounter<UnpaidCredits, SpendableCredits> {
   const { id } = wallet;
   const pool = poolOf(wallet);
   return {
     pool,
-    gather: (now) => unpaidOf(stores, wallet, now),
-    desk: (gathered) => ({
+    gather: (now) => loadUnpaid(stores, wallet, now),
+    createPool: (gathered) => ({
       pool,
       subject: { wallet_id: id },
-      hold: async (transaction) => void (await holdWallet(transaction, scope, id)),
-      async look(transaction, at) {
-        if (gathered === null) return { judge: null, looked: null };
+      lock: async (transaction) => void (await lockWallet(transaction, scope, id)),
+      async readRoom(transaction, at) {
+        if (gathered === null) return { computeVerdict: null, room: null };
         const now = await WalletModel.fetch(scope, id, { database: transaction });
-        const holding = await holdingOf(transaction, now);
+        const holding = await loadHolding(transaction, now);
         const { unpaid, as_of } = gathered;
         const left = (until: number, taken: Decimal) =>
-          spendableUntil(holding, { unpaid: unpaid ?? ZERO, until, taken });
+          computeSpendableUntil(holding, { unpaid: unpaid ?? ZERO, until, taken });
         const expiries = listExpiries(holding.lots);
         const promised = await promisedIn(transaction, pool, { now: at, expiries });
-        const judge: DecideVerdict = (quantity, state, until) =>
+        const computeVerdict: DecideVerdict = (quantity, state, until) =>
           deriveCreditsVerdict({
             is_active: now.wallet_status === 'active',
             left: unpaid === null ? null : left(until, state.held.plus(state.used)),
@@ -58,22 +62,29 @@ export function walletCounter(stores: Stores, scope: Scope, { wallet, when_in_do
             quantity,
             when_in_doubt,
           });
-        return { judge, promised, looked: { spendable: (until) => unpaid && left(until, ZERO), as_of } };
+        return {
+          computeVerdict: computeVerdict,
+          promised,
+          room: { spendable: (until) => unpaid && left(until, ZERO), as_of },
+        };
       },
-      settle: (transaction, commits) => debitAll(transaction, scope, { id, commits }),
+      postCommits: (transaction, commits) => debitCommits(transaction, scope, { id, commits }),
     }),
   };
 }
 
-function spendableUntil(holding: WalletHolding, at: { unpaid: Decimal; until: number; taken: Decimal }): Decimal {
+function computeSpendableUntil(
+  holding: WalletHolding,
+  at: { unpaid: Decimal; until: number; taken: Decimal },
+): Decimal {
   const usable = sumUsableCredits(holding.lots, at.until);
   return computeSpendable({ usable, owed: holding.owed, unpaid: at.unpaid, held: at.taken });
 }
 
-async function unpaidOf(stores: Stores, wallet: WalletModel, now: Date): Promise<Unpaid> {
+async function loadUnpaid(stores: Stores, wallet: WalletModel, now: Date): Promise<UnpaidCredits> {
   const as_of = now.toISOString();
   try {
-    const { current_period_usage, unpaid_invoices_amount } = await realTimeNow(stores, wallet, now);
+    const { current_period_usage, unpaid_invoices_amount } = await loadCurrentRealTimeBalance(stores, wallet, now);
     const amount = new Decimal(current_period_usage).plus(unpaid_invoices_amount);
     return { unpaid: toCredits(Decimal.max(ZERO, amount), wallet.conversion_rate), as_of };
   } catch (error) {
@@ -83,16 +94,16 @@ async function unpaidOf(stores: Stores, wallet: WalletModel, now: Date): Promise
 }
 
 /** What was held is taken even where it is not there any more: it was promised, and the rest is owed. */
-async function debitAll(
+async function debitCommits(
   transaction: Transaction,
   scope: Scope,
-  { id, commits }: { id: string; commits: readonly Ended[] },
+  { id, commits }: { id: string; commits: readonly EndedReservation[] },
 ): Promise<ReadonlyMap<string, string>> {
   const spent = commits.filter(({ changes }) => !new Decimal(changes.committed_quantity!).isZero());
   if (spent.length === 0) return new Map();
   const wallet = await WalletModel.fetch(scope, id, { database: transaction });
   const entries = spent.map(
-    ({ reservation, op, changes }): Entry => ({
+    ({ reservation, op, changes }): CreditMovement => ({
       movement: {
         kind: 'spend',
         credits: new Decimal(changes.committed_quantity!),

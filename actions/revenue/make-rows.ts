@@ -22,41 +22,45 @@ import type { Database, Stores } from '../../storage/stores.ts';
 import { billableItem, billedSubscription, requireRecord } from '../billing/billable-items.ts';
 
 /** All that Postgres has of these customers. */
-export async function revenueOfCustomers(
+export async function loadCustomersRevenue(
   database: Database,
   scope: Scope,
   customer_ids: readonly string[],
 ): Promise<RevenueRow[]> {
-  return buildRevenueRows(await linesOfOwners(database, scope, { customer_ids, since: null }));
+  return buildRevenueRows(await listOwnerLines(database, scope, { customer_ids, since: null }));
 }
 
 /** The rows in which these invoices have, or had, a part. */
-export async function revenueOfInvoices(
+export async function loadInvoicesRevenue(
   database: Database,
   scope: Scope,
   invoice_ids: readonly string[],
 ): Promise<RevenueRow[]> {
-  const told = await withOwners(database, scope, await linesOfInvoices(scope, invoice_ids, database));
-  const touched = buildRevenueRows(told);
+  const ownedLines = await addOwners(database, scope, await linesOfInvoices(scope, invoice_ids, database));
+  const touched = buildRevenueRows(ownedLines);
   if (touched.length === 0) return [];
   const since = Date.UTC(Math.min(...touched.map(({ year }) => year)), 0, 1);
   const customer_ids = [...new Set(touched.map(({ customer_id }) => customer_id))];
-  const rows = buildRevenueRows(await linesOfOwners(database, scope, { customer_ids, since }));
+  const rows = buildRevenueRows(await listOwnerLines(database, scope, { customer_ids, since }));
   const byKey = new Map(rows.map((row) => [toRevenueKey(row), row]));
   return touched.map((row) => byKey.get(toRevenueKey(row)) ?? { ...row, cells: [] });
 }
 
-type Owners = { readonly customer_ids: readonly string[]; readonly since: Milliseconds | null };
+type RevenueOwners = { readonly customer_ids: readonly string[]; readonly since: Milliseconds | null };
 
-async function linesOfOwners(database: Database, scope: Scope, { customer_ids, since }: Owners): Promise<OwnedLine[]> {
+async function listOwnerLines(
+  database: Database,
+  scope: Scope,
+  { customer_ids, since }: RevenueOwners,
+): Promise<OwnedLine[]> {
   const own = await SubscriptionModel.in(scope, database)
     .select('id')
     .whereIn('customer_id', [...customer_ids]);
-  const asked = { subscription_ids: own.map(({ id }) => id), customer_ids, since };
-  return withOwners(database, scope, await allLinesSince(scope, asked, database));
+  const query = { subscription_ids: own.map(({ id }) => id), customer_ids, since };
+  return addOwners(database, scope, await allLinesSince(scope, query, database));
 }
 
-async function withOwners(database: Database, scope: Scope, lines: readonly EarnedLine[]): Promise<OwnedLine[]> {
+async function addOwners(database: Database, scope: Scope, lines: readonly EarnedLine[]): Promise<OwnedLine[]> {
   const ids = lines.map(({ line }) => line.subscription_id);
   const subscriptions = await SubscriptionModel.byId(scope, ids, database);
   return lines.map((one) => {
@@ -65,7 +69,7 @@ async function withOwners(database: Database, scope: Scope, lines: readonly Earn
   });
 }
 
-export async function recurringOfSubscriptions(
+export async function loadSubscriptionsRecurring(
   database: Database,
   scope: Scope,
   subscriptions: readonly SubscriptionModel[],
@@ -103,17 +107,17 @@ function isCharged({ status, subscription_status }: SubscriptionModel): boolean 
   return status === 'published' && !UNCHARGED.includes(subscription_status);
 }
 
-export async function recurringOfCustomers(
+export async function loadCustomersRecurring(
   database: Database,
   scope: Scope,
   customer_ids: readonly string[],
 ): Promise<RecurringRow[]> {
   const subscriptions = await SubscriptionModel.in(scope, database).whereIn('customer_id', [...customer_ids]);
-  return recurringOfSubscriptions(database, scope, subscriptions);
+  return loadSubscriptionsRecurring(database, scope, subscriptions);
 }
 
 /** What is stored of them and is nothing in Postgres any more, as rows of 0. */
-export async function goneRows(
+export async function listGoneRows(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   scope: Scope,
   made: { customer_ids: readonly string[]; revenue: readonly RevenueRow[]; recurring: readonly RecurringRow[] },
@@ -123,16 +127,16 @@ export async function goneRows(
     storedRecurring(clickhouse, scope, made.customer_ids),
   ]);
   const known = new Set(made.revenue.map(toRevenueKey));
-  const lines = new Set(made.recurring.map(recurringKey));
+  const lines = new Set(made.recurring.map(toRecurringKey));
   return {
     revenue: revenue
       .filter((row) => !known.has(toRevenueKey(row)))
       .map(({ customer_id, currency, year }) => ({ customer_id, currency, year, cells: [] })),
-    recurring: recurring.filter((row) => !lines.has(recurringKey(row))).map((row) => ({ ...row, monthly: ZERO })),
+    recurring: recurring.filter((row) => !lines.has(toRecurringKey(row))).map((row) => ({ ...row, monthly: ZERO })),
   };
 }
 
-export function recurringKey({
+export function toRecurringKey({
   customer_id,
   line_item_id,
 }: Pick<RecurringRow, 'customer_id' | 'line_item_id'>): string {

@@ -25,7 +25,7 @@ import { SYNC_JOB } from '../catalogue/sync-plan.ts';
 import { COMPUTE_TASK } from '../invoices/compute-later.ts';
 import { FINALIZE_TASK } from '../invoices/finalize-later.ts';
 
-export type DashboardAsked = {
+export type RevenueDashboardQuery = {
   readonly range: Period;
   readonly customer_ids: readonly string[] | null;
   readonly window_size: WindowSize;
@@ -35,17 +35,21 @@ export type DashboardAsked = {
   readonly signal?: AbortSignal;
 };
 
-export type Dashboard = RevenueTrend & {
+export type RevenueDashboard = RevenueTrend & {
   readonly currencies: readonly CurrencyRevenue[];
   readonly customers: readonly (CustomerRevenue & { readonly customer: CustomerModel | null })[];
 };
 
-export async function revenueDashboard(stores: Stores, scope: Scope, asked: DashboardAsked): Promise<Dashboard> {
-  const as_of = await knownBefore(stores, scope, asked.now);
+export async function loadRevenueDashboard(
+  stores: Stores,
+  scope: Scope,
+  query: RevenueDashboardQuery,
+): Promise<RevenueDashboard> {
+  const as_of = await findKnownBefore(stores, scope, query.now);
   const [trend, currencies, customers] = await Promise.all([
-    trendOf(stores, scope, asked),
-    revenueByCurrency(stores.clickhouse, scope, asked),
-    revenueByCustomer(stores.clickhouse, scope, asked),
+    loadTrend(stores, scope, query),
+    revenueByCurrency(stores.clickhouse, scope, query),
+    revenueByCustomer(stores.clickhouse, scope, query),
   ]);
   const records = await CustomerModel.byId(
     scope,
@@ -70,11 +74,11 @@ export type RevenueTrend = {
   readonly as_of: Milliseconds;
 };
 
-type TrendAsked = Pick<DashboardAsked, 'range' | 'customer_ids' | 'window_size' | 'now' | 'signal'>;
+type RevenueTrendQuery = Pick<RevenueDashboardQuery, 'range' | 'customer_ids' | 'window_size' | 'now' | 'signal'>;
 
-export async function revenueTrend(stores: Stores, scope: Scope, asked: TrendAsked): Promise<RevenueTrend> {
-  const as_of = await knownBefore(stores, scope, asked.now);
-  return { ...(await trendOf(stores, scope, asked)), as_of };
+export async function loadRevenueTrend(stores: Stores, scope: Scope, query: RevenueTrendQuery): Promise<RevenueTrend> {
+  const as_of = await findKnownBefore(stores, scope, query.now);
+  return { ...(await loadTrend(stores, scope, query)), as_of };
 }
 
 /** Whatever is due, and what requests have asked for of invoices and subscriptions. */
@@ -87,29 +91,29 @@ const STAMPING_JOBS = [
 ];
 
 /** To be asked before the rows are read: the answer is at least as fresh as it says. */
-async function knownBefore({ postgres }: Stores, scope: Scope, now: Date): Promise<Milliseconds> {
+async function findKnownBefore({ postgres }: Stores, scope: Scope, now: Date): Promise<Milliseconds> {
   const clock = await clockOf(postgres, scope);
   const missing = await firstMissingAt(postgres, scope, { clock, jobs: STAMPING_JOBS });
   return Math.min(missing ?? now.getTime(), now.getTime());
 }
 
-async function trendOf(stores: Stores, scope: Scope, asked: TrendAsked): Promise<Omit<RevenueTrend, 'as_of'>> {
-  const windows = cutWindows(asked.range, asked.window_size);
-  const recurring_windows = filterBegun(asked.now.getTime(), windows);
-  const instants = instantsOf(recurring_windows, asked.now.getTime());
+async function loadTrend(stores: Stores, scope: Scope, query: RevenueTrendQuery): Promise<Omit<RevenueTrend, 'as_of'>> {
+  const windows = cutWindows(query.range, query.window_size);
+  const recurring_windows = filterBegun(query.now.getTime(), windows);
+  const instants = listInstants(recurring_windows, query.now.getTime());
   const [revenue, recurring] = await Promise.all([
     revenueByWindow(stores.clickhouse, scope, {
-      ...asked,
-      size: asked.window_size,
+      ...query,
+      size: query.window_size,
       starts: windows.map(({ start }) => start),
     }),
-    instants.length > 0 ? recurringMoves(stores.clickhouse, scope, { ...asked, instants }) : [],
+    instants.length > 0 ? recurringMoves(stores.clickhouse, scope, { ...query, instants }) : [],
   ]);
   return { windows, revenue, recurring_windows, recurring };
 }
 
 /** What recurs is said just before each; of the window that runs with what is so from now on. */
-function instantsOf(windows: readonly Period[], now: Milliseconds): Milliseconds[] {
+function listInstants(windows: readonly Period[], now: Milliseconds): Milliseconds[] {
   const [last] = windows.slice(-1);
   return last ? [...windows.map(({ start }) => start), last.end === now ? now + 1 : last.end] : [];
 }

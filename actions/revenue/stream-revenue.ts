@@ -15,52 +15,57 @@ import {
 import { writeRecurring, writeRevenue } from '../../storage/revenue/rows.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import {
-  goneRows,
-  recurringOfCustomers,
-  recurringOfSubscriptions,
-  revenueOfCustomers,
-  revenueOfInvoices,
+  listGoneRows,
+  loadCustomersRecurring,
+  loadCustomersRevenue,
+  loadInvoicesRevenue,
+  loadSubscriptionsRecurring,
 } from './make-rows.ts';
 
 type RevenueStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
-const TOLD_AT_ONCE = 2_000;
+const QUEUED_AT_ONCE = 2_000;
 
 /** Until nothing waits; answers how many were told. */
-export async function streamRevenue(stores: RevenueStores, onDone?: (told: number) => void): Promise<number> {
-  for (let told = 0; ; ) {
+export async function streamRevenue(stores: RevenueStores, onDone?: (queued: number) => void): Promise<number> {
+  for (let queued = 0; ; ) {
     const taken = await stores.postgres.transaction((transaction) => streamSome(stores, transaction));
-    told += taken;
-    onDone?.(told);
-    if (taken < TOLD_AT_ONCE) return told;
+    queued += taken;
+    onDone?.(queued);
+    if (taken < QUEUED_AT_ONCE) return queued;
   }
 }
 
 async function streamSome(stores: RevenueStores, transaction: Transaction): Promise<number> {
-  const told = await takeToldRevenue(transaction, TOLD_AT_ONCE);
-  if (told.length === 0) return 0;
+  const queued = await takeToldRevenue(transaction, QUEUED_AT_ONCE);
+  if (queued.length === 0) return 0;
   const version = await nextRevenueVersion(transaction);
-  for (const [first, ...others] of groupBy(told, scopeKey).values())
-    await makeRows(stores, transaction, { told: [first, ...others], version });
-  await removeToldRevenue(transaction, told);
-  return told.length;
+  for (const [first, ...others] of groupBy(queued, scopeKey).values())
+    await makeRows(stores, transaction, { queued: [first, ...others], version });
+  await removeToldRevenue(transaction, queued);
+  return queued.length;
 }
 
-type Making = { readonly told: readonly [ToldRevenue, ...ToldRevenue[]]; readonly version: string };
+type RevenueRowsInput = { readonly queued: readonly [ToldRevenue, ...ToldRevenue[]]; readonly version: string };
 
-async function makeRows(stores: RevenueStores, transaction: Transaction, { told, version }: Making): Promise<void> {
-  const scope: Scope = { tenant_id: told[0].tenant_id, environment_id: told[0].environment_id };
-  const idsOf = (kind: ToldKind) => [...new Set(told.flatMap((one) => (one.kind === kind ? one.entity_id : [])))];
-  const customer_ids = idsOf('customer');
-  const subscriptions = await SubscriptionModel.byId(scope, idsOf('subscription'), transaction);
+async function makeRows(
+  stores: RevenueStores,
+  transaction: Transaction,
+  { queued, version }: RevenueRowsInput,
+): Promise<void> {
+  const scope: Scope = { tenant_id: queued[0].tenant_id, environment_id: queued[0].environment_id };
+  const listIds = (kind: ToldKind) => [...new Set(queued.flatMap((one) => (one.kind === kind ? one.entity_id : [])))];
+  const customer_ids = listIds('customer');
+  const subscriptions = await SubscriptionModel.byId(scope, listIds('subscription'), transaction);
   const ofCustomers = {
     customer_ids,
-    revenue: await revenueOfCustomers(transaction, scope, customer_ids),
-    recurring: await recurringOfCustomers(transaction, scope, customer_ids),
+    revenue: await loadCustomersRevenue(transaction, scope, customer_ids),
+    recurring: await loadCustomersRecurring(transaction, scope, customer_ids),
   };
-  const gone = customer_ids.length > 0 ? await goneRows(stores, scope, ofCustomers) : { revenue: [], recurring: [] };
-  const revenue = await revenueOfInvoices(transaction, scope, idsOf('invoice'));
-  const recurring = await recurringOfSubscriptions(transaction, scope, [...subscriptions.values()]);
+  const gone =
+    customer_ids.length > 0 ? await listGoneRows(stores, scope, ofCustomers) : { revenue: [], recurring: [] };
+  const revenue = await loadInvoicesRevenue(transaction, scope, listIds('invoice'));
+  const recurring = await loadSubscriptionsRecurring(transaction, scope, [...subscriptions.values()]);
   await writeRevenue(stores.clickhouse, scope, {
     rows: [...gone.revenue, ...ofCustomers.revenue, ...revenue],
     version,

@@ -13,23 +13,23 @@ import { findSetting, SettingModel, TenantSettingModel } from '../../storage/mod
 import { newId } from '../../storage/new-id.ts';
 import { askForAlertsByDefault } from '../../storage/progress/alert-arrivals.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { usableGateway } from '../payments/way-to-pay.ts';
+import { loadUsableGateway } from '../payments/find-payment-method.ts';
 
-type Principal = { readonly roles: readonly string[] };
-type Asked = { readonly key: SettingKey; readonly principal: Principal; readonly author: Author };
-type Row = SettingModel | TenantSettingModel;
+type SettingEditor = { readonly roles: readonly string[] };
+type SettingRequest = { readonly key: SettingKey; readonly principal: SettingEditor; readonly author: Author };
+type SettingRow = SettingModel | TenantSettingModel;
 
 export async function changeSetting(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { key, sent, principal, author }: Asked & { sent: Record<string, unknown> },
-): Promise<Row> {
+  { key, sent, principal, author }: SettingRequest & { sent: Record<string, unknown> },
+): Promise<SettingRow> {
   requireSuperAdmin(principal, 'change settings');
   return postgres.transaction(async (database) => {
     const known = await findSetting(scope, key, { database, lock: true });
     const value = applySettingChange(key, known?.value, sent);
     await checkReferences(listSettingReferences(key, value, sent), scope, database);
-    await goByIt(database, scope, key);
+    await applySetting(database, scope, key);
     const by = { by: author, database };
     if (known instanceof SettingModel) return SettingModel.change(known, { value }, by);
     if (known instanceof TenantSettingModel) return TenantSettingModel.change(known, { value }, by);
@@ -38,7 +38,7 @@ export async function changeSetting(
 }
 
 /** What goes by a setting before anything else happens to it, when the transaction commits. */
-async function goByIt(database: Database, scope: Scope, key: SettingKey): Promise<void> {
+async function applySetting(database: Database, scope: Scope, key: SettingKey): Promise<void> {
   if (key === 'wallet_balance_alert_config') await askForAlertsByDefault(database, scope);
 }
 
@@ -55,14 +55,14 @@ const FETCH: Record<SettingReference['kind'], (scope: Scope, id: string, databas
   plan: (scope, id, database) => PlanModel.fetchPublished(scope, id, { database }),
   feature: (scope, id, database) => FeatureModel.fetchPublished(scope, id, { database }),
   meter: (scope, id, database) => MeterModel.fetchPublished(scope, id, { database }),
-  payment_gateway: (scope, id, database) => usableGateway(database, scope, id as PaymentGateway),
+  payment_gateway: (scope, id, database) => loadUsableGateway(database, scope, id as PaymentGateway),
 };
 
 async function addSetting(
   database: Database,
   scope: Scope,
   { key, value, author }: { key: SettingKey; value: Record<string, unknown>; author: Author },
-): Promise<Row> {
+): Promise<SettingRow> {
   const record = { id: newId('setting', author.now.getTime()), key, value, ...createdBy(author) };
   const conflict = `${key} is being changed by another request, try again`;
   if (SETTINGS[key].reach === 'tenant')
@@ -74,13 +74,13 @@ async function addSetting(
 export async function resetSetting(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { key, principal, author }: Asked,
+  { key, principal, author }: SettingRequest,
 ): Promise<void> {
   requireSuperAdmin(principal, 'change settings');
   await postgres.transaction(async (database) => {
     const known = await findSetting(scope, key, { database, lock: true });
     if (!known || !isSet(known.value)) throw new FarthingError('not_found', `${key} is not set: it is as by default`);
-    await goByIt(database, scope, key);
+    await applySetting(database, scope, key);
     const by = { by: author, database };
     if (known instanceof SettingModel) await SettingModel.change(known, { value: {} }, by);
     else await TenantSettingModel.change(known, { value: {} }, by);

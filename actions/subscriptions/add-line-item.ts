@@ -17,7 +17,7 @@ import type { SubscriptionLineItemModel } from '../../storage/models/subscriptio
 import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { runBillingTransaction } from '../billing/transaction.ts';
-import type { PriceWriting } from '../catalogue/create-price.ts';
+import type { PriceWriteContext } from '../catalogue/create-price.ts';
 import { applyLineChange, type LineStart, planLineChange } from './change-lines.ts';
 import { storeInlinePrice } from './inline-price.ts';
 import { createCommittedLine } from './line-commitments.ts';
@@ -52,7 +52,7 @@ export async function addLineItem(
 async function createLineStart(
   { subscription, times }: LockedSubscription,
   request: ExtraLineItem,
-  writing: PriceWriting,
+  writing: PriceWriteContext,
 ): Promise<LineStart> {
   const { scope, database, author } = writing;
   checkOneLevel(subscription, request);
@@ -81,7 +81,7 @@ async function createLineStart(
 async function findLinePhase(
   { id }: LockedSubscription['subscription'],
   { subscription_phase_id }: ExtraLineItem,
-  { scope, database }: PriceWriting,
+  { scope, database }: PriceWriteContext,
 ): Promise<SubscriptionPhaseModel | null> {
   if (!subscription_phase_id) return null;
   const phase = await SubscriptionPhaseModel.fetchPublished(scope, subscription_phase_id, { database });
@@ -93,7 +93,7 @@ async function findLinePhase(
 async function loadLinePrice(
   subscription: LockedSubscription['subscription'],
   { price_id, price: inline, start_date }: ExtraLineItem,
-  writing: PriceWriting,
+  writing: PriceWriteContext,
 ): Promise<PriceModel> {
   const { scope, database, author } = writing;
   if (inline) {

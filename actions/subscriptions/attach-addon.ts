@@ -27,7 +27,7 @@ import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription } from '../billing/billable-items.ts';
 import { runBillingTransaction } from '../billing/transaction.ts';
-import { type PriceWriting, storePrice, timeBucketsOf } from '../catalogue/create-price.ts';
+import { buildTimeBuckets, type PriceWriteContext, storePrice } from '../catalogue/create-price.ts';
 import { beginAddonGrants } from '../grants/give-grants.ts';
 import type { SettledChange } from '../invoices/settle-change.ts';
 import { applyLineChange, type LineChangePlan, planLineChange } from './change-lines.ts';
@@ -48,7 +48,7 @@ export type Attachment = {
 export async function gatherAttachment(
   { subscription, times }: LockedSubscription,
   request: AttachAddon,
-  { scope, database, author }: PriceWriting,
+  { scope, database, author }: PriceWriteContext,
 ): Promise<Attachment> {
   const { addon_id, quantity, cadence, metadata } = request;
   const addon = await AddonModel.fetchPublished(scope, addon_id, { database, lock: 'shared' });
@@ -136,7 +136,7 @@ function deriveBucketSize(meter: MeterModel | null) {
 
 /** As it will be stored. */
 function ownPrice(root: Price, { definition, meter, author }: OwnPrice): Price {
-  const commitment_time_buckets = timeBucketsOf(definition, meter, { author });
+  const commitment_time_buckets = buildTimeBuckets(definition, meter, { author });
   return { ...root, ...definition, commitment_time_buckets, id: newId('price', author.now.getTime()) };
 }
 
@@ -155,7 +155,7 @@ async function checkEntitlements(
 /** The association and the prices of its own; its lines are written by who knows how they are charged. */
 export async function storeAttachment(
   { association, own_prices }: Attachment,
-  { scope, database, author }: PriceWriting,
+  { scope, database, author }: PriceWriteContext,
 ): Promise<AddonAssociationModel> {
   for (const price of own_prices) await storePrice(price, { scope, database, author });
   const record = { ...association, ...createdBy(author) };
@@ -167,7 +167,7 @@ export type PlannedAttachment = { attachment: Attachment; plan: LineChangePlan }
 export async function planAttachment(
   held: LockedSubscription,
   request: AttachAddon,
-  writing: PriceWriting,
+  writing: PriceWriteContext,
 ): Promise<PlannedAttachment> {
   const attachment = await gatherAttachment(held, request, writing);
   const plan = await planLineChange(writing.database, {

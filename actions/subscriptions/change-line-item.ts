@@ -21,8 +21,8 @@ import { SubscriptionLineItemModel } from '../../storage/models/subscription-lin
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type BillableItem, billedSubscription } from '../billing/billable-items.ts';
 import { runBillingTransaction } from '../billing/transaction.ts';
-import { statesNothingNew } from '../catalogue/change-price.ts';
-import { type PriceWriting, storePrice, symbolOf, timeBucketsOf } from '../catalogue/create-price.ts';
+import { isPriceUnchanged } from '../catalogue/change-price.ts';
+import { buildTimeBuckets, loadUnitSymbol, type PriceWriteContext, storePrice } from '../catalogue/create-price.ts';
 import { applyLineChange, type LineStart, planLineChange } from './change-lines.ts';
 import { emitLinesChanged, type LockedSubscription, lockLine } from './lock-lines.ts';
 
@@ -63,7 +63,7 @@ type LockedLine = LockedSubscription & { item: BillableItem };
 async function planSuccessorLine(
   locked: LockedLine,
   request: LineChangeRequest,
-  writing: PriceWriting,
+  writing: PriceWriteContext,
 ): Promise<{ at: number; begin: LineStart } | null> {
   const { subscription, times, item } = locked;
   const { record, price_record, meter } = item;
@@ -103,17 +103,17 @@ async function planSuccessorLine(
 async function ownPrice(
   { subscription, item: { price_record, meter } }: LockedLine,
   { request, at }: { request: LineChangeRequest; at: number },
-  writing: PriceWriting,
+  writing: PriceWriteContext,
 ): Promise<PriceModel | null> {
   const { commitment_time_buckets: times = null, ...charge } = toLineCharge(request);
-  const symbol = await symbolOf(price_record, writing);
+  const symbol = await loadUnitSymbol(price_record, writing);
   const place = { subscription_id: subscription.id, start_date: formatMs(at), symbol };
   const definition = buildLinePrice(price_record, charge, place);
   if (times === null)
-    return statesNothingNew(price_record, charge, definition) ? null : storePrice(definition, writing);
-  const commitment_time_buckets = timeBucketsOf({ ...definition, commitment_time_buckets: times }, meter, writing);
+    return isPriceUnchanged(price_record, charge, definition) ? null : storePrice(definition, writing);
+  const commitment_time_buckets = buildTimeBuckets({ ...definition, commitment_time_buckets: times }, meter, writing);
   const isSame = hasSameTimes(commitment_time_buckets, price_record.commitment_time_buckets);
-  if (isSame && statesNothingNew(price_record, charge, definition)) return null;
+  if (isSame && isPriceUnchanged(price_record, charge, definition)) return null;
   return storePrice({ ...definition, commitment_time_buckets }, writing);
 }
 

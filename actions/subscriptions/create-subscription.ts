@@ -55,7 +55,7 @@ import { SubscriptionLineItemModel } from '../../storage/models/subscription-lin
 import { newId } from '../../storage/new-id.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
-import { symbolOf } from '../catalogue/create-price.ts';
+import { loadUnitSymbol } from '../catalogue/create-price.ts';
 import { redeemRequested } from '../coupons/redeem-requested.ts';
 import { beginGrants } from '../grants/give-grants.ts';
 import { openAndActivate } from '../invoices/open-and-activate.ts';
@@ -378,7 +378,7 @@ async function storePartPrice(
 ): Promise<Price> {
   if (override === null || !hasPriceChange(override)) return root;
   const { id, start_date } = subscription;
-  const symbol = await symbolOf(root, { scope, database, author });
+  const symbol = await loadUnitSymbol(root, { scope, database, author });
   return storeOwnPrice(buildOverriddenPrice(root, override, { id, start_date, symbol }), { scope, author }, database);
 }
 

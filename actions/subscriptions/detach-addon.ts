@@ -11,7 +11,7 @@ import { AddonAssociationModel } from '../../storage/models/addon-association.ts
 import type { Stores } from '../../storage/stores.ts';
 import { gatherItems } from '../billing/billable-items.ts';
 import { runBillingTransaction } from '../billing/transaction.ts';
-import type { PriceWriting } from '../catalogue/create-price.ts';
+import type { PriceWriteContext } from '../catalogue/create-price.ts';
 import { applyLineChange, type LineChangePlan, planLineChange } from './change-lines.ts';
 import { emitLinesChanged, type LockedSubscription, lockSubscription } from './lock-lines.ts';
 
@@ -21,7 +21,7 @@ export type PlannedDetachment = { association: AddonAssociationModel; at: Millis
 export async function planDetachment(
   { subscription, times }: LockedSubscription,
   request: DetachAddon,
-  { scope, database, author }: PriceWriting,
+  { scope, database, author }: PriceWriteContext,
 ): Promise<PlannedDetachment> {
   const association = await AddonAssociationModel.fetch(scope, request.addon_association_id, { database });
   if (association.entity_id !== subscription.id)
@@ -45,7 +45,7 @@ export async function planDetachment(
 export async function storeDetachment(
   { association, at }: PlannedDetachment,
   { reason }: Pick<DetachAddon, 'reason'>,
-  { database, author }: Pick<PriceWriting, 'database' | 'author'>,
+  { database, author }: Pick<PriceWriteContext, 'database' | 'author'>,
 ): Promise<AddonAssociationModel> {
   const now = author.now.toISOString();
   const changes = {

@@ -3,7 +3,7 @@ import { prefixField } from '../../core/error.ts';
 import { type InlinePrice, toCreatePrice } from '../../core/subscription/inline-price.ts';
 import type { Subscription } from '../../core/subscription/record.ts';
 import type { PriceModel } from '../../storage/models/price.ts';
-import { addChecked, type PriceWriting } from '../catalogue/create-price.ts';
+import { addPrice, type PriceWriteContext } from '../catalogue/create-price.ts';
 
 type InlineLine = {
   readonly subscription: Pick<Subscription, 'id' | 'currency' | 'start_date'>;
@@ -17,11 +17,11 @@ type InlineLine = {
 export async function storeInlinePrice(
   inline: InlinePrice,
   { subscription, start_date, field }: InlineLine,
-  writing: PriceWriting,
+  writing: PriceWriteContext,
 ): Promise<PriceModel> {
   try {
     const from = start_date ?? subscription.start_date;
-    return await addChecked(toCreatePrice(inline, { subscription, start_date: from }), writing);
+    return await addPrice(toCreatePrice(inline, { subscription, start_date: from }), writing);
   } catch (error) {
     throw prefixField(error, field);
   }

@@ -14,7 +14,7 @@ import { buildOverriddenPrice } from '../../core/subscription/lines.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
-import { storePrice, timeBucketsOf } from '../catalogue/create-price.ts';
+import { buildTimeBuckets, storePrice } from '../catalogue/create-price.ts';
 
 type LinePriceWriting = { readonly scope: Scope; readonly author: Author };
 
@@ -70,7 +70,7 @@ export async function storeOwnPrice(
 ): Promise<Price> {
   const writing = { scope, database, author };
   const meter = price.commitment_time_buckets?.length ? await loadMeter(price, scope, database) : null;
-  return storePrice({ ...price, commitment_time_buckets: timeBucketsOf(price, meter, writing) }, writing);
+  return storePrice({ ...price, commitment_time_buckets: buildTimeBuckets(price, meter, writing) }, writing);
 }
 
 async function loadMeter(

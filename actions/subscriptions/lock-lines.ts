@@ -9,12 +9,12 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type BillableItem, billedSubscription, currentPeriod, gatherItems } from '../billing/billable-items.ts';
-import type { PriceWriting } from '../catalogue/create-price.ts';
+import type { PriceWriteContext } from '../catalogue/create-price.ts';
 import { emit } from '../system-events/emit.ts';
 import { lockUpToDate } from './lock-with-parent.ts';
 
 /** The transaction in which a subscription is held. */
-export type LineWriting = PriceWriting & { readonly database: Transaction };
+export type LineWriting = PriceWriteContext & { readonly database: Transaction };
 
 export type LockedSubscription = { readonly subscription: SubscriptionModel; readonly times: LineTimes };
 

@@ -6,7 +6,7 @@ import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { tellEntitlements } from '../entitlements/tell-entitlement.ts';
+import { emitEntitlementChanges } from '../entitlements/emit-entitlement.ts';
 
 export async function overrideEntitlements(
   subscription: SubscriptionModel,
@@ -22,5 +22,5 @@ export async function overrideEntitlements(
     id: newId('entitlement', author.now.getTime()),
   }));
   const entitlements = await EntitlementModel.addAll(scope, records, { database });
-  await tellEntitlements(database, 'created', { entitlements, by: author });
+  await emitEntitlementChanges(database, 'created', { entitlements, by: author });
 }

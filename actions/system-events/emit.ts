@@ -11,7 +11,7 @@ import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
 
 /** `by` changed the record: a caller, or the clock alone. */
-export type Change = {
+export type SystemEventChange = {
   readonly record: Scope & { readonly id: string };
   readonly by: Author | Pick<Author, 'now'>;
   /** What is told beside the record. */
@@ -19,8 +19,12 @@ export type Change = {
 };
 
 /** The record as it is after the change; answers the id of the event. */
-export async function emit(transaction: Transaction, name: SystemEventName, change: Change): Promise<string> {
-  const event = eventOf(name, change);
+export async function emit(
+  transaction: Transaction,
+  name: SystemEventName,
+  change: SystemEventChange,
+): Promise<string> {
+  const event = buildEvent(name, change);
   await SystemEventModel.append(change.record, event, { database: transaction });
   return event.id;
 }
@@ -29,13 +33,17 @@ export async function emit(transaction: Transaction, name: SystemEventName, chan
 export async function emitAll(
   transaction: Transaction,
   name: SystemEventName,
-  { scope, records, by }: { scope: Scope; records: readonly Change['record'][]; by: Change['by'] },
+  {
+    scope,
+    records,
+    by,
+  }: { scope: Scope; records: readonly SystemEventChange['record'][]; by: SystemEventChange['by'] },
 ): Promise<void> {
-  const events = records.map((record) => eventOf(name, { record, by }));
+  const events = records.map((record) => buildEvent(name, { record, by }));
   await SystemEventModel.appendAll(scope, events, { database: transaction });
 }
 
-function eventOf(name: SystemEventName, { record, by, also }: Change) {
+function buildEvent(name: SystemEventName, { record, by, also }: SystemEventChange) {
   const id = newId('system_event', by.now.getTime());
   const user_id = 'user_id' in by ? by.user_id : '';
   return {
@@ -50,14 +58,14 @@ function eventOf(name: SystemEventName, { record, by, also }: Change) {
 }
 
 /** Whether this was told of the record before. */
-export async function wasTold(
+export async function wasEmitted(
   transaction: Transaction,
   event_name: SystemEventName,
-  record: Change['record'],
+  record: SystemEventChange['record'],
 ): Promise<boolean> {
-  const [told] = await SystemEventModel.in(record, transaction)
+  const [emitted] = await SystemEventModel.in(record, transaction)
     .select('id')
     .where({ event_name, entity_id: record.id })
     .limit(1);
-  return told !== undefined;
+  return emitted !== undefined;
 }

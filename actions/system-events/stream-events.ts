@@ -8,7 +8,7 @@ const EVENTS_AT_ONCE = 500;
 /** Answers how many were told. */
 export async function streamEvents({ postgres, log }: Pick<Stores, 'postgres' | 'log'>, now: Date): Promise<number> {
   if (log.tellSystemEvents === undefined) return 0;
-  for (let told = 0; ; ) {
+  for (let streamed = 0; ; ) {
     const count = await postgres.transaction(async (transaction) => {
       const events = await takeUnstreamed(transaction, EVENTS_AT_ONCE);
       if (events.length === 0) return 0;
@@ -17,7 +17,7 @@ export async function streamEvents({ postgres, log }: Pick<Stores, 'postgres' | 
       await markStreamed(transaction, ids, now);
       return events.length;
     });
-    told += count;
-    if (count < EVENTS_AT_ONCE) return told;
+    streamed += count;
+    if (count < EVENTS_AT_ONCE) return streamed;
   }
 }

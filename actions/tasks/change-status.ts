@@ -5,7 +5,7 @@ import type { Author } from '../../core/stamp.ts';
 import { moveTask, type TaskStatus } from '../../core/task/record.ts';
 import { TaskModel } from '../../storage/models/task.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { queueExport } from '../exports/scheduled-tasks.ts';
+import { enqueueExport } from '../exports/scheduled-tasks.ts';
 import { addImportRun } from '../imports/import-later.ts';
 
 export function changeTaskStatus(
@@ -23,6 +23,6 @@ export function changeTaskStatus(
       moved.workflow_id = (await addImportRun(database, scope, { task, author })).id;
     const changed = await TaskModel.change(task, moved, { by: author, database });
     if (task.task_type !== 'EXPORT' || task.task_status !== 'FAILED') return changed;
-    return queueExport(database, scope, { task: changed, author });
+    return enqueueExport(database, scope, { task: changed, author });
   });
 }

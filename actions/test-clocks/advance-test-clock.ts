@@ -20,41 +20,43 @@ import {
   listDueWork,
   listNextDueTimes,
 } from '../billing/due-work.ts';
-import { type Attempt, completeRun, holdRun, type RunPlace, tryRun, waitAnew } from '../workflows/run.ts';
+import { completeRun, lockRun, type RunAttempt, type RunReference, requeueRun, tryRun } from '../workflows/run.ts';
 import { ADVANCE_JOB } from './move-test-clock.ts';
 import { waitForLog } from './wait-for-log.ts';
 
-type Outcome = 'completed' | 'failed' | 'overtaken';
+type AdvanceOutcome = 'completed' | 'failed' | 'overtaken';
 
 /** `overtaken`: it waits for others, and another job goes on with it. */
 export async function tryAdvance(
   stores: Stores,
-  place: RunPlace,
-  { settings, ...attempt }: Attempt & { readonly settings: DueWorkSettings },
-): Promise<Outcome> {
+  place: RunReference,
+  { settings, ...attempt }: RunAttempt & { readonly settings: DueWorkSettings },
+): Promise<AdvanceOutcome> {
   try {
-    return await tryRun(stores, place, attempt, () => new Advance(stores, place, { ...attempt, settings }).toItsEnd());
+    return await tryRun(stores, place, attempt, () =>
+      new ClockAdvancer(stores, place, { ...attempt, settings }).toItsEnd(),
+    );
   } finally {
     await endBrokenAdvance(stores.postgres, place);
   }
 }
 
 /** Where somebody else holds what is due, or its usage is not complete yet. */
-const AGAIN_MS = 20;
+const RETRY_MS = 20;
 const IDLE_MAX = 500;
 /** Where others do what is due, it is looked less and less often whether they have. */
 const ELSEWHERE_MS_MAX = 500;
 /** Then it lets other clocks have its place meanwhile: those of its tenant's other environments wait for it, and so may those of others. */
-const PLACE_MS = 3_000;
+const SLOT_MS = 3_000;
 
 /** An advance fills these tables with years of rows in a minute; the database refreshes its statistics as rarely (docs/decisions/0023-indexes-and-statistics.md). */
 const FILLED = ['invoices', 'invoice_line_items', 'system_events', 'audit_entries', 'subscriptions'];
-const LOOKED_AT_FIRST = 400;
+const ANALYZE_AFTER = 400;
 
-class Advance {
+class ClockAdvancer {
   readonly #stores: Stores;
-  readonly #place: RunPlace;
-  readonly #attempt: Attempt;
+  readonly #place: RunReference;
+  readonly #attempt: RunAttempt;
   readonly #kinds: readonly DueWork[];
   readonly #worker = randomUUID();
   readonly #plans: ClockAdvancePlanCache;
@@ -63,9 +65,13 @@ class Advance {
   /** For so long it has waited for what others do, and nothing else. */
   #elsewhere_ms = 0;
   /** When so much is done the database looks at how it is spread, and then at twice as much. */
-  #looked_at = LOOKED_AT_FIRST;
+  #looked_at = ANALYZE_AFTER;
 
-  constructor(stores: Stores, place: RunPlace, { settings, ...attempt }: Attempt & { settings: DueWorkSettings }) {
+  constructor(
+    stores: Stores,
+    place: RunReference,
+    { settings, ...attempt }: RunAttempt & { settings: DueWorkSettings },
+  ) {
     this.#stores = stores;
     this.#place = place;
     this.#attempt = attempt;
@@ -73,7 +79,7 @@ class Advance {
     this.#plans = new ClockAdvancePlanCache((transaction) => holdAdvance(transaction, place, this.#worker));
   }
 
-  async toItsEnd(): Promise<Outcome> {
+  async toItsEnd(): Promise<AdvanceOutcome> {
     const { signal } = this.#attempt;
     const isWanted = async () => (await this.#clock()) !== null && (await this.#mayGoOn());
     await beginAdvance(this.#stores.postgres, this.#place, this.#worker);
@@ -88,7 +94,7 @@ class Advance {
       await this.#step(clock, { at, kinds: due.kinds });
       // What cannot be done now fails soon, which whoever went on would begin to wait for anew.
       const isOver = this.#idle === 0 && !(await this.#mayGoOn());
-      if (isOver || this.#elsewhere_ms > PLACE_MS) return this.#giveWay();
+      if (isOver || this.#elsewhere_ms > SLOT_MS) return this.#giveWay();
     }
     return this.#stop();
   }
@@ -109,7 +115,7 @@ class Advance {
   async #giveWay(): Promise<'overtaken'> {
     await this.#stores.postgres.transaction(async (transaction) => {
       await leaveAdvance(transaction, this.#place, this.#worker);
-      await waitAnew(transaction, this.#place, ADVANCE_JOB);
+      await requeueRun(transaction, this.#place, ADVANCE_JOB);
     });
     return 'overtaken';
   }
@@ -147,8 +153,8 @@ class Advance {
   /** Of each kind, behind `from`. */
   async #instants(from: Milliseconds): Promise<Milliseconds[]> {
     const { tenant_id, environment_id } = this.#place;
-    const asked = { scope: { tenant_id, environment_id }, from: new Date(from) };
-    const due = await listNextDueTimes(this.#stores, this.#kinds, asked);
+    const dueQuery = { scope: { tenant_id, environment_id }, from: new Date(from) };
+    const due = await listNextDueTimes(this.#stores, this.#kinds, dueQuery);
     return due.map((one) => one?.getTime() ?? Number.POSITIVE_INFINITY);
   }
 
@@ -170,11 +176,11 @@ class Advance {
         mayGoOn: mayEnd ? () => this.#mayGoOn() : undefined,
         onDone: (done) => this.#keep(clock.id, addProgress(before, done)),
       });
-      throwFirst(report, at);
+      throwFirstFailure(report, at);
       progress = addProgress(progress, report.done);
       if (mayEnd && this.#isTurnOver) break;
     }
-    const isDone = countOf(progress) > countOf(clock.progress);
+    const isDone = countDone(progress) > countDone(clock.progress);
     const isNew = toInstant(clock.frozen_time) < at;
     if (isDone || isNew) {
       this.#idle = 0;
@@ -184,7 +190,7 @@ class Advance {
     // Whoever goes on with it finds the clock there already.
     const isBegun = isNew && this.#isTurnOver;
     if (isDone || isBegun) await this.#keep(clock.id, { ...progress, instants: progress.instants + (isFirst ? 1 : 0) });
-    await this.#lookAtSpread(countOf(progress));
+    await this.#lookAtSpread(countDone(progress));
   }
 
   async #lookAtSpread(done: number): Promise<void> {
@@ -208,8 +214,8 @@ class Advance {
     this.#idle++;
     const isElsewhere = kinds.some(({ is_done_elsewhere }) => is_done_elsewhere);
     if (this.#idle > IDLE_MAX && !isElsewhere)
-      throw new FarthingError('internal_error', `${namesOf(kinds)} at ${formatMs(at)}: nothing of it can be done`);
-    const pause_ms = isElsewhere ? Math.min(AGAIN_MS * this.#idle, ELSEWHERE_MS_MAX) : AGAIN_MS;
+      throw new FarthingError('internal_error', `${formatNames(kinds)} at ${formatMs(at)}: nothing of it can be done`);
+    const pause_ms = isElsewhere ? Math.min(RETRY_MS * this.#idle, ELSEWHERE_MS_MAX) : RETRY_MS;
     await wait(pause_ms, undefined, { signal });
     this.#elsewhere_ms = isElsewhere ? this.#elsewhere_ms + pause_ms : 0;
   }
@@ -230,13 +236,13 @@ class Advance {
   }
 
   async #end(transaction: Transaction, result: Record<string, unknown>): Promise<'completed' | 'failed'> {
-    const { ended } = await holdRun(transaction, this.#place);
+    const { ended } = await lockRun(transaction, this.#place);
     return ended ?? completeRun(transaction, this.#place, { result, now: this.#attempt.clock() });
   }
 }
 
 /** A test that went on without what failed would look right. */
-function throwFirst({ failed }: DueWorkReport, at: Milliseconds): void {
+function throwFirstFailure({ failed }: DueWorkReport, at: Milliseconds): void {
   const [first] = failed;
   if (!first) return;
   const { id, error } = first;
@@ -245,10 +251,10 @@ function throwFirst({ failed }: DueWorkReport, at: Milliseconds): void {
   throw new FarthingError(code, `${id} at ${formatMs(at)}: ${message}`, { details, http_status_code, cause: error });
 }
 
-function countOf({ done }: ClockProgress): number {
+function countDone({ done }: ClockProgress): number {
   return Object.values(done).reduce((sum, count) => sum + count, 0);
 }
 
-function namesOf(kinds: readonly DueWork[]): string {
+function formatNames(kinds: readonly DueWork[]): string {
   return kinds.map(({ name }) => name).join(', ');
 }

@@ -18,19 +18,19 @@ import { TestClockModel } from '../../storage/models/test-clock.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 
-export type WantedClock = Pick<TestClock, 'frozen_time' | 'name' | 'metadata'>;
+export type CreateTestClockInput = Pick<TestClock, 'frozen_time' | 'name' | 'metadata'>;
 
 export async function createTestClock(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { wanted, author }: { wanted: WantedClock; author: Author },
+  { wanted, author }: { wanted: CreateTestClockInput; author: Author },
 ): Promise<TestClockModel> {
   const clock = await postgres.transaction(async (transaction) => {
     const { tenant_id, environment_id } = scope;
     checkCanHaveClock(await EnvironmentModel.fetch(tenant_id, environment_id, { database: transaction, lock: true }));
     await checkNothingBilled(transaction, scope);
-    await sellFromThen(transaction, scope, { wanted, author });
-    await exportFromThen(transaction, scope, wanted);
+    await movePriceStarts(transaction, scope, { wanted, author });
+    await moveExportStarts(transaction, scope, wanted);
     const record = {
       ...wanted,
       id: newId('test_clock', author.now.getTime()),
@@ -48,10 +48,10 @@ export async function createTestClock(
 }
 
 /** A catalogue that is there already: what is sold by the machine's clock is sold by this one, from where it begins. */
-async function sellFromThen(
+async function movePriceStarts(
   database: Transaction,
   scope: Scope,
-  { wanted, author }: { wanted: WantedClock; author: Author },
+  { wanted, author }: { wanted: CreateTestClockInput; author: Author },
 ): Promise<void> {
   const { frozen_time } = wanted;
   const records = await PriceModel.in(scope, database)
@@ -63,7 +63,11 @@ async function sellFromThen(
 }
 
 /** A schedule that has no file yet begins with the interval in which the clock stands; of any other the next file follows the last. */
-async function exportFromThen(database: Transaction, scope: Scope, { frozen_time }: WantedClock): Promise<void> {
+async function moveExportStarts(
+  database: Transaction,
+  scope: Scope,
+  { frozen_time }: CreateTestClockInput,
+): Promise<void> {
   for (const scheduled of await ScheduledTaskModel.in(scope, database).orderBy('id').forUpdate()) {
     if (await hasFiles(database, scheduled)) continue;
     const { start, end } = findInterval(scheduled.interval, toInstant(frozen_time));

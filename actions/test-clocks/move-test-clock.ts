@@ -9,9 +9,9 @@ import { TestClockModel } from '../../storage/models/test-clock.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { addRun } from '../workflows/run.ts';
 
-export const ADVANCE_JOB = { task: 'advance-test-clock', in_turns: true } as const;
+export const ADVANCE_JOB = { task: 'advance-test-clock', time_sliced: true } as const;
 
-export async function advanceLater(
+export async function enqueueAdvance(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
   { id, frozen_time, author }: { id: string; frozen_time: string; author: Author },

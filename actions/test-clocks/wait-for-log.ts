@@ -9,7 +9,7 @@ import type { Scope } from '../../core/scope.ts';
 import { hasOpenCorrections } from '../../storage/progress/corrections.ts';
 import type { Stores } from '../../storage/stores.ts';
 
-const LOOK_AGAIN_MS = 20;
+const RETRY_MS = 20;
 
 export async function waitForLog(
   { log, postgres }: Stores,
@@ -18,14 +18,14 @@ export async function waitForLog(
 ): Promise<void> {
   while (await hasOpenCorrections(postgres, scope)) {
     if (!(await isWanted())) return;
-    await wait(LOOK_AGAIN_MS, undefined, { signal });
+    await wait(RETRY_MS, undefined, { signal });
   }
   const ends = new Map((await log.lag()).map(({ partition, end_offset }) => [partition, end_offset]));
   const isThere = async () =>
     (await log.lag()).every(({ partition, committed_offset }) => committed_offset >= (ends.get(partition) ?? 0n));
   while (!(await isThere())) {
     if (!(await isWanted())) return;
-    await wait(LOOK_AGAIN_MS, undefined, { signal });
+    await wait(RETRY_MS, undefined, { signal });
   }
 }
 

@@ -25,9 +25,9 @@ export type NewWallet = Pick<
 export async function addWallet(
   transaction: Transaction,
   scope: Scope,
-  { author, ...stated }: Purse & Partial<NewWallet> & { author: Author },
+  { author, ...fields }: Purse & Partial<NewWallet> & { author: Author },
 ): Promise<WalletModel> {
-  const { wallet_type = 'PRE_PAID', currency } = stated;
+  const { wallet_type = 'PRE_PAID', currency } = fields;
   const record = {
     ...createdBy(author),
     id: newId('wallet', author.now.getTime()),
@@ -38,11 +38,11 @@ export async function addWallet(
     balance: '0',
     credit_balance: '0',
     conversion_rate: '1',
-    topup_conversion_rate: stated.conversion_rate ?? '1',
+    topup_conversion_rate: fields.conversion_rate ?? '1',
     config: { allowed_price_types: [wallet_type === 'PRE_PAID' ? 'USAGE' : 'ALL'] },
     alert_state: 'ok',
     version: 1,
-    ...stated,
+    ...fields,
   };
   const conflict = `the customer has an active ${wallet_type} wallet in ${currency} already`;
   const wallet = await WalletModel.add(scope, record, { database: transaction, conflict });

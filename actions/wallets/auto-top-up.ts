@@ -20,18 +20,18 @@ import { newId } from '../../storage/new-id.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { runBatches } from '../billing/batch-loop.ts';
-import { holdWalletAmongAll } from './hold-wallet.ts';
+import { lockWalletInOrder } from './lock-wallet.ts';
 import { moveAll } from './move-credits.ts';
-import { realTimeOf } from './real-time-balance.ts';
-import { buyWithInvoice, entriesOf, type Plan } from './top-up.ts';
+import { loadRealTimeBalance } from './real-time-balance.ts';
+import { buildMovements, buyWithInvoice, type TopUpPlan } from './top-up.ts';
 
 /** For people: a caller may say the same of a purchase of its own, so nothing goes by it. */
 const METADATA = { auto_topup: 'true' };
 
-type Report = { filled: number; failed: { id: string; error: unknown }[] };
+type AutoTopUpReport = { filled: number; failed: { id: string; error: unknown }[] };
 
-export async function topUpThemselves(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<Report> {
-  const report: Report = { filled: 0, failed: [] };
+export async function topUpDueWallets(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<AutoTopUpReport> {
+  const report: AutoTopUpReport = { filled: 0, failed: [] };
   const act = async ({ id, ...scope }: Due) => {
     try {
       report.filled += await autoTopUp(stores, scope, { id, now });
@@ -56,31 +56,35 @@ export async function topUpCustomer(
 }
 
 /** What moves so often that it does not stand still for one look is taken as it moved. */
-const LOOKS = 3;
+const ATTEMPTS = 3;
 
 /** How often it was filled. What paid an invoice in between was owed before, so whoever finds the credits moved looks anew. */
-export async function autoTopUp(stores: Stores, scope: Scope, asked: { id: string; now: Date }): Promise<number> {
-  for (let looks = 1; ; looks++) {
-    const times = await lookAt(stores, scope, { ...asked, isLast: looks === LOOKS });
+export async function autoTopUp(stores: Stores, scope: Scope, input: { id: string; now: Date }): Promise<number> {
+  for (let attempts = 1; ; attempts++) {
+    const times = await tryTopUp(stores, scope, { ...input, isLast: attempts === ATTEMPTS });
     if (times !== null) return times;
   }
 }
 
-type Look = { readonly id: string; readonly now: Date; readonly isLast: boolean };
+type TopUpAttempt = { readonly id: string; readonly now: Date; readonly isLast: boolean };
 
-async function lookAt(stores: Stores, scope: Scope, { id, now, isLast }: Look): Promise<number | null> {
+async function tryTopUp(stores: Stores, scope: Scope, { id, now, isLast }: TopUpAttempt): Promise<number | null> {
   const seen = await WalletModel.fetch(scope, id, { database: stores.postgres });
   if (!seen.auto_topup?.enabled) return 0;
-  const before = await realTimeOf(stores, seen, now);
+  const before = await loadRealTimeBalance(stores, seen, now);
   const attempt = async (transaction: Transaction) => {
     await CustomerModel.fetch(scope, seen.customer_id, { database: transaction, lock: true });
-    const wallet = await holdWalletAmongAll(transaction, scope, seen);
+    const wallet = await lockWalletInOrder(transaction, scope, seen);
     if (wallet.wallet_status !== 'active' || !wallet.auto_topup) return 0;
     const since = new Decimal(wallet.credit_balance).minus(seen.credit_balance);
     if (!since.isZero() && !isLast) return null;
     const credits = since.plus(before.real_time_credit_balance);
-    const times = computeTopupCount(wallet.auto_topup, { ...(await earlier(transaction, wallet)), credits, now });
-    if (times > 0) await fill(transaction, wallet, { auto_topup: wallet.auto_topup, times, now });
+    const times = computeTopupCount(wallet.auto_topup, {
+      ...(await loadTopUpHistory(transaction, wallet)),
+      credits,
+      now,
+    });
+    if (times > 0) await topUp(transaction, wallet, { auto_topup: wallet.auto_topup, times, now });
     return times;
   };
   return transactionBehindOthers(stores, attempt);
@@ -95,7 +99,7 @@ const FILLED = [
   [toOwnKey('auto_topup', ''), JSON.stringify(METADATA), toOwnKey('request', '')],
 ] as const;
 
-async function earlier(transaction: Transaction, wallet: WalletModel) {
+async function loadTopUpHistory(transaction: Transaction, wallet: WalletModel) {
   const [last] = await WalletTransactionModel.in(wallet, transaction)
     .where({ wallet_id: wallet.id, type: 'credit' })
     .whereRaw(...FILLED)
@@ -113,15 +117,19 @@ async function earlier(transaction: Transaction, wallet: WalletModel) {
   return { last_at: last ? new Date(last.created_at) : null, isWaiting: Boolean(pending ?? unpaid) };
 }
 
-type Filling = { readonly auto_topup: AutoTopup; readonly times: number; readonly now: Date };
+type TopUpInput = { readonly auto_topup: AutoTopup; readonly times: number; readonly now: Date };
 
-async function fill(transaction: Transaction, wallet: WalletModel, { auto_topup, times, now }: Filling): Promise<void> {
+async function topUp(
+  transaction: Transaction,
+  wallet: WalletModel,
+  { auto_topup, times, now }: TopUpInput,
+): Promise<void> {
   const author = { user_id: '', now };
   const credits = new Decimal(auto_topup.amount);
   const config = await settingOf(wallet, 'bonus_credits_topup_config', transaction);
   const plans = Array.from(
     { length: times },
-    (): Plan => ({
+    (): TopUpPlan => ({
       reason: auto_topup.invoicing ? 'PURCHASED_CREDIT_INVOICED' : 'PURCHASED_CREDIT_DIRECT',
       key: toOwnKey('auto_topup', newId('request', now.getTime())),
       credits,
@@ -136,7 +144,7 @@ async function fill(transaction: Transaction, wallet: WalletModel, { auto_topup,
     return;
   }
   const entries = plans.flatMap((plan) =>
-    entriesOf({ ...plan, author }, { reference_type: 'EXTERNAL', reference_id: plan.key }),
+    buildMovements({ ...plan, author }, { reference_type: 'EXTERNAL', reference_id: plan.key }),
   );
   const { moved } = await moveAll(transaction, wallet, entries);
   const refused = moved.find((one) => one instanceof Error);

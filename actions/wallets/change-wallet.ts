@@ -4,9 +4,9 @@ import type { Author } from '../../core/stamp.ts';
 import { checkFilling, checkWalletSettings, type UpdateWallet } from '../../core/wallet/request.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { creditsMoved } from '../alerts/credit-alerts.ts';
+import { checkCreditAlerts } from '../alerts/credit-alerts.ts';
 import { emit } from '../system-events/emit.ts';
-import { checkActive, holdWallet } from './hold-wallet.ts';
+import { checkActive, lockWallet } from './lock-wallet.ts';
 
 export async function changeWallet(
   stores: Stores,
@@ -15,13 +15,13 @@ export async function changeWallet(
 ): Promise<WalletModel> {
   checkWalletSettings(request);
   return stores.postgres.transaction(async (transaction) => {
-    const wallet = await holdWallet(transaction, scope, id);
+    const wallet = await lockWallet(transaction, scope, id);
     checkActive(wallet);
     checkFilling(request.auto_topup, wallet);
     const { description, ...others } = request;
     const changes = { ...others, ...(description === undefined ? {} : { description: description ?? '' }) };
     const changed = await WalletModel.change(wallet, changes, { by: author, database: transaction });
     if (changed !== wallet) await emit(transaction, 'wallet.updated', { record: changed, by: author });
-    return request.alert_settings === undefined ? changed : creditsMoved(transaction, changed, author);
+    return request.alert_settings === undefined ? changed : checkCreditAlerts(transaction, changed, author);
   });
 }

@@ -16,48 +16,52 @@ import { WalletModel } from '../../storage/models/wallet.ts';
 import { lotOf, lotsOf, WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { creditsMoved, forgetWallet } from '../alerts/credit-alerts.ts';
+import { checkCreditAlerts, deleteWalletAlertStates } from '../alerts/credit-alerts.ts';
 import { emit } from '../system-events/emit.ts';
 import { addWallet } from './add-wallet.ts';
-import { checkActive, holdWallet } from './hold-wallet.ts';
-import { type Entry, moveCredits, ofWallet, type Saying } from './move-credits.ts';
+import { checkActive, lockWallet } from './lock-wallet.ts';
+import { type CreditMovement, type MovementInput, moveCredits, toWalletFields } from './move-credits.ts';
 import { checkNothingPending } from './pending-credits.ts';
 
-type Ending = { readonly id: string; readonly author: Author };
+type CloseWalletInput = { readonly id: string; readonly author: Author };
 
-export async function terminateWallet(stores: Stores, scope: Scope, { id, author }: Ending): Promise<WalletModel> {
+export async function terminateWallet(
+  stores: Stores,
+  scope: Scope,
+  { id, author }: CloseWalletInput,
+): Promise<WalletModel> {
   return stores.postgres.transaction(async (transaction) => {
-    const wallet = await holdWallet(transaction, scope, id);
+    const wallet = await lockWallet(transaction, scope, id);
     if (wallet.wallet_status === 'closed') throw notAllowed('the wallet is closed already', { wallet_id: id });
     await checkNothingPending(transaction, wallet);
-    await checkNothingHeld(transaction, wallet, author.now);
+    await checkNoReservations(transaction, wallet, author.now);
     const lots = (await lotsOf(wallet, transaction)).map(lotOf).sort(compareLots);
     const owed = new Decimal(wallet.credits_owed);
     const parts = lots.map((lot) => ({ lot_id: lot.id, credits: lot.available }));
-    const said = writtenOff(id, author);
-    const debt: Entry = {
-      ...said,
+    const writeOff = buildWriteOff(id, author);
+    const debt: CreditMovement = {
+      ...writeOff,
       movement: { kind: 'credit', credits: owed },
       idempotency_key: toOwnKey('terminate', id, 'owed'),
     };
-    const entries: Entry[] = [
-      ...(parts.length === 0 ? [] : [{ ...said, movement: { kind: 'take' as const, parts } }]),
+    const entries: CreditMovement[] = [
+      ...(parts.length === 0 ? [] : [{ ...writeOff, movement: { kind: 'take' as const, parts } }]),
       ...(owed.isZero() ? [] : [debt]),
     ];
     let left = wallet;
     for (const entry of entries) left = (await moveCredits(transaction, left, entry)).wallet;
-    return close(transaction, left, author);
+    return closeWallet(transaction, left, author);
   });
 }
 
 /** Whoever has them may still commit them. */
-async function checkNothingHeld(transaction: Transaction, wallet: WalletModel, now: Date): Promise<void> {
+async function checkNoReservations(transaction: Transaction, wallet: WalletModel, now: Date): Promise<void> {
   const { held } = await heldIn(transaction, poolOf(wallet), now);
   if (!held.isZero())
     throw notAllowed('credits of the wallet are held', { wallet_id: wallet.id, held: held.toFixed() });
 }
 
-function writtenOff(id: string, author: Author): Saying {
+function buildWriteOff(id: string, author: Author): MovementInput {
   return {
     transaction_reason: 'WALLET_TERMINATION',
     reference_type: 'EXTERNAL',
@@ -69,25 +73,29 @@ function writtenOff(id: string, author: Author): Saying {
   };
 }
 
-async function close(transaction: Transaction, wallet: WalletModel, author: Author): Promise<WalletModel> {
-  await forgetWallet(transaction, wallet);
+async function closeWallet(transaction: Transaction, wallet: WalletModel, author: Author): Promise<WalletModel> {
+  await deleteWalletAlertStates(transaction, wallet);
   const changes = { wallet_status: 'closed' as const, alert_state: 'ok' as const };
   const closed = await WalletModel.change(wallet, changes, { by: author, database: transaction });
   await emit(transaction, 'wallet.terminated', { record: closed, by: author });
   return closed;
 }
 
-export type Converted = { readonly original_wallet: WalletModel; readonly new_wallet: WalletModel };
+export type ConvertedWallet = { readonly original_wallet: WalletModel; readonly new_wallet: WalletModel };
 
-export async function convertWallet(stores: Stores, scope: Scope, { id, author }: Ending): Promise<Converted> {
+export async function convertWallet(
+  stores: Stores,
+  scope: Scope,
+  { id, author }: CloseWalletInput,
+): Promise<ConvertedWallet> {
   return stores.postgres.transaction(async (transaction) => {
-    const wallet = await holdWallet(transaction, scope, id);
+    const wallet = await lockWallet(transaction, scope, id);
     checkActive(wallet);
     if (wallet.wallet_type !== 'PRE_PAID') throw notAllowed('the wallet is not prepaid', { wallet_id: id });
     if (new Decimal(wallet.credits_owed).gt(0))
       throw notAllowed('the wallet owes credits: put them in first', { credits_owed: wallet.credits_owed });
     await checkNothingPending(transaction, wallet);
-    await checkNothingHeld(transaction, wallet, author.now);
+    await checkNoReservations(transaction, wallet, author.now);
     const { customer_id, currency, conversion_rate, topup_conversion_rate, price_unit, description, alert_settings } =
       wallet;
     const opened = await addWallet(transaction, scope, {
@@ -104,9 +112,9 @@ export async function convertWallet(stores: Stores, scope: Scope, { id, author }
     });
     await moveLots(transaction, { from: wallet, to: opened, author });
     const emptied = await WalletModel.fetch(wallet, id, { database: transaction });
-    const original_wallet = await close(transaction, emptied, author);
+    const original_wallet = await closeWallet(transaction, emptied, author);
     const filled = await WalletModel.fetch(scope, opened.id, { database: transaction });
-    return { original_wallet, new_wallet: await creditsMoved(transaction, filled, author) };
+    return { original_wallet, new_wallet: await checkCreditAlerts(transaction, filled, author) };
   });
 }
 
@@ -120,11 +128,11 @@ async function moveLots(
   const key = toOwnKey('convert', from.id);
   const reference = { reference_type: 'EXTERNAL', reference_id: to.id } as const;
   const made = { ...createdBy(author), transaction_status: 'completed', ...reference };
-  const move: Move = { from, to, key, made, now: author.now.getTime() };
+  const move: WalletMove = { from, to, key, made, now: author.now.getTime() };
   const parts = stored.map((lot) => ({ lot, credits: new Decimal(lot.credits_available) }));
   const options = { database: transaction };
-  const out = await WalletTransactionModel.add(from, takenOut(parts, move), options);
-  const lots = await WalletTransactionModel.addAll(to, putIn(parts, move), options);
+  const out = await WalletTransactionModel.add(from, buildDebit(parts, move), options);
+  const lots = await WalletTransactionModel.addAll(to, buildCredits(parts, move), options);
   await post(transaction, from, [
     {
       id: newId('ledger_transaction', move.now),
@@ -151,7 +159,7 @@ async function moveLots(
 }
 
 type MovedLot = { readonly lot: WalletTransactionModel; readonly credits: Decimal };
-type Move = {
+type WalletMove = {
   readonly from: WalletModel;
   readonly to: WalletModel;
   readonly key: ReturnType<typeof toOwnKey>;
@@ -161,14 +169,14 @@ type Move = {
 };
 
 /** One debit of all of them. */
-function takenOut(parts: readonly MovedLot[], { from, key, made, now }: Move) {
+function buildDebit(parts: readonly MovedLot[], { from, key, made, now }: WalletMove) {
   const total = sumDecimals(parts.map(({ credits }) => credits));
   return {
-    ...ofWallet(from),
+    ...toWalletFields(from),
     ...made,
     id: newId('wallet_transaction', now),
     type: 'debit',
-    ...amountsOf(from, { credits: total, before: total, after: ZERO }),
+    ...toAmounts(from, { credits: total, before: total, after: ZERO }),
     transaction_reason: 'WALLET_TERMINATION',
     idempotency_key: key,
     description: 'The wallet became a postpaid one',
@@ -177,14 +185,14 @@ function takenOut(parts: readonly MovedLot[], { from, key, made, now }: Move) {
 }
 
 /** A credit of each, with what was said of it. */
-function putIn(parts: readonly MovedLot[], { to, key, made, now }: Move) {
+function buildCredits(parts: readonly MovedLot[], { to, key, made, now }: WalletMove) {
   let before = ZERO;
   return parts.map(({ lot, credits }) => {
     const after = before.plus(credits);
-    const amounts = amountsOf(to, { credits, before, after });
+    const amounts = toAmounts(to, { credits, before, after });
     before = after;
     return {
-      ...ofWallet(to),
+      ...toWalletFields(to),
       ...made,
       // The order of use goes by their age, too.
       created_at: lot.created_at,
@@ -203,7 +211,7 @@ function putIn(parts: readonly MovedLot[], { to, key, made, now }: Move) {
   });
 }
 
-function amountsOf(
+function toAmounts(
   { conversion_rate }: WalletModel,
   { credits, before, after }: { credits: Decimal; before: Decimal; after: Decimal },
 ) {

@@ -17,7 +17,7 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
 import type { WalletModel } from '../../storage/models/wallet.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { creditsMoved } from '../alerts/credit-alerts.ts';
+import { checkCreditAlerts } from '../alerts/credit-alerts.ts';
 import { addWallet } from './add-wallet.ts';
 import { moveCredits } from './move-credits.ts';
 
@@ -35,8 +35,8 @@ export async function createWallet(
     author.now,
   );
   return stores.postgres.transaction(async (transaction) => {
-    const customer = await customerOf(scope, request, transaction);
-    const counted = await countedIn(scope, request, transaction);
+    const customer = await lockCustomer(scope, request, transaction);
+    const counted = await loadWalletUnit(scope, request, transaction);
     checkFilling(request.auto_topup, counted);
     const { wallet_type, metadata, auto_topup, alert_settings, name, config } = request;
     const wallet = await addWallet(transaction, scope, {
@@ -52,7 +52,7 @@ export async function createWallet(
       author,
     });
     // What begins with nothing may have reached its levels.
-    if (credits.isZero()) return alert_settings === null ? wallet : creditsMoved(transaction, wallet, author);
+    if (credits.isZero()) return alert_settings === null ? wallet : checkCreditAlerts(transaction, wallet, author);
     const moved = await moveCredits(transaction, wallet, {
       movement: { kind: 'credit', credits },
       transaction_reason: 'FREE_CREDIT_GRANT',
@@ -68,9 +68,13 @@ export async function createWallet(
   });
 }
 
-type Named = Pick<CreateWallet, 'customer_id' | 'external_customer_id'>;
+type CustomerReference = Pick<CreateWallet, 'customer_id' | 'external_customer_id'>;
 
-async function customerOf(scope: Scope, { customer_id, external_customer_id }: Named, database: Database) {
+async function lockCustomer(
+  scope: Scope,
+  { customer_id, external_customer_id }: CustomerReference,
+  database: Database,
+) {
   if (customer_id) {
     const customer = await CustomerModel.fetchPublished(scope, customer_id, { database, lock: 'shared' });
     if (external_customer_id && customer.external_id !== external_customer_id)
@@ -87,7 +91,7 @@ async function customerOf(scope: Scope, { customer_id, external_customer_id }: N
 }
 
 /** A unit of one's own says currency and rate: what is stated beside it, and is another, is refused. */
-async function countedIn(scope: Scope, request: CreateWallet, database: Database) {
+async function loadWalletUnit(scope: Scope, request: CreateWallet, database: Database) {
   const { price_unit } = request;
   if (price_unit === null) {
     checkRates(request);
@@ -102,9 +106,9 @@ async function countedIn(scope: Scope, request: CreateWallet, database: Database
   const { base_currency, conversion_rate, code } = await PriceUnitModel.fetchByCode(scope, price_unit, database);
   if (checkCurrency(request.currency) !== base_currency)
     throw invalid('currency', `must be ${base_currency}, as that of price unit ${code}`);
-  const stated = new Decimal(request.conversion_rate);
+  const requested = new Decimal(request.conversion_rate);
   // The published client sends 1 where nothing was said.
-  if (!stated.eq(1) && !stated.eq(conversion_rate))
+  if (!requested.eq(1) && !requested.eq(conversion_rate))
     throw invalid('conversion_rate', `must be ${conversion_rate}, as that of price unit ${code}`);
   const { topup_conversion_rate } = request;
   checkRates({ conversion_rate, topup_conversion_rate });

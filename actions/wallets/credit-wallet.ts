@@ -9,10 +9,10 @@ import { type Purse, WalletModel } from '../../storage/models/wallet.ts';
 import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { addWallet, type NewWallet } from './add-wallet.ts';
-import { moveCredits, type Saying } from './move-credits.ts';
+import { type MovementInput, moveCredits } from './move-credits.ts';
 
-export type Credit = Purse &
-  Saying &
+export type WalletCredit = Purse &
+  MovementInput &
   (
     | { readonly amount: Decimal; readonly credits?: undefined }
     | { readonly credits: Decimal; readonly amount?: undefined }
@@ -27,12 +27,12 @@ const FOR_ALL: Partial<NewWallet> = { config: { allowed_price_types: ['ALL'] } }
 export async function creditWallet(
   transaction: Transaction,
   scope: Scope,
-  { amount, credits, customer_id, currency, wallet: stated, ...saying }: Credit,
+  { amount, credits, customer_id, currency, wallet: walletFields, ...saying }: WalletCredit,
 ): Promise<WalletTransactionModel> {
   const purse = { customer_id, currency };
   const wallet =
     (await WalletModel.holdPrepaid(scope, purse, transaction)) ??
-    (await addWallet(transaction, scope, { ...FOR_ALL, ...stated, ...purse, author: saying.author }));
+    (await addWallet(transaction, scope, { ...FOR_ALL, ...walletFields, ...purse, author: saying.author }));
   const movement = {
     kind: 'credit' as const,
     credits: credits ?? toCredits(amount, wallet.conversion_rate),

@@ -15,39 +15,39 @@ import type { WalletModel } from '../../storage/models/wallet.ts';
 import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { TogetherByKey } from '../../storage/together.ts';
-import { checkActive, holdWallet } from './hold-wallet.ts';
-import { asItWas, type Entry, holdingOf, moveAll } from './move-credits.ts';
+import { checkActive, lockWallet } from './lock-wallet.ts';
+import { type CreditMovement, loadHolding, moveAll, restoreWallet } from './move-credits.ts';
 
-export type Debited = {
+export type DebitResult = {
   /** With the balances that it had behind this debit. */
   readonly wallet: WalletModel;
   readonly wallet_transaction: WalletTransactionModel;
 };
-type Asked = {
+type DebitCall = {
   readonly scope: Scope;
   readonly id: string;
-  readonly entry: Entry;
+  readonly entry: CreditMovement;
   readonly caller: ReturnType<typeof currentCaller>;
 };
 
 const AT_ONCE_MAX = 500;
-const REST_MAX_MS = 5;
-const TOGETHER = new TogetherByKey<Database, Asked, Debited | FarthingError>(debitTogether, {
+const BATCH_PAUSE_MAX_MS = 5;
+const DEBIT_BATCHES = new TogetherByKey<Database, DebitCall, DebitResult | FarthingError>(debitBatch, {
   atOnceMax: AT_ONCE_MAX,
-  restMax_ms: REST_MAX_MS,
+  restMax_ms: BATCH_PAUSE_MAX_MS,
 });
 
 export async function debitWallet(
   { postgres }: Stores,
   scope: Scope,
   { id, request, author }: { id: string; request: Debit; author: Author },
-): Promise<Debited> {
+): Promise<DebitResult> {
   if (request.transaction_reason !== 'MANUAL_BALANCE_DEBIT')
     throw invalid('transaction_reason', `${request.transaction_reason} is not a debit by hand`, {
       allowed: ['MANUAL_BALANCE_DEBIT'],
     });
   const credits = checkCredits('credits', request.credits);
-  const entry: Entry = {
+  const entry: CreditMovement = {
     movement: { kind: 'spend', credits, at_ms: author.now.getTime(), allow_negative: request.allow_negative },
     transaction_reason: 'MANUAL_BALANCE_DEBIT',
     reference_type: 'REQUEST',
@@ -60,43 +60,47 @@ export async function debitWallet(
   const caller = currentCaller();
   // Of one caller: what they change is told to be his.
   const alike = [scope.tenant_id, scope.environment_id, id, author.user_id, caller?.secret_id, caller?.clock?.now];
-  const debited = await TOGETHER.ask(postgres, { scope, id, entry, caller }, JSON.stringify(alike));
+  const debited = await DEBIT_BATCHES.ask(postgres, { scope, id, entry, caller }, JSON.stringify(alike));
   if (debited instanceof FarthingError) throw debited;
   return debited;
 }
 
-async function debitTogether(postgres: Database, asked: readonly Asked[]): Promise<(Debited | FarthingError)[]> {
-  const { scope, id, caller } = asked[0]!;
+async function debitBatch(postgres: Database, calls: readonly DebitCall[]): Promise<(DebitResult | FarthingError)[]> {
+  const { scope, id, caller } = calls[0]!;
   const work = () =>
     postgres.transaction(async (transaction) => {
-      const wallet = await holdWallet(transaction, scope, id);
-      const { now } = asked[0]!.entry.author;
+      const wallet = await lockWallet(transaction, scope, id);
+      const { now } = calls[0]!.entry.author;
       const { held } = await heldIn(transaction, poolOf(wallet), now);
-      const promised = held.isZero() ? [] : await promisedOf(transaction, wallet, now);
+      const promised = held.isZero() ? [] : await loadWalletPromised(transaction, wallet, now);
       const { moved, wallet: after } = await moveAll(
         transaction,
         wallet,
-        asked.map(({ entry }) => leaving(entry, promised)),
+        calls.map(({ entry }) => withPromised(entry, promised)),
         checkActive,
       );
       return moved.map((one) =>
         one instanceof FarthingError
           ? one
-          : { wallet: asItWas(after, one.transaction), wallet_transaction: one.transaction },
+          : { wallet: restoreWallet(after, one.transaction), wallet_transaction: one.transaction },
       );
     });
   if (!caller) return work();
-  const request_id = asked.length === 1 ? caller.request_id : null;
+  const request_id = calls.length === 1 ? caller.request_id : null;
   return onBehalfOf({ ...caller, request_id }, work);
 }
 
-async function promisedOf(transaction: Transaction, wallet: WalletModel, now: Date): Promise<PromisedCredits[]> {
-  const { lots } = await holdingOf(transaction, wallet);
+async function loadWalletPromised(
+  transaction: Transaction,
+  wallet: WalletModel,
+  now: Date,
+): Promise<PromisedCredits[]> {
+  const { lots } = await loadHolding(transaction, wallet);
   return promisedIn(transaction, poolOf(wallet), { now, expiries: listExpiries(lots) });
 }
 
 /** What is held of the credits is there for whoever has it. */
-function leaving(entry: Entry, promised: readonly PromisedCredits[]): Entry {
+function withPromised(entry: CreditMovement, promised: readonly PromisedCredits[]): CreditMovement {
   const { movement } = entry;
   return movement.kind === 'spend' ? { ...entry, movement: { ...movement, promised } } : entry;
 }

@@ -7,16 +7,16 @@ import { expiredLots, isExpiredLot } from '../../storage/due-wallets.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type Interruptible, runBatches } from '../billing/batch-loop.ts';
-import { holdWallet } from './hold-wallet.ts';
+import { lockWallet } from './lock-wallet.ts';
 import { moveCredits } from './move-credits.ts';
 
-type Report = { expired: number; failed: { id: string; error: unknown }[] };
+type ExpireCreditsReport = { expired: number; failed: { id: string; error: unknown }[] };
 
 export async function expireCredits(
   stores: Stores,
   { now, only, mayGoOn }: { now: Date } & OfWhom & Interruptible,
-): Promise<Report> {
-  const report: Report = { expired: 0, failed: [] };
+): Promise<ExpireCreditsReport> {
+  const report: ExpireCreditsReport = { expired: 0, failed: [] };
   const act = async ({ id, ...scope }: Due) => {
     try {
       const isExpired = await expireOne(stores, scope, { id, now });
@@ -34,7 +34,7 @@ export async function expireCredits(
 async function expireOne({ postgres }: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<boolean> {
   return postgres.transaction(async (transaction) => {
     const { wallet_id } = await WalletTransactionModel.fetch(scope, id, { database: transaction });
-    const wallet = await holdWallet(transaction, scope, wallet_id);
+    const wallet = await lockWallet(transaction, scope, wallet_id);
     // Behind the lock on the wallet: it may have been used meanwhile, or an invoice was voided that gives credits back to it, and may be billed again.
     if (!(await isExpiredLot(transaction, scope, { id, now }))) return false;
     const lot = await WalletTransactionModel.fetch(scope, id, { database: transaction });

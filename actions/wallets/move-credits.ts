@@ -23,11 +23,11 @@ import { WalletModel } from '../../storage/models/wallet.ts';
 import { lotOf, lotsOf, WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { creditsMoved } from '../alerts/credit-alerts.ts';
+import { checkCreditAlerts } from '../alerts/credit-alerts.ts';
 import { emit } from '../system-events/emit.ts';
 
 /** What is told of a movement beside its amounts. */
-export type Saying = {
+export type MovementInput = {
   readonly transaction_reason: TransactionReason;
   readonly reference_type: ReferenceType;
   readonly reference_id: string;
@@ -45,17 +45,17 @@ export type Saying = {
 type WithoutId<M> = M extends unknown
   ? Omit<M, 'id' | 'transaction_reason' | 'created_ms' | 'expiry_ms' | 'priority' | 'pays_after_tax'>
   : never;
-export type Entry = Saying & { readonly movement: WithoutId<Movement> };
+export type CreditMovement = MovementInput & { readonly movement: WithoutId<Movement> };
 
 /** The wallet as it is after all of them; `isNew` is false of what was done before under the same key. */
-export type Moved = { readonly transaction: WalletTransactionModel; readonly isNew: boolean };
+export type AppliedMovement = { readonly transaction: WalletTransactionModel; readonly isNew: boolean };
 
 /** One of them; what cannot be is thrown. */
 export async function moveCredits(
   transaction: Transaction,
   wallet: WalletModel,
-  entry: Entry,
-): Promise<Moved & { wallet: WalletModel }> {
+  entry: CreditMovement,
+): Promise<AppliedMovement & { wallet: WalletModel }> {
   const { moved, wallet: after } = await moveAll(transaction, wallet, [entry]);
   const [one] = moved;
   if (one instanceof FarthingError) throw one;
@@ -66,16 +66,16 @@ export async function moveCredits(
 export async function moveAll(
   transaction: Transaction,
   wallet: WalletModel,
-  asked: readonly Entry[],
+  requested: readonly CreditMovement[],
   checkNew?: (wallet: WalletModel) => void,
-): Promise<{ moved: (Moved | FarthingError)[]; wallet: WalletModel }> {
-  const entries = inTurn(wallet, asked);
-  const known = await doneBefore(transaction, wallet, entries);
-  const decided = decideAll(await holdingOf(transaction, wallet), entries, { known, wallet, checkNew });
-  const fresh = decided.filter((one): one is Fresh => 'record' in one);
-  const added = await record(transaction, wallet, fresh);
+): Promise<{ moved: (AppliedMovement | FarthingError)[]; wallet: WalletModel }> {
+  const entries = orderMovements(wallet, requested);
+  const known = await findDone(transaction, wallet, entries);
+  const decided = decideMovements(await loadHolding(transaction, wallet), entries, { known, wallet, checkNew });
+  const fresh = decided.filter((one): one is NewMovement => 'record' in one);
+  const added = await recordMovements(transaction, wallet, fresh);
   const made = new Map(added.map((one) => [one.idempotency_key, one]));
-  const moved = decided.map((one): Moved | FarthingError => {
+  const moved = decided.map((one): AppliedMovement | FarthingError => {
     if (one instanceof FarthingError) return one;
     if ('record' in one) return { transaction: made.get(one.entry.idempotency_key)!, isNew: true };
     return { transaction: one.known ?? made.get(one.key)!, isNew: false };
@@ -84,49 +84,53 @@ export async function moveAll(
   if (!first) return { moved, wallet };
   const after = await WalletModel.fetch(wallet, wallet.id, { database: transaction });
   const is_filling = fresh.every(({ entry }) => isAutomatic(entry.idempotency_key));
-  return { moved, wallet: await creditsMoved(transaction, after, fresh.at(-1)!.entry.author, { is_filling }) };
+  return { moved, wallet: await checkCreditAlerts(transaction, after, fresh.at(-1)!.entry.author, { is_filling }) };
 }
 
 /** So long one movement may wait for another. What is further apart was done by another clock, and is told when it was done. */
 const WAITS_MS_MAX = 60_000;
 
 /** They move in this order, behind what has moved in the wallet before: who asked earlier, and was held up, is told behind that. */
-function inTurn(wallet: WalletModel, entries: readonly Entry[]): Entry[] {
+function orderMovements(wallet: WalletModel, entries: readonly CreditMovement[]): CreditMovement[] {
   let last_ms = Number.NEGATIVE_INFINITY;
   return entries.map((entry) => {
-    const author = behind(wallet.updated_at, entry.author);
+    const author = toLaterInstant(wallet.updated_at, entry.author);
     // Those that move together may be of one millisecond: their ids are made in this order, and a busy wallet does not run ahead of the clock.
-    const isEarlier = isBehind(last_ms, author.now);
+    const isEarlier = isBefore(last_ms, author.now);
     last_ms = isEarlier ? last_ms : author.now.getTime();
     return isEarlier ? { ...entry, author: { ...author, now: new Date(last_ms) } } : { ...entry, author };
   });
 }
 
-export function behind<By extends { readonly now: Date }>(updated_at: string, by: By): By {
+export function toLaterInstant<By extends { readonly now: Date }>(updated_at: string, by: By): By {
   const last_ms = toInstant(updated_at);
-  return isBehind(last_ms, by.now) ? { ...by, now: new Date(last_ms + 1) } : by;
+  return isBefore(last_ms, by.now) ? { ...by, now: new Date(last_ms + 1) } : by;
 }
 
-function isBehind(last_ms: Milliseconds, now: Date): boolean {
+function isBefore(last_ms: Milliseconds, now: Date): boolean {
   const ahead_ms = last_ms - now.getTime();
   return ahead_ms > 0 && ahead_ms <= WAITS_MS_MAX;
 }
 
-type Fresh = { readonly entry: Entry; readonly record: Record<string, unknown>; readonly decided: MovementResult };
-type Repeated = { readonly key: string; readonly known: WalletTransactionModel | undefined };
+type NewMovement = {
+  readonly entry: CreditMovement;
+  readonly record: Record<string, unknown>;
+  readonly decided: MovementResult;
+};
+type RepeatedMovement = { readonly key: string; readonly known: WalletTransactionModel | undefined };
 
-type Deciding = {
+type MovementContext = {
   readonly known: ReadonlyMap<string, WalletTransactionModel>;
   readonly wallet: WalletModel;
   /** Of what was not done before: whether it may be done. */
   readonly checkNew?: ((wallet: WalletModel) => void) | undefined;
 };
 
-function decideAll(
+function decideMovements(
   holding: WalletHolding,
-  entries: readonly Entry[],
-  { known, wallet, checkNew }: Deciding,
-): (Fresh | Repeated | FarthingError)[] {
+  entries: readonly CreditMovement[],
+  { known, wallet, checkNew }: MovementContext,
+): (NewMovement | RepeatedMovement | FarthingError)[] {
   let now = holding;
   const seen = new Map<string, string>();
   return entries.map((entry) => {
@@ -142,22 +146,22 @@ function decideAll(
         return { key, known: before };
       }
       checkNew?.(wallet);
-      const { movement, author, expiry_date = null, priority = null, pays_after_tax = false, ...said } = entry;
+      const { movement, author, expiry_date = null, priority = null, pays_after_tax = false, ...fields } = entry;
       const id = newId('wallet_transaction', author.now.getTime());
-      const told = { id, transaction_reason: said.transaction_reason };
+      const stored = { id, transaction_reason: fields.transaction_reason };
       const lot = {
         priority,
         expiry_ms: expiry_date === null ? null : toInstant(expiry_date),
         created_ms: author.now.getTime(),
         pays_after_tax,
       };
-      const decided = computeMovement(now, { ...movement, ...told, ...lot } as Movement);
+      const decided = computeMovement(now, { ...movement, ...stored, ...lot } as Movement);
       now = decided.holding;
       seen.set(key, decided.record.credit_amount);
       const isSpent = movement.kind === 'spend' || movement.kind === 'take';
-      const metadata = isSpent ? { ...said.metadata, ...formatConsumed(decided.parts) } : said.metadata;
-      const record = {
-        ...said,
+      const metadata = isSpent ? { ...fields.metadata, ...formatConsumed(decided.parts) } : fields.metadata;
+      const entryRecord = {
+        ...fields,
         ...decided.record,
         ...createdBy(author),
         id,
@@ -166,7 +170,7 @@ function decideAll(
         pays_after_tax,
         metadata,
       };
-      return { entry, record, decided };
+      return { entry, record: entryRecord, decided };
     } catch (error) {
       if (error instanceof FarthingError) return error;
       throw error;
@@ -175,20 +179,20 @@ function decideAll(
 }
 
 /** Behind the lock on the wallet: whoever came first has its transaction there by now. */
-async function doneBefore(
+async function findDone(
   transaction: Transaction,
   wallet: WalletModel,
-  entries: readonly Entry[],
+  entries: readonly CreditMovement[],
 ): Promise<Map<string, WalletTransactionModel>> {
   const keys = entries.map(({ idempotency_key }) => idempotency_key);
   const known = await WalletTransactionModel.in(wallet, transaction).whereIn('idempotency_key', keys);
   return new Map(known.map((one) => [one.idempotency_key, one]));
 }
 
-type Keyed = Pick<Saying, 'transaction_reason'>;
+type MovementReason = Pick<MovementInput, 'transaction_reason'>;
 
 /** A key that means something else by now is a mistake of whoever says it, and of nobody who asks beside them. */
-export function checkSame(entry: Keyed, wallet: Wallet, before: WalletTransactionModel | undefined): void {
+export function checkSame(entry: MovementReason, wallet: Wallet, before: WalletTransactionModel | undefined): void {
   if (!before) return;
   const isSame = before.wallet_id === wallet.id && before.transaction_reason === entry.transaction_reason;
   if (!isSame)
@@ -208,12 +212,15 @@ export function checkAmount(credits: Decimal, before: string): void {
 }
 
 /** The first answer for ever: a later one does not say what others have left since. */
-export function asItWas(wallet: WalletModel, { credit_balance_after: credits }: WalletTransactionModel): WalletModel {
+export function restoreWallet(
+  wallet: WalletModel,
+  { credit_balance_after: credits }: WalletTransactionModel,
+): WalletModel {
   const balance = toMoney(credits, wallet.conversion_rate).toFixed();
   return Object.assign(Object.create(Object.getPrototypeOf(wallet)), wallet, { credit_balance: credits, balance });
 }
 
-export async function holdingOf(transaction: Transaction, wallet: WalletModel): Promise<WalletHolding> {
+export async function loadHolding(transaction: Transaction, wallet: WalletModel): Promise<WalletHolding> {
   const lots = await lotsOf(wallet, transaction);
   return {
     conversion_rate: wallet.conversion_rate,
@@ -223,14 +230,14 @@ export async function holdingOf(transaction: Transaction, wallet: WalletModel): 
   };
 }
 
-async function record(
+async function recordMovements(
   transaction: Transaction,
   wallet: WalletModel,
-  fresh: readonly Fresh[],
+  fresh: readonly NewMovement[],
 ): Promise<WalletTransactionModel[]> {
   if (fresh.length === 0) return [];
   const records = fresh.map((one) => ({
-    ...ofWallet(wallet),
+    ...toWalletFields(wallet),
     ...one.record,
     parent_transaction_id: one.entry.parent_transaction_id ?? null,
     transaction_status: 'completed',
@@ -240,36 +247,36 @@ async function record(
   await post(
     transaction,
     wallet,
-    fresh.map(({ entry, decided }, index) => entryOf(wallet, added[index]!, { entry, decided })),
+    fresh.map(({ entry, decided }, index) => buildLedgerEntry(wallet, added[index]!, { entry, decided })),
   );
   const credited = await WalletTransactionModel.byId(
     wallet,
     added.map(({ id }) => id),
     transaction,
   );
-  const told = added.map(({ id }) => credited.get(id)!);
-  await sideBySide(transaction, told, (one) =>
+  const stored = added.map(({ id }) => credited.get(id)!);
+  await sideBySide(transaction, stored, (one) =>
     emit(transaction, 'wallet.transaction.created', { record: one, by: fresh[0]!.entry.author }),
   );
-  return told;
+  return stored;
 }
 
-export function ofWallet({ id, customer_id, currency, conversion_rate, topup_conversion_rate }: Wallet) {
+export function toWalletFields({ id, customer_id, currency, conversion_rate, topup_conversion_rate }: Wallet) {
   return { wallet_id: id, customer_id, currency, conversion_rate, topup_conversion_rate };
 }
 
-type Told = Pick<Saying, 'transaction_reason' | 'reference_type' | 'reference_id' | 'author'>;
+type MovementFacts = Pick<MovementInput, 'transaction_reason' | 'reference_type' | 'reference_id' | 'author'>;
 
 /** Under the key of what tells it. */
-export function entryOf(
+export function buildLedgerEntry(
   wallet: Wallet,
-  told: WalletTransactionModel,
-  { entry, decided }: { entry: Told; decided: MovementResult },
+  stored: WalletTransactionModel,
+  { entry, decided }: { entry: MovementFacts; decided: MovementResult },
 ): LedgerEntry {
   const { transaction_reason, reference_type, reference_id, author } = entry;
   return {
     id: newId('ledger_transaction', author.now.getTime()),
-    idempotency_key: told.idempotency_key,
+    idempotency_key: stored.idempotency_key,
     reason: transaction_reason,
     reference_type,
     reference_id,
@@ -277,7 +284,7 @@ export function entryOf(
     lines: decided.postings.map((posting) => ({
       ...posting,
       wallet_id: wallet.id,
-      wallet_transaction_id: told.id,
+      wallet_transaction_id: stored.id,
     })),
   };
 }

@@ -14,26 +14,28 @@ import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts'
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { holdWalletAmongAll } from './hold-wallet.ts';
+import { lockWalletInOrder } from './lock-wallet.ts';
 import { moveCredits } from './move-credits.ts';
 import { isPurchase } from './pending-credits.ts';
-import { creditsBesideHeld, referenceOf } from './prepaid-wallets.ts';
+import { computeReference, loadUnreservedCredits } from './prepaid-wallets.ts';
 
 /** The one that is stated, or the customer's own; refused where it cannot pay so much. */
-export async function walletToPay(
+export async function findPayingWallet(
   database: Database,
   invoice: Invoice,
   { wallet_id, amount, now }: { wallet_id: string | null; amount: string; now: Date },
 ): Promise<WalletModel> {
-  const wallet = wallet_id ? await stated(database, invoice, wallet_id) : await postpaidOf(database, invoice);
+  const wallet = wallet_id
+    ? await loadRequestedWallet(database, invoice, wallet_id)
+    : await findPostpaidWallet(database, invoice);
   if (!wallet)
     throw invalid('payment_method_id', `the customer has no postpaid wallet in ${invoice.currency} that is active`);
-  const refusal = refusalOf(await payable(database, invoice, { wallet, now }), amount);
+  const refusal = toRefusal(await computePayable(database, invoice, { wallet, now }), amount);
   if (refusal) throw refusal;
   return wallet;
 }
 
-async function stated(database: Database, invoice: Invoice, id: string): Promise<WalletModel> {
+async function loadRequestedWallet(database: Database, invoice: Invoice, id: string): Promise<WalletModel> {
   const wallet = await WalletModel.fetch(invoice, id, { database });
   const { customer_id, currency } = invoice;
   if (wallet.customer_id !== customer_id) throw invalid('payment_method_id', 'is not a wallet of who is invoiced');
@@ -44,7 +46,7 @@ async function stated(database: Database, invoice: Invoice, id: string): Promise
   return wallet;
 }
 
-async function postpaidOf(database: Database, invoice: Invoice): Promise<WalletModel | undefined> {
+async function findPostpaidWallet(database: Database, invoice: Invoice): Promise<WalletModel | undefined> {
   const { customer_id, currency } = invoice;
   const [wallet] = await WalletModel.in(invoice, database).where({
     customer_id,
@@ -56,25 +58,25 @@ async function postpaidOf(database: Database, invoice: Invoice): Promise<WalletM
   return wallet;
 }
 
-function refusalOf(most: Decimal, amount: string): FarthingError | null {
+function toRefusal(most: Decimal, amount: string): FarthingError | null {
   if (most.gte(amount)) return null;
   return notAllowed('the wallet cannot pay so much of this invoice', { field: 'amount', payable: most.toFixed() });
 }
 
 /** What the wallet can pay of what remains. */
-async function payable(
+async function computePayable(
   database: Database,
   invoice: Invoice,
   { wallet, now }: { wallet: WalletModel; now: Date },
 ): Promise<Decimal> {
   if (await isPurchase(database, invoice)) return new Decimal(0);
-  const usable = await creditsBesideHeld(database, wallet, { at_ms: referenceOf(invoice, now), now });
+  const usable = await loadUnreservedCredits(database, wallet, { at_ms: computeReference(invoice, now), now });
   const money = computePayableMoney(usable, wallet.conversion_rate, invoice.currency);
-  return Decimal.min(money, await shareOf(database, invoice, wallet), invoice.amount_remaining);
+  return Decimal.min(money, await computeShare(database, invoice, wallet), invoice.amount_remaining);
 }
 
 /** The lines for whose prices it pays, with their taxes, less what credits have paid of the invoice. */
-async function shareOf(database: Database, invoice: Invoice, wallet: WalletModel): Promise<Decimal> {
+async function computeShare(database: Database, invoice: Invoice, wallet: WalletModel): Promise<Decimal> {
   const types = derivePaidTypes(wallet.config, wallet.wallet_type);
   if (types.includes('ALL')) return new Decimal(invoice.amount_remaining);
   const lines = await InvoiceLineItemModel.in(invoice, database).where({ invoice_id: invoice.id });
@@ -87,43 +89,51 @@ async function shareOf(database: Database, invoice: Invoice, wallet: WalletModel
         .minus(line.prepaid_credits_applied)
         .plus(line.tax_amount),
     );
-  return Decimal.max(0, sumDecimals(nets).minus(await paidWithCredits(database, invoice)));
+  return Decimal.max(0, sumDecimals(nets).minus(await sumPaidWithCredits(database, invoice)));
 }
 
-async function paidWithCredits(database: Database, invoice: Invoice): Promise<Decimal> {
+async function sumPaidWithCredits(database: Database, invoice: Invoice): Promise<Decimal> {
   const paid = await PaymentModel.in(invoice, database)
     .where({ destination_id: invoice.id, payment_method_type: 'CREDITS', status: 'published' })
     .whereIn('payment_status', [...RECEIVED]);
   return sumDecimals(paid.map(({ amount, refunded_amount }) => new Decimal(amount).minus(refunded_amount)));
 }
 
-export type Covered = { readonly wallet: WalletModel; readonly amount: Decimal };
+export type CoveredByCredits = { readonly wallet: WalletModel; readonly amount: Decimal };
 
 /** What a postpaid wallet of the customer can pay of the invoice; null where it is nothing. */
-export async function payableWithCredits(database: Database, invoice: Invoice, now: Date): Promise<Covered | null> {
-  return coveredBy(database, invoice, { wallet: await postpaidOf(database, invoice), now });
+export async function loadCoveredByCredits(
+  database: Database,
+  invoice: Invoice,
+  now: Date,
+): Promise<CoveredByCredits | null> {
+  return computeCovered(database, invoice, { wallet: await findPostpaidWallet(database, invoice), now });
 }
 
 /** The same for who pays with it in this transaction, which holds the wallet from then on. */
-export async function heldCredits(transaction: Transaction, invoice: Invoice, now: Date): Promise<Covered | null> {
-  const found = await postpaidOf(transaction, invoice);
+export async function lockCoveredByCredits(
+  transaction: Transaction,
+  invoice: Invoice,
+  now: Date,
+): Promise<CoveredByCredits | null> {
+  const found = await findPostpaidWallet(transaction, invoice);
   if (!found) return null;
-  const wallet = await holdWalletAmongAll(transaction, invoice, found);
-  return wallet.wallet_status === 'active' ? coveredBy(transaction, invoice, { wallet, now }) : null;
+  const wallet = await lockWalletInOrder(transaction, invoice, found);
+  return wallet.wallet_status === 'active' ? computeCovered(transaction, invoice, { wallet, now }) : null;
 }
 
-async function coveredBy(
+async function computeCovered(
   database: Database,
   invoice: Invoice,
   { wallet, now }: { wallet: WalletModel | undefined; now: Date },
-): Promise<Covered | null> {
+): Promise<CoveredByCredits | null> {
   if (!wallet) return null;
-  const amount = await payable(database, invoice, { wallet, now });
+  const amount = await computePayable(database, invoice, { wallet, now });
   return amount.gt(0) ? { wallet, amount } : null;
 }
 
 /** Takes the credits of a payment, once. `transaction` holds its invoice and its wallet, which was found to be able to pay. */
-export async function takeForPayment(
+export async function debitPayment(
   transaction: Transaction,
   { payment, invoice, author }: { payment: PaymentModel; invoice: Invoice; author: Author },
 ): Promise<void> {
@@ -134,7 +144,7 @@ export async function takeForPayment(
       kind: 'spend',
       credits: toCredits(amount, wallet.conversion_rate),
       amount,
-      at_ms: referenceOf(invoice, author.now),
+      at_ms: computeReference(invoice, author.now),
     },
     transaction_reason: 'INVOICE_PAYMENT',
     reference_type: 'INVOICE',

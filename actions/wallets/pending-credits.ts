@@ -16,22 +16,22 @@ import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { creditsMoved } from '../alerts/credit-alerts.ts';
-import { type Change, emit } from '../system-events/emit.ts';
-import { holdWallet } from './hold-wallet.ts';
-import { behind, type Entry, entryOf, holdingOf, ofWallet } from './move-credits.ts';
+import { checkCreditAlerts } from '../alerts/credit-alerts.ts';
+import { emit, type SystemEventChange } from '../system-events/emit.ts';
+import { lockWallet } from './lock-wallet.ts';
+import { buildLedgerEntry, type CreditMovement, loadHolding, toLaterInstant, toWalletFields } from './move-credits.ts';
 
 export async function addPending(
   transaction: Transaction,
   wallet: WalletModel,
-  entries: readonly Entry[],
+  entries: readonly CreditMovement[],
 ): Promise<WalletTransactionModel[]> {
   const added: WalletTransactionModel[] = [];
-  for (const { movement, author, expiry_date = null, priority = null, ...said } of entries) {
+  for (const { movement, author, expiry_date = null, priority = null, ...fields } of entries) {
     const credits = 'credits' in movement ? movement.credits : new Decimal(0);
     const record = {
-      ...ofWallet(wallet),
-      ...said,
+      ...toWalletFields(wallet),
+      ...fields,
       ...createdBy(author),
       id: newId('wallet_transaction', author.now.getTime()),
       type: 'credit',
@@ -52,14 +52,14 @@ export async function addPending(
   return added;
 }
 
-type Settling = { readonly invoice: Invoice; readonly by: Change['by'] };
+type PurchaseOutcome = { readonly invoice: Invoice; readonly by: SystemEventChange['by'] };
 
 /** Nothing of the invoice, which this transaction holds, remains to be paid: what was bought with it comes. */
-export async function completePurchase(transaction: Transaction, { invoice, by }: Settling): Promise<void> {
-  for (const pending of await pendingOf(transaction, invoice)) {
-    const wallet = await holdWallet(transaction, invoice, pending.wallet_id);
-    const before = await holdingOf(transaction, wallet);
-    const expiry_ms = expiryOf(pending, by.now);
+export async function completePurchase(transaction: Transaction, { invoice, by }: PurchaseOutcome): Promise<void> {
+  for (const pending of await lockPending(transaction, invoice)) {
+    const wallet = await lockWallet(transaction, invoice, pending.wallet_id);
+    const before = await loadHolding(transaction, wallet);
+    const expiry_ms = computeExpiry(pending, by.now);
     const decided = computeMovement(before, {
       kind: 'credit',
       id: pending.id,
@@ -78,29 +78,29 @@ export async function completePurchase(transaction: Transaction, { invoice, by }
       expiry_date: expiry_ms === null ? null : formatMs(expiry_ms),
     };
     const completed = await WalletTransactionModel.change(pending, changes, { by, database: transaction });
-    const author = { user_id: '', ...behind(wallet.updated_at, by) };
-    await post(transaction, wallet, [entryOf(wallet, completed, { entry: { ...pending, author }, decided })]);
+    const author = { user_id: '', ...toLaterInstant(wallet.updated_at, by) };
+    await post(transaction, wallet, [buildLedgerEntry(wallet, completed, { entry: { ...pending, author }, decided })]);
     const record = await WalletTransactionModel.fetch(wallet, pending.id, { database: transaction });
     await emit(transaction, 'wallet.transaction.updated', { record, by });
-    await creditsMoved(transaction, await holdWallet(transaction, invoice, pending.wallet_id), by);
+    await checkCreditAlerts(transaction, await lockWallet(transaction, invoice, pending.wallet_id), by);
   }
 }
 
-function expiryOf({ created_at, expiry_date }: WalletTransactionModel, now: Date): Milliseconds | null {
+function computeExpiry({ created_at, expiry_date }: WalletTransactionModel, now: Date): Milliseconds | null {
   const expiry_ms = expiry_date ? toInstant(expiry_date) : null;
   return computeExpiryWhenPaid({ ordered_ms: toInstant(created_at), expiry_ms }, now.getTime());
 }
 
 /** The invoice is void: what was to be bought with it does not come. */
-export async function failPurchase(transaction: Transaction, { invoice, by }: Settling): Promise<void> {
-  for (const pending of await pendingOf(transaction, invoice)) {
+export async function failPurchase(transaction: Transaction, { invoice, by }: PurchaseOutcome): Promise<void> {
+  for (const pending of await lockPending(transaction, invoice)) {
     const changes = { transaction_status: 'failed' as const };
     const record = await WalletTransactionModel.change(pending, changes, { by, database: transaction });
     await emit(transaction, 'wallet.transaction.updated', { record, by });
   }
 }
 
-async function pendingOf(transaction: Transaction, invoice: Invoice): Promise<WalletTransactionModel[]> {
+async function lockPending(transaction: Transaction, invoice: Invoice): Promise<WalletTransactionModel[]> {
   return WalletTransactionModel.in(invoice, transaction)
     .where({ reference_type: 'INVOICE', reference_id: invoice.id, transaction_status: 'pending' })
     .orderBy(['created_at', 'id'])
@@ -120,16 +120,16 @@ export async function isPurchase(
 
 /** What was bought is in the wallet: the money for it is not given back as well. */
 export async function checkNotBought(database: Database, invoice: Invoice): Promise<void> {
-  const bought = await boughtWith(database, invoice);
-  if (bought) throw isThere(bought);
+  const bought = await findPurchase(database, invoice);
+  if (bought) throw buildPurchasedError(bought);
 }
 
 /** What of the money of an invoice goes back at most, where its credits have come: what was paid too much. Null where none have. */
-export async function mostBackOf(database: Database, invoice: Invoice): Promise<Decimal | null> {
-  const bought = await boughtWith(database, invoice);
+export async function loadRefundLimit(database: Database, invoice: Invoice): Promise<Decimal | null> {
+  const bought = await findPurchase(database, invoice);
   if (!bought) return null;
   const over = new Decimal(invoice.amount_paid).minus(invoice.amount_due);
-  if (over.lte(0)) throw isThere(bought);
+  if (over.lte(0)) throw buildPurchasedError(bought);
   return over;
 }
 
@@ -142,7 +142,7 @@ export async function checkNotForCredits(database: Database, invoice: Invoice): 
     });
 }
 
-async function boughtWith(database: Database, invoice: Invoice): Promise<WalletTransactionModel | undefined> {
+async function findPurchase(database: Database, invoice: Invoice): Promise<WalletTransactionModel | undefined> {
   const [bought] = await WalletTransactionModel.in(invoice, database)
     .where({ reference_type: 'INVOICE', reference_id: invoice.id, transaction_reason: 'PURCHASED_CREDIT_INVOICED' })
     .where('transaction_status', 'completed')
@@ -150,7 +150,7 @@ async function boughtWith(database: Database, invoice: Invoice): Promise<WalletT
   return bought;
 }
 
-function isThere({ id }: WalletTransactionModel): FarthingError {
+function buildPurchasedError({ id }: WalletTransactionModel): FarthingError {
   return notAllowed('the credits that this invoice is for are in a wallet already: its money cannot go there, too', {
     wallet_transaction_id: id,
   });

@@ -24,60 +24,60 @@ import { isPurchase } from './pending-credits.ts';
 /** `wallet` pays `prepaid`. */
 export type PayingWallet = { readonly wallet: WalletModel; readonly prepaid: PrepaidWallet };
 
-type Payer = { readonly customer_id: string; readonly currency: string };
+type PrepaidPayer = { readonly customer_id: string; readonly currency: string };
 
 /**
  * Of several payers in one statement, held in one order so that nobody waits for another in a circle: those with nothing in them, too, because whoever
  * buys credits for one holds it before the counter of invoices, as who makes an invoice final does.
  */
-export async function holdPrepaidWallets(
+export async function lockPrepaidWallets(
   transaction: Transaction,
   scope: Scope,
-  payers: readonly Payer[],
+  payers: readonly PrepaidPayer[],
 ): Promise<WalletModel[]> {
   const ids = [...new Set(payers.map(({ customer_id }) => customer_id))];
   return WalletModel.holdPrepaidOf(scope, ids, transaction);
 }
 
 /** Of a preview, which holds nothing. */
-export async function prepaidOfPreview(
+export async function listPreviewWallets(
   database: Database,
   scope: Scope,
-  { at_ms, ...payer }: Payer & { at_ms: Milliseconds },
+  { at_ms, ...payer }: PrepaidPayer & { at_ms: Milliseconds },
 ): Promise<PrepaidWallet[]> {
   const found = (await WalletModel.prepaidOf(scope, [payer.customer_id], database)) as WalletModel[];
-  return (await paying(database, found, { ...payer, at_ms, now: new Date(at_ms) })).map(({ prepaid }) => prepaid);
+  return (await rankWallets(database, found, { ...payer, at_ms, now: new Date(at_ms) })).map(({ prepaid }) => prepaid);
 }
 
 /** Of one invoice, as the wallets are now. What buys credits is not paid with them. */
-export async function walletsFor(
+export async function listPayingWallets(
   transaction: Transaction,
   invoice: Invoice,
-  { held, now }: { held: readonly WalletModel[]; now: Date },
+  { locked, now }: { locked: readonly WalletModel[]; now: Date },
 ): Promise<PayingWallet[]> {
-  const ids = held.filter(({ customer_id }) => customer_id === invoice.customer_id).map(({ id }) => id);
+  const ids = locked.filter(({ customer_id }) => customer_id === invoice.customer_id).map(({ id }) => id);
   if (ids.length === 0 || invoice.invoice_type === 'CREDIT') return [];
   if (invoice.invoice_type === 'ONE_OFF' && (await isPurchase(transaction, invoice))) return [];
   const wallets = [...(await WalletModel.byId(invoice, ids, transaction)).values()];
-  return paying(transaction, wallets, { ...invoice, at_ms: referenceOf(invoice, now), now });
+  return rankWallets(transaction, wallets, { ...invoice, at_ms: computeReference(invoice, now), now });
 }
 
 /** Credits that had expired at the end of the period do not pay for it. */
-export function referenceOf({ period_end }: Pick<Invoice, 'period_end'>, now: Date): Milliseconds {
+export function computeReference({ period_end }: Pick<Invoice, 'period_end'>, now: Date): Milliseconds {
   return period_end ? Math.min(toInstant(period_end), now.getTime()) : now.getTime();
 }
 
-async function paying(
+async function rankWallets(
   database: Database,
   wallets: readonly WalletModel[],
   { currency, at_ms, now }: { currency: string; at_ms: Milliseconds; now: Date },
 ): Promise<PayingWallet[]> {
   const found: (PayingWallet & { readonly rank: number })[] = [];
   for (const wallet of wallets.filter((one) => one.currency === currency)) {
-    const holding = await lotsBesideHeld(database, wallet, now);
-    const balances = balancesOf(wallet, holding, at_ms);
+    const holding = await loadUnreservedLots(database, wallet, now);
+    const balances = computeBalances(wallet, holding, at_ms);
     const types = derivePaidTypes(wallet.config, wallet.wallet_type);
-    found.push({ wallet, prepaid: { ...balances, pays: (type) => isPaidType(types, type) }, rank: rankOf(types) });
+    found.push({ wallet, prepaid: { ...balances, pays: (type) => isPaidType(types, type) }, rank: computeRank(types) });
   }
   return found.sort(
     (a, b) =>
@@ -85,12 +85,12 @@ async function paying(
   );
 }
 
-type LotsBesideHeld = { readonly lots: readonly Lot[]; readonly promised: readonly PromisedCredits[] };
+type UnreservedLots = { readonly lots: readonly Lot[]; readonly promised: readonly PromisedCredits[] };
 
 /** Lots of each kind pay whole minor units and leave the credits that are held for others. */
-function balancesOf(
+function computeBalances(
   { conversion_rate, currency }: WalletModel,
-  { lots, promised }: LotsBesideHeld,
+  { lots, promised }: UnreservedLots,
   at_ms: Milliseconds,
 ) {
   const payable = (left: readonly Lot[], kind: LotKind) =>
@@ -105,27 +105,27 @@ function balancesOf(
 }
 
 /** What can be used of it, less what is held for others. */
-export async function creditsBesideHeld(
+export async function loadUnreservedCredits(
   database: Database,
   wallet: WalletModel,
   { at_ms, now }: { at_ms: Milliseconds; now: Date },
 ): Promise<Decimal> {
-  const { lots, promised } = await lotsBesideHeld(database, wallet, now);
+  const { lots, promised } = await loadUnreservedLots(database, wallet, now);
   return computeFreeCredits(lots, at_ms, promised);
 }
 
-async function lotsBesideHeld(database: Database, wallet: WalletModel, now: Date): Promise<LotsBesideHeld> {
+async function loadUnreservedLots(database: Database, wallet: WalletModel, now: Date): Promise<UnreservedLots> {
   const lots = (await lotsOf(wallet, database)).map(lotOf);
   return { lots, promised: await promisedIn(database, poolOf(wallet), { now, expiries: listExpiries(lots) }) };
 }
 
 /** Those for one kind of price before those for all. */
-function rankOf(types: readonly string[]): number {
+function computeRank(types: readonly string[]): number {
   if (types.includes('ALL') || types.length > 1) return 2;
   return types.includes('USAGE') ? 0 : 1;
 }
 
-type Used = {
+type PrepaidUse = {
   readonly wallets: readonly PayingWallet[];
   readonly prepaid_used: readonly Decimal[];
   readonly used_after_tax: readonly Decimal[];
@@ -133,20 +133,20 @@ type Used = {
 };
 
 /** In the transaction that holds them: each kind of credits once for an invoice and a wallet. */
-export async function takePrepaid(
+export async function debitPrepaid(
   transaction: Transaction,
   invoice: Invoice,
-  { wallets, prepaid_used, used_after_tax, author }: Used,
+  { wallets, prepaid_used, used_after_tax, author }: PrepaidUse,
 ): Promise<void> {
   for (const [index, paying] of wallets.entries()) {
     const before = { amount: prepaid_used[index] ?? ZERO, of_kind: 'before_tax' as const, author };
-    const wallet = await takeOfKind(transaction, invoice, { ...before, wallet: paying.wallet });
+    const wallet = await debitKind(transaction, invoice, { ...before, wallet: paying.wallet });
     const amount = used_after_tax[index] ?? ZERO;
-    await takeOfKind(transaction, invoice, { wallet, amount, of_kind: 'after_tax', author });
+    await debitKind(transaction, invoice, { wallet, amount, of_kind: 'after_tax', author });
   }
 }
 
-type Taken = {
+type PrepaidDebit = {
   readonly wallet: WalletModel;
   readonly amount: Decimal;
   readonly of_kind: LotKind;
@@ -154,10 +154,10 @@ type Taken = {
 };
 
 /** The wallet as it is then. */
-async function takeOfKind(
+async function debitKind(
   transaction: Transaction,
   invoice: Invoice,
-  { wallet, amount, of_kind, author }: Taken,
+  { wallet, amount, of_kind, author }: PrepaidDebit,
 ): Promise<WalletModel> {
   if (amount.isZero()) return wallet;
   const pays_after_tax = of_kind === 'after_tax';
@@ -166,7 +166,7 @@ async function takeOfKind(
       kind: 'spend',
       credits: toCredits(amount, wallet.conversion_rate),
       amount,
-      at_ms: referenceOf(invoice, author.now),
+      at_ms: computeReference(invoice, author.now),
       of_kind,
     },
     transaction_reason: pays_after_tax ? 'INVOICE_PAYMENT' : 'CREDIT_ADJUSTMENT',

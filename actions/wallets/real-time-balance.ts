@@ -24,94 +24,101 @@ import { buildStandaloneChild } from '../billing/invoiced-alone.ts';
 import { planCurrentCharge } from '../invoices/preview-invoice.ts';
 
 /** `as_of`: all usage that was accepted before this instant is in it. */
-export type RealTimeAsOf = RealTimeBalance & { readonly as_of: string };
+export type RealTimeSnapshot = RealTimeBalance & { readonly as_of: string };
 
-export async function realTimeOf(stores: Stores, wallet: WalletModel, now: Date): Promise<RealTimeAsOf> {
-  if (!owes(wallet)) return { ...computeRealTimeBalance(wallet, NOTHING), as_of: now.toISOString() };
+export async function loadRealTimeBalance(stores: Stores, wallet: WalletModel, now: Date): Promise<RealTimeSnapshot> {
+  if (!canOwe(wallet)) return { ...computeRealTimeBalance(wallet, NOTHING), as_of: now.toISOString() };
   const { tenant_id, environment_id } = wallet;
-  const asked = { tenant_id, environment_id, key: chargesKey(wallet), now, about: [wallet.customer_id] };
-  const { answer, as_of } = await keptAnswer(stores, asked, (gathering) => charges(stores, wallet, gathering));
+  const query = { tenant_id, environment_id, key: toChargesKey(wallet), now, about: [wallet.customer_id] };
+  const { answer, as_of } = await keptAnswer(stores, query, (gathering) => gatherOwed(stores, wallet, gathering));
   return { ...computeRealTimeBalance(wallet, answer), as_of };
 }
 
 /** As the stores have it now, for whoever decides by it what may be spent. */
-export async function realTimeNow(stores: Stores, wallet: WalletModel, now: Date): Promise<RealTimeBalance> {
+export async function loadCurrentRealTimeBalance(
+  stores: Stores,
+  wallet: WalletModel,
+  now: Date,
+): Promise<RealTimeBalance> {
   const gathering = { database: stores.postgres, now };
-  return computeRealTimeBalance(wallet, owes(wallet) ? (await charges(stores, wallet, gathering)).answer : NOTHING);
+  return computeRealTimeBalance(
+    wallet,
+    canOwe(wallet) ? (await gatherOwed(stores, wallet, gathering)).answer : NOTHING,
+  );
 }
 
-type Balance = { readonly wallet: WalletModel; readonly realTime: RealTimeAsOf };
+type WalletBalance = { readonly wallet: WalletModel; readonly realTime: RealTimeSnapshot };
 
 /** The wallet with what its balance is made of, where nothing has to be gathered for it; undefined where something has. */
-export function owedFromKept(kept: KeptView, id: string): { wallet: WalletModel; owed: Owed } | undefined {
-  const wallet = kept.find<WalletModel>(walletKey(id));
+export function findCachedOwed(view: KeptView, id: string): { wallet: WalletModel; owed: WalletOwed } | undefined {
+  const wallet = view.find<WalletModel>(toWalletKey(id));
   if (wallet === undefined) return undefined;
-  const owed = owes(wallet) ? kept.find<Owed>(chargesKey(wallet)) : NOTHING;
+  const owed = canOwe(wallet) ? view.find<WalletOwed>(toChargesKey(wallet)) : NOTHING;
   return owed && { wallet, owed };
 }
 
 /** The same, gathered where it is not there, and kept. */
-export async function balanceOf(
+export async function loadWalletBalance(
   stores: Stores,
   scope: Scope,
   { id, now }: { id: string; now: Date },
-): Promise<Balance> {
+): Promise<WalletBalance> {
   const { tenant_id, environment_id } = scope;
   const { answer: wallet } = await keptAnswer(
     stores,
-    { tenant_id, environment_id, key: walletKey(id), now },
+    { tenant_id, environment_id, key: toWalletKey(id), now },
     async ({ database }) => ({ answer: await WalletModel.fetch(scope, id, { database }) }),
   );
-  return { wallet, realTime: await realTimeOf(stores, wallet, now) };
+  return { wallet, realTime: await loadRealTimeBalance(stores, wallet, now) };
 }
 
 /** By the running periods, and by invoices that are not paid. */
-export type Owed = { readonly current_usage: Decimal; readonly unpaid: readonly UnpaidInvoice[] };
-type OfCustomer = Scope & Pick<WalletModel, 'customer_id' | 'currency'>;
-const NOTHING: Owed = { current_usage: ZERO, unpaid: [] };
+export type WalletOwed = { readonly current_usage: Decimal; readonly unpaid: readonly UnpaidInvoice[] };
+type OwingCustomer = Scope & Pick<WalletModel, 'customer_id' | 'currency'>;
+const NOTHING: WalletOwed = { current_usage: ZERO, unpaid: [] };
 
 /** Of a postpaid one its balance is told, of one that is not active 0. */
-function owes({ wallet_type, wallet_status }: WalletModel): boolean {
+function canOwe({ wallet_type, wallet_status }: WalletModel): boolean {
   return wallet_type === 'PRE_PAID' && wallet_status === 'active';
 }
 
-function walletKey(id: string): string {
+function toWalletKey(id: string): string {
   return `wallet ${id}`;
 }
 
-function chargesKey({ customer_id, currency }: OfCustomer): string {
+function toChargesKey({ customer_id, currency }: OwingCustomer): string {
   return `charges ${customer_id} ${currency}`;
 }
 
 const CHARGES = /^\S+ charges (\S+) (\S+)$/;
 
 /** Of charges that are kept: how they differ from a preview, in words; null of another answer, or where they do not hold now. */
-export async function chargesDiffer(stores: Stores, kept: KeptAnswer, now: Date): Promise<string[] | null> {
-  const [, customer_id, currency] = CHARGES.exec(kept.key) ?? [];
+export async function compareCachedCharges(stores: Stores, entry: KeptAnswer, now: Date): Promise<string[] | null> {
+  const [, customer_id, currency] = CHARGES.exec(entry.key) ?? [];
   if (customer_id === undefined || currency === undefined) return null;
-  const asked = { ...kept.scope, key: chargesKey({ ...kept.scope, customer_id, currency }), now };
+  const query = { ...entry.scope, key: toChargesKey({ ...entry.scope, customer_id, currency }), now };
   let differs: string | null = null;
   // What arrives in between is no difference.
   for (let tries = 0; tries < 3; tries++) {
-    const found = await fromKept(stores, asked, (find) => find<Owed>(asked.key));
+    const found = await fromKept(stores, query, (find) => find<WalletOwed>(query.key));
     if (found === undefined) return null;
-    const { answer } = await charges(
+    const { answer } = await gatherOwed(
       { ...stores, usage_memory: undefined },
-      { ...kept.scope, customer_id, currency },
+      { ...entry.scope, customer_id, currency },
       { database: stores.postgres, now },
     );
-    const [told, anew] = [JSON.stringify(found.answer), JSON.stringify(answer)];
-    if (told === anew) return [];
-    differs = `${kept.scope.tenant_id} ${kept.scope.environment_id} ${customer_id} ${currency}: ${told} in memory, a preview says ${anew}`;
+    const [cached, recomputed] = [JSON.stringify(found.answer), JSON.stringify(answer)];
+    if (cached === recomputed) return [];
+    differs = `${entry.scope.tenant_id} ${entry.scope.environment_id} ${customer_id} ${currency}: ${cached} in memory, a preview says ${recomputed}`;
   }
   return differs === null ? [] : [differs];
 }
 
-async function charges(stores: Stores, of: OfCustomer, gathering: Gathering): Promise<Made<Owed>> {
+async function gatherOwed(stores: Stores, of: OwingCustomer, gathering: Gathering): Promise<Made<WalletOwed>> {
   // In the order in which a charge goes from the one to the other, so that none is missed by who reads meanwhile.
-  const running = await currentUsage(stores, of, gathering);
-  const unpaid = await unpaidOf(of, gathering.database);
-  const owed = (usage: readonly Decimal[]): Owed => ({ current_usage: sumDecimals(usage), unpaid });
+  const running = await gatherCurrentUsage(stores, of, gathering);
+  const unpaid = await gatherUnpaid(of, gathering.database);
+  const owed = (usage: readonly Decimal[]): WalletOwed => ({ current_usage: sumDecimals(usage), unpaid });
   const answer = owed(running.map((one) => one.answer));
   const parts = running.flatMap(({ again }) => again ?? []);
   const late = running.flatMap(({ late_before_ms }) => late_before_ms ?? []);
@@ -123,19 +130,23 @@ async function charges(stores: Stores, of: OfCustomer, gathering: Gathering): Pr
 }
 
 /** Of the running periods, after coupons. What a group has its parent is charged. */
-async function currentUsage(stores: Stores, of: OfCustomer, { database, now }: Gathering): Promise<Made<Decimal>[]> {
+async function gatherCurrentUsage(
+  stores: Stores,
+  of: OwingCustomer,
+  { database, now }: Gathering,
+): Promise<Made<Decimal>[]> {
   const { customer_id } = of;
   const found = await SubscriptionModel.chargedTo(of, of, database);
   const charged = found.filter((one) => deriveAddressee(one) === customer_id);
   const running: Made<Decimal>[] = [];
-  for (const subscription of await invoicedOf(of, charged, { database, now }))
+  for (const subscription of await listInvoiced(of, charged, { database, now }))
     running.push(await planCurrentCharge(stores, subscription, { database, now }));
   await noteStartsToCome(database, of, { customer_id, subscription_ids: charged.map(({ id }) => id), now });
   return running;
 }
 
-async function unpaidOfAll(
-  of: Scope & Pick<OfCustomer, 'currency'>,
+async function listUnpaidInvoices(
+  of: Scope & Pick<OwingCustomer, 'currency'>,
   customer_ids: readonly string[],
   database: Database,
 ): Promise<InvoiceModel[]> {
@@ -153,7 +164,7 @@ async function unpaidOfAll(
 }
 
 /** Those that have invoices of their own; of a group also who is beside it once its parent has ended. */
-async function invoicedOf(scope: Scope, charged: readonly SubscriptionModel[], { database, now }: Gathering) {
+async function listInvoiced(scope: Scope, charged: readonly SubscriptionModel[], { database, now }: Gathering) {
   const grouped = charged.filter(({ subscription_type }) => subscription_type === 'grouped_invoicing');
   if (grouped.length === 0) return charged;
   const ids = grouped.flatMap(({ parent_subscription_id }) => parent_subscription_id ?? []);
@@ -166,12 +177,12 @@ async function invoicedOf(scope: Scope, charged: readonly SubscriptionModel[], {
 }
 
 /** Drafts too: their period is over, and they will be paid. What buys credits is no charge on them. */
-async function unpaidOf(of: OfCustomer, database: Database): Promise<UnpaidInvoice[]> {
+async function gatherUnpaid(of: OwingCustomer, database: Database): Promise<UnpaidInvoice[]> {
   const { customer_id, currency } = of;
   const key = keyOf('unpaid', InvoiceModel, of.tenant_id, of.environment_id, currency);
-  const valueOf = (invoice: InvoiceModel) => invoice.customer_id;
-  const invoices = await listTogether(database, { key, values: [customer_id], valueOf }, (customer_ids) =>
-    unpaidOfAll(of, customer_ids, database),
+  const toCustomerId = (invoice: InvoiceModel) => invoice.customer_id;
+  const invoices = await listTogether(database, { key, values: [customer_id], valueOf: toCustomerId }, (customer_ids) =>
+    listUnpaidInvoices(of, customer_ids, database),
   );
   const ids = invoices.map(({ id }) => id);
   const lines = ids.length === 0 ? [] : await InvoiceLineItemModel.in(of, database).whereIn('invoice_id', ids);

@@ -24,11 +24,11 @@ import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { createInvoiceWithin } from '../invoices/create-invoice.ts';
 import { finalizeWithin } from '../invoices/finalize-invoice.ts';
-import { checkActive, holdWallet, holdWalletAmongAll } from './hold-wallet.ts';
-import { asItWas, checkAmount, checkSame, type Entry, moveAll } from './move-credits.ts';
+import { checkActive, lockWallet, lockWalletInOrder } from './lock-wallet.ts';
+import { type CreditMovement, checkAmount, checkSame, moveAll, restoreWallet } from './move-credits.ts';
 import { addPending } from './pending-credits.ts';
 
-export type ToppedUp = {
+export type TopUpResult = {
   readonly wallet: WalletModel;
   readonly wallet_transaction: WalletTransactionModel;
   readonly invoice_id: string | null;
@@ -38,21 +38,21 @@ export async function topUpWallet(
   stores: Stores,
   scope: Scope,
   { id, request, author }: { id: string; request: TopUp; author: Author },
-): Promise<ToppedUp> {
+): Promise<TopUpResult> {
   const attempt = async (transaction: Transaction) => {
     const { customer_id } = await WalletModel.fetch(scope, id, { database: transaction });
     // Whoever makes an invoice holds its customer before anything else, and makes it final with all that may pay it.
     await CustomerModel.fetch(scope, customer_id, { database: transaction, lock: true });
     const isInvoiced = request.transaction_reason === 'PURCHASED_CREDIT_INVOICED';
     const wallet = isInvoiced
-      ? await holdWalletAmongAll(transaction, scope, { id, customer_id })
-      : await holdWallet(transaction, scope, id);
-    const before = await doneBefore(transaction, wallet, request);
+      ? await lockWalletInOrder(transaction, scope, { id, customer_id })
+      : await lockWallet(transaction, scope, id);
+    const before = await findDone(transaction, wallet, request);
     if (before) return before;
     checkActive(wallet);
-    const plan = await planned(transaction, wallet, { request, author });
+    const plan = await planTopUp(transaction, wallet, { request, author });
     if (plan.reason === 'PURCHASED_CREDIT_INVOICED') return buyWithInvoice(transaction, wallet, { ...plan, author });
-    return put(transaction, wallet, {
+    return applyTopUp(transaction, wallet, {
       ...plan,
       author,
       reference: { reference_type: 'EXTERNAL', reference_id: plan.key },
@@ -61,7 +61,7 @@ export async function topUpWallet(
   return transactionBehindOthers(stores, attempt);
 }
 
-export type Plan = {
+export type TopUpPlan = {
   readonly reason: TransactionReason;
   readonly key: MovementKey;
   readonly credits: Decimal;
@@ -73,33 +73,33 @@ export type Plan = {
 };
 
 /** All that is bad is refused here, before anything is written. */
-async function planned(
+async function planTopUp(
   transaction: Transaction,
   wallet: WalletModel,
   { request, author }: { request: TopUp; author: Author },
-): Promise<Plan> {
+): Promise<TopUpPlan> {
   const { transaction_reason: reason } = request;
   if (!(TOP_UP_REASONS as readonly string[]).includes(reason))
     throw invalid('transaction_reason', `${reason} does not put credits in`, { allowed: TOP_UP_REASONS });
   if (request.checkout !== null) throw invalid('checkout', 'is not supported yet');
   if (request.force_sync_invoice) throw invalid('force_sync_invoice', 'is not supported yet');
-  const { credits, price } = amountsOf(wallet, request);
+  const { credits, price } = computeAmounts(wallet, request);
   const expiry_date = parseExpiry(
     { instant: request.expiry_date_utc, day: request.expiry_date },
     { instant: 'expiry_date_utc', day: 'expiry_date' },
     author.now,
   );
-  const bonus = await bonusWith(transaction, wallet, { request, credits, now: author.now });
-  const key = request.idempotency_key ?? keyOfRequest(author.now);
+  const bonus = await loadBonus(transaction, wallet, { request, credits, now: author.now });
+  const key = request.idempotency_key ?? buildRequestKey(author.now);
   return { reason, key, credits, price, expiry_date, bonus, request };
 }
 
 /** Of what nobody stated a key for. */
-export function keyOfRequest(now: Date): MovementKey {
+export function buildRequestKey(now: Date): MovementKey {
   return toOwnKey('request', newId('request', now.getTime()));
 }
 
-function amountsOf(wallet: WalletModel, { credits_to_add, amount }: TopUp) {
+function computeAmounts(wallet: WalletModel, { credits_to_add, amount }: TopUp) {
   const rate = wallet.topup_conversion_rate;
   if (credits_to_add !== null) {
     const credits = checkCredits('credits_to_add', credits_to_add);
@@ -114,36 +114,36 @@ function amountsOf(wallet: WalletModel, { credits_to_add, amount }: TopUp) {
 
 const BOUGHT: readonly TransactionReason[] = ['PURCHASED_CREDIT_INVOICED', 'PURCHASED_CREDIT_DIRECT'];
 
-async function bonusWith(
+async function loadBonus(
   transaction: Transaction,
   wallet: WalletModel,
   { request, credits, now }: { request: TopUp; credits: Decimal; now: Date },
 ): Promise<Bonus | null> {
-  const stated = request.bonus_credits_to_add;
+  const requested_bonus = request.bonus_credits_to_add;
   const instant = request.bonus_credits_expiry_date_utc;
   const fields = { instant: 'bonus_credits_expiry_date_utc', day: 'bonus_credits_expiry_date_utc' };
   const expiry_date = parseExpiry({ instant, day: null }, fields, now);
   if (!BOUGHT.includes(request.transaction_reason)) {
-    if (stated !== null) throw invalid('bonus_credits_to_add', 'goes with credits that are bought');
+    if (requested_bonus !== null) throw invalid('bonus_credits_to_add', 'goes with credits that are bought');
     return null;
   }
-  if (stated === null)
+  if (requested_bonus === null)
     return computeBonus(credits, await settingOf(wallet, 'bonus_credits_topup_config', transaction), now);
-  const bonus = new Decimal(stated);
+  const bonus = new Decimal(requested_bonus);
   return bonus.isZero() ? null : { credits: checkCredits('bonus_credits_to_add', bonus), expiry_date };
 }
 
-type Doing = Plan & { readonly author: Author };
-type Reference = Pick<Entry, 'reference_type' | 'reference_id'>;
+type TopUpContext = TopUpPlan & { readonly author: Author };
+type MovementReference = Pick<CreditMovement, 'reference_type' | 'reference_id'>;
 
 /** What is put in, and on top of it the bonus, as one part of it. */
-export function entriesOf(
-  { reason, key, credits, expiry_date, bonus, request, author }: Doing,
-  reference: Reference,
-): Entry[] {
+export function buildMovements(
+  { reason, key, credits, expiry_date, bonus, request, author }: TopUpContext,
+  reference: MovementReference,
+): CreditMovement[] {
   const { priority, description, metadata } = request;
   const saying = { ...reference, description: description ?? '', author, priority };
-  const bought: Entry = {
+  const bought: CreditMovement = {
     ...saying,
     movement: { kind: 'credit', credits },
     transaction_reason: reason,
@@ -165,12 +165,12 @@ export function entriesOf(
   ];
 }
 
-async function put(
+async function applyTopUp(
   transaction: Transaction,
   wallet: WalletModel,
-  doing: Doing & { readonly reference: Reference; readonly invoice_id?: string },
-): Promise<ToppedUp> {
-  const { moved, wallet: after } = await moveAll(transaction, wallet, entriesOf(doing, doing.reference));
+  doing: TopUpContext & { readonly reference: MovementReference; readonly invoice_id?: string },
+): Promise<TopUpResult> {
+  const { moved, wallet: after } = await moveAll(transaction, wallet, buildMovements(doing, doing.reference));
   const refused = moved.find((one) => one instanceof Error);
   if (refused) throw refused;
   const [first] = moved as { transaction: WalletTransactionModel }[];
@@ -181,21 +181,21 @@ async function put(
 export async function buyWithInvoice(
   transaction: Transaction,
   wallet: WalletModel,
-  doing: Doing & { readonly isAutomatic?: boolean },
-): Promise<ToppedUp> {
+  doing: TopUpContext & { readonly isAutomatic?: boolean },
+): Promise<TopUpResult> {
   const { auto_complete_purchased_credit_transaction: isPaid } = await settingOf(wallet, 'invoice_config', transaction);
-  const draft = await draftOf(transaction, wallet, { ...doing, isPaid });
-  const reference: Reference = { reference_type: 'INVOICE', reference_id: draft.id };
-  const pending = isPaid ? null : await addPending(transaction, wallet, entriesOf(doing, reference));
-  if (pending === null) return put(transaction, wallet, { ...doing, reference, invoice_id: draft.id });
+  const draft = await createPurchaseDraft(transaction, wallet, { ...doing, isPaid });
+  const reference: MovementReference = { reference_type: 'INVOICE', reference_id: draft.id };
+  const pending = isPaid ? null : await addPending(transaction, wallet, buildMovements(doing, reference));
+  if (pending === null) return applyTopUp(transaction, wallet, { ...doing, reference, invoice_id: draft.id });
   await finalizeWithin(transaction, wallet, { invoice_id: draft.id, now: doing.author.now });
   return { wallet, wallet_transaction: pending[0]!, invoice_id: draft.id };
 }
 
-async function draftOf(
+async function createPurchaseDraft(
   transaction: Transaction,
   wallet: WalletModel,
-  { key, credits, price, author, isPaid, isAutomatic }: Doing & { isPaid: boolean; isAutomatic?: boolean },
+  { key, credits, price, author, isPaid, isAutomatic }: TopUpContext & { isPaid: boolean; isAutomatic?: boolean },
 ): Promise<InvoiceWithLines> {
   if (price.lte(0)) throw invalid('credits_to_add', `costs less than the smallest unit of ${wallet.currency}`);
   const amount = price.toFixed();
@@ -218,13 +218,13 @@ async function draftOf(
 }
 
 /** The first answer, with the credits that the wallet and the lot had then; of what was paid since, as the payment left it. */
-async function doneBefore(transaction: Transaction, wallet: WalletModel, request: TopUp): Promise<ToppedUp | null> {
+async function findDone(transaction: Transaction, wallet: WalletModel, request: TopUp): Promise<TopUpResult | null> {
   const { idempotency_key: key, transaction_reason } = request;
   if (key === null) return null;
   const [before] = await WalletTransactionModel.in(wallet, transaction).where({ idempotency_key: key });
   if (!before) return null;
   checkSame({ transaction_reason }, wallet, before);
-  checkAmount(amountsOf(wallet, request).credits, before.credit_amount);
+  checkAmount(computeAmounts(wallet, request).credits, before.credit_amount);
   const [bonus] = await WalletTransactionModel.in(wallet, transaction)
     .where({ wallet_id: wallet.id })
     .whereIn('idempotency_key', listOwnKeys('bonus', key));
@@ -232,5 +232,5 @@ async function doneBefore(transaction: Transaction, wallet: WalletModel, request
   const wallet_transaction = Object.assign(Object.create(Object.getPrototypeOf(before)), before, { credits_available });
   const invoice_id = before.reference_type === 'INVOICE' ? before.reference_id : null;
   // What comes on top comes behind it.
-  return { wallet: asItWas(wallet, bonus ?? before), wallet_transaction, invoice_id };
+  return { wallet: restoreWallet(wallet, bonus ?? before), wallet_transaction, invoice_id };
 }

@@ -1,7 +1,7 @@
 /** Which backend delivers webhooks: Svix when its token is configured, our own when not. */
 import type { WebhookBackend } from '../../integrations/webhooks/backend.ts';
-import { httpBackend } from '../../integrations/webhooks/http.ts';
-import { svixBackend } from '../../integrations/webhooks/svix.ts';
+import { createHttpBackend } from '../../integrations/webhooks/http.ts';
+import { createSvixBackend } from '../../integrations/webhooks/svix.ts';
 
 export type WebhookSettings = {
   readonly SVIX_TOKEN?: string | undefined;
@@ -9,8 +9,8 @@ export type WebhookSettings = {
   readonly WEBHOOK_ALLOW_PRIVATE_ADDRESSES: boolean;
 };
 
-export function webhookBackend(settings: WebhookSettings): WebhookBackend {
+export function createWebhookBackend(settings: WebhookSettings): WebhookBackend {
   const { SVIX_TOKEN: token, SVIX_SERVER_URL: server_url } = settings;
-  if (token !== undefined) return svixBackend({ token, server_url });
-  return httpBackend({ allow_private_addresses: settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES });
+  if (token !== undefined) return createSvixBackend({ token, server_url });
+  return createHttpBackend({ allow_private_addresses: settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES });
 }

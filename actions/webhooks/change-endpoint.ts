@@ -12,10 +12,10 @@ import type { Sealing } from '../../storage/sealing.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 
 export type EndpointFields = Pick<WebhookEndpoint, 'url' | 'description' | 'event_names' | 'metadata'>;
-export type WithSecret = { endpoint: WebhookEndpointModel; secret: string };
+export type EndpointSecret = { endpoint: WebhookEndpointModel; secret: string };
 type Postgres = Pick<Stores, 'postgres'>;
 /** What is kept of a secret. */
-type Kept = { readonly sealing: Sealing };
+type SecretSealing = { readonly sealing: Sealing };
 
 /** Each event makes a delivery for each of them. */
 const ENDPOINTS_MAX = 50;
@@ -23,15 +23,15 @@ const ENDPOINTS_MAX = 50;
 export async function createEndpoint(
   { postgres }: Postgres,
   scope: Scope,
-  { fields, author, sealing }: { fields: EndpointFields; author: Author } & Kept,
-): Promise<WithSecret> {
+  { fields, author, sealing }: { fields: EndpointFields; author: Author } & SecretSealing,
+): Promise<EndpointSecret> {
   const secret = makeSecret();
   const record = {
     id: newId('webhook_endpoint', author.now.getTime()),
     ...fields,
     endpoint_status: 'enabled',
     secret: sealing.seal(secret),
-    secret_hint: hintOf(secret),
+    secret_hint: buildHint(secret),
     ...createdBy(author),
   };
   const endpoint = await postgres.transaction(async (database) => {
@@ -57,7 +57,7 @@ export async function changeEndpoint(
   { id, changes, author }: EndpointChange,
 ): Promise<WebhookEndpointModel> {
   return postgres.transaction(async (database) => {
-    const endpoint = await held(scope, id, database);
+    const endpoint = await lockEndpoint(scope, id, database);
     const to = changes.endpoint_status;
     const isMoved = to !== undefined && to !== endpoint.endpoint_status;
     const on = { disabled_at: null, disabled_reason: null, failing_since: null, failures: 0 };
@@ -68,24 +68,24 @@ export async function changeEndpoint(
 }
 
 /** For so long the secret before signs, too: its receiver takes the new one when it likes. */
-export type Rotation = { id: string; overlap_hours: number; author: Author };
+export type SecretRotation = { id: string; overlap_hours: number; author: Author };
 
 const HOUR_MS = 3_600_000;
 
 export async function rotateSecret(
   { postgres }: Postgres,
   scope: Scope,
-  { id, overlap_hours, author, sealing }: Rotation & Kept,
-): Promise<WithSecret> {
+  { id, overlap_hours, author, sealing }: SecretRotation & SecretSealing,
+): Promise<EndpointSecret> {
   return postgres.transaction(async (database) => {
-    const endpoint = await held(scope, id, database);
+    const endpoint = await lockEndpoint(scope, id, database);
     const secret = makeSecret();
     const until = new Date(author.now.getTime() + overlap_hours * HOUR_MS).toISOString();
     const before =
       overlap_hours > 0
         ? { previous_secret: sealing.seal(endpoint.secret), previous_secret_expires_at: until }
         : { previous_secret: null, previous_secret_expires_at: null };
-    const changes = { secret: sealing.seal(secret), secret_hint: hintOf(secret), ...before };
+    const changes = { secret: sealing.seal(secret), secret_hint: buildHint(secret), ...before };
     return { endpoint: await WebhookEndpointModel.change(endpoint, changes, { by: author, database }), secret };
   });
 }
@@ -97,7 +97,7 @@ export async function deleteEndpoint(
   { id, author }: { id: string; author: Author },
 ): Promise<void> {
   await postgres.transaction(async (database) => {
-    const endpoint = await held(scope, id, database);
+    const endpoint = await lockEndpoint(scope, id, database);
     const gone = { status: 'deleted' as const, secret: '', previous_secret: null, previous_secret_expires_at: null };
     await WebhookEndpointModel.change(endpoint, gone, { by: author, database });
     await WebhookDeliveryModel.in(scope, database)
@@ -106,7 +106,7 @@ export async function deleteEndpoint(
   });
 }
 
-export function held(scope: Scope, id: string, database: Transaction): Promise<WebhookEndpointModel> {
+export function lockEndpoint(scope: Scope, id: string, database: Transaction): Promise<WebhookEndpointModel> {
   return WebhookEndpointModel.fetchPublished(scope, id, { database, lock: true });
 }
 
@@ -117,6 +117,6 @@ function makeSecret(): string {
   return `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`;
 }
 
-function hintOf(secret: string): string {
+function buildHint(secret: string): string {
   return `${secret.slice(0, 'whsec_'.length + 2)}***${secret.slice(-4)}`;
 }

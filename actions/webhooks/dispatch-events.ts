@@ -21,30 +21,30 @@ import {
 import { mailLater } from '../invoices/mail-invoice.ts';
 
 /** Of a round, in equal parts; each environment has one event at least, whatever its endpoints. */
-const DELIVERIES_A_ROUND = 1_000;
-const ENVIRONMENTS_A_ROUND = 100;
+const DELIVERIES_PER_BATCH = 1_000;
+const ENVIRONMENTS_PER_BATCH = 100;
 
 /** `has_targets`: the endpoints are ours; else each event goes out once. `mails`: invoices are sent by e-mail, too. */
-export type Dispatching = { readonly has_targets: boolean; readonly now: Date; readonly mails?: boolean };
+export type DispatchOptions = { readonly has_targets: boolean; readonly now: Date; readonly mails?: boolean };
 
 /** `after`: the environment with which the next round goes on; null when all had their turn. */
-export type Round = { readonly dispatched: number; readonly after: Scope | null };
+export type DispatchResult = { readonly dispatched: number; readonly after: Scope | null };
 
-export async function dispatchRound(
+export async function dispatchBatch(
   { postgres }: Pick<Stores, 'postgres'>,
-  { after = null, ...how }: Dispatching & { readonly after?: Scope | null },
-): Promise<Round> {
+  { after = null, ...how }: DispatchOptions & { readonly after?: Scope | null },
+): Promise<DispatchResult> {
   return postgres.transaction(async (transaction) => {
-    const waiting = await waitingEnvironments(transaction, { after, limit: ENVIRONMENTS_A_ROUND });
-    const dispatched = waiting.length === 0 ? 0 : await dispatchOf(transaction, waiting, how);
-    return { dispatched, after: waiting.length < ENVIRONMENTS_A_ROUND ? null : waiting.at(-1)! };
+    const waiting = await waitingEnvironments(transaction, { after, limit: ENVIRONMENTS_PER_BATCH });
+    const dispatched = waiting.length === 0 ? 0 : await dispatchEnvironments(transaction, waiting, how);
+    return { dispatched, after: waiting.length < ENVIRONMENTS_PER_BATCH ? null : waiting.at(-1)! };
   });
 }
 
-async function dispatchOf(
+async function dispatchEnvironments(
   transaction: Transaction,
   environments: readonly Scope[],
-  { has_targets, now, mails = false }: Dispatching,
+  { has_targets, now, mails = false }: DispatchOptions,
 ): Promise<number> {
   const endpoints = groupBy(has_targets ? await listeningEndpoints(transaction, environments) : [], environmentKey);
   const listening = (scope: Scope) => endpoints.get(environmentKey(scope)) ?? [];
@@ -53,13 +53,13 @@ async function dispatchOf(
     return {
       tenant_id,
       environment_id,
-      limit: Math.max(1, Math.floor(DELIVERIES_A_ROUND / environments.length / each)),
+      limit: Math.max(1, Math.floor(DELIVERIES_PER_BATCH / environments.length / each)),
     };
   });
   const events = await takeUndispatched(transaction, shares);
   for (const some of groupBy(events, environmentKey).values()) {
     const wanted = some.map((event) => {
-      const wanting = listening(event).filter((endpoint) => wants(endpoint, event));
+      const wanting = listening(event).filter((endpoint) => isSubscribed(endpoint, event));
       return { event, endpoint_ids: has_targets ? wanting.map(({ id }) => id) : [null] };
     });
     await addDeliveries(transaction, some[0], { wanted, now });
@@ -71,7 +71,7 @@ async function dispatchOf(
 }
 
 /** An endpoint without names wants all events. */
-export function wants(
+export function isSubscribed(
   endpoint: ListeningEndpoint,
   event: Pick<UndispatchedEvent, keyof Scope | 'event_name'>,
 ): boolean {
@@ -80,7 +80,7 @@ export function wants(
   return isIn && (event_names.length === 0 || event_names.includes(event.event_name));
 }
 
-export type WantedEvent = {
+export type EventTargets = {
   readonly event: UndispatchedEvent;
   /** Null is the managed service. */
   readonly endpoint_ids: readonly (string | null)[];
@@ -90,13 +90,13 @@ export type WantedEvent = {
 export async function addDeliveries(
   transaction: Transaction,
   { tenant_id, environment_id }: Scope,
-  { wanted, now }: { wanted: readonly WantedEvent[]; now: Date },
+  { wanted, now }: { wanted: readonly EventTargets[]; now: Date },
 ): Promise<WebhookDeliveryModel[]> {
-  const records = wanted.flatMap((one) => deliveriesOf(one, now));
+  const records = wanted.flatMap((one) => buildDeliveries(one, now));
   return WebhookDeliveryModel.addAll({ tenant_id, environment_id }, records, { database: transaction });
 }
 
-function deliveriesOf({ event, endpoint_ids }: WantedEvent, now: Date) {
+function buildDeliveries({ event, endpoint_ids }: EventTargets, now: Date) {
   const { id, sequence, event_name, entity_type, entity_id, created_at, has_clock } = event;
   return endpoint_ids.map((endpoint_id) => ({
     id: newId('webhook_delivery', now.getTime()),

@@ -10,7 +10,7 @@ import { SystemEventModel } from '../../storage/models/system-event.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { listeningEndpoints } from '../../storage/webhooks/undispatched.ts';
-import { addDeliveries, wants } from './dispatch-events.ts';
+import { addDeliveries, isSubscribed } from './dispatch-events.ts';
 
 /** Answers how many deliveries are on their way. */
 export async function retryEvent(
@@ -21,35 +21,35 @@ export async function retryEvent(
   return postgres.transaction(async (transaction) => {
     const event = await SystemEventModel.fetch(scope, id, { database: transaction, lock: true });
     if (event.dispatched_at === null) return 1; // Its first deliveries are about to be made.
-    const asked = async () => listeningEndpoints(transaction, [scope]);
+    const listEndpoints = async () => listeningEndpoints(transaction, [scope]);
     // It is asked for many scopes elsewhere, and here for that of the caller alone.
-    const listening = has_targets ? await forEverybody(asked) : [];
-    const wanting = listening.filter((endpoint) => wants(endpoint, event)).map((endpoint) => endpoint.id);
+    const listening = has_targets ? await forEverybody(listEndpoints) : [];
+    const wanting = listening.filter((endpoint) => isSubscribed(endpoint, event)).map((endpoint) => endpoint.id);
     // A test is for the endpoint that it was asked for, and for no other.
     const isTest = event.event_name === 'webhook_endpoint.test';
     const endpoint_ids: (string | null)[] = isTest ? [] : has_targets ? wanting : [null];
     const known = await WebhookDeliveryModel.in(scope, transaction).where('system_event_id', id);
-    const again = known.filter(
+    const unsent = known.filter(
       ({ endpoint_id, delivery_status }) =>
         delivery_status !== 'delivered' &&
         (endpoint_id === null ? !has_targets : listening.some((one) => one.id === endpoint_id)),
     );
     const missing = endpoint_ids.filter((each) => !known.some(({ endpoint_id }) => endpoint_id === each));
-    if (again.length + missing.length === 0) throw nothingToRetry(known);
-    await askAgain(transaction, again, author);
+    if (unsent.length + missing.length === 0) throw buildNothingToRetryError(known);
+    await redeliver(transaction, unsent, author);
     await addDeliveries(transaction, scope, { wanted: [{ event, endpoint_ids: missing }], now: author.now });
-    return again.length + missing.length;
+    return unsent.length + missing.length;
   });
 }
 
-function nothingToRetry(known: readonly WebhookDeliveryModel[]) {
+function buildNothingToRetryError(known: readonly WebhookDeliveryModel[]) {
   return known.some(({ delivery_status }) => delivery_status === 'delivered')
     ? notAllowed('every endpoint that wants this event has taken it')
     : notAllowed('no endpoint that is enabled wants this event');
 }
 
 /** As if it had never failed: it is due, and counts its failures anew. */
-async function askAgain(
+async function redeliver(
   transaction: Transaction,
   deliveries: readonly WebhookDeliveryModel[],
   author: Author,

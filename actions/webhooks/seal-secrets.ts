@@ -2,38 +2,44 @@
 import type { Sealing } from '../../storage/sealing.ts';
 import type { Stores } from '../../storage/stores.ts';
 
-type Kept = { id: string; tenant_id: string; environment_id: string; secret: string; previous_secret: string | null };
+type StoredSecrets = {
+  id: string;
+  tenant_id: string;
+  environment_id: string;
+  secret: string;
+  previous_secret: string | null;
+};
 
 /** Answers of how many. Who gives one a new secret meanwhile has the better one, and keeps it. */
 export async function sealSecrets({ postgres }: Pick<Stores, 'postgres'>, sealing: Sealing): Promise<number> {
-  const endpoints: Kept[] = await postgres('webhook_endpoints')
+  const endpoints: StoredSecrets[] = await postgres('webhook_endpoints')
     .whereNot('secret', '')
     .select('id', 'tenant_id', 'environment_id', 'secret', 'previous_secret');
   let sealed = 0;
   for (const { secret, previous_secret, ...which } of endpoints) {
-    const anew = {
+    const resealed = {
       secret: sealing.sealAnew(secret),
       previous_secret: previous_secret && sealing.sealAnew(previous_secret),
     };
-    if (anew.secret === secret && anew.previous_secret === previous_secret) continue;
+    if (resealed.secret === secret && resealed.previous_secret === previous_secret) continue;
     sealed += await postgres('webhook_endpoints')
       .where({ ...which, secret, previous_secret })
-      .update(anew);
+      .update(resealed);
   }
   return sealed + (await sealCredentials({ postgres }, sealing));
 }
 
 async function sealCredentials({ postgres }: Pick<Stores, 'postgres'>, sealing: Sealing): Promise<number> {
-  const connections: Omit<Kept, 'previous_secret'>[] = await postgres('connections')
+  const connections: Omit<StoredSecrets, 'previous_secret'>[] = await postgres('connections')
     .whereNot('secret', '')
     .select('id', 'tenant_id', 'environment_id', 'secret');
   let sealed = 0;
   for (const { secret, ...which } of connections) {
-    const anew = sealing.sealAnew(secret);
-    if (anew !== secret)
+    const resealed = sealing.sealAnew(secret);
+    if (resealed !== secret)
       sealed += await postgres('connections')
         .where({ ...which, secret })
-        .update({ secret: anew });
+        .update({ secret: resealed });
   }
   return sealed;
 }

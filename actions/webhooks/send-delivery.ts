@@ -5,7 +5,7 @@
 import type { Scope } from '../../core/scope.ts';
 import { toInstant } from '../../core/time/instant.ts';
 import { computeNextDeliveryAttempt, shouldDisableEndpoint } from '../../core/webhook/schedule.ts';
-import type { Outcome, Target, WebhookBackend } from '../../integrations/webhooks/backend.ts';
+import type { SendOutcome, WebhookBackend, WebhookTarget } from '../../integrations/webhooks/backend.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
 import { WebhookAttemptModel } from '../../storage/models/webhook-attempt.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
@@ -24,14 +24,14 @@ export type WebhookServices = Pick<Stores, 'postgres'> & {
   readonly mails?: boolean;
 };
 
-export type Try = {
+export type DeliveryAttempt = {
   readonly delivery: DueDelivery;
   readonly lease: string;
   readonly now: Date;
   readonly max_attempts: number;
 };
 
-export type Sent = {
+export type DeliveryResult = {
   readonly how: 'delivered' | 'failed' | 'given_up';
   readonly duration_ms: number;
   /** The endpoint that was switched off with it. */
@@ -41,25 +41,29 @@ export type Sent = {
   readonly detail: string | null;
 };
 
-export async function sendDelivery({ postgres, backend, sealing }: WebhookServices, attempt: Try): Promise<Sent> {
+export async function sendDelivery(
+  { postgres, backend, sealing }: WebhookServices,
+  attempt: DeliveryAttempt,
+): Promise<DeliveryResult> {
   const { delivery, now } = attempt;
   const { tenant_id, environment_id, endpoint_id, system_event_id } = delivery;
   const scope = { tenant_id, environment_id };
   const event = await SystemEventModel.fetch(scope, system_event_id, { database: postgres });
-  const target = endpoint_id === null ? null : await targetOf(scope, endpoint_id, { database: postgres, sealing, now });
+  const target =
+    endpoint_id === null ? null : await loadTarget(scope, endpoint_id, { database: postgres, sealing, now });
   const body = JSON.stringify(event.payload);
 
   const outcome = await backend.send({ id: event.id, event_name: event.event_name, body, ...scope }, target);
 
-  return postgres.transaction((transaction) => writeDown(transaction, scope, { ...attempt, outcome }));
+  return postgres.transaction((transaction) => recordAttempt(transaction, scope, { ...attempt, outcome }));
 }
 
 /** While its secret is replaced the one before signs, too. */
-async function targetOf(
+async function loadTarget(
   scope: Scope,
   id: string,
   { database, sealing, now }: { database: WebhookServices['postgres']; sealing: Sealing; now: Date },
-): Promise<Target> {
+): Promise<WebhookTarget> {
   const { url, secret, previous_secret, previous_secret_expires_at } = await WebhookEndpointModel.fetch(scope, id, {
     database,
   });
@@ -67,13 +71,20 @@ async function targetOf(
     previous_secret !== null &&
     previous_secret_expires_at !== null &&
     toInstant(previous_secret_expires_at) > now.getTime();
-  return { url, secrets: (isBoth ? [secret, previous_secret] : [secret]).map((kept) => sealing.open(kept)) };
+  return {
+    url,
+    secrets: (isBoth ? [secret, previous_secret] : [secret]).map((secret_text) => sealing.open(secret_text)),
+  };
 }
 
-type Tried = Try & { readonly outcome: Outcome };
+type AttemptedDelivery = DeliveryAttempt & { readonly outcome: SendOutcome };
 
 /** The endpoint first, then the delivery: whoever holds both takes them in this order. */
-async function writeDown(transaction: Transaction, scope: Scope, tried: Tried): Promise<Sent> {
+async function recordAttempt(
+  transaction: Transaction,
+  scope: Scope,
+  tried: AttemptedDelivery,
+): Promise<DeliveryResult> {
   const { delivery, outcome, now } = tried;
   const isTaken = outcome.error === null;
   const { endpoint_id } = delivery;
@@ -81,17 +92,17 @@ async function writeDown(transaction: Transaction, scope: Scope, tried: Tried): 
     endpoint_id === null
       ? null
       : isTaken
-        ? await works(transaction, scope, { endpoint_id, now })
-        : await fails(transaction, scope, { endpoint_id, now });
+        ? await markWorking(transaction, scope, { endpoint_id, now })
+        : await recordFailure(transaction, scope, { endpoint_id, now });
   const current = await WebhookDeliveryModel.fetch(scope, delivery.id, { database: transaction, lock: true });
-  await WebhookAttemptModel.add(scope, attemptOf(current, tried), { database: transaction });
-  const changes = changesOf(current, tried);
+  await WebhookAttemptModel.add(scope, buildAttempt(current, tried), { database: transaction });
+  const changes = buildChanges(current, tried);
   const after = await WebhookDeliveryModel.change(current, changes, { by: { now }, database: transaction });
   const how = isTaken ? 'delivered' : after.delivery_status === 'failed' ? 'given_up' : 'failed';
   return { how, duration_ms: outcome.duration_ms, disabled, delivery_id: delivery.id, detail: outcome.detail ?? null };
 }
 
-function attemptOf(delivery: WebhookDeliveryModel, { outcome: { detail: _, ...outcome }, now }: Tried) {
+function buildAttempt(delivery: WebhookDeliveryModel, { outcome: { detail: _, ...outcome }, now }: AttemptedDelivery) {
   return {
     id: newId('webhook_attempt', now.getTime()),
     delivery_id: delivery.id,
@@ -102,7 +113,7 @@ function attemptOf(delivery: WebhookDeliveryModel, { outcome: { detail: _, ...ou
 }
 
 /** A success counts whoever has the lease by now, so that nothing is sent again; a failure is for who has it. */
-function changesOf(delivery: WebhookDeliveryModel, tried: Tried): Partial<WebhookDeliveryModel> {
+function buildChanges(delivery: WebhookDeliveryModel, tried: AttemptedDelivery): Partial<WebhookDeliveryModel> {
   const { outcome, lease, now } = tried;
   const { error, http_status } = outcome;
   const attempt_count = delivery.attempt_count + 1;
@@ -120,9 +131,9 @@ function changesOf(delivery: WebhookDeliveryModel, tried: Tried): Partial<Webhoo
   return { attempt_count, http_status, ...failed, ...free };
 }
 
-type Used = { readonly endpoint_id: string; readonly now: Date };
+type UsedEndpoint = { readonly endpoint_id: string; readonly now: Date };
 
-async function works(transaction: Transaction, scope: Scope, { endpoint_id, now }: Used): Promise<null> {
+async function markWorking(transaction: Transaction, scope: Scope, { endpoint_id, now }: UsedEndpoint): Promise<null> {
   await WebhookEndpointModel.in(scope, transaction)
     .where('id', endpoint_id)
     .where('failures', '>', 0)
@@ -131,10 +142,10 @@ async function works(transaction: Transaction, scope: Scope, { endpoint_id, now 
 }
 
 /** It is said by an event to the others, in the list of endpoints, and in the log. */
-async function fails(
+async function recordFailure(
   transaction: Transaction,
   scope: Scope,
-  { endpoint_id, now }: Used,
+  { endpoint_id, now }: UsedEndpoint,
 ): Promise<WebhookEndpointModel | null> {
   const endpoint = await WebhookEndpointModel.fetch(scope, endpoint_id, { database: transaction, lock: true });
   const failures = endpoint.failures + 1;

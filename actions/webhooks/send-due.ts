@@ -7,21 +7,21 @@ import type { Scope } from '../../core/scope.ts';
 import { deriveMaxAttempts, type RetryRules } from '../../core/webhook/schedule.ts';
 import { isAway } from '../../storage/failure.ts';
 import { type DueDelivery, keysOf, takeDue, type Wanted } from '../../storage/webhooks/due-deliveries.ts';
-import { dispatchRound } from './dispatch-events.ts';
-import type { InHand, SendReport } from './in-hand.ts';
-import { type Sent, sendDelivery, type WebhookServices } from './send-delivery.ts';
+import { dispatchBatch } from './dispatch-events.ts';
+import type { InFlightDeliveries, SendReport } from './in-flight.ts';
+import { type DeliveryResult, sendDelivery, type WebhookServices } from './send-delivery.ts';
 
-export type Sending = RetryRules & {
+export type SendDueOptions = RetryRules & {
   readonly which: Wanted['which'];
   /** A run takes half a minute, and what it begins at its end is not of its beginning. */
   readonly clock: () => Date;
   /** What runs before this one have left on its way, and what this one leaves to the next. */
-  readonly in_hand: InHand;
+  readonly in_hand: InFlightDeliveries;
   /** Resolves when one more may be sent. */
   readonly permit?: () => Promise<unknown>;
   /** False when it is time to leave the rest to the next run. */
   readonly mayGoOn: () => boolean;
-  readonly onSent?: (sent: Sent) => void;
+  readonly onSent?: (sent: DeliveryResult) => void;
 };
 
 const AT_ONCE_EACH = 8;
@@ -31,23 +31,23 @@ const AT_ONCE_ENVIRONMENT = 16;
 const AT_ONCE_TENANT = 32;
 
 /** Ends when nothing is due nor on its way; or at once, when it may not go on. */
-export async function sendDue(services: WebhookServices, sending: Sending): Promise<SendReport> {
-  await new Run(services, sending).toItsEnd();
+export async function sendDue(services: WebhookServices, sending: SendDueOptions): Promise<SendReport> {
+  await new SendRun(services, sending).toItsEnd();
   return sending.in_hand.takeReport();
 }
 
-class Run {
+class SendRun {
   readonly #services: WebhookServices;
-  readonly #sending: Sending;
+  readonly #sending: SendDueOptions;
   readonly #lease = randomUUID();
-  readonly #inHand: InHand;
+  readonly #inHand: InFlightDeliveries;
   /** How many were begun of each tenant and environment. */
   readonly #served = new Map<string, number>();
   /** The environment whose events were dispatched last, in a line that was not gone through to its end. */
   #after: Scope | null = null;
   #isOver = false;
 
-  constructor(services: WebhookServices, sending: Sending) {
+  constructor(services: WebhookServices, sending: SendDueOptions) {
     this.#services = services;
     this.#sending = sending;
     this.#inHand = sending.in_hand;
@@ -63,7 +63,7 @@ class Run {
       for (const delivery of taken) await this.#begin(delivery);
       if (taken.length > 0 || isMore) continue;
       if (wereInHand === 0) return;
-      await this.#inHand.someEnded();
+      await this.#inHand.waitForSome();
     }
   }
 
@@ -71,7 +71,7 @@ class Run {
   async #dispatch(): Promise<boolean> {
     const { postgres, backend, mails = false } = this.#services;
     const dispatching = { has_targets: backend.has_targets, now: this.#sending.clock(), mails, after: this.#after };
-    const { dispatched, after } = await dispatchRound({ postgres }, dispatching);
+    const { dispatched, after } = await dispatchBatch({ postgres }, dispatching);
     this.#inHand.dispatched(dispatched);
     this.#after = after;
     return dispatched > 0 || after !== null;
@@ -105,7 +105,7 @@ class Run {
     this.#inHand.add(delivery, this.#send({ delivery, lease: this.#lease, now, max_attempts }));
   }
 
-  async #send(attempt: Parameters<typeof sendDelivery>[1]): Promise<Sent> {
+  async #send(attempt: Parameters<typeof sendDelivery>[1]): Promise<DeliveryResult> {
     try {
       const sent = await sendDelivery(this.#services, attempt);
       this.#sending.onSent?.(sent);

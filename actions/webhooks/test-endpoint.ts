@@ -6,7 +6,7 @@ import { SystemEventModel } from '../../storage/models/system-event.ts';
 import type { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
-import { held } from './change-endpoint.ts';
+import { lockEndpoint } from './change-endpoint.ts';
 import { addDeliveries } from './dispatch-events.ts';
 
 export async function testEndpoint(
@@ -15,7 +15,7 @@ export async function testEndpoint(
   { id, author }: { id: string; author: Author },
 ): Promise<WebhookDeliveryModel> {
   return postgres.transaction(async (transaction) => {
-    const endpoint = await held(scope, id, transaction);
+    const endpoint = await lockEndpoint(scope, id, transaction);
     if (endpoint.endpoint_status !== 'enabled') throw notAllowed('the endpoint is disabled: nothing is sent to it');
     const event_id = await emit(transaction, 'webhook_endpoint.test', { record: endpoint, by: author });
     const event = await SystemEventModel.fetch(scope, event_id, { database: transaction });

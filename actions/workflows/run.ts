@@ -17,7 +17,7 @@ import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 const ATTEMPTS = 8;
 
 /** What the job carries: where the run is. */
-export type RunPlace = Scope & { readonly workflow_id: string };
+export type RunReference = Scope & { readonly workflow_id: string };
 
 export type RunJob = {
   /** The name of the job. */
@@ -25,7 +25,7 @@ export type RunJob = {
   /** Of which jobs of a tenant one is done at a time; those of this name where nothing is stated. */
   readonly queue?: string;
   /** Tenants wait for each other's, and take turns (docs/decisions/0021-fairness.md). */
-  readonly in_turns?: true;
+  readonly time_sliced?: true;
   /** What gives its place up goes on before its tenant's next begins. */
   readonly in_order?: true;
 };
@@ -57,44 +57,44 @@ export async function addRun(
   };
   const options = conflict === undefined ? { database: transaction } : { database: transaction, conflict };
   const run = await WorkflowRunModel.add(scope, fields, options);
-  await addJobOf(transaction, run, job, job.in_turns ? addJobInTurn : addJob);
+  await enqueueRun(transaction, run, job, job.time_sliced ? addJobInTurn : addJob);
   return run;
 }
 
-async function addJobOf(
+async function enqueueRun(
   transaction: Transaction,
   run: WorkflowRunModel,
   { task, queue = task }: RunJob,
   add: (transaction: Database, job: NewJob) => Promise<void>,
 ): Promise<void> {
   const { tenant_id, environment_id } = run;
-  const payload: RunPlace = { tenant_id, environment_id, workflow_id: run.id };
+  const payload: RunReference = { tenant_id, environment_id, workflow_id: run.id };
   await add(transaction, { task, payload, key: run.run_id, queue: `${queue}:${tenant_id}`, max_attempts: ATTEMPTS });
 }
 
 /** It gives its place to who waits, and waits for one itself: another job goes on with it. */
-export async function waitAnew(transaction: Transaction, place: RunPlace, job: RunJob): Promise<void> {
-  const { run, ended } = await holdRun(transaction, place);
-  if (!ended) await addJobOf(transaction, run, job, job.in_order ? addJobBeforeItsNext : addJobInTurn);
+export async function requeueRun(transaction: Transaction, place: RunReference, job: RunJob): Promise<void> {
+  const { run, ended } = await lockRun(transaction, place);
+  if (!ended) await enqueueRun(transaction, run, job, job.in_order ? addJobBeforeItsNext : addJobInTurn);
 }
 
 /** It is done by another job from now on, which takes the place of the one that runs. */
-export async function goOnAs(
+export async function moveRun(
   { postgres }: Stores,
-  place: RunPlace,
+  place: RunReference,
   { job, why, now }: { job: RunJob; why: string; now: Date },
 ): Promise<void> {
   await postgres.transaction(async (transaction) => {
-    const { run, ended } = await holdRun(transaction, place);
+    const { run, ended } = await lockRun(transaction, place);
     if (ended) return;
     await WorkflowRunModel.in(place, transaction)
       .where({ id: run.id })
       .patch({ task_queue: job.task, error: { code: 'timeout', message: why }, updated_at: now.toISOString() });
-    await addJobOf(transaction, run, job, job.in_turns ? addJobInTurn : addJob);
+    await enqueueRun(transaction, run, job, job.time_sliced ? addJobInTurn : addJob);
   });
 }
 
-export type Attempt = {
+export type RunAttempt = {
   readonly attempt: number;
   readonly is_last: boolean;
   readonly clock: () => Date;
@@ -107,8 +107,8 @@ export type Attempt = {
  */
 export async function tryRun<Ends extends 'completed' | 'failed' | 'overtaken'>(
   stores: Stores,
-  place: RunPlace,
-  attempt: Attempt,
+  place: RunReference,
+  attempt: RunAttempt,
   work: () => Promise<Ends>,
 ): Promise<Ends | 'failed'> {
   const { clock } = attempt;
@@ -120,14 +120,14 @@ export async function tryRun<Ends extends 'completed' | 'failed' | 'overtaken'>(
     await begun.patch({ attempt: attempt.attempt, updated_at: clock().toISOString() });
     return await work();
   } catch (error) {
-    await keepError(stores, place, { ...attempt, error, ends: attempt.is_last || !isRetryable(error) });
+    await storeError(stores, place, { ...attempt, error, ends: attempt.is_last || !isRetryable(error) });
     if (isRetryable(error)) throw error;
     return 'failed';
   }
 }
 
 /** The run with its row held, and what it has ended as; null while it runs. */
-export async function holdRun(transaction: Database, place: RunPlace) {
+export async function lockRun(transaction: Database, place: RunReference) {
   const run = await WorkflowRunModel.fetch(place, place.workflow_id, { database: transaction, lock: true });
   const isOver = run.workflow_status !== 'Running';
   const outcome = run.workflow_status === 'Completed' ? ('completed' as const) : ('failed' as const);
@@ -135,25 +135,25 @@ export async function holdRun(transaction: Database, place: RunPlace) {
 }
 
 /** How far it has come, in the transaction of what has been done. */
-export async function keepResult(transaction: Database, place: RunPlace, result: Record<string, unknown>) {
+export async function storeResult(transaction: Database, place: RunReference, result: Record<string, unknown>) {
   await WorkflowRunModel.in(place, transaction).where({ id: place.workflow_id }).patch({ result });
 }
 
 export async function completeRun(
   transaction: Database,
-  place: RunPlace,
+  place: RunReference,
   { result, now }: { result: Record<string, unknown>; now: Date },
 ): Promise<'completed'> {
   await WorkflowRunModel.in(place, transaction)
     .where({ id: place.workflow_id })
-    .patch({ workflow_status: 'Completed', result, error: null, ...closedAt(now) });
+    .patch({ workflow_status: 'Completed', result, error: null, ...toClosedFields(now) });
   return 'completed';
 }
 
-async function keepError(
+async function storeError(
   { postgres }: Stores,
-  place: RunPlace,
-  { error, ends, clock }: Attempt & { error: unknown; ends: boolean },
+  place: RunReference,
+  { error, ends, clock }: RunAttempt & { error: unknown; ends: boolean },
 ): Promise<void> {
   const now = clock();
   const how = isTimeout(error) ? 'TimedOut' : 'Failed';
@@ -162,10 +162,10 @@ async function keepError(
     .patch({
       error: toWorkflowError(error),
       updated_at: now.toISOString(),
-      ...(ends ? { workflow_status: how, ...closedAt(now) } : {}),
+      ...(ends ? { workflow_status: how, ...toClosedFields(now) } : {}),
     });
 }
 
-function closedAt(now: Date) {
+function toClosedFields(now: Date) {
   return { close_time: now.toISOString(), updated_at: now.toISOString() };
 }

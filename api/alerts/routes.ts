@@ -58,7 +58,7 @@ export const alertRoutes: Route[] = [
       'In the running period, by what `/subscriptions/usage` says. 409 where there is one of the same already. Wallets, features and entitlements have alert settings of their own.',
     body: CreateAlertSetting,
     handle: ({ body }, context) =>
-      createAlertSetting(context.services, context.scope, { stated: body, author: authorOf(context) }),
+      createAlertSetting(context.services, context.scope, { input: body, author: authorOf(context) }),
   }),
   settings.search,
   settings.read({ summary: 'Get an alert setting', description: 'An archived one is answered, too.' }),

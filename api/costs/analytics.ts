@@ -2,9 +2,9 @@
 import type { z } from 'zod';
 import {
   type CostAnalytics,
+  type CostAnalyticsRow,
   type CurrencyTotals,
-  costAnalytics,
-  type ShownCost,
+  gatherCostAnalytics,
 } from '../../actions/costs/cost-analytics.ts';
 import { requireRead } from '../../core/access/role.ts';
 import { parseGroupBy } from '../../core/analytics/group-by.ts';
@@ -76,7 +76,7 @@ async function answerCosts(body: z.output<typeof GetCostAnalyticsRequest>, conte
     now: context.now,
   };
   const found = await withBounds(context, (bounds) =>
-    costAnalytics(context.services, context.scope, { ...asked, bounds }),
+    gatherCostAnalytics(context.services, context.scope, { ...asked, bounds }),
   );
   return showCosts(found, { expand, range, page }, context);
 }
@@ -127,7 +127,7 @@ function figuresOf({ currency, cost, revenue }: CurrencyTotals) {
   return { currency, total_revenue, total_cost: cost, ...computeMargin(total_revenue, cost), revenue_parts: revenue };
 }
 
-function itemOf({ line: { meter, price }, customer, group, periods, revenue, ...row }: ShownCost) {
+function itemOf({ line: { meter, price }, customer, group, periods, revenue, ...row }: CostAnalyticsRow) {
   return {
     meter_id: meter?.id ?? null,
     meter_name: meter?.name ?? null,

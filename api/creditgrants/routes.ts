@@ -43,7 +43,7 @@ export const creditGrantRoutes: Route[] = [
       'A grant of a plan or add-on is a template without dates; one of a subscription lies inside of it. All grants of a plan have the same rates, and all of an add-on. One of a subscription is given at once where it is due; one of a plan or add-on to each subscription that begins with it from then on.',
     body: CreateCreditGrant,
     handle: ({ body }, context) =>
-      createCreditGrant(context.services, context.scope, { stated: body, author: authorOf(context) }),
+      createCreditGrant(context.services, context.scope, { input: body, author: authorOf(context) }),
   }),
   grants.list,
   grants.read({ summary: 'Get a credit grant', description: 'An archived grant is answered, too.' }),

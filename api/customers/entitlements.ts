@@ -1,9 +1,13 @@
 /** What a customer may use, and what it has used of that. */
 import { z } from 'zod';
-import { checkNamed, featuresCalled } from '../../actions/entitlements/check-named.ts';
-import { entitledFeatures, grantingSubscriptions, type Reading } from '../../actions/entitlements/entitled-features.ts';
-import type { Used } from '../../actions/entitlements/feature-usage.ts';
-import { limitedAgain, limitedUsage } from '../../actions/entitlements/limited-usage.ts';
+import { checkUsageReferences, listFeatureIdsByLookupKey } from '../../actions/entitlements/check-named.ts';
+import {
+  type EntitlementReadContext,
+  listEntitledFeatures,
+  listGrantingSubscriptions,
+} from '../../actions/entitlements/entitled-features.ts';
+import type { UsageAgainstLimit } from '../../actions/entitlements/feature-usage.ts';
+import { buildUsageRefresh, gatherLimitedUsage } from '../../actions/entitlements/limited-usage.ts';
 import { invalid } from '../../core/error.ts';
 import type { Gathering } from '../../storage/kept/gather-desk.ts';
 import type { ReadKept } from '../../storage/kept/kept-answer.ts';
@@ -128,9 +132,9 @@ export const customerEntitlementRoutes: Route[] = [
 
 async function entitlementsOf(customer: CustomerModel, query: EntitlementsQuery, context: Context) {
   const reading = readingOf(context);
-  await checkNamed(customer.id, query, reading);
-  const subscriptions = await grantingSubscriptions(customer.id, query.subscription_ids, reading);
-  const entitled = await entitledFeatures(subscriptions, query.feature_ids, reading);
+  await checkUsageReferences(customer.id, query, reading);
+  const subscriptions = await listGrantingSubscriptions(customer.id, query.subscription_ids, reading);
+  const entitled = await listEntitledFeatures(subscriptions, query.feature_ids, reading);
   await noteStarts(customer, subscriptions, reading);
   return { customer_id: customer.id, features: await showEntitled(entitled, context) };
 }
@@ -146,7 +150,7 @@ async function usageOf(query: UsageQuery, context: Context) {
 /** What stays the same whatever is used, and what was used of each of its features. */
 type UsageKept = {
   readonly shown: { readonly features: readonly object[] };
-  readonly used: readonly Used[];
+  readonly used: readonly UsageAgainstLimit[];
 };
 
 function withUsed({ features, ...shown }: UsageKept['shown'], said: { used: readonly object[]; as_of: unknown }) {
@@ -191,16 +195,16 @@ async function makeUsage(query: UsageQuery, asking: Context, gathering: Gatherin
   const context = gatheredIn(asking, gathering);
   const reading = readingOf(context);
   const customer = await chosenCustomer(query, reading);
-  await checkNamed(customer.id, query, reading);
-  const called = await featuresCalled(query.feature_lookup_keys ?? [], reading);
-  const subscriptions = await grantingSubscriptions(customer.id, query.subscription_ids, reading);
-  const entitled = await entitledFeatures(subscriptions, [...(query.feature_ids ?? []), ...called], reading);
+  await checkUsageReferences(customer.id, query, reading);
+  const called = await listFeatureIdsByLookupKey(query.feature_lookup_keys ?? [], reading);
+  const subscriptions = await listGrantingSubscriptions(customer.id, query.subscription_ids, reading);
+  const entitled = await listEntitledFeatures(subscriptions, [...(query.feature_ids ?? []), ...called], reading);
   await noteStarts(customer, subscriptions, reading);
-  const usages = await limitedUsage(asking.services, { entitled, reading });
-  const { again, until_ms } = limitedAgain(usages, context.now);
+  const usages = await gatherLimitedUsage(asking.services, { entitled, reading });
+  const { again, until_ms } = buildUsageRefresh(usages, context.now);
   const features = await showLimitedUsage(usages, context);
   const shown = { customer_id: customer.id, features, period: commonPeriod(subscriptions), pagination: null };
-  const kept = (used: readonly Used[]): UsageKept => ({ shown, used });
+  const kept = (used: readonly UsageAgainstLimit[]): UsageKept => ({ shown, used });
   const used_now = usages.map(({ used, usage_percent }) => ({ used, usage_percent }));
   return { answer: kept(used_now), ...(again ? { again: (read: ReadKept) => kept(again(read)) } : {}), until_ms };
 }
@@ -208,18 +212,18 @@ async function makeUsage(query: UsageQuery, asking: Context, gathering: Gatherin
 async function noteStarts(
   { id }: CustomerModel,
   subscriptions: readonly SubscriptionModel[],
-  { scope, database, now }: Reading,
+  { scope, database, now }: EntitlementReadContext,
 ): Promise<void> {
   const subscription_ids = subscriptions.map((one) => one.id);
   await noteStartsToCome(database, scope, { customer_id: id, subscription_ids, now });
 }
 
-function readingOf({ scope, services, now }: Context): Reading {
+function readingOf({ scope, services, now }: Context): EntitlementReadContext {
   return { scope, database: services.postgres, now };
 }
 
 /** By id, by external id, or by both when they agree. */
-async function chosenCustomer(query: UsageQuery, { scope, database }: Reading): Promise<CustomerModel> {
+async function chosenCustomer(query: UsageQuery, { scope, database }: EntitlementReadContext): Promise<CustomerModel> {
   const { customer_id, customer_lookup_key } = query;
   if (!customer_id && !customer_lookup_key)
     throw invalid('customer_id', 'is required as a query parameter, or customer_lookup_key instead of it');

@@ -1,10 +1,10 @@
 /** Dashboards: what was earned by customer and over time, what recurs, what is new (docs/rules/revenue.md). */
 import type { z } from 'zod';
 import {
-  type Dashboard,
+  loadRevenueDashboard,
+  loadRevenueTrend,
+  type RevenueDashboard,
   type RevenueTrend,
-  revenueDashboard,
-  revenueTrend,
 } from '../../actions/revenue/revenue-dashboard.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
@@ -66,7 +66,7 @@ async function answerDashboard(body: z.output<typeof RevenueDashboardRequest>, c
     now: context.now,
   };
   const found = await withBounds(context, ({ signal }) =>
-    revenueDashboard(context.services, context.scope, { ...asked, signal }),
+    loadRevenueDashboard(context.services, context.scope, { ...asked, signal }),
   );
   return showDashboard(found, window_size);
 }
@@ -84,7 +84,7 @@ function checkShown(range: { start_us: number; end_us: number }, size: WindowSiz
   throw invalid('window_size', `the period has more than ${WINDOWS_SHOWN_MAX} windows of ${size}: ask for larger ones`);
 }
 
-function showDashboard(found: Dashboard, size: WindowSize) {
+function showDashboard(found: RevenueDashboard, size: WindowSize) {
   const totals = found.currencies.map(({ currency, customers, ...amounts }) => ({
     currency,
     shown: { ...totalsOf(amounts), customer_count: customers },
@@ -167,7 +167,7 @@ async function answerRevenues(body: z.output<typeof DashboardRevenuesRequest>, c
   const lately = { start: now.getTime() - LATELY_MS, end: now.getTime() };
   const [trend, subscriptions, invoices] = await Promise.all([
     withBounds(context, ({ signal }) =>
-      revenueTrend(services, scope, { range, customer_ids: null, window_size, now, signal }),
+      loadRevenueTrend(services, scope, { range, customer_ids: null, window_size, now, signal }),
     ),
     recentSubscriptions(lately, context),
     invoicesByPayment(scope, lately, services.postgres),

@@ -1,7 +1,7 @@
 /** What customers and subscriptions are entitled to, as it is answered. */
 import { z } from 'zod';
-import type { EntitledFeature, HeldSource } from '../../actions/entitlements/entitled-features.ts';
-import type { FeatureUsage, Used } from '../../actions/entitlements/feature-usage.ts';
+import type { EntitledFeature, SubscriptionEntitlementSource } from '../../actions/entitlements/entitled-features.ts';
+import type { FeatureUsage, UsageAgainstLimit } from '../../actions/entitlements/feature-usage.ts';
 import { AGGREGATION_MODES, GRANT_MEASURES, hasGrants } from '../../core/entitlement/grant-record.ts';
 import { entitlementShape, toLimitNumber, USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
 import { decimalText, timestampText } from '../../core/record.ts';
@@ -107,7 +107,7 @@ export async function showEntitled(entitledFeatures: readonly EntitledFeature[],
   }));
 }
 
-function showGranted(sources: readonly HeldSource[]) {
+function showGranted(sources: readonly SubscriptionEntitlementSource[]) {
   const [first] = sources;
   return {
     aggregation_mode: first ? (first.aggregation_mode ?? 'additive') : null,
@@ -115,7 +115,7 @@ function showGranted(sources: readonly HeldSource[]) {
   };
 }
 
-function showSource({ subscription, ...source }: HeldSource) {
+function showSource({ subscription, ...source }: SubscriptionEntitlementSource) {
   const isLimited = source.feature_type === 'metered' && !hasGrants(source);
   const period = source.usage_reset_period ?? (isLimited ? subscription.billing_period : null);
   return { ...source, usage_limit: toLimitNumber(source.usage_limit), usage_reset_period: period };
@@ -207,6 +207,6 @@ function showGrants({ measure, grants }: NonNullable<FeatureUsage['granted']>) {
 }
 
 /** What of it grows with usage. */
-export function showUsed({ used, usage_percent }: Used) {
+export function showUsed({ used, usage_percent }: UsageAgainstLimit) {
   return { current_usage: used, usage_percent };
 }

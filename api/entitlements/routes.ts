@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { archiveEntitlement } from '../../actions/entitlements/archive-entitlements.ts';
 import { changeEntitlement } from '../../actions/entitlements/change-entitlement.ts';
-import { checkNamed } from '../../actions/entitlements/check-named.ts';
+import { checkUsageReferences } from '../../actions/entitlements/check-named.ts';
 import { createEntitlement, createEntitlements } from '../../actions/entitlements/create-entitlement.ts';
-import { entitledFeatures, grantingSubscriptions } from '../../actions/entitlements/entitled-features.ts';
+import { listEntitledFeatures, listGrantingSubscriptions } from '../../actions/entitlements/entitled-features.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { narrow, pageOf } from '../../storage/models/page.ts';
@@ -163,9 +163,9 @@ export const entitlementRoutes: Route[] = [
       const { scope, services, now } = context;
       const reading = { scope, database: services.postgres, now };
       const { id, plan_id, customer_id } = await SubscriptionModel.fetch(scope, params.id, reading);
-      await checkNamed(customer_id, query, reading);
-      const granting = await grantingSubscriptions(customer_id, [id], reading);
-      const entitled = await entitledFeatures(granting, query.feature_ids, reading);
+      await checkUsageReferences(customer_id, query, reading);
+      const granting = await listGrantingSubscriptions(customer_id, [id], reading);
+      const entitled = await listEntitledFeatures(granting, query.feature_ids, reading);
       return { subscription_id: id, plan_id, features: await showEntitled(entitled, context) };
     },
   }),

@@ -1,7 +1,7 @@
 /** Environments of the tenant. They lie above the environments, so no environment is needed to reach them. */
 
 import { addEnvironment } from '../../actions/environments/add-environment.ts';
-import { cloneLater } from '../../actions/environments/clone-environment.ts';
+import { enqueueClone } from '../../actions/environments/clone-environment.ts';
 import { invalid } from '../../core/error.ts';
 import { inEnvironment } from '../../storage/caller.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
@@ -123,7 +123,7 @@ export const environmentRoutes: Route[] = [
     handle: async ({ params, body }, context) => {
       const { services, scope, principal } = context;
       const asked = { source_environment_id: params.id, target: body, principal, author: authorOf(context) };
-      const { run, target_environment_id } = await cloneLater(services, scope.environment_id, asked);
+      const { run, target_environment_id } = await enqueueClone(services, scope.environment_id, asked);
       return showCopying(params.id, run, target_environment_id);
     },
   }),

@@ -4,7 +4,7 @@
  * questions: no line of it is older.
  */
 import { Readable } from 'node:stream';
-import { csvOf } from '../../actions/exports/export-file.ts';
+import { writeCsv } from '../../actions/exports/export-file.ts';
 import { type ExportedUsage, exportUsage } from '../../actions/usage/export-usage.ts';
 import { requireRead } from '../../core/access/role.ts';
 import { defineExportColumns, type ExportColumn } from '../../core/export/column.ts';
@@ -48,7 +48,7 @@ export const exportRoutes: Route[] = [
 async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, context: Context) {
   // Whatever goes wrong before the first record is still an answer with a status.
   const first = await records.next();
-  const bytes = csvOf(columnsFor(query), inTurns(first, records), { bom: query.bom ?? isBrowser(context) });
+  const bytes = writeCsv(columnsFor(query), inTurns(first, records), { bom: query.bom ?? isBrowser(context) });
   context.response.vary('User-Agent');
   const file = { type: 'text/csv; charset=utf-8', name: 'usage.csv', zips: wantsGzip(context) };
   await sendStream(Readable.from(bytes), file, context);

@@ -1,7 +1,7 @@
 /** POST /events, /events/bulk, /events/raw/bulk: 202 only when the events are durable in the log. */
 
 import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/events/append-events.ts';
-import { reservedIds } from '../../actions/events/reserved-ids.ts';
+import { findReservedIds } from '../../actions/events/reserved-ids.ts';
 import { invalid } from '../../core/error.ts';
 import { bulkFault, findEventFault, findKeyFault, parseBulkEvents } from '../../core/event/accept.ts';
 import { checkBulk, type EventRules } from '../../core/event/check-body.ts';
@@ -177,7 +177,7 @@ function misspeltOfRaw(events: readonly unknown[], context: Context): Map<number
 /** Those under the id of a reservation that is not committed yet, by the index of the event. */
 function faultsOfReserved(events: readonly unknown[], { services, scope }: Context) {
   const ids = events.map((event) => (isObject(event) ? event['event_id'] : undefined));
-  return reservedIds(services.postgres, scope, ids);
+  return findReservedIds(services.postgres, scope, ids);
 }
 
 type Check = (event: unknown, index: number) => Omit<Fault, 'index'> | undefined;

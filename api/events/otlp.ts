@@ -1,6 +1,6 @@
 /** POST /otlp/v1/metrics: metrics of OpenTelemetry are taken as events (docs/rules/opentelemetry.md). */
 import { createHash } from 'node:crypto';
-import { appendEvents, asOneBody } from '../../actions/events/append-events.ts';
+import { appendEvents, toOneBody } from '../../actions/events/append-events.ts';
 import { invalid } from '../../core/error.ts';
 import { EVENTS_PER_REQUEST_MAX, findEventFault } from '../../core/event/accept.ts';
 import {
@@ -76,7 +76,7 @@ async function append(context: Context, events: readonly PointEvent[]): Promise<
   const idOf = idsOf();
   for (let from = 0; from < events.length; from += EVENTS_PER_REQUEST_MAX) {
     const some = events.slice(from, from + EVENTS_PER_REQUEST_MAX).map((event) => asBytes(event, idOf));
-    await appendEvents(services.log, scope, { ...asOneBody(some), now });
+    await appendEvents(services.log, scope, { ...toOneBody(some), now });
   }
 }
 

@@ -1,7 +1,7 @@
 /** The files of exports that a task has written: an address that is good for a while, and what it opens. */
 import { z } from 'zod';
-import { addressOfFile, openFile } from '../../actions/exports/download.ts';
-import { readsOfSchedule } from '../../actions/exports/scheduled-tasks.ts';
+import { createFileLink, openFile } from '../../actions/exports/download.ts';
+import { listScheduleReads } from '../../actions/exports/scheduled-tasks.ts';
 import { requireRead } from '../../core/access/role.ts';
 import { CONTENT_TYPES } from '../../core/export/record.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
@@ -39,7 +39,7 @@ export const downloadRoutes: Route[] = [
       const { services, scope } = context;
       await requireReads(await TaskModel.fetch(scope, id, { database: services.postgres }), context);
       const asked = { id, part, settings: services.config, seconds: LINK_SECONDS };
-      return { download_url: (await addressOfFile(services, scope, asked)) ?? (await ownAddress(asked, context)) };
+      return { download_url: (await createFileLink(services, scope, asked)) ?? (await ownAddress(asked, context)) };
     },
   }),
   route({
@@ -77,7 +77,7 @@ async function requireReads({ task_type, scheduled_task_id }: TaskModel, context
   if (task_type !== 'EXPORT') return;
   const { principal, scope, services } = context;
   const scheduled = await ScheduledTaskModel.fetch(scope, scheduled_task_id ?? '', { database: services.postgres });
-  for (const entity of readsOfSchedule(scheduled))
+  for (const entity of listScheduleReads(scheduled))
     requireRead(principal, entity, `an export of ${scheduled.entity_type}`);
 }
 

@@ -1,7 +1,7 @@
 /** Exports on demand: the file is the answer. */
 import { Readable } from 'node:stream';
-import { exportFile } from '../../actions/exports/export-file.ts';
-import { type ExportKind, readsOf } from '../../actions/exports/export-kind.ts';
+import { buildExportFile } from '../../actions/exports/export-file.ts';
+import { type ExportKind, listRequiredReads } from '../../actions/exports/export-kind.ts';
 import { EXPORT_KINDS } from '../../actions/exports/kinds.ts';
 import { requireRead } from '../../core/access/role.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
@@ -32,7 +32,7 @@ export const exportFileRoutes: Route[] = [
     handle: ({ params, query }, context) => {
       const kind: ExportKind = EXPORT_KINDS[params.entity_type];
       const asked = { kind, name: params.entity_type, query, fields: fieldsOf(query, kind) };
-      for (const entity of readsOf(kind, asked.fields))
+      for (const entity of listRequiredReads(kind, asked.fields))
         requireRead(context.principal, entity, `an export of ${asked.name}`);
       return inTurn(context.scope.tenant_id, () => answerFile(asked, context));
     },
@@ -49,7 +49,7 @@ async function answerFile({ kind, name, query, fields }: Asked, context: Context
   await withBounds(context, async ({ signal }) => {
     const { format, compression } = query;
     const asked = { ...range, now, fields, format, compression, bom: hasMark(query, context), signal };
-    const { bytes } = exportFile(services, scope, kind, asked);
+    const { bytes } = buildExportFile(services, scope, kind, asked);
     response.set('X-As-Of', as_of).vary('User-Agent');
     const packed = compression === 'gzip';
     const type = packed ? 'application/gzip' : CONTENT_TYPES[format];

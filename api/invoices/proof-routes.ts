@@ -2,8 +2,8 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
-import { eventProof, invoiceProof } from '../../actions/proof/invoice-proof.ts';
-import { proofEvents } from '../../actions/proof/proof-events.ts';
+import { buildEventProof, buildInvoiceProof } from '../../actions/proof/invoice-proof.ts';
+import { readProofEvents } from '../../actions/proof/proof-events.ts';
 import { requireRead } from '../../core/access/role.ts';
 import { EventProof, InvoiceProof } from '../../core/proof/record.ts';
 import { withBounds } from '../events/asked.ts';
@@ -30,7 +30,7 @@ export const proofRoutes: Route[] = [
     answer: InvoiceProof,
     handle: ({ params }, context) =>
       withBounds(context, ({ signal }) =>
-        invoiceProof(context.services, context.scope, { invoice_id: params.id, now: context.received_at, signal }),
+        buildInvoiceProof(context.services, context.scope, { invoice_id: params.id, now: context.received_at, signal }),
       ),
   }),
   route({
@@ -49,7 +49,7 @@ export const proofRoutes: Route[] = [
       withBounds(context, async ({ signal }) => {
         requireRead(context.principal, 'event', 'a proof with events');
         const asked = { invoice_id: params.id, signal };
-        return send(await proofEvents(context.services, context.scope, asked), context);
+        return send(await readProofEvents(context.services, context.scope, asked), context);
       }),
   }),
   route({
@@ -68,7 +68,7 @@ export const proofRoutes: Route[] = [
       withBounds(context, ({ signal }) => {
         requireRead(context.principal, 'event', 'a proof with events');
         const asked = { invoice_id: params.id, event_id: params.event_id, now: context.received_at, signal };
-        return eventProof(context.services, context.scope, asked);
+        return buildEventProof(context.services, context.scope, asked);
       }),
   }),
 ];

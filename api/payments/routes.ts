@@ -1,7 +1,7 @@
 /** Payments of invoices, what they are charged to, and what providers tell of them. */
 
 import { createPayment } from '../../actions/payments/create-payment.ts';
-import { processPayment } from '../../actions/payments/pursue-payment.ts';
+import { processPayment } from '../../actions/payments/process-payment.ts';
 import { actInSandbox } from '../../actions/payments/receive-notice.ts';
 import { refundPayment } from '../../actions/payments/refund-payment.ts';
 import { archivePayment, updatePayment } from '../../actions/payments/update-payment.ts';

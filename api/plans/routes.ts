@@ -2,8 +2,8 @@
 
 import { archivePlan } from '../../actions/catalogue/archive-plan.ts';
 import { clonePlan } from '../../actions/catalogue/clone-plan.ts';
-import { createPlan, planKeyConflict } from '../../actions/catalogue/create-plan.ts';
-import { syncPlanLater } from '../../actions/catalogue/sync-plan.ts';
+import { createPlan, formatPlanKeyConflict } from '../../actions/catalogue/create-plan.ts';
+import { enqueuePlanSync } from '../../actions/catalogue/sync-plan.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { fetchPage } from '../http/list.ts';
@@ -47,7 +47,7 @@ export const planRoutes: Route[] = [
     description: 'Changes what is sent; the rest stays. Subscriptions and prices are not touched.',
     body: UpdatePlan,
     handle: ({ params, body }, context) => {
-      const by = { ...changeFor(context), conflict: planKeyConflict(body.lookup_key) };
+      const by = { ...changeFor(context), conflict: formatPlanKeyConflict(body.lookup_key) };
       return PlanModel.changePublished(context.scope, { id: params.id, changes: body }, by);
     },
   }),
@@ -99,7 +99,7 @@ export const planRoutes: Route[] = [
       answer: WorkflowResult,
       once: runAgain(() => TAKEN_OVER),
       handle: async ({ params }, context) => {
-        const run = await syncPlanLater(context.services, context.scope, {
+        const run = await enqueuePlanSync(context.services, context.scope, {
           plan_id: params.id,
           author: authorOf(context),
         });

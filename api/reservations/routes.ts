@@ -1,5 +1,5 @@
 /** Whether a customer may use something now, and what is held for it meanwhile (docs/rules/reservations.md). */
-import { check } from '../../actions/reservations/check.ts';
+import { checkReservation } from '../../actions/reservations/check.ts';
 import { commitReservation, releaseReservation } from '../../actions/reservations/end-reservation.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { ReservationModel } from '../../storage/models/reservation.ts';
@@ -41,7 +41,7 @@ export const reservationRoutes: Route[] = [
     answer: CheckAnswer,
     once: 'inner_key',
     handle: ({ body }, context) =>
-      check(context.services, context.scope, {
+      checkReservation(context.services, context.scope, {
         request: body.hold === null ? body : innerKey(body, context),
         author: authorOf(context),
       }),

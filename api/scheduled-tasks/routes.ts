@@ -3,8 +3,8 @@ import {
   archiveScheduledTask,
   createScheduledTask,
   enableScheduledTask,
-  readsOfSchedule,
-  runNow,
+  listScheduleReads,
+  runScheduledTask,
 } from '../../actions/exports/scheduled-tasks.ts';
 import { requireRead } from '../../core/access/role.ts';
 import { invalid } from '../../core/error.ts';
@@ -128,7 +128,7 @@ export const scheduledTaskRoutes: Route[] = [
       const range = rangeIn(body);
       await requireReadsOf(params.id, context);
       const asked = { id: params.id, range, author: authorOf(context), received_at: context.received_at };
-      return running(await runNow(context.services, context.scope, asked), range);
+      return running(await runScheduledTask(context.services, context.scope, asked), range);
     },
   }),
   route({
@@ -149,7 +149,7 @@ export const scheduledTaskRoutes: Route[] = [
 type Scheduled = Pick<ScheduledTask, 'entity_type' | 'job_config'>;
 
 function requireReads(scheduled: Scheduled, { principal }: Context): void {
-  for (const entity of readsOfSchedule(scheduled))
+  for (const entity of listScheduleReads(scheduled))
     requireRead(principal, entity, `an export of ${scheduled.entity_type}`);
 }
 

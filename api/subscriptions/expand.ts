@@ -1,5 +1,5 @@
 /** Subscriptions with the parts that are asked for: one query per part, however many subscriptions. */
-import { entitledBySubscription } from '../../actions/entitlements/entitled-features.ts';
+import { listEntitledBySubscription } from '../../actions/entitlements/entitled-features.ts';
 import { indexById } from '../../core/by-id.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
@@ -116,7 +116,7 @@ async function customersOf(subscriptions: readonly SubscriptionModel[], { scope,
 async function entitlementsOf(subscriptions: readonly SubscriptionModel[], context: Context) {
   const { scope, services, now } = context;
   const reading = { scope, database: services.postgres, now };
-  const found = Array.from(await entitledBySubscription(subscriptions, reading), ([id, entries]) =>
+  const found = Array.from(await listEntitledBySubscription(subscriptions, reading), ([id, entries]) =>
     entries.map((entry) => ({ id, entry })),
   ).flat();
   const entries = found.map(({ entry }) => entry);

@@ -1,6 +1,6 @@
 /** Subscriptions: who pays for which prices, in which periods. */
 
-import { goOnCreating, goOnOpening } from '../../actions/payments/collect-opening.ts';
+import { resumeCreation, resumeOpening } from '../../actions/payments/collect-opening.ts';
 import { activateSubscription } from '../../actions/subscriptions/activate-subscription.ts';
 import { type CancelledSubscription, cancelSubscription } from '../../actions/subscriptions/cancel-subscription.ts';
 import { createSubscription } from '../../actions/subscriptions/create-subscription.ts';
@@ -65,7 +65,7 @@ export const subscriptionRoutes: Route[] = [
     once: {
       again: async (done, _input, context) => {
         const asked = { id: done.made('subscription'), invoice_id: done.madeAll('invoice')[0] ?? null };
-        const made = await goOnCreating(context.services, context.scope, { ...asked, author: authorOf(context) });
+        const made = await resumeCreation(context.services, context.scope, { ...asked, author: authorOf(context) });
         return showMade(made, context);
       },
     },
@@ -152,7 +152,7 @@ export const subscriptionRoutes: Route[] = [
     once: {
       again: async (done, { params }, context) => {
         const asked = { id: params.id, invoice_id: done.madeAll('invoice')[0] ?? null };
-        const opened = await goOnOpening(context.services, context.scope, { ...asked, author: authorOf(context) });
+        const opened = await resumeOpening(context.services, context.scope, { ...asked, author: authorOf(context) });
         return showMade({ subscription: opened.subscription, latest_invoice: null }, context);
       },
     },

@@ -1,7 +1,7 @@
 /** POST /tasks, /tasks/upload: a file is taken, and its rows imported later. GET /tasks/{id}/report: which rows were refused. */
 import { Readable } from 'node:stream';
-import { csvOf } from '../../actions/exports/export-file.ts';
-import { IMPORTED, importLater, type NewImport } from '../../actions/imports/import-later.ts';
+import { writeCsv } from '../../actions/exports/export-file.ts';
+import { enqueueImport, IMPORTED, type NewImport } from '../../actions/imports/import-later.ts';
 import { requireWrite } from '../../core/access/role.ts';
 import { invalid, notFound } from '../../core/error.ts';
 import { defineExportColumns } from '../../core/export/column.ts';
@@ -80,7 +80,7 @@ export const importRoutes: Route[] = [
       const { scope, services } = context;
       const task = await TaskModel.fetch(scope, params.id, { database: services.postgres });
       if (task.task_type !== 'IMPORT') throw notFound('import', params.id);
-      const bytes = csvOf(REPORT_COLUMNS, readFaults(scope, task.id, services.postgres));
+      const bytes = writeCsv(REPORT_COLUMNS, readFaults(scope, task.id, services.postgres));
       const file = { type: 'text/csv; charset=utf-8', name: `${task.id}.csv`, zips: wantsGzip(context) };
       await sendStream(Readable.from(bytes), file, context);
     },
@@ -95,7 +95,7 @@ function begin(stated: Stated, context: Context): Promise<TaskModel> {
   requireWrite(principal, entity, `an import of ${stated.entity_type}`);
   const request = identityOfRequest(context);
   const id = request === null ? undefined : idFrom('task', request);
-  return importLater(services, scope, { ...stated, id, author: authorOf(context) });
+  return enqueueImport(services, scope, { ...stated, id, author: authorOf(context) });
 }
 
 const { text, word, integer } = defineExportColumns<NumberedFault>();

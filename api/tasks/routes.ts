@@ -1,5 +1,5 @@
 /** Tasks: which imports and exports there are, and how far each is. */
-import { IMPORTED, importedOf } from '../../actions/imports/import-later.ts';
+import { getImportedEntity, IMPORTED } from '../../actions/imports/import-later.ts';
 import { changeTaskStatus } from '../../actions/tasks/change-status.ts';
 import { requireWrite } from '../../core/access/role.ts';
 import { narrow } from '../../storage/models/page.ts';
@@ -65,7 +65,7 @@ export const taskRoutes: Route[] = [
 async function requireWriteOf(id: string, { principal, scope, services }: Context): Promise<void> {
   const task = await TaskModel.fetchPublished(scope, id, { database: services.postgres });
   if (task.task_type !== 'IMPORT') return;
-  const entity_type = importedOf(task);
+  const entity_type = getImportedEntity(task);
   requireWrite(principal, IMPORTED[entity_type], `an import of ${entity_type}`);
 }
 

@@ -1,6 +1,6 @@
 /** Test clocks: the instant that it is in an environment which is not production, and everything that is due on the way to a later one. */
 import { createTestClock } from '../../actions/test-clocks/create-test-clock.ts';
-import { advanceLater, stopTestClock } from '../../actions/test-clocks/move-test-clock.ts';
+import { enqueueAdvance, stopTestClock } from '../../actions/test-clocks/move-test-clock.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import { fetchPage } from '../http/list.ts';
@@ -65,7 +65,7 @@ export const testClockRoutes: Route[] = [
         TestClockModel.fetch(scope, params.id, { database: services.postgres }),
     },
     handle: ({ params, body }, context) =>
-      advanceLater(context.services, context.scope, { id: params.id, ...body, author: authorOf(context) }),
+      enqueueAdvance(context.services, context.scope, { id: params.id, ...body, author: authorOf(context) }),
   }),
   route({
     method: 'post',

@@ -4,7 +4,7 @@ import { changeWallet } from '../../actions/wallets/change-wallet.ts';
 import { convertWallet, terminateWallet } from '../../actions/wallets/close-wallet.ts';
 import { createWallet } from '../../actions/wallets/create-wallet.ts';
 import { debitWallet } from '../../actions/wallets/debit-wallet.ts';
-import { balanceOf, owedFromKept } from '../../actions/wallets/real-time-balance.ts';
+import { findCachedOwed, loadWalletBalance } from '../../actions/wallets/real-time-balance.ts';
 import { topUpWallet } from '../../actions/wallets/top-up.ts';
 import { invalid, notFound } from '../../core/error.ts';
 import { STATUSES } from '../../core/record.ts';
@@ -252,7 +252,7 @@ function balanceRoute(path: string, operation_id: string): Route {
     answer: WalletBalanceAnswer,
     kept: ({ params, query }, { kept, now }) => {
       if ((query.expand ?? []).length > 0) return undefined;
-      const known = owedFromKept(kept, params.id);
+      const known = findCachedOwed(kept, params.id);
       if (known === undefined) return undefined;
       const { wallet, owed } = known;
       const moment = {
@@ -265,7 +265,7 @@ function balanceRoute(path: string, operation_id: string): Route {
     handle: async ({ params, query }, context) => {
       const { scope, services, now } = context;
       checkExpand(query.expand ?? [], walletGrammar);
-      const { wallet, realTime } = await balanceOf(services, scope, { id: params.id, now });
+      const { wallet, realTime } = await loadWalletBalance(services, scope, { id: params.id, now });
       return balanceShown(await showWallet(wallet, context, query.expand), realTime, now);
     },
   });

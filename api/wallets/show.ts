@@ -1,6 +1,6 @@
 /** Wallets and their transactions with the parts that are asked for: one query per part. */
 
-import { type RealTimeAsOf, realTimeOf } from '../../actions/wallets/real-time-balance.ts';
+import { loadRealTimeBalance, type RealTimeSnapshot } from '../../actions/wallets/real-time-balance.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { UserModel } from '../../storage/models/user.ts';
@@ -41,10 +41,10 @@ export async function showBalance(
       as_of: null,
       is_cached_fallback: false,
     };
-  return balanceShown(shown, await realTimeOf(context.services, wallet, context.now), context.now);
+  return balanceShown(shown, await loadRealTimeBalance(context.services, wallet, context.now), context.now);
 }
 
-export function balanceShown<Shown extends object>(shown: Shown, realTime: RealTimeAsOf, now: Date) {
+export function balanceShown<Shown extends object>(shown: Shown, realTime: RealTimeSnapshot, now: Date) {
   return { ...shown, ...realTime, balance_updated_at: now.toISOString(), is_cached_fallback: false };
 }
 

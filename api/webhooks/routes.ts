@@ -1,5 +1,5 @@
 /** System events, their deliveries, and the endpoints that they go to (endpoints.ts). */
-import { webhookBackend } from '../../actions/webhooks/backend.ts';
+import { createWebhookBackend } from '../../actions/webhooks/backend.ts';
 import { retryEvent } from '../../actions/webhooks/retry-event.ts';
 import { canWrite } from '../../core/access/role.ts';
 import { parseEventName, SYSTEM_EVENTS } from '../../core/system-event/catalogue.ts';
@@ -160,7 +160,7 @@ const deliveryRoutes: Route[] = [
     handle: async (_, { scope, principal, services }) => {
       // The link lets in whoever has it.
       const may_change = canWrite(principal, 'webhook');
-      const shown = await webhookBackend(services.config).dashboard?.(scope, { may_change });
+      const shown = await createWebhookBackend(services.config).dashboard?.(scope, { may_change });
       return shown ? { svix_enabled: true, ...shown } : { svix_enabled: false };
     },
   }),
@@ -189,7 +189,7 @@ function findDeliveries(input: DeliveryFilter, { scope, services }: Context) {
 }
 
 async function retry(id: string, context: Context) {
-  const { has_targets } = webhookBackend(context.services.config);
+  const { has_targets } = createWebhookBackend(context.services.config);
   const count = await retryEvent(context.services, context.scope, { id, has_targets, author: authorOf(context) });
   return toldAgain(id, count);
 }

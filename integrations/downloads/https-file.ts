@@ -7,8 +7,8 @@ import http from 'node:http';
 import https from 'node:https';
 import { FarthingError, invalid, unavailable } from '../../core/error.ts';
 import { checkFileUrl } from '../../core/import/file-url.ts';
-import { guardedAgent, isRefusal } from '../guarded-agent.ts';
-import { type NameServers, resolverLookup } from '../lookup.ts';
+import { createGuardedAgent, isRefusal } from '../guarded-agent.ts';
+import { createResolverLookup, type NameServers } from '../lookup.ts';
 
 export type DownloadOptions = {
   readonly bytes_max: number;
@@ -39,80 +39,81 @@ export async function* downloadFile(url: string, options: DownloadOptions): Asyn
   const total = AbortSignal.timeout(pace.total_ms);
   const bounded = { ...options, pace, signal: AbortSignal.any([options.signal, total]) };
   try {
-    yield* paced(await answered(url, bounded), bounded);
+    yield* readPaced(await followRedirects(url, bounded), bounded);
   } catch (error) {
     // A connection that is ended so says no more than that it was closed.
     options.signal.throwIfAborted();
-    throw total.aborted ? tookTooLong(pace) : error;
+    throw total.aborted ? buildTimeoutError(pace) : error;
   }
 }
 
-type Paced = Omit<DownloadOptions, 'pace'> & { readonly pace: Pace };
+type PacedOptions = Omit<DownloadOptions, 'pace'> & { readonly pace: Pace };
 
 /** Only what is waited for its sender counts as slow, and not what we take to put it away. */
-async function* paced(response: http.IncomingMessage, options: Paced): AsyncGenerator<Buffer> {
+async function* readPaced(response: http.IncomingMessage, options: PacedOptions): AsyncGenerator<Buffer> {
   const { least_bytes_per_second, patience_ms } = options.pace;
   const pieces = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   let [bytes, behind_ms] = [0, 0];
   try {
     for (;;) {
-      const asked_at = performance.now();
+      const requested_at = performance.now();
       const { done, value: piece } = await pieces.next();
       if (done) return;
       bytes += piece.length;
-      if (bytes > options.bytes_max) throw tooLong(options);
-      const waited_ms = performance.now() - asked_at;
+      if (bytes > options.bytes_max) throw buildTooLongError(options);
+      const waited_ms = performance.now() - requested_at;
       behind_ms = Math.max(0, behind_ms + waited_ms - (piece.length / least_bytes_per_second) * 1_000);
-      if (behind_ms > patience_ms) throw tooSlow(options.pace);
+      if (behind_ms > patience_ms) throw buildTooSlowError(options.pace);
       yield piece;
     }
   } catch (error) {
-    throw asFault(error);
+    throw toDownloadError(error);
   } finally {
     response.destroy();
   }
 }
 
-const tooSlow = ({ least_bytes_per_second, patience_ms }: Pace) =>
+const buildTooSlowError = ({ least_bytes_per_second, patience_ms }: Pace) =>
   unavailable(
     `the file (it came more slowly than ${least_bytes_per_second} bytes a second for ${patience_ms / 1_000} seconds)`,
   );
-const tookTooLong = ({ total_ms }: Pace) => invalid(FIELD, `the file took longer than ${total_ms / 60_000} minutes`);
-const tooLong = ({ bytes_max }: Pick<DownloadOptions, 'bytes_max'>) =>
+const buildTimeoutError = ({ total_ms }: Pace) =>
+  invalid(FIELD, `the file took longer than ${total_ms / 60_000} minutes`);
+const buildTooLongError = ({ bytes_max }: Pick<DownloadOptions, 'bytes_max'>) =>
   invalid(FIELD, `the file is longer than ${bytes_max} bytes`);
 
-async function answered(first: string, options: Paced): Promise<http.IncomingMessage> {
+async function followRedirects(first: string, options: PacedOptions): Promise<http.IncomingMessage> {
   let text = first;
   for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects++) {
     const url = checkFileUrl(text, options.allowed_addresses);
-    const response = await asked(url, options).catch((error: unknown) => {
-      throw asFault(error);
+    const response = await requestFile(url, options).catch((error: unknown) => {
+      throw toDownloadError(error);
     });
     const { statusCode: status = 0, headers } = response;
     if (status === 200) {
       if (Number(headers['content-length'] ?? 0) <= options.bytes_max) return response;
       response.destroy();
-      throw tooLong(options);
+      throw buildTooLongError(options);
     }
     response.destroy();
     const isRedirect = [301, 302, 303, 307, 308].includes(status);
-    if (!isRedirect || headers.location === undefined) throw refusedBy(status);
+    if (!isRedirect || headers.location === undefined) throw buildStatusError(status);
     text = new URL(headers.location, url).href;
   }
   throw invalid(FIELD, `leads on more than ${REDIRECTS_MAX} times`);
 }
 
-function refusedBy(status: number): FarthingError {
+function buildStatusError(status: number): FarthingError {
   const mayPass = status >= 500 || status === 408 || status === 429;
   return mayPass ? unavailable(`the file (${status} was answered)`) : invalid(FIELD, `${status} was answered`);
 }
 
-function asked(url: URL, options: Paced): Promise<http.IncomingMessage> {
+function requestFile(url: URL, options: PacedOptions): Promise<http.IncomingMessage> {
   const { allowed_addresses, silence_ms = SILENCE_MS, name_servers, signal, pace } = options;
-  const lookup = resolverLookup(name_servers);
+  const lookup = createResolverLookup(name_servers);
   return new Promise((resolve, reject) => {
     const request = (url.protocol === 'https:' ? https : http).request(url, {
-      agent: guardedAgent(url.protocol, { allowed_addresses, lookup }),
+      agent: createGuardedAgent(url.protocol, { allowed_addresses, lookup }),
       headers: {
         accept: 'text/csv, application/json, */*',
         'accept-encoding': 'identity',
@@ -142,7 +143,7 @@ const SILENT = 'nothing came for too long';
 const NOT_PUBLIC = 'names a host that is not there, or that is at an address that is not public';
 
 /** Who named the URL learns nothing of what is behind private addresses, nor which names lead there: each of them is refused in the same words. */
-function asFault(error: unknown): unknown {
+function toDownloadError(error: unknown): unknown {
   if (error instanceof FarthingError || !(error instanceof Error)) return error;
   if (error.name === 'AbortError' || error.name === 'TimeoutError') return error;
   const isNowhere = ['ENOTFOUND', 'ENODATA'].includes((error as NodeJS.ErrnoException).code ?? '');

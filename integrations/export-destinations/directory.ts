@@ -6,13 +6,13 @@ import { dirname, join } from 'node:path';
 import { FarthingError, unavailable } from '../../core/error.ts';
 import type { ExportDestination, NewFile, WrittenFile } from './destination.ts';
 
-export function directoryDestination(root: string): ExportDestination {
+export function createDirectoryDestination(root: string): ExportDestination {
   return {
     write: (file) => writeBelow(root, file),
     takeAway: async (key, { begun, is_named }) => {
       const path = join(root, key);
-      await onDisk(rm(partial(path, begun), { force: true }));
-      if (is_named) await onDisk(rm(path, { force: true }));
+      await withDiskErrors(rm(toPartialPath(path, begun), { force: true }));
+      if (is_named) await withDiskErrors(rm(path, { force: true }));
     },
     read: async (key) => (await readBelow(root, key)).bytes as AsyncIterable<Buffer>,
     linkTo: async () => null,
@@ -21,18 +21,18 @@ export function directoryDestination(root: string): ExportDestination {
 
 async function writeBelow(root: string, { key, bytes, signal, begun, onBegin }: NewFile): Promise<WrittenFile> {
   const path = join(root, key);
-  if (begun !== null) await onDisk(rm(partial(path, begun), { force: true }));
+  if (begun !== null) await withDiskErrors(rm(toPartialPath(path, begun), { force: true }));
   const mark = randomBytes(8).toString('hex');
   await onBegin(mark);
-  await onDisk(mkdir(dirname(path), { recursive: true, mode: 0o750 }));
-  const unfinished = partial(path, mark);
-  const file = await onDisk(open(unfinished, 'wx', 0o640));
+  await withDiskErrors(mkdir(dirname(path), { recursive: true, mode: 0o750 }));
+  const unfinished = toPartialPath(path, mark);
+  const file = await withDiskErrors(open(unfinished, 'wx', 0o640));
   try {
     for await (const piece of bytes) {
       signal.throwIfAborted();
-      await onDisk(file.writeFile(piece));
+      await withDiskErrors(file.writeFile(piece));
     }
-    await onDisk(file.sync());
+    await withDiskErrors(file.sync());
   } catch (error) {
     await rm(unfinished, { force: true });
     throw error;
@@ -42,15 +42,15 @@ async function writeBelow(root: string, { key, bytes, signal, begun, onBegin }: 
   return {
     url: `file:${key}`,
     commit: async () => {
-      await onDisk(rename(unfinished, path));
-      await onDisk(syncDirectory(dirname(path)));
+      await withDiskErrors(rename(unfinished, path));
+      await withDiskErrors(syncDirectory(dirname(path)));
     },
     discard: () => rm(unfinished, { force: true }),
   };
 }
 
 /** What the disk says in its own words (ENOSPC, EROFS, EACCES): whoever looks after the service can mend it, and it is tried again until then. */
-async function onDisk<Result>(work: Promise<Result>): Promise<Result> {
+async function withDiskErrors<Result>(work: Promise<Result>): Promise<Result> {
   try {
     return await work;
   } catch (error) {
@@ -58,7 +58,7 @@ async function onDisk<Result>(work: Promise<Result>): Promise<Result> {
   }
 }
 
-function partial(path: string, mark: string): string {
+function toPartialPath(path: string, mark: string): string {
   return `${path}.${mark}.partial`;
 }
 

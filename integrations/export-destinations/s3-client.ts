@@ -7,8 +7,8 @@ import { Agent as HttpsAgent } from 'node:https';
 import { Readable } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { FarthingError, notAllowed, unavailable } from '../../core/error.ts';
-import { guardedAgent, isRefusal } from '../guarded-agent.ts';
-import { type NameServers, resolverLookup } from '../lookup.ts';
+import { createGuardedAgent, isRefusal } from '../guarded-agent.ts';
+import { createResolverLookup, type NameServers } from '../lookup.ts';
 
 export type S3Options = {
   readonly bucket: string;
@@ -37,7 +37,7 @@ const CONNECTION_MS = 10_000;
 const ANSWER_BYTES_MAX = 256 * 1024;
 const ATTEMPTS = 3;
 
-export async function library() {
+export async function loadS3Library() {
   try {
     return await import('@aws-sdk/client-s3');
   } catch (error) {
@@ -47,8 +47,8 @@ export async function library() {
   }
 }
 
-export async function clientOf(options: S3Options): Promise<S3Client> {
-  const { S3Client } = await library();
+export async function createClient(options: S3Options): Promise<S3Client> {
+  const { S3Client } = await loadS3Library();
   const { access_key_id, secret_access_key, session_token } = options.credentials;
   const session = session_token === null ? {} : { sessionToken: session_token };
   const client = new S3Client({
@@ -60,19 +60,19 @@ export async function clientOf(options: S3Options): Promise<S3Client> {
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     maxAttempts: ATTEMPTS,
-    requestHandler: { connectionTimeout: CONNECTION_MS, ...agentsFor(options) },
+    requestHandler: { connectionTimeout: CONNECTION_MS, ...createAgents(options) },
   });
   boundAnswers(client);
   return client;
 }
 
 /** Where private addresses may be named, the file of hosts names some. */
-function agentsFor({ allow_private_addresses, name_servers }: S3Options) {
+function createAgents({ allow_private_addresses, name_servers }: S3Options) {
   if (allow_private_addresses) return { httpAgent: new HttpAgent(), httpsAgent: new HttpsAgent() };
-  const guard = { lookup: resolverLookup(name_servers) };
+  const guard = { lookup: createResolverLookup(name_servers) };
   return {
-    httpAgent: guardedAgent('http:', guard) as HttpAgent,
-    httpsAgent: guardedAgent('https:', guard) as HttpsAgent,
+    httpAgent: createGuardedAgent('http:', guard) as HttpAgent,
+    httpsAgent: createGuardedAgent('https:', guard) as HttpsAgent,
   };
 }
 
@@ -85,21 +85,21 @@ function boundAnswers(client: S3Client): void {
         const response = result.response as { statusCode: number; body: Readable };
         // A file of ours, of which whoever reads it knows how long it is.
         if (commandName === 'GetObjectCommand' && response.statusCode < 300) return result;
-        response.body = Readable.from([await wholeOf(response)]);
+        response.body = Readable.from([await readWhole(response)]);
         return result;
       },
     { step: 'deserialize', priority: 'low', name: 'boundedAnswer' },
   );
 }
 
-async function wholeOf({ statusCode, body }: { statusCode: number; body: Readable }): Promise<Buffer> {
+async function readWhole({ statusCode, body }: { statusCode: number; body: Readable }): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   try {
     for await (const piece of body as AsyncIterable<Buffer>) {
       pieces.push(piece);
       bytes += piece.length;
-      if (bytes > ANSWER_BYTES_MAX) throw inWords({ name: 'an answer without an end', status: statusCode });
+      if (bytes > ANSWER_BYTES_MAX) throw buildS3Error({ name: 'an answer without an end', status: statusCode });
     }
   } finally {
     body.destroy();
@@ -107,7 +107,7 @@ async function wholeOf({ statusCode, body }: { statusCode: number; body: Readabl
   return Buffer.concat(pieces);
 }
 
-type Asked<Result> = {
+type S3Request<Result> = {
   readonly ms: number;
   /** None of what is to be taken away in any case. */
   readonly signal?: AbortSignal;
@@ -115,7 +115,7 @@ type Asked<Result> = {
 };
 
 /** Ends when its time is over, whatever the store does. */
-export async function within<Result>({ ms, signal, ask }: Asked<Result>): Promise<Result> {
+export async function withTimeout<Result>({ ms, signal, ask }: S3Request<Result>): Promise<Result> {
   signal?.throwIfAborted();
   const end = new AbortController();
   const stop = () => end.abort(signal?.reason);
@@ -127,7 +127,7 @@ export async function within<Result>({ ms, signal, ask }: Asked<Result>): Promis
   try {
     return await Promise.race([over, ask(end.signal)]);
   } catch (error) {
-    throw end.signal.aborted ? end.signal.reason : asFault(error);
+    throw end.signal.aborted ? end.signal.reason : toS3Error(error);
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', stop);
@@ -141,12 +141,12 @@ export type S3Failure = {
 };
 
 /** A private address has nothing to say that may pass: who named it is told, and no more than that. */
-function asFault(error: unknown): unknown {
+function toS3Error(error: unknown): unknown {
   if (error instanceof FarthingError) return error;
   if (isRefusal(error)) return notAllowed('the endpoint of S3 leads to an address that is not public');
   const { name = 'Error', code, $metadata } = error as S3Failure;
   const status = $metadata?.httpStatusCode;
-  if (status !== undefined) return inWords({ name, status, cause: error });
+  if (status !== undefined) return buildS3Error({ name, status, cause: error });
   return code === undefined ? error : unavailable(`S3 (${code})`, error);
 }
 
@@ -154,7 +154,7 @@ function asFault(error: unknown): unknown {
  * What S3 refuses it refuses again: the bucket, the credentials, what they may do. The rest may pass, and so does an upload that is not
  * there any more: another one is begun.
  */
-function inWords({ name, status, cause }: { name: string; status: number; cause?: unknown }): FarthingError {
+function buildS3Error({ name, status, cause }: { name: string; status: number; cause?: unknown }): FarthingError {
   const mayPass = status < 400 || status >= 500 || status === 408 || status === 429 || name === 'NoSuchUpload';
   return mayPass ? unavailable(`S3 (${name}, ${status})`, cause) : notAllowed(`S3 refused it: ${name} (${status})`);
 }

@@ -6,43 +6,51 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { HeadObjectCommandOutput, S3Client } from '@aws-sdk/client-s3';
 import { FarthingError, unavailable } from '../../core/error.ts';
 import type { ExportDestination, NewFile, WrittenFile } from './destination.ts';
-import { clientOf, library, S3_TIMES, type S3Failure, type S3Options, type S3Times, within } from './s3-client.ts';
+import {
+  createClient,
+  loadS3Library,
+  S3_TIMES,
+  type S3Failure,
+  type S3Options,
+  type S3Times,
+  withTimeout,
+} from './s3-client.ts';
 
 /** A part is held in memory until it is sent; S3 takes 10,000 of them, and none below 5 MiB but the last. */
 const PART_BYTES = 8 * 1024 * 1024;
 
-export function s3Destination(options: S3Options): ExportDestination {
+export function createS3Destination(options: S3Options): ExportDestination {
   return {
-    write: (file) => writeInParts(options, file),
+    write: (file) => writeMultipart(options, file),
     takeAway: async (key, { begun, is_named }) => {
-      const store = await objectOf(options, key);
+      const store = await openObject(options, key);
       await store.abort(begun);
       if (is_named) await store.delete();
     },
-    read: async (key, signal) => (await objectOf(options, key)).read(signal),
-    linkTo: (key, seconds) => presigned(options, key, seconds),
+    read: async (key, signal) => (await openObject(options, key)).read(signal),
+    linkTo: (key, seconds) => presignUrl(options, key, seconds),
   };
 }
 
-type Part = { readonly ETag: string | undefined; readonly PartNumber: number };
+type UploadedPart = { readonly ETag: string | undefined; readonly PartNumber: number };
 /** What was sent, and under which mark: by it the object is known when it is there. */
-type Upload = {
+type S3Upload = {
   readonly UploadId: string;
   readonly mark: string;
-  readonly parts: readonly Part[];
+  readonly parts: readonly UploadedPart[];
   readonly size: number;
 };
 
-async function writeInParts(options: S3Options, file: NewFile): Promise<WrittenFile> {
-  const store = await objectOf(options, file.key);
+async function writeMultipart(options: S3Options, file: NewFile): Promise<WrittenFile> {
+  const store = await openObject(options, file.key);
   if (file.begun !== null) await store.abort(file.begun);
   const mark = randomBytes(16).toString('hex');
   const UploadId = await store.begin(file, mark);
   await file.onBegin(UploadId);
-  const parts: Part[] = [];
+  const parts: UploadedPart[] = [];
   let size = 0;
   try {
-    for await (const Body of partsOf(file.bytes)) {
+    for await (const Body of splitIntoParts(file.bytes)) {
       parts.push(await store.send({ UploadId, PartNumber: parts.length + 1, Body, signal: file.signal }));
       size += Body.length;
     }
@@ -57,21 +65,25 @@ async function writeInParts(options: S3Options, file: NewFile): Promise<WrittenF
   };
 }
 
-async function objectOf(options: S3Options, key: string): Promise<ObjectOfS3> {
-  return new ObjectOfS3(options, key, { client: await clientOf(options), s3: await library() });
+async function openObject(options: S3Options, key: string): Promise<S3Object> {
+  return new S3Object(options, key, { client: await createClient(options), s3: await loadS3Library() });
 }
 
-type Sending = Pick<Upload, 'UploadId'> & { PartNumber: number; Body: Buffer; signal: AbortSignal };
+type PartUpload = Pick<S3Upload, 'UploadId'> & { PartNumber: number; Body: Buffer; signal: AbortSignal };
 
 /** One object, and the questions about it. */
-class ObjectOfS3 {
+class S3Object {
   readonly #options: S3Options;
   readonly #times: S3Times;
   readonly #client: S3Client;
-  readonly #library: Awaited<ReturnType<typeof library>>;
+  readonly #library: Awaited<ReturnType<typeof loadS3Library>>;
   readonly #at: { readonly Bucket: string; readonly Key: string };
 
-  constructor(options: S3Options, Key: string, known: { client: S3Client; s3: Awaited<ReturnType<typeof library>> }) {
+  constructor(
+    options: S3Options,
+    Key: string,
+    known: { client: S3Client; s3: Awaited<ReturnType<typeof loadS3Library>> },
+  ) {
     this.#options = options;
     this.#times = options.times ?? S3_TIMES;
     this.#client = known.client;
@@ -88,43 +100,43 @@ class ObjectOfS3 {
       ...(encryption === null ? {} : { ServerSideEncryption: encryption }),
     });
     const ask = (abortSignal: AbortSignal) => this.#client.send(created, { abortSignal });
-    const { UploadId } = await within({ ms: this.#times.plain, signal, ask });
+    const { UploadId } = await withTimeout({ ms: this.#times.plain, signal, ask });
     if (UploadId === undefined) throw unavailable('S3 (it gave an upload no id)');
     return UploadId;
   }
 
-  async send({ signal, ...sent }: Sending): Promise<Part> {
+  async send({ signal, ...sent }: PartUpload): Promise<UploadedPart> {
     const part = new this.#library.UploadPartCommand({ ...this.#at, ...sent });
     const ask = (abortSignal: AbortSignal) => this.#client.send(part, { abortSignal });
-    const { ETag } = await within({ ms: this.#times.part, signal, ask });
+    const { ETag } = await withTimeout({ ms: this.#times.part, signal, ask });
     return { ETag, PartNumber: sent.PartNumber };
   }
 
   /** It may have been completed though the answer says otherwise, or never came: then asking again finds no upload any more. */
-  async complete(upload: Upload): Promise<void> {
+  async complete(upload: S3Upload): Promise<void> {
     const { UploadId, parts } = upload;
     const MultipartUpload = { Parts: [...parts] };
-    const asked = new this.#library.CompleteMultipartUploadCommand({ ...this.#at, UploadId, MultipartUpload });
-    const ask = (abortSignal: AbortSignal) => this.#client.send(asked, { abortSignal });
+    const command = new this.#library.CompleteMultipartUploadCommand({ ...this.#at, UploadId, MultipartUpload });
+    const ask = (abortSignal: AbortSignal) => this.#client.send(command, { abortSignal });
     try {
-      await within({ ms: this.#times.complete, ask });
+      await withTimeout({ ms: this.#times.complete, ask });
     } catch (error) {
       const found = await this.#look().catch((unseen: Error) => {
         throw this.#mayBeThere(error, unseen);
       });
-      if (found === null || !isOf(upload, found)) throw error;
+      if (found === null || !isUploadedObject(upload, found)) throw error;
     }
   }
 
   /** Null where nothing is; what may not be looked at is neither there nor not. */
   #look(): Promise<HeadObjectCommandOutput | null> {
-    const asked = new this.#library.HeadObjectCommand(this.#at);
+    const command = new this.#library.HeadObjectCommand(this.#at);
     const ask = (abortSignal: AbortSignal) =>
-      this.#client.send(asked, { abortSignal }).catch((error: S3Failure) => {
+      this.#client.send(command, { abortSignal }).catch((error: S3Failure) => {
         if (error.$metadata?.httpStatusCode === 404) return null;
         throw error;
       });
-    return within({ ms: this.#times.plain, ask });
+    return withTimeout({ ms: this.#times.plain, ask });
   }
 
   /** What completing it came to, and that nobody knows whether it is there all the same. */
@@ -142,44 +154,47 @@ class ObjectOfS3 {
 
   /** However long it is: whoever reads it stops where it ought to end. */
   async read(signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
-    const asked = new this.#library.GetObjectCommand(this.#at);
-    const ask = (abortSignal: AbortSignal) => this.#client.send(asked, { abortSignal }).catch(throwNotThere);
-    const { Body } = await within({ ms: this.#times.plain, signal, ask });
+    const command = new this.#library.GetObjectCommand(this.#at);
+    const ask = (abortSignal: AbortSignal) => this.#client.send(command, { abortSignal }).catch(throwNotFound);
+    const { Body } = await withTimeout({ ms: this.#times.plain, signal, ask });
     return Body as AsyncIterable<Uint8Array>;
   }
 
   async delete(): Promise<void> {
-    const asked = new this.#library.DeleteObjectCommand(this.#at);
-    await within({ ms: this.#times.plain, ask: (abortSignal) => this.#client.send(asked, { abortSignal }) });
+    const command = new this.#library.DeleteObjectCommand(this.#at);
+    await withTimeout({ ms: this.#times.plain, ask: (abortSignal) => this.#client.send(command, { abortSignal }) });
   }
 
   /** No signal ends it: nothing is to be left. */
   async abort(UploadId: string): Promise<void> {
-    const asked = new this.#library.AbortMultipartUploadCommand({ ...this.#at, UploadId });
-    const ask = (abortSignal: AbortSignal) => this.#client.send(asked, { abortSignal }).catch(unlessGone);
-    await within<unknown>({ ms: this.#times.plain, ask });
+    const command = new this.#library.AbortMultipartUploadCommand({ ...this.#at, UploadId });
+    const ask = (abortSignal: AbortSignal) => this.#client.send(command, { abortSignal }).catch(ignoreMissingUpload);
+    await withTimeout<unknown>({ ms: this.#times.plain, ask });
   }
 }
 
 const MARK = 'farthing-upload';
 
 /** Of this upload by its mark, or, in a store that keeps none, of the same bytes by the sum that S3 gives uploads in parts. */
-function isOf({ mark, parts, size }: Upload, { ContentLength, ETag, Metadata }: HeadObjectCommandOutput): boolean {
+function isUploadedObject(
+  { mark, parts, size }: S3Upload,
+  { ContentLength, ETag, Metadata }: HeadObjectCommandOutput,
+): boolean {
   if (ContentLength !== size) return false;
-  return Metadata?.[MARK] === mark || (ETag !== undefined && plain(ETag) === sumOf(parts));
+  return Metadata?.[MARK] === mark || (ETag !== undefined && unquoteETag(ETag) === computeETag(parts));
 }
 
-function sumOf(parts: readonly Part[]): string {
-  const sums = parts.map(({ ETag = '' }) => Buffer.from(plain(ETag), 'hex'));
+function computeETag(parts: readonly UploadedPart[]): string {
+  const sums = parts.map(({ ETag = '' }) => Buffer.from(unquoteETag(ETag), 'hex'));
   return `${createHash('md5').update(Buffer.concat(sums)).digest('hex')}-${parts.length}`;
 }
 
-function plain(ETag: string): string {
+function unquoteETag(ETag: string): string {
   return ETag.replaceAll('"', '');
 }
 
 /** Pieces put together until they are as long as a part. */
-async function* partsOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
+async function* splitIntoParts(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let [held, length]: [Uint8Array[], number] = [[], 0];
   for await (const piece of bytes) {
     held.push(piece);
@@ -192,18 +207,18 @@ async function* partsOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer
   yield Buffer.concat(held);
 }
 
-async function presigned(options: S3Options, key: string, seconds: number): Promise<string> {
-  const { GetObjectCommand } = await library();
+async function presignUrl(options: S3Options, key: string, seconds: number): Promise<string> {
+  const { GetObjectCommand } = await loadS3Library();
   const { getSignedUrl } = await import('@aws-sdk/s3-request-presigner');
-  const asked = new GetObjectCommand({ Bucket: options.bucket, Key: key });
-  return getSignedUrl(await clientOf(options), asked, { expiresIn: seconds });
+  const command = new GetObjectCommand({ Bucket: options.bucket, Key: key });
+  return getSignedUrl(await createClient(options), command, { expiresIn: seconds });
 }
 
-function throwNotThere(error: S3Failure): never {
+function throwNotFound(error: S3Failure): never {
   if (error.name === 'NoSuchKey') throw new FarthingError('not_found', 'the file is not there any more');
   throw error;
 }
 
-function unlessGone(error: S3Failure): void {
+function ignoreMissingUpload(error: S3Failure): void {
   if (error.name !== 'NoSuchUpload' && error.$metadata?.httpStatusCode !== 404) throw error;
 }

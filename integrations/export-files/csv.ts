@@ -4,7 +4,7 @@ import { formatCsvHead, formatCsvLine } from '../../core/export/csv.ts';
 
 const PIECE_LENGTH = 65_536;
 
-export async function* csvFile(
+export async function* writeCsvFile(
   columns: readonly ColumnHead[],
   batches: AsyncIterable<readonly ExportCell[][]>,
 ): AsyncGenerator<Uint8Array> {

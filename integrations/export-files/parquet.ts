@@ -9,31 +9,31 @@ import type { CellKind, ColumnHead, ExportCell } from '../../core/export/column.
 const ROWS_PER_GROUP = 20_000;
 const LENGTH_PER_GROUP = 16 * 1_048_576;
 
-export async function* parquetFile(
+export async function* writeParquetFile(
   columns: readonly ColumnHead[],
   batches: AsyncIterable<readonly ExportCell[][]>,
 ): AsyncGenerator<Uint8Array> {
   const bytes = new ByteWriter();
-  const writer = new ParquetWriter({ writer: bytes, schema: schemaOf(columns), createdBy: 'Farthing' });
+  const writer = new ParquetWriter({ writer: bytes, schema: buildSchema(columns), createdBy: 'Farthing' });
   let group: ExportCell[][] = [];
   let length = 0;
   for await (const batch of batches)
     for (const cells of batch) {
       group.push(cells);
-      length += lengthOf(cells);
+      length += computeTextLength(cells);
       if (group.length < ROWS_PER_GROUP && length < LENGTH_PER_GROUP) continue;
       await writeGroup(writer, columns, group);
       group = [];
       length = 0;
-      yield taken(bytes);
+      yield takeBytes(bytes);
     }
   if (group.length > 0) await writeGroup(writer, columns, group);
   await writer.finish();
-  yield taken(bytes);
+  yield takeBytes(bytes);
 }
 
 /** Of its texts: the others have eight bytes. */
-function lengthOf(cells: readonly ExportCell[]): number {
+function computeTextLength(cells: readonly ExportCell[]): number {
   let length = 0;
   for (const cell of cells) if (typeof cell === 'string') length += cell.length;
   return length;
@@ -46,25 +46,25 @@ async function writeGroup(
 ): Promise<void> {
   const columnData = columns.map(({ name, kind }, at) => ({
     name,
-    data: group.map((cells) => valueOf(kind, cells[at]!)),
+    data: group.map((cells) => toParquetValue(kind, cells[at]!)),
     nullable: true,
   }));
   await writer.write({ columnData, rowGroupSize: group.length });
 }
 
 /** What has been written since it was asked last. */
-function taken(bytes: ByteWriter): Uint8Array {
+function takeBytes(bytes: ByteWriter): Uint8Array {
   const piece = bytes.getBytes().slice();
   bytes.index = 0;
   return piece;
 }
 
-function valueOf(kind: CellKind, cell: ExportCell): string | bigint | null {
+function toParquetValue(kind: CellKind, cell: ExportCell): string | bigint | null {
   if (cell === null) return null;
   return kind === 'instant' || kind === 'integer' ? BigInt(cell) : (cell as string);
 }
 
-function schemaOf(columns: readonly ColumnHead[]) {
+function buildSchema(columns: readonly ColumnHead[]) {
   return [
     { name: 'root', num_children: columns.length },
     ...columns.map(({ name, kind }) => ({ name, repetition_type: 'OPTIONAL' as const, ...TYPES[kind] })),

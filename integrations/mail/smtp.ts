@@ -12,15 +12,15 @@ export type Mail = {
   readonly message_id: string;
 };
 /** `refused`: it goes to nobody, however often it is tried. */
-export type Sent = { readonly outcome: 'sent' } | { readonly outcome: 'refused'; readonly detail: string };
+export type MailResult = { readonly outcome: 'sent' } | { readonly outcome: 'refused'; readonly detail: string };
 
-export type Mailer = { send(mail: Mail): Promise<Sent> };
+export type Mailer = { send(mail: Mail): Promise<MailResult> };
 
 const CONNECTION_TIMEOUT_MS = 10_000;
 const SOCKET_TIMEOUT_MS = 30_000;
 
 /** `url`: smtp://user:password@host:587, or smtps:// for TLS from the start. */
-export function smtpMailer({ url, from }: { url: string; from: string }): Mailer {
+export function createSmtpMailer({ url, from }: { url: string; from: string }): Mailer {
   const transport = createTransport(url, { from });
   Object.assign(transport.options, {
     connectionTimeout: CONNECTION_TIMEOUT_MS,
@@ -43,12 +43,12 @@ export function smtpMailer({ url, from }: { url: string; from: string }): Mailer
           attachments: [{ filename: attachment.name, contentType: attachment.type, content: attachment.bytes }],
         });
         // It went to somebody: copies are no letter to the customer.
-        if (!rejected.some((address) => textOf(address) === to)) return { outcome: 'sent' };
-        return refusedOr(
+        if (!rejected.some((address) => toAddress(address) === to)) return { outcome: 'sent' };
+        return toRejectedOrThrow(
           rejectedErrors.find(({ recipient }) => recipient === to) ?? new Error(`${to} was not accepted`),
         );
       } catch (error) {
-        return refusedOr(error as SmtpError);
+        return toRejectedOrThrow(error as SmtpError);
       }
     },
   };
@@ -56,7 +56,7 @@ export function smtpMailer({ url, from }: { url: string; from: string }): Mailer
 
 type SmtpError = Error & { readonly responseCode?: number; readonly command?: string };
 
-function textOf(address: string | { readonly address: string }): string {
+function toAddress(address: string | { readonly address: string }): string {
   return typeof address === 'string' ? address : address.address;
 }
 
@@ -64,7 +64,7 @@ function textOf(address: string | { readonly address: string }): string {
  * 5xx of the recipient or of the letter says that it will not be taken later either (RFC 5321, 4.2.1); of who we are, and as whom we send,
  * it is our fault, and mended: it is tried again.
  */
-function refusedOr(error: SmtpError): Sent {
+function toRejectedOrThrow(error: SmtpError): MailResult {
   const { responseCode = 0, command = '', message } = error;
   if (responseCode >= 500 && (command === 'RCPT TO' || command === 'DATA'))
     return { outcome: 'refused', detail: message };

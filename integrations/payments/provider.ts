@@ -4,9 +4,9 @@
  * What cannot be reached throws `service_unavailable`: then nobody knows what came of it, and it is asked again.
  */
 
-export type Place = { readonly tenant_id: string; readonly environment_id: string };
+export type PaymentScope = { readonly tenant_id: string; readonly environment_id: string };
 
-export type Outcome =
+export type PaymentOutcome =
   | { readonly outcome: 'succeeded'; readonly gateway_payment_id: string }
   | { readonly outcome: 'failed'; readonly gateway_payment_id: string | null; readonly error: string }
   /** It takes its time, or the customer has to act at `url`; it is asked after at `ask_at`. */
@@ -17,7 +17,7 @@ export type Outcome =
       readonly ask_at: Date | null;
     };
 
-export type Charge = {
+export type PaymentCharge = {
   readonly key: string;
   readonly amount: string;
   readonly currency: string;
@@ -26,7 +26,7 @@ export type Charge = {
   readonly now: Date;
 };
 
-export type Link = Omit<Charge, 'payment_method_id'> & {
+export type PaymentLink = Omit<PaymentCharge, 'payment_method_id'> & {
   readonly success_url: string | null;
   readonly cancel_url: string | null;
 };
@@ -38,14 +38,14 @@ export type Refund = {
   readonly now: Date;
 };
 
-export type Refunded =
+export type RefundOutcome =
   | { readonly outcome: 'succeeded'; readonly gateway_refund_id: string }
   | { readonly outcome: 'failed'; readonly error: string };
 
 /** What a provider tells of itself: which payment is meant, by its id there. */
 export type ProviderEvent = { readonly gateway_payment_id: string };
 
-export type Notice = {
+export type ProviderNotice = {
   readonly headers: Readonly<Record<string, string | undefined>>;
   /** The bytes that were signed. */
   readonly body: string;
@@ -55,14 +55,14 @@ export type Notice = {
 
 export interface PaymentProvider {
   /** Takes the money, or says why not. */
-  charge(place: Place, charge: Charge): Promise<Outcome>;
+  charge(place: PaymentScope, charge: PaymentCharge): Promise<PaymentOutcome>;
   /** A page on which the customer pays. */
-  openLink(place: Place, link: Link): Promise<Outcome>;
+  openLink(place: PaymentScope, link: PaymentLink): Promise<PaymentOutcome>;
   /** How it stands with what was asked under the key; null where it was never asked. */
-  look(place: Place, key: string, now: Date): Promise<Outcome | null>;
+  findOutcome(place: PaymentScope, key: string, now: Date): Promise<PaymentOutcome | null>;
   /** Nobody can pay it any more. */
-  cancel(place: Place, gateway_payment_id: string): Promise<void>;
-  refund(place: Place, refund: Refund): Promise<Refunded>;
+  cancel(place: PaymentScope, gateway_payment_id: string): Promise<void>;
+  refund(place: PaymentScope, refund: Refund): Promise<RefundOutcome>;
   /** Checks the signature, or throws, and reads what is told. */
-  receive(place: Place, notice: Notice): Promise<ProviderEvent>;
+  receive(place: PaymentScope, notice: ProviderNotice): Promise<ProviderEvent>;
 }

@@ -6,7 +6,7 @@ import { createHmac } from 'node:crypto';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import { z } from 'zod';
 import { FarthingError, invalid, notFound, unavailable } from '../../core/error.ts';
-import type { Notice, Outcome, PaymentProvider, Place, ProviderEvent } from './provider.ts';
+import type { PaymentOutcome, PaymentProvider, PaymentScope, ProviderEvent, ProviderNotice } from './provider.ts';
 
 export type SandboxCharge = {
   readonly id: string;
@@ -29,12 +29,12 @@ type NewCharge = Omit<SandboxCharge, 'id'> & {
 
 export interface SandboxBook {
   /** The charge of this key, entered now unless it was before. */
-  enter(place: Place, charge: NewCharge): Promise<{ charge: SandboxCharge; is_new: boolean }>;
-  find(place: Place, by: { key: string } | { id: string }): Promise<SandboxCharge | null>;
+  enter(place: PaymentScope, charge: NewCharge): Promise<{ charge: SandboxCharge; is_new: boolean }>;
+  find(place: PaymentScope, by: { key: string } | { id: string }): Promise<SandboxCharge | null>;
   /** Nothing happens to one that has ended. */
-  end(place: Place, id: string, as: Pick<SandboxCharge, 'charge_status' | 'error'>): Promise<void>;
+  end(place: PaymentScope, id: string, as: Pick<SandboxCharge, 'charge_status' | 'error'>): Promise<void>;
   /** Once for each key; false where less is left. */
-  refund(place: Place, refund: { id: string; key: string; amount: string }): Promise<boolean>;
+  refund(place: PaymentScope, refund: { id: string; key: string; amount: string }): Promise<boolean>;
 }
 
 const HOUR_MS = 3_600_000;
@@ -59,7 +59,7 @@ const NOT_ACTED = 'authentication_required: the customer has not confirmed the c
 const NOT_PAID = 'expired: nobody has paid while the page was open';
 const CANCELLED = 'cancelled: it was taken back before it was paid';
 
-const Told = z.object({
+const SandboxEvent = z.object({
   type: z.enum(['payment.succeeded', 'payment.failed']),
   data: z.union([
     z.object({ gateway_payment_id: z.string() }),
@@ -74,57 +74,61 @@ export class Sandbox implements PaymentProvider {
     this.#book = book;
   }
 
-  async charge(place: Place, asked: Parameters<PaymentProvider['charge']>[1]): Promise<Outcome> {
+  async charge(place: PaymentScope, asked: Parameters<PaymentProvider['charge']>[1]): Promise<PaymentOutcome> {
     const { payment_method_id, now } = asked;
     const behaviour = BEHAVIOURS[payment_method_id] ?? { error: 'no_such_payment_method: nothing can be charged' };
-    const { charge, is_new } = await this.#book.enter(place, { ...asked, kind: 'charge', ...begun(behaviour, now) });
+    const { charge, is_new } = await this.#book.enter(place, {
+      ...asked,
+      kind: 'charge',
+      ...startCharge(behaviour, now),
+    });
     if (is_new && behaviour === 'no answer') throw unavailable('the payment provider');
-    return outcomeOf(charge, now);
+    return toOutcome(charge, now);
   }
 
   async openLink(
-    place: Place,
+    place: PaymentScope,
     { success_url: _s, cancel_url: _c, ...asked }: Parameters<PaymentProvider['openLink']>[1],
   ) {
-    const open = { charge_status: 'open', error: NOT_PAID, payment_url: pageOf(asked.key) } as const;
+    const open = { charge_status: 'open', error: NOT_PAID, payment_url: buildPageUrl(asked.key) } as const;
     const until = { ends_at: new Date(asked.now.getTime() + DAY_MS), ends_as: 'failed' } as const;
     const entry = { ...asked, kind: 'link', payment_method_id: '', ...open, ...until } as const;
     const { charge } = await this.#book.enter(place, entry);
-    return outcomeOf(charge, asked.now);
+    return toOutcome(charge, asked.now);
   }
 
-  async look(place: Place, key: string, now: Date): Promise<Outcome | null> {
+  async findOutcome(place: PaymentScope, key: string, now: Date): Promise<PaymentOutcome | null> {
     const charge = await this.#book.find(place, { key });
     if (charge === null) return null;
     const isOver = charge.charge_status === 'open' && charge.ends_at !== null && charge.ends_at <= now;
-    if (!isOver) return outcomeOf(charge, now);
+    if (!isOver) return toOutcome(charge, now);
     const error = charge.ends_as === 'failed' ? charge.error : null;
     await this.#book.end(place, charge.id, { charge_status: charge.ends_as!, error });
-    return outcomeOf((await this.#book.find(place, { key }))!, now);
+    return toOutcome((await this.#book.find(place, { key }))!, now);
   }
 
-  async cancel(place: Place, id: string): Promise<void> {
+  async cancel(place: PaymentScope, id: string): Promise<void> {
     await this.#book.end(place, id, { charge_status: 'cancelled', error: CANCELLED });
   }
 
-  async refund(place: Place, { key, gateway_payment_id: id, amount }: Parameters<PaymentProvider['refund']>[1]) {
+  async refund(place: PaymentScope, { key, gateway_payment_id: id, amount }: Parameters<PaymentProvider['refund']>[1]) {
     const isDone = await this.#book.refund(place, { id, key, amount });
     if (!isDone) return { outcome: 'failed', error: 'there is not so much left to give back' } as const;
     return { outcome: 'succeeded', gateway_refund_id: `refund_of_${key}` } as const;
   }
 
   /** Here what is told is also what happens: there is nobody else who could act. */
-  async receive(place: Place, notice: Notice): Promise<ProviderEvent> {
-    const told = Told.safeParse(checked(place, notice));
-    if (!told.success)
+  async receive(place: PaymentScope, notice: ProviderNotice): Promise<ProviderEvent> {
+    const parsed = SandboxEvent.safeParse(verifyNotice(place, notice));
+    if (!parsed.success)
       throw invalid('type', 'is no event of the sandbox: payment.succeeded or payment.failed, with data');
-    const { type, data } = told.data;
+    const { type, data } = parsed.data;
     await this.act(place, data.gateway_payment_id, type === 'payment.succeeded' ? 'succeeded' : 'failed');
     return data;
   }
 
   /** What the customer, or the bank, does with a charge that is open. */
-  async act(place: Place, id: string, outcome: 'succeeded' | 'failed'): Promise<void> {
+  async act(place: PaymentScope, id: string, outcome: 'succeeded' | 'failed'): Promise<void> {
     if ((await this.#book.find(place, { id })) === null) throw notFound('charge of the sandbox', id);
     const error = outcome === 'failed' ? 'card_declined: the bank has declined the charge' : null;
     await this.#book.end(place, id, { charge_status: outcome, error });
@@ -132,25 +136,26 @@ export class Sandbox implements PaymentProvider {
 }
 
 /** The secret of one environment: who knows it signs for this one alone. Standard Webhooks wants it in base64. */
-function secretOf(secret: string, { tenant_id, environment_id }: Place): string {
+function computeSecret(secret: string, { tenant_id, environment_id }: PaymentScope): string {
   return createHmac('sha256', secret).update(`${tenant_id}/${environment_id}`).digest('base64');
 }
 
-function checked(place: Place, { headers, body, secret }: Notice): unknown {
-  if (secret === null) throw refused('this installation has no PAYMENT_SANDBOX_SECRET, so nothing is believed');
+function verifyNotice(place: PaymentScope, { headers, body, secret }: ProviderNotice): unknown {
+  if (secret === null)
+    throw buildSignatureError('this installation has no PAYMENT_SANDBOX_SECRET, so nothing is believed');
   try {
-    return new Webhook(secretOf(secret, place)).verify(body, headers as Record<string, string>);
+    return new Webhook(computeSecret(secret, place)).verify(body, headers as Record<string, string>);
   } catch (error) {
-    if (error instanceof WebhookVerificationError) throw refused(error.message);
+    if (error instanceof WebhookVerificationError) throw buildSignatureError(error.message);
     throw invalid('body', 'must be JSON');
   }
 }
 
-function refused(why: string): FarthingError {
+function buildSignatureError(why: string): FarthingError {
   return new FarthingError('permission_denied', `the signature is not valid: ${why}`, { http_status_code: 401 });
 }
 
-function begun(behaviour: Behaviour, now: Date) {
+function startCharge(behaviour: Behaviour, now: Date) {
   const ended = { payment_url: null, ends_at: null, ends_as: null };
   const after = (ms: number) => new Date(now.getTime() + ms);
   if (behaviour === 'acts') {
@@ -164,11 +169,11 @@ function begun(behaviour: Behaviour, now: Date) {
   return { charge_status: 'open', error, payment_url: null, ends_at: after(LATE_MS), ends_as: behaviour.late } as const;
 }
 
-function pageOf(key: string): string {
+function buildPageUrl(key: string): string {
   return `https://sandbox.example/pay/${encodeURIComponent(key)}`;
 }
 
-function outcomeOf(charge: SandboxCharge, now: Date): Outcome {
+function toOutcome(charge: SandboxCharge, now: Date): PaymentOutcome {
   const gateway_payment_id = charge.id;
   if (charge.charge_status === 'succeeded') return { outcome: 'succeeded', gateway_payment_id };
   if (charge.charge_status !== 'open')

@@ -12,33 +12,33 @@ import { openSync } from 'fontkit';
 
 export type FontFiles = { readonly name: string; readonly normal: string; readonly bold: string };
 /** A stretch of text in one font, from left to right as it stands on the page. */
-export type Run = { readonly text: string; readonly font: string; readonly right_to_left: boolean };
+export type TextRun = { readonly text: string; readonly font: string; readonly right_to_left: boolean };
 
 const BUNDLED = ['', 'arabic', 'armenian', 'bengali', 'khmer', 'thai'];
 const resolve = createRequire(import.meta.url).resolve;
 
 /** In the order in which they are asked for a character. */
-export function fontFiles(folder: string | null): FontFiles[] {
+export function listFontFiles(folder: string | null): FontFiles[] {
   const bundled = BUNDLED.map((script) => {
     const family = script === '' ? 'noto-sans' : `noto-sans-${script}`;
     const file = script === '' ? 'NotoSans' : `NotoSans${script[0]!.toUpperCase()}${script.slice(1)}`;
     const at = (weight: string) => resolve(`@expo-google-fonts/${family}/${weight}/${file}_${weight}.ttf`);
     return { name: file, normal: at('400Regular'), bold: at('700Bold') };
   });
-  return [...bundled, ...(folder === null ? [] : fontsIn(folder))];
+  return [...bundled, ...(folder === null ? [] : listFolderFonts(folder))];
 }
 
 /** One that says Bold in its name is the bold of the one that says Regular, or nothing, in the same place. */
-function fontsIn(folder: string): FontFiles[] {
+function listFolderFonts(folder: string): FontFiles[] {
   const files = readdirSync(folder)
     .filter((file) => /\.(ttf|otf)$/i.test(file))
     .sort();
   const bold = new Set(files.filter((file) => /bold/i.test(file)));
-  const familyOf = (file: string) => file.replace(/[-_ ]?(\d{3})?(regular|bold)?\.(ttf|otf)$/i, '').toLowerCase();
+  const toFamily = (file: string) => file.replace(/[-_ ]?(\d{3})?(regular|bold)?\.(ttf|otf)$/i, '').toLowerCase();
   return files
     .filter((file) => !bold.has(file))
     .map((file) => {
-      const heavy = [...bold].find((other) => familyOf(other) === familyOf(file)) ?? file;
+      const heavy = [...bold].find((other) => toFamily(other) === toFamily(file)) ?? file;
       return { name: file, normal: join(folder, file), bold: join(folder, heavy) };
     });
 }
@@ -65,15 +65,15 @@ export class Fonts {
     });
   }
 
-  runs(text: string): Run[] {
+  runs(text: string): TextRun[] {
     const shown = text.replaceAll('\t', ' ').replace(NOT_PRINTED, (sign) => (sign === '\n' ? '\n' : ''));
     return shown.split('\n').flatMap((line, index) => {
-      const runs = visualParts(line).flatMap(({ part, right_to_left }) => this.#inFonts(part, right_to_left));
+      const runs = splitVisually(line).flatMap(({ part, right_to_left }) => this.#inFonts(part, right_to_left));
       return index === 0 ? runs : [{ text: '\n', font: this.#fonts[0]!.name, right_to_left: false }, ...runs];
     });
   }
 
-  #inFonts(text: string, right_to_left: boolean): Run[] {
+  #inFonts(text: string, right_to_left: boolean): TextRun[] {
     const runs: { text: string; font: string; right_to_left: boolean }[] = [];
     for (const character of text) {
       const last = runs.at(-1);
@@ -99,27 +99,27 @@ export class Fonts {
 }
 
 /** A line as it stands from left to right: what is written from the right is one part, in the order in which it is read. */
-function visualParts(line: string): { part: string; right_to_left: boolean }[] {
+function splitVisually(line: string): { part: string; right_to_left: boolean }[] {
   const levels = getEmbeddingLevels(line, 'auto');
   if (levels.levels.every((level) => level === 0)) return [{ part: line, right_to_left: false }];
-  const places = Array.from({ length: line.length }, (_none, index) => index);
+  const positions = Array.from({ length: line.length }, (_none, index) => index);
   for (const [start = 0, end = 0] of getReorderSegments(line, levels)) {
-    places.splice(start, end - start + 1, ...places.slice(start, end + 1).reverse());
+    positions.splice(start, end - start + 1, ...positions.slice(start, end + 1).reverse());
   }
-  return partsAt(places, line, levels.levels);
+  return groupByDirection(positions, line, levels.levels);
 }
 
-function partsAt(
-  places: readonly number[],
+function groupByDirection(
+  positions: readonly number[],
   line: string,
   levels: Uint8Array,
 ): { part: string; right_to_left: boolean }[] {
   const parts: { units: number[]; right_to_left: boolean }[] = [];
-  for (const place of places) {
-    const right_to_left = levels[place]! % 2 === 1;
+  for (const position of positions) {
+    const right_to_left = levels[position]! % 2 === 1;
     const last = parts.at(-1);
-    if (last?.right_to_left === right_to_left) last.units.push(place);
-    else parts.push({ units: [place], right_to_left });
+    if (last?.right_to_left === right_to_left) last.units.push(position);
+    else parts.push({ units: [position], right_to_left });
   }
   return parts.map(({ units, right_to_left }) => {
     const inOrder = right_to_left ? units.toReversed() : units;

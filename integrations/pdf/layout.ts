@@ -15,18 +15,18 @@ const MARGIN = 48;
 const LOGO: readonly [number, number] = [170, 60];
 
 /** The body is laid out first: what no font has is known then, and said at its end. */
-export function layoutOf(document: InvoiceDocument, fonts: Fonts): TDocumentDefinitions {
-  const text = textIn(fonts);
+export function buildLayout(document: InvoiceDocument, fonts: Fonts): TDocumentDefinitions {
+  const text = createTextFunction(fonts);
   const { look, page, foot, mark } = document;
   const content: Content[] = [
-    headOf(document, text),
+    buildHead(document, text),
     {
-      columns: [partyOf(document.from, text), partyOf(document.to, text)],
+      columns: [buildParty(document.from, text), buildParty(document.to, text)],
       columnGap: 24,
       margin: [0, 24, 0, 24],
     },
-    rowsOf(document, text),
-    sumsOf(document, text),
+    buildRows(document, text),
+    buildSums(document, text),
     ...document.notes.map((note) => ({ ...text(note), margin: [0, 14, 0, 0] }) as Content),
   ];
   const foots = text(foot).text;
@@ -54,11 +54,11 @@ export function layoutOf(document: InvoiceDocument, fonts: Fonts): TDocumentDefi
     language: document.language,
     images: look.logo === null ? {} : { logo: look.logo },
     defaultStyle: { font: 'NotoSans', fontSize: 9.5, lineHeight: 1.15 },
-    styles: stylesOf(look.color),
+    styles: buildStyles(look.color),
   };
 }
 
-function stylesOf(color: string): StyleDictionary {
+function buildStyles(color: string): StyleDictionary {
   return {
     title: { fontSize: 22, bold: true, color },
     label: { fontSize: 8, color: GREY },
@@ -69,9 +69,9 @@ function stylesOf(color: string): StyleDictionary {
   };
 }
 
-type Text = (text: string, style?: string) => ContentText & { text: ContentText[] };
+type CreateText = (text: string, style?: string) => ContentText & { text: ContentText[] };
 
-function textIn(fonts: Fonts): Text {
+function createTextFunction(fonts: Fonts): CreateText {
   return (text, style) => ({
     text: fonts.runs(text).map(({ text: part, font, right_to_left }) => ({
       text: part,
@@ -84,7 +84,7 @@ function textIn(fonts: Fonts): Text {
   });
 }
 
-function headOf({ title, facts, look }: InvoiceDocument, text: Text): Content {
+function buildHead({ title, facts, look }: InvoiceDocument, text: CreateText): Content {
   const body: TableCell[][] = facts.map(({ label, value }) => [
     { ...text(label, 'label'), margin: [0, 1, 0, 0] },
     { ...text(value), alignment: 'right' },
@@ -104,7 +104,7 @@ function headOf({ title, facts, look }: InvoiceDocument, text: Text): Content {
   return { columns: [left, right], columnGap: 24 };
 }
 
-function partyOf({ label, name, lines }: DocumentParty, text: Text): Column {
+function buildParty({ label, name, lines }: DocumentParty, text: CreateText): Column {
   return {
     width: '*',
     stack: [{ ...text(label, 'label'), margin: [0, 0, 0, 2] }, text(name, 'name'), ...lines.map((line) => text(line))],
@@ -113,7 +113,7 @@ function partyOf({ label, name, lines }: DocumentParty, text: Text): Column {
 
 const NO_LINES = { hLineWidth: () => 0, vLineWidth: () => 0 };
 
-function rowsOf({ columns, rows, look }: InvoiceDocument, text: Text): Content {
+function buildRows({ columns, rows, look }: InvoiceDocument, text: CreateText): Content {
   const head = columns.map(
     (column, index): TableCell => ({
       ...text(column, 'head'),
@@ -125,7 +125,7 @@ function rowsOf({ columns, rows, look }: InvoiceDocument, text: Text): Content {
       headerRows: 1,
       dontBreakRows: true,
       widths: ['*', 70, 80, 90],
-      body: [head, ...rows.map((row) => cellsOf(row, text))],
+      body: [head, ...rows.map((row) => buildCells(row, text))],
     },
     layout: {
       ...NO_LINES,
@@ -139,7 +139,7 @@ function rowsOf({ columns, rows, look }: InvoiceDocument, text: Text): Content {
   };
 }
 
-function cellsOf({ text: what, details, quantity, unit_price, amount }: DocumentRow, text: Text): TableCell[] {
+function buildCells({ text: what, details, quantity, unit_price, amount }: DocumentRow, text: CreateText): TableCell[] {
   const right = (value: string): TableCell => ({ ...text(value), alignment: 'right' });
   return [
     { stack: [text(what), ...details.map((detail) => text(detail, 'detail'))] },
@@ -149,7 +149,7 @@ function cellsOf({ text: what, details, quantity, unit_price, amount }: Document
   ];
 }
 
-function sumsOf({ sums }: InvoiceDocument, text: Text): Content {
+function buildSums({ sums }: InvoiceDocument, text: CreateText): Content {
   const body = sums.map(({ label, value, strong }): TableCell[] => [
     text(label, strong ? 'strong' : undefined),
     { ...text(value, strong ? 'strong' : undefined), alignment: 'right', noWrap: true },

@@ -2,10 +2,10 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import pdfmake from 'pdfmake';
 import type { InvoiceDocument } from '../../core/invoice-document/document.ts';
-import { Fonts, fontFiles } from './fonts.ts';
-import { layoutOf } from './layout.ts';
+import { Fonts, listFontFiles } from './fonts.ts';
+import { buildLayout } from './layout.ts';
 
-const files = fontFiles((workerData as { folder: string | null }).folder);
+const files = listFontFiles((workerData as { folder: string | null }).folder);
 const paths = new Set(files.flatMap(({ normal, bold }) => [normal, bold]));
 pdfmake.setFonts(Object.fromEntries(files.map(({ name, normal, bold }) => [name, { normal, bold }])));
 // Nothing is fetched, and no file is read but the fonts: a document is made of what it is given.
@@ -13,17 +13,17 @@ pdfmake.setUrlAccessPolicy(() => false);
 pdfmake.setLocalAccessPolicy((path: string) => paths.has(path));
 const fonts = new Fonts(files);
 
-type Asked = { readonly id: number; readonly document: InvoiceDocument };
+type RenderRequest = { readonly id: number; readonly document: InvoiceDocument };
 
-parentPort!.on('message', ({ id, document }: Asked) => {
-  render(document).then(
+parentPort!.on('message', ({ id, document }: RenderRequest) => {
+  renderDocument(document).then(
     (bytes) => parentPort!.postMessage({ id, bytes }),
     (error: unknown) => parentPort!.postMessage({ id, error: String(error instanceof Error ? error.message : error) }),
   );
 });
 
-async function render(document: InvoiceDocument): Promise<Uint8Array> {
+async function renderDocument(document: InvoiceDocument): Promise<Uint8Array> {
   fonts.lacking = false;
-  const buffer = await pdfmake.createPdf(layoutOf(document, fonts)).getBuffer();
+  const buffer = await pdfmake.createPdf(buildLayout(document, fonts)).getBuffer();
   return new Uint8Array(buffer);
 }

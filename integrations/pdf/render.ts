@@ -3,8 +3,8 @@ import { Worker } from 'node:worker_threads';
 import { FarthingError, unavailable } from '../../core/error.ts';
 import type { InvoiceDocument } from '../../core/invoice-document/document.ts';
 
-type Answer = { readonly id: number; readonly bytes?: Uint8Array; readonly error?: string };
-type Job = {
+type RenderAnswer = { readonly id: number; readonly bytes?: Uint8Array; readonly error?: string };
+type RenderJob = {
   readonly document: InvoiceDocument;
   readonly resolve: (bytes: Buffer) => void;
   readonly reject: (error: Error) => void;
@@ -24,7 +24,7 @@ const renderers = new Map<string | null, PdfRenderer>();
  * `fonts`: a folder of more of them. Those of different askers (tenants) are made in turn, so that nobody waits for all that another has
  * asked for.
  */
-export function pdfOf(
+export function renderPdf(
   document: InvoiceDocument,
   { fonts, asker }: { fonts: string | null; asker: string },
 ): Promise<Buffer> {
@@ -77,9 +77,9 @@ class Maker {
   readonly #source: URL;
   readonly #timeout_ms: number;
   /** By asker, in the order of their next turn. */
-  readonly #waiting = new Map<string, Job[]>();
+  readonly #waiting = new Map<string, RenderJob[]>();
   #waiting_count = 0;
-  #making: (Job & { readonly id: number }) | null = null;
+  #making: (RenderJob & { readonly id: number }) | null = null;
   #thread: Worker | null = null;
   #timer: NodeJS.Timeout | null = null;
   #asked = 0;
@@ -104,7 +104,7 @@ class Maker {
   }
 
   /** Whose turn it was goes behind the others. */
-  #taken(): Job | undefined {
+  #taken(): RenderJob | undefined {
     for (const [asker, waiting] of this.#waiting) {
       this.#waiting.delete(asker);
       const job = waiting.shift();
@@ -132,7 +132,7 @@ class Maker {
       resourceLimits: { maxOldGenerationSizeMb: 512 },
     });
     thread.unref();
-    thread.on('message', (answer: Answer) => this.#answered(answer));
+    thread.on('message', (answer: RenderAnswer) => this.#answered(answer));
     thread.on('error', (error) => {
       if (this.#thread === thread)
         this.#lost(new FarthingError('system_error', `the PDF was not made: ${error.message}`));
@@ -141,7 +141,7 @@ class Maker {
     return thread;
   }
 
-  #answered({ id, bytes, error }: Answer): void {
+  #answered({ id, bytes, error }: RenderAnswer): void {
     const job = this.#making;
     // Of a thread that was given up.
     if (job?.id !== id) return;

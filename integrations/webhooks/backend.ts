@@ -1,6 +1,6 @@
 /** How a webhook leaves the house: given a message, a backend hands it to whoever receives it and answers how that went. */
 
-export type Message = {
+export type WebhookMessage = {
   /** Of the system event: the same for every try, so that a receiver knows a repeat. */
   readonly id: string;
   readonly event_name: string;
@@ -10,7 +10,7 @@ export type Message = {
   readonly environment_id: string;
 };
 
-export type Outcome = {
+export type SendOutcome = {
   readonly url: string;
   /** Null when nothing was answered. */
   readonly http_status: number | null;
@@ -23,15 +23,18 @@ export type Outcome = {
 };
 
 /** Where our own backend sends to; with a managed service there are no endpoints of ours. */
-export type Target = { readonly url: string; readonly secrets: readonly string[] };
+export type WebhookTarget = { readonly url: string; readonly secrets: readonly string[] };
 
-export type Place = Pick<Message, 'tenant_id' | 'environment_id'>;
+export type WebhookScope = Pick<WebhookMessage, 'tenant_id' | 'environment_id'>;
 
 export interface WebhookBackend {
   /** Whether the endpoints are ours: then every message has a target. */
   readonly has_targets: boolean;
   /** Never throws for what the receiver does. */
-  send(message: Message, target: Target | null): Promise<Outcome>;
+  send(message: WebhookMessage, target: WebhookTarget | null): Promise<SendOutcome>;
   /** Where endpoints are looked after, where that is not here. */
-  dashboard?(scope: Place, caller: { may_change: boolean }): Promise<{ url: string; token: string; app_id: string }>;
+  dashboard?(
+    scope: WebhookScope,
+    caller: { may_change: boolean },
+  ): Promise<{ url: string; token: string; app_id: string }>;
 }

@@ -7,9 +7,9 @@ import http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { Webhook } from 'standardwebhooks';
-import { guardedAgent, isRefusal } from '../guarded-agent.ts';
-import { type NameServers, resolverLookup } from '../lookup.ts';
-import type { Message, Outcome, Target, WebhookBackend } from './backend.ts';
+import { createGuardedAgent, isRefusal } from '../guarded-agent.ts';
+import { createResolverLookup, type NameServers } from '../lookup.ts';
+import type { SendOutcome, WebhookBackend, WebhookMessage, WebhookTarget } from './backend.ts';
 
 export type HttpBackendOptions = {
   readonly allow_private_addresses: boolean;
@@ -21,9 +21,9 @@ const TIMEOUT_MS = 10_000;
 /** Of an answer so much is read and kept; the rest is not waited for. */
 const ANSWER_BYTES_MAX = 4_096;
 
-export function httpBackend(options: HttpBackendOptions): WebhookBackend {
+export function createHttpBackend(options: HttpBackendOptions): WebhookBackend {
   // Where private addresses may be named, the file of hosts names some.
-  const lookup = options.allow_private_addresses ? undefined : resolverLookup(options.name_servers);
+  const lookup = options.allow_private_addresses ? undefined : createResolverLookup(options.name_servers);
   return {
     has_targets: true,
     async send(message, target) {
@@ -35,43 +35,43 @@ export function httpBackend(options: HttpBackendOptions): WebhookBackend {
   };
 }
 
-type Answer = Pick<Outcome, 'http_status' | 'response_body' | 'error' | 'detail'>;
+type HttpSendResult = Pick<SendOutcome, 'http_status' | 'response_body' | 'error' | 'detail'>;
 
 async function post(
-  { id, body }: Message,
-  target: Target,
+  { id, body }: WebhookMessage,
+  target: WebhookTarget,
   {
     allow_private_addresses,
     timeout_ms = TIMEOUT_MS,
     lookup,
   }: HttpBackendOptions & { lookup: LookupFunction | undefined },
-): Promise<Answer> {
+): Promise<HttpSendResult> {
   try {
     const signal = AbortSignal.timeout(timeout_ms);
     const { href: url, protocol } = new URL(target.url);
     const request = (protocol === 'https:' ? https : http).request(url, {
       method: 'POST',
-      agent: allow_private_addresses ? false : guardedAgent(protocol, { lookup }),
+      agent: allow_private_addresses ? false : createGuardedAgent(protocol, { lookup }),
       headers: {
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
         'user-agent': 'Farthing-Webhooks',
-        ...signatureOf(id, body, target.secrets),
+        ...signMessage(id, body, target.secrets),
       },
       signal,
     });
-    const response = await answered(request, { body, signal });
-    const response_body = await beginningOf(response);
+    const response = await sendRequest(request, { body, signal });
+    const response_body = await readBeginning(response);
     const http_status = response.statusCode!;
     const isTaken = http_status >= 200 && http_status < 300;
     return { http_status, response_body, error: isTaken ? null : `answered ${http_status}` };
   } catch (error) {
-    return { http_status: null, response_body: null, ...reasonOf(error, timeout_ms) };
+    return { http_status: null, response_body: null, ...describeError(error, timeout_ms) };
   }
 }
 
 /** By the clock of the world: the receiver compares it with its own. While a secret is replaced both sign. */
-function signatureOf(id: string, body: string, secrets: readonly string[]) {
+function signMessage(id: string, body: string, secrets: readonly string[]) {
   const now = new Date();
   return {
     'webhook-id': id,
@@ -81,7 +81,7 @@ function signatureOf(id: string, body: string, secrets: readonly string[]) {
 }
 
 /** A request can end with neither an answer nor an error, as after `101 Switching Protocols`. */
-function answered(
+function sendRequest(
   request: http.ClientRequest,
   { body, signal }: { body: string; signal: AbortSignal },
 ): Promise<http.IncomingMessage> {
@@ -94,7 +94,7 @@ function answered(
   });
 }
 
-async function beginningOf(response: http.IncomingMessage): Promise<string> {
+async function readBeginning(response: http.IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
@@ -113,15 +113,17 @@ async function beginningOf(response: http.IncomingMessage): Promise<string> {
 }
 
 /** What the tenant may read, and what only we may: where our network leads a name is none of their business. */
-function reasonOf(error: unknown, timeout_ms: number): Pick<Outcome, 'error' | 'detail'> {
+function describeError(error: unknown, timeout_ms: number): Pick<SendOutcome, 'error' | 'detail'> {
   if (!(error instanceof Error)) return { error: String(error) };
   if (error.name === 'TimeoutError' || error.name === 'AbortError')
     return { error: `no answer within ${timeout_ms} ms` };
-  const said = error.message || ('code' in error ? String(error.code) : error.name);
-  return isOfAddress(error) ? { error: 'the address is private or cannot be resolved', detail: said } : { error: said };
+  const reason = error.message || ('code' in error ? String(error.code) : error.name);
+  return isAddressError(error)
+    ? { error: 'the address is private or cannot be resolved', detail: reason }
+    : { error: reason };
 }
 
 /** The resolver's own, or the refusal by the agent, which has no code. */
-function isOfAddress(error: Error & { syscall?: unknown }): boolean {
+function isAddressError(error: Error & { syscall?: unknown }): boolean {
   return /^(getaddrinfo|query)/.test(String(error.syscall)) || isRefusal(error);
 }

@@ -3,17 +3,17 @@
  * carries the id of its event, under which Svix takes it once.
  */
 import type { Svix } from 'svix';
-import type { Message, Outcome, Place, WebhookBackend } from './backend.ts';
+import type { SendOutcome, WebhookBackend, WebhookMessage, WebhookScope } from './backend.ts';
 
 export type SvixOptions = { readonly token: string; readonly server_url?: string | undefined };
 
 const TIMEOUT_MS = 10_000;
 
-export function svixBackend(options: SvixOptions): WebhookBackend {
+export function createSvixBackend(options: SvixOptions): WebhookBackend {
   let opening: Promise<Svix> | null = null;
-  const client = () => (opening ??= open(options));
+  const client = () => (opening ??= openClient(options));
   const known = new Set<string>();
-  const application = async (scope: Place) => {
+  const application = async (scope: WebhookScope) => {
     const uid = `${scope.tenant_id}_${scope.environment_id}`;
     if (!known.has(uid)) await (await client()).application.getOrCreate({ name: uid, uid });
     known.add(uid);
@@ -23,7 +23,7 @@ export function svixBackend(options: SvixOptions): WebhookBackend {
     has_targets: false,
     async send(message) {
       const begun = performance.now();
-      const answer = await create(message, { client, application });
+      const answer = await createMessage(message, { client, application });
       const url = options.server_url ?? 'svix';
       return { url, ...answer, duration_ms: Math.round(performance.now() - begun) };
     },
@@ -36,7 +36,7 @@ export function svixBackend(options: SvixOptions): WebhookBackend {
 }
 
 /** The client is loaded where it is wanted, and by nobody else. */
-async function open({ token, server_url }: SvixOptions): Promise<Svix> {
+async function openClient({ token, server_url }: SvixOptions): Promise<Svix> {
   const { Svix: Client } = await import('svix');
   return new Client(token, {
     requestTimeout: TIMEOUT_MS,
@@ -45,15 +45,15 @@ async function open({ token, server_url }: SvixOptions): Promise<Svix> {
   });
 }
 
-type Connected = {
+type SvixConnection = {
   client(): Promise<Svix>;
-  application(scope: Place): Promise<string>;
+  application(scope: WebhookScope): Promise<string>;
 };
 
-async function create(
-  message: Message,
-  { client, application }: Connected,
-): Promise<Pick<Outcome, 'http_status' | 'response_body' | 'error'>> {
+async function createMessage(
+  message: WebhookMessage,
+  { client, application }: SvixConnection,
+): Promise<Pick<SendOutcome, 'http_status' | 'response_body' | 'error'>> {
   try {
     const uid = await application(message);
     const sent = { eventType: message.event_name, eventId: message.id, payload: JSON.parse(message.body) };
@@ -61,7 +61,7 @@ async function create(
     const { id } = await (await client()).message.create(uid, sent, options);
     return { http_status: 202, response_body: id, error: null };
   } catch (error) {
-    const code = codeOf(error);
+    const code = getStatusCode(error);
     // It has the event: an earlier try had arrived.
     if (code === 409) return { http_status: code, response_body: null, error: null };
     const reason = error instanceof Error ? error.message : String(error);
@@ -69,7 +69,7 @@ async function create(
   }
 }
 
-function codeOf(error: unknown): number | null {
+function getStatusCode(error: unknown): number | null {
   return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'number'
     ? error.code
     : null;

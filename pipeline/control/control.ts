@@ -3,7 +3,7 @@
  * rows are rebuilt, daily rollups are made. What touches the stores is planned like a slice, so that a crash leaves it to be done again
  * before anything behind it. Corrections of events are part of the slices (pipeline/slices/partition.ts).
  */
-import { overtakenByCorrections } from '../../actions/events/correct-events.ts';
+import { listOvertakenTargets } from '../../actions/events/correct-events.ts';
 import { makeDailyRollups } from '../../actions/usage/make-daily-rollups.ts';
 import { type RebuildTarget, rebuildBuckets } from '../../actions/usage/rebuild-buckets.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -107,5 +107,5 @@ async function uncertainTargets(stores: Stores, scope: Scope, version: Settled):
   const { meter_id } = version;
   const { uncertain_days } = await readVersion(stores.postgres, version);
   const days = uncertain_days.map((day) => ({ ...scope, meter_id, day }));
-  return [...days, ...(await overtakenByCorrections(stores, scope, version))];
+  return [...days, ...(await listOvertakenTargets(stores, scope, version))];
 }

@@ -7,7 +7,7 @@ import type { DueWorkSettings } from '../../actions/billing/due-work.ts';
 import { tryAdvance } from '../../actions/test-clocks/advance-test-clock.ts';
 import { ADVANCE_JOB } from '../../actions/test-clocks/move-test-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Work } from '../job.ts';
+import type { QueuedWork } from '../job.ts';
 
 const TIMEOUT_MS = 60 * 60_000;
 
@@ -17,7 +17,7 @@ const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), wo
 export function advanceTestClockWork(
   stores: Stores,
   { clock, settings }: { clock: () => Date; settings: DueWorkSettings },
-): Work {
+): QueuedWork {
   return {
     name: ADVANCE_JOB.task,
     lane: 'long',

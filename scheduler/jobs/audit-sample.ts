@@ -2,48 +2,53 @@
  * Audits some of everything, taken by chance, all the time: that usage rows equal the raw events, and that these are all that
  * was accepted, each once, is checked and not believed.
  */
-import { type CheckName, checkOf, type Finding } from '../../actions/audit/findings.ts';
-import { sampleRunning, tellOfOthers } from '../../actions/audit/running.ts';
+import { type CheckName, type Finding, toCheckName } from '../../actions/audit/findings.ts';
+import { reportOtherProcesses, sampleRunning } from '../../actions/audit/running.ts';
 import { sampleRecords } from '../../actions/audit/sample-records.ts';
-import { auditSample, type Difference } from '../../actions/audit/usage.ts';
+import { auditSample, type UsageDifference } from '../../actions/audit/usage.ts';
 import { formatMs, toMs } from '../../core/time/instant.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Job } from '../job.ts';
+import type { ScheduledJob } from '../job.ts';
 import { auditMetrics } from '../metrics.ts';
 
 const DAYS_PER_RUN = 2;
 /** Where one row differs a million may: the log says the first, the metric counts all. */
-const TOLD_MAX = 20;
+const LOGGED_MAX = 20;
 
-export function auditSampleJob(stores: Stores, every_seconds: number): Job {
+export function auditSampleJob(stores: Stores, every_seconds: number): ScheduledJob {
   return {
     name: 'audit-sample',
     every_seconds,
     async run(now) {
-      const told = new Told();
+      const collected = new SampleDifferences();
       const { ranges, records } = await sampleRecords(stores, Math.random, (finding) =>
-        told.add(checkOf(finding.kind), finding.kind, saidOf(finding)),
+        collected.add(toCheckName(finding.kind), finding.kind, formatFinding(finding)),
       );
-      const tell = (finding: Finding) => told.add(checkOf(finding.kind), finding.kind, saidOf(finding));
-      await sampleRunning(stores, { chance: Math.random, now }, tell);
-      await tellOfOthers(stores, tell);
+      const report = (finding: Finding) =>
+        collected.add(toCheckName(finding.kind), finding.kind, formatFinding(finding));
+      await sampleRunning(stores, { chance: Math.random, now }, report);
+      await reportOtherProcesses(stores, report);
       const options = { size: DAYS_PER_RUN, chance: Math.random };
       const { days, rows } = await auditSample(stores, options, (difference) =>
-        told.add('usage', difference.meter_id, textOf(difference)),
+        collected.add('usage', difference.meter_id, formatDifference(difference)),
       );
-      auditMetrics.sampled({ days, rows, ranges, differences: told.counts });
-      return { done: { days, rows, ranges, records, differences: told.total }, waiting: [], failed: told.failed() };
+      auditMetrics.sampled({ days, rows, ranges, differences: collected.counts });
+      return {
+        done: { days, rows, ranges, records, differences: collected.total },
+        waiting: [],
+        failed: collected.failed(),
+      };
     },
   };
 }
 
-class Told {
+class SampleDifferences {
   readonly counts = new Map<CheckName, number>();
   readonly #first: { id: string; error: Error }[] = [];
 
   add(check: CheckName, id: string, text: string): void {
     this.counts.set(check, (this.counts.get(check) ?? 0) + 1);
-    if (this.#first.length < TOLD_MAX) this.#first.push({ id, error: new Error(text) });
+    if (this.#first.length < LOGGED_MAX) this.#first.push({ id, error: new Error(text) });
   }
 
   get total(): number {
@@ -57,13 +62,13 @@ class Told {
   }
 }
 
-function saidOf({ kind, count, what, partition, from_offset, to_offset }: Finding): string {
+function formatFinding({ kind, count, what, partition, from_offset, to_offset }: Finding): string {
   const where = partition === undefined ? '' : ` of partition ${partition}`;
   const range = from_offset === undefined ? '' : `, offsets ${from_offset} to ${to_offset}`;
   return `${kind}${where}${range}: ${count}: ${what}; run npm run audit, and see docs/operations.md, "What the audit finds"`;
 }
 
-function textOf({ size, bucket_start_us, field, stored, expected }: Difference): string {
+function formatDifference({ size, bucket_start_us, field, stored, expected }: UsageDifference): string {
   const start = formatMs(toMs(bucket_start_us));
   return `the usage row ${size} ${start} differs in ${field}: ${stored} is stored, the raw events say ${expected}; run npm run audit -- --repair`;
 }

@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { billThreshold } from '../../actions/billing/bill-thresholds.ts';
 import { THRESHOLD_TASK } from '../../storage/progress/threshold-arrivals.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Work } from '../job.ts';
+import type { QueuedWork } from '../job.ts';
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), subscription_id: z.string() });
 
-export function billThresholdWork(stores: Stores, { clock }: { clock: () => Date }): Work {
+export function billThresholdWork(stores: Stores, { clock }: { clock: () => Date }): QueuedWork {
   return {
     name: THRESHOLD_TASK,
     async run(payload) {

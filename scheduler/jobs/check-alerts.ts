@@ -4,11 +4,11 @@
  */
 import { z } from 'zod';
 import { checkCustomer } from '../../actions/alerts/check-alerts.ts';
-import { checkSomeByDefault } from '../../actions/alerts/wallet-alerts.ts';
+import { checkWalletsWithDefaults } from '../../actions/alerts/wallet-alerts.ts';
 import { topUpCustomer } from '../../actions/wallets/auto-top-up.ts';
 import { ALERT_TASK, askForAlertsByDefault } from '../../storage/progress/alert-arrivals.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Work } from '../job.ts';
+import type { QueuedWork } from '../job.ts';
 
 const Scoped = z.object({ tenant_id: z.string(), environment_id: z.string() });
 const OfCustomer = Scoped.extend({ customer_id: z.string(), fills: z.boolean().default(true) });
@@ -16,16 +16,16 @@ const OfCustomer = Scoped.extend({ customer_id: z.string(), fills: z.boolean().d
 const ByDefault = Scoped.extend({ wallets_behind: z.string() });
 const Payload = z.union([OfCustomer, ByDefault]);
 
-export function checkAlertsWork(stores: Stores, { clock }: { clock: () => Date }): Work {
+export function checkAlertsWork(stores: Stores, { clock }: { clock: () => Date }): QueuedWork {
   return {
     name: ALERT_TASK,
     async run(payload, { is_last }) {
-      const asked = Payload.parse(payload);
-      const { tenant_id, environment_id } = asked;
+      const request = Payload.parse(payload);
+      const { tenant_id, environment_id } = request;
       const scope = { tenant_id, environment_id };
-      if ('wallets_behind' in asked) {
-        const { last, errors } = await checkSomeByDefault(stores, scope, {
-          behind: asked.wallets_behind,
+      if ('wallets_behind' in request) {
+        const { last, errors } = await checkWalletsWithDefaults(stores, scope, {
+          after: request.wallets_behind,
           now: clock(),
         });
         // It is tried again first. The last time the next are asked for all the same: who fails for good keeps nobody from theirs.
@@ -34,7 +34,7 @@ export function checkAlertsWork(stores: Stores, { clock }: { clock: () => Date }
         if (errors.length > 0) throw errors[0];
         return 'completed';
       }
-      const { customer_id, fills } = asked;
+      const { customer_id, fills } = request;
       await checkCustomer(stores, scope, { customer_id, now: clock() });
       if (fills) await topUpCustomer(stores, scope, { customer_id, now: clock() });
       return 'completed';

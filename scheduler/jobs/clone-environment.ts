@@ -5,13 +5,13 @@
 import { z } from 'zod';
 import { CLONE_JOB, tryClone } from '../../actions/environments/clone-environment.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Work } from '../job.ts';
+import type { QueuedWork } from '../job.ts';
 
 const TIMEOUT_MS = 60 * 60_000;
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
 
-export function cloneEnvironmentWork(stores: Stores, { clock }: { clock: () => Date }): Work {
+export function cloneEnvironmentWork(stores: Stores, { clock }: { clock: () => Date }): QueuedWork {
   return {
     name: CLONE_JOB.task,
     lane: 'copies',

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { COMPUTE_TASK, tryComputation } from '../../actions/invoices/compute-later.ts';
 import { clockFor } from '../../storage/environment-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Work } from '../job.ts';
+import type { QueuedWork } from '../job.ts';
 
 const TIMEOUT_MS = 600_000;
 
@@ -14,7 +14,7 @@ const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), wo
 
 export type InvoiceWorkOptions = { clock: () => Date; timeout_ms?: number };
 
-export function computeInvoiceWork(stores: Stores, options: InvoiceWorkOptions): Work {
+export function computeInvoiceWork(stores: Stores, options: InvoiceWorkOptions): QueuedWork {
   return invoiceWork(stores, { name: COMPUTE_TASK, perform: tryComputation }, options);
 }
 
@@ -23,7 +23,7 @@ export function invoiceWork(
   stores: Stores,
   { name, perform }: { name: string; perform: typeof tryComputation },
   { clock, timeout_ms = TIMEOUT_MS }: InvoiceWorkOptions,
-): Work {
+): QueuedWork {
   return {
     name,
     async run(payload, { attempt, is_last, signal: ending }) {

@@ -8,28 +8,28 @@ import { tryExport } from '../../actions/exports/perform-export.ts';
 import { EXPORT_JOB, SLOW_EXPORT_JOB } from '../../actions/exports/scheduled-tasks.ts';
 import { clockFor } from '../../storage/environment-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Work, WorkAttempt } from '../job.ts';
+import type { QueuedWork, WorkAttempt } from '../job.ts';
 
-export const EXPORT_TURN_MS = 2 * 60_000;
+export const EXPORT_SLICE_MS = 2 * 60_000;
 const TIMEOUT_MS = 6 * 3_600_000;
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
 
-type Exporting = { clock: () => Date; settings: ExportSettings; turn_ms: number };
+type ExportWorkOptions = { clock: () => Date; settings: ExportSettings; slice_ms: number };
 
-export function exportWorks(stores: Stores, { clock, settings, turn_ms }: Exporting): Work[] {
-  const perform = async (payload: unknown, { signal: ending, ...attempt }: WorkAttempt, turn: AbortSignal | null) => {
+export function createExportWork(stores: Stores, { clock, settings, slice_ms }: ExportWorkOptions): QueuedWork[] {
+  const perform = async (payload: unknown, { signal: ending, ...attempt }: WorkAttempt, slice: AbortSignal | null) => {
     const place = Payload.parse(payload);
     const at = await clockFor(stores.postgres, place, clock);
-    const timeout_ms = turn ? turn_ms : TIMEOUT_MS;
-    const signal = AbortSignal.any([ending, turn ?? AbortSignal.timeout(TIMEOUT_MS)]);
-    return tryExport(stores, place, { ...attempt, clock: at, signal, timeout_ms, settings, turn });
+    const timeout_ms = slice ? slice_ms : TIMEOUT_MS;
+    const signal = AbortSignal.any([ending, slice ?? AbortSignal.timeout(TIMEOUT_MS)]);
+    return tryExport(stores, place, { ...attempt, clock: at, signal, timeout_ms, settings, slice: slice });
   };
   return [
     {
       name: EXPORT_JOB.task,
       lane: 'files',
-      run: (payload, attempt) => perform(payload, attempt, AbortSignal.timeout(turn_ms)),
+      run: (payload, attempt) => perform(payload, attempt, AbortSignal.timeout(slice_ms)),
     },
     { name: SLOW_EXPORT_JOB.task, lane: 'slow-files', run: (payload, attempt) => perform(payload, attempt, null) },
   ];

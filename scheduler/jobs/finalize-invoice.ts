@@ -1,9 +1,9 @@
 /** Makes a draft final that a request has asked for (docs/rules/invoices.md, "Invoices computed later"). */
 import { FINALIZE_TASK, tryFinalization } from '../../actions/invoices/finalize-later.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Work } from '../job.ts';
+import type { QueuedWork } from '../job.ts';
 import { type InvoiceWorkOptions, invoiceWork } from './compute-invoice.ts';
 
-export function finalizeInvoiceWork(stores: Stores, options: InvoiceWorkOptions): Work {
+export function finalizeInvoiceWork(stores: Stores, options: InvoiceWorkOptions): QueuedWork {
   return invoiceWork(stores, { name: FINALIZE_TASK, perform: tryFinalization }, options);
 }

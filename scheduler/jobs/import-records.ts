@@ -6,24 +6,24 @@ import { z } from 'zod';
 import { FETCHED_IMPORT_JOB, IMPORT_JOB } from '../../actions/imports/import-later.ts';
 import { type ImportSettings, tryImport } from '../../actions/imports/run-import.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Work, WorkAttempt } from '../job.ts';
+import type { QueuedWork, WorkAttempt } from '../job.ts';
 
 const TIMEOUT_MS = 2 * 60 * 60_000;
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
 
-export function importWorks(
+export function createImportWork(
   stores: Stores,
   { clock, settings }: { clock: () => Date; settings: ImportSettings },
-): Work[] {
-  type Try = Omit<WorkAttempt, 'mayGoOn'> & Partial<WorkAttempt>;
-  const run = (payload: unknown, { attempt, is_last, signal: ending, mayGoOn }: Try) => {
+): QueuedWork[] {
+  type ImportAttempt = Omit<WorkAttempt, 'mayGoOn'> & Partial<WorkAttempt>;
+  const run = (payload: unknown, { attempt, is_last, signal: ending, mayGoOn }: ImportAttempt) => {
     const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);
     const how = { attempt, is_last, clock, signal, timeout_ms: TIMEOUT_MS, settings, mayGoOn };
     return tryImport(stores, Payload.parse(payload), how);
   };
   return [
-    { name: IMPORT_JOB.task, lane: 'imports', in_order: IMPORT_JOB.in_order, reads_anew: true, run },
+    { name: IMPORT_JOB.task, lane: 'imports', in_order: IMPORT_JOB.in_order, rereads_input: true, run },
     {
       name: FETCHED_IMPORT_JOB.task,
       lane: 'fetched-imports',

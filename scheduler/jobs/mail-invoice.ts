@@ -4,7 +4,7 @@ import { MAIL_TASK, type MailOutcome, mailInvoice } from '../../actions/invoices
 import type { Mailer } from '../../actions/invoices/mailer.ts';
 import { INVOICE_EMAIL_KINDS } from '../../core/invoice-document/email.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Work } from '../job.ts';
+import type { QueuedWork } from '../job.ts';
 
 const Payload = z.object({
   tenant_id: z.string(),
@@ -14,24 +14,24 @@ const Payload = z.object({
   kind: z.enum(INVOICE_EMAIL_KINDS),
 });
 
-export type Mailed = MailOutcome & { readonly invoice_id: string };
+export type MailedInvoice = MailOutcome & { readonly invoice_id: string };
 
 export type MailOptions = {
   readonly clock: () => Date;
   readonly mailer: Mailer | null;
   readonly fonts: string | null;
-  readonly onMailed?: (mailed: Mailed) => void;
+  readonly onMailed?: (mailed: MailedInvoice) => void;
 };
 
-export function mailInvoiceWork(stores: Stores, { clock, mailer, fonts, onMailed }: MailOptions): Work {
+export function mailInvoiceWork(stores: Stores, { clock, mailer, fonts, onMailed }: MailOptions): QueuedWork {
   return {
     name: MAIL_TASK,
     async run(payload) {
       if (mailer === null) return 'failed';
-      const { tenant_id, environment_id, ...asked } = Payload.parse(payload);
-      const mailing = { ...asked, fonts, now: clock(), mailer };
+      const { tenant_id, environment_id, ...letter } = Payload.parse(payload);
+      const mailing = { ...letter, fonts, now: clock(), mailer };
       const mailed = await mailInvoice(stores, { tenant_id, environment_id }, mailing);
-      onMailed?.({ ...mailed, invoice_id: asked.invoice_id });
+      onMailed?.({ ...mailed, invoice_id: letter.invoice_id });
       return mailed.outcome === 'refused' ? 'failed' : 'completed';
     },
   };

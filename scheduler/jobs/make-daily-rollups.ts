@@ -1,7 +1,7 @@
 /** Daily rollups for the days that are over, asked for until they are there: the pipeline makes them (docs/decisions/0001). */
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Job } from '../job.ts';
+import type { ScheduledJob } from '../job.ts';
 
 const MS_PER_DAY = 86_400_000;
 
@@ -9,15 +9,15 @@ const MS_PER_DAY = 86_400_000;
 export function makeDailyRollupsJob(
   { postgres }: Pick<Stores, 'postgres'>,
   { every_seconds, after_days }: { every_seconds: number; after_days: number },
-): Job {
+): ScheduledJob {
   return {
     // The older word for them: jobs of this name are in queues, and it is a label of metrics.
     name: 'make-day-rows',
     every_seconds,
     async run(now) {
       const today = Math.floor(now.getTime() / MS_PER_DAY);
-      const asked = await requestDailyRollups(postgres, today - after_days);
-      return { done: { asked: asked ? 1 : 0 }, waiting: [], failed: [] };
+      const isRequested = await requestDailyRollups(postgres, today - after_days);
+      return { done: { asked: isRequested ? 1 : 0 }, waiting: [], failed: [] };
     },
   };
 }

@@ -1,9 +1,9 @@
 /** Forgets the answers that were kept for repeated requests (48 hours). */
 import { purgeAnswers } from '../../storage/models/idempotency-key.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Job } from '../job.ts';
+import type { ScheduledJob } from '../job.ts';
 
-export function purgeAnswersJob({ postgres }: Stores, every_seconds: number): Job {
+export function purgeAnswersJob({ postgres }: Stores, every_seconds: number): ScheduledJob {
   return {
     name: 'purge-answers',
     every_seconds,

@@ -1,19 +1,19 @@
 /** Forgets entries of the audit log after the days for which they are kept (docs/rules/records.md, "The audit log"). */
 import { purgeAuditEntries } from '../../storage/models/audit-entry.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Job } from '../job.ts';
+import type { ScheduledJob } from '../job.ts';
 
 const DAY_MS = 86_400_000;
 
 export function purgeAuditLogJob(
   { postgres }: Pick<Stores, 'postgres'>,
-  { every_seconds, kept_days }: { every_seconds: number; kept_days: number },
-): Job {
+  { every_seconds, retention_days }: { every_seconds: number; retention_days: number },
+): ScheduledJob {
   return {
     name: 'purge-audit-log',
     every_seconds,
     async run(now) {
-      const purged = await purgeAuditEntries(postgres, new Date(now.getTime() - kept_days * DAY_MS));
+      const purged = await purgeAuditEntries(postgres, new Date(now.getTime() - retention_days * DAY_MS));
       return { done: { purged }, waiting: [], failed: [] };
     },
   };

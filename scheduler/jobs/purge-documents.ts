@@ -1,9 +1,9 @@
 /** Takes away PDFs of invoices that were made long ago: who asks for one again has it made again. */
 import { purgeDocuments } from '../../storage/models/invoice-document.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Job } from '../job.ts';
+import type { ScheduledJob } from '../job.ts';
 
-export function purgeDocumentsJob({ postgres }: Stores, every_seconds: number): Job {
+export function purgeDocumentsJob({ postgres }: Stores, every_seconds: number): ScheduledJob {
   return {
     name: 'purge-documents',
     every_seconds,

@@ -1,9 +1,9 @@
 /** Takes away files of imports that failed a week ago and were not resumed. */
 import { purgeImportFiles } from '../../storage/imports/files.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Job } from '../job.ts';
+import type { ScheduledJob } from '../job.ts';
 
-export function purgeImportFilesJob({ postgres }: Stores, every_seconds: number): Job {
+export function purgeImportFilesJob({ postgres }: Stores, every_seconds: number): ScheduledJob {
   return {
     name: 'purge-import-files',
     every_seconds,

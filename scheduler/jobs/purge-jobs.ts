@@ -1,14 +1,14 @@
 /** Takes jobs out of the queue that were given up a week ago: time enough to look at them. */
 import { purgeGivenUpJobs } from '../../storage/jobs.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Job } from '../job.ts';
+import type { ScheduledJob } from '../job.ts';
 
-const KEPT_DAYS = 7;
+const RETENTION_DAYS = 7;
 
-export function purgeJobsJob({ postgres }: Stores, every_seconds: number): Job {
+export function purgeJobsJob({ postgres }: Stores, every_seconds: number): ScheduledJob {
   return {
     name: 'purge-jobs',
     every_seconds,
-    run: async () => ({ done: { purged: await purgeGivenUpJobs(postgres, KEPT_DAYS) }, waiting: [], failed: [] }),
+    run: async () => ({ done: { purged: await purgeGivenUpJobs(postgres, RETENTION_DAYS) }, waiting: [], failed: [] }),
   };
 }

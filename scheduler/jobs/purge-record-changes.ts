@@ -1,9 +1,9 @@
 /** Forgets which records have changed, once whoever keeps answers made of them has seen it (docs/decisions/0007-cached-answers.md). */
 import { nextLook, purgeRecordChanges } from '../../storage/kept/look.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Job } from '../job.ts';
+import type { ScheduledJob } from '../job.ts';
 
-export function purgeRecordChangesJob({ postgres, usage_memory }: Stores, every_seconds: number): Job {
+export function purgeRecordChangesJob({ postgres, usage_memory }: Stores, every_seconds: number): ScheduledJob {
   return {
     name: 'purge-record-changes',
     every_seconds,

@@ -1,19 +1,19 @@
 /** Forgets where the events of reservations stand in the log, after the days for which that is kept. */
 import { purgeReservationEvents } from '../../storage/models/reservation.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Job } from '../job.ts';
+import type { ScheduledJob } from '../job.ts';
 
 const DAY_MS = 86_400_000;
 
 export function purgeReservationEventsJob(
   { postgres }: Stores,
-  { every_seconds, kept_days }: { every_seconds: number; kept_days: number },
-): Job {
+  { every_seconds, retention_days }: { every_seconds: number; retention_days: number },
+): ScheduledJob {
   return {
     name: 'purge-reservation-events',
     every_seconds,
     async run(now) {
-      const purged = await purgeReservationEvents(postgres, new Date(now.getTime() - kept_days * DAY_MS));
+      const purged = await purgeReservationEvents(postgres, new Date(now.getTime() - retention_days * DAY_MS));
       return { done: { purged }, waiting: [], failed: [] };
     },
   };

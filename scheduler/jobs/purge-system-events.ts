@@ -1,19 +1,19 @@
 /** Forgets system events, and how they were delivered, after the days for which they are kept. */
 import type { Stores } from '../../storage/stores.ts';
 import { purgeToldBefore } from '../../storage/system-events/unstreamed.ts';
-import type { Job } from '../job.ts';
+import type { ScheduledJob } from '../job.ts';
 
 const DAY_MS = 86_400_000;
 
 export function purgeSystemEventsJob(
   { postgres, log }: Stores,
-  { every_seconds, kept_days }: { every_seconds: number; kept_days: number },
-): Job {
+  { every_seconds, retention_days }: { every_seconds: number; retention_days: number },
+): ScheduledJob {
   return {
     name: 'purge-system-events',
     every_seconds,
     async run(now) {
-      const before = new Date(now.getTime() - kept_days * DAY_MS);
+      const before = new Date(now.getTime() - retention_days * DAY_MS);
       const is_streamed = log.tellSystemEvents !== undefined;
       const purged = await purgeToldBefore(postgres, { before, is_streamed });
       return { done: { purged }, waiting: [], failed: [] };

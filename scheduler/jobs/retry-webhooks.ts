@@ -3,13 +3,13 @@
  * (docs/rules/webhooks.md, "Tried again"). What is too old, or has failed too often, is given up.
  */
 import { TokenBucket } from 'limiter';
-import { InHand } from '../../actions/webhooks/in-hand.ts';
+import { InFlightDeliveries } from '../../actions/webhooks/in-flight.ts';
 import type { WebhookServices } from '../../actions/webhooks/send-delivery.ts';
 import { sendDue } from '../../actions/webhooks/send-due.ts';
 import { RETRY_WINDOW_MS } from '../../core/webhook/schedule.ts';
 import { giveUpOld } from '../../storage/webhooks/due-deliveries.ts';
-import type { Job } from '../job.ts';
-import { clockFrom, reportOf, type SendOptions } from './send-webhooks.ts';
+import type { ScheduledJob } from '../job.ts';
+import { createClock, type SendOptions, toJobReport } from './send-webhooks.ts';
 
 export type RetryOptions = SendOptions & {
   readonly rate_limit: number;
@@ -17,25 +17,25 @@ export type RetryOptions = SendOptions & {
 
 const RUN_MS_MAX = 45_000;
 
-export function retryWebhooksJob(services: WebhookServices, options: RetryOptions): Job {
+export function retryWebhooksJob(services: WebhookServices, options: RetryOptions): ScheduledJob {
   const { every_seconds, rate_limit, onSent, ...rules } = options;
-  const in_hand = new InHand();
+  const in_hand = new InFlightDeliveries();
   return {
     name: 'retry-webhooks',
     every_seconds,
     async run(now) {
-      const told_before = new Date(now.getTime() - RETRY_WINDOW_MS);
+      const emitted_before = new Date(now.getTime() - RETRY_WINDOW_MS);
       const { has_targets } = services.backend;
-      const expired = await giveUpOld(services.postgres, { told_before, has_targets, now });
+      const expired = await giveUpOld(services.postgres, { told_before: emitted_before, has_targets, now });
       if (rules.enabled === false) return { done: { expired }, waiting: [], failed: [] };
       const until = performance.now() + RUN_MS_MAX;
-      const report = reportOf(
+      const report = toJobReport(
         await sendDue(services, {
-          clock: clockFrom(now),
+          clock: createClock(now),
           which: 'again',
           in_hand,
           ...rules,
-          permit: permitsOf(rate_limit),
+          permit: createPermits(rate_limit),
           mayGoOn: () => performance.now() < until,
           ...(onSent ? { onSent } : {}),
         }),
@@ -47,7 +47,7 @@ export function retryWebhooksJob(services: WebhookServices, options: RetryOption
 }
 
 /** A bucket that is full at the start of the run. */
-function permitsOf(rate_limit: number): () => Promise<unknown> {
+function createPermits(rate_limit: number): () => Promise<unknown> {
   const bucket = new TokenBucket({ bucketSize: rate_limit, tokensPerInterval: rate_limit, interval: 'second' });
   bucket.content = rate_limit;
   return () => bucket.removeTokens(1);

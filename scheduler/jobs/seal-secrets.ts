@@ -2,12 +2,12 @@
 import { sealSecrets } from '../../actions/webhooks/seal-secrets.ts';
 import type { Sealing } from '../../storage/sealing.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Job } from '../job.ts';
+import type { ScheduledJob } from '../job.ts';
 
 export function sealSecretsJob(
   stores: Stores,
   { sealing, every_seconds }: { sealing: Sealing; every_seconds: number },
-): Job {
+): ScheduledJob {
   return {
     name: 'seal-secrets',
     every_seconds,

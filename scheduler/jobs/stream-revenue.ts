@@ -3,9 +3,9 @@ import { streamRevenue } from '../../actions/revenue/stream-revenue.ts';
 import { raiseRevenueVersion } from '../../storage/revenue/outbox.ts';
 import { greatestVersion } from '../../storage/revenue/rows.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Job } from '../job.ts';
+import type { ScheduledJob } from '../job.ts';
 
-export function streamRevenueJob(stores: Stores, every_seconds: number): Job {
+export function streamRevenueJob(stores: Stores, every_seconds: number): ScheduledJob {
   // Once for each process: a Postgres that was restored to an earlier moment would make rows that count as older than those that are there.
   let isAhead = false;
   return {
@@ -14,8 +14,8 @@ export function streamRevenueJob(stores: Stores, every_seconds: number): Job {
     run: async (_now, onDone) => {
       if (!isAhead) await raiseRevenueVersion(stores.postgres, await greatestVersion(stores.clickhouse));
       isAhead = true;
-      const told = await streamRevenue(stores, (so_far) => onDone?.({ told: so_far }));
-      return { done: { told }, waiting: [], failed: [] };
+      const streamed = await streamRevenue(stores, (so_far) => onDone?.({ told: so_far }));
+      return { done: { told: streamed }, waiting: [], failed: [] };
     },
   };
 }

@@ -1,9 +1,9 @@
 /** Tells system events on their topic of Kafka. */
 import { streamEvents } from '../../actions/system-events/stream-events.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Job } from '../job.ts';
+import type { ScheduledJob } from '../job.ts';
 
-export function streamSystemEventsJob(stores: Stores, every_seconds: number): Job {
+export function streamSystemEventsJob(stores: Stores, every_seconds: number): ScheduledJob {
   return {
     name: 'stream-system-events',
     every_seconds,

@@ -7,13 +7,13 @@ import { z } from 'zod';
 import { SYNC_JOB, trySync } from '../../actions/catalogue/sync-plan.ts';
 import { clockFor } from '../../storage/environment-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Work } from '../job.ts';
+import type { QueuedWork } from '../job.ts';
 
 const TIMEOUT_MS = 2 * 60 * 60_000;
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
 
-export function syncPlanPricesWork(stores: Stores, { clock }: { clock: () => Date }): Work {
+export function syncPlanPricesWork(stores: Stores, { clock }: { clock: () => Date }): QueuedWork {
   return {
     name: SYNC_JOB.task,
     lane: 'long',

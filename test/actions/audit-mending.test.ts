@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { KINDS } from '../../actions/audit/findings.ts';
-import { auditUsage, type Difference, isRepaired, repairUsage } from '../../actions/audit/usage.ts';
+import { auditUsage, isRepaired, repairUsage, type UsageDifference } from '../../actions/audit/usage.ts';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
 import { SCOPE } from '../support/metering.ts';
 import { type Recorded, recordedEvent, startRecorded } from '../support/recorded.ts';
@@ -31,7 +31,7 @@ describe('what the audit finds', () => {
       Promise.all(['c0', 'c1', 'c2', 'c3', 'c4'].map((each) => recorded.metering.usage('m_sum', each, YEAR)));
     const kinds = async () => [...new Set((await recorded.audit()).map(({ kind }) => kind))];
     const differences = async () => {
-      const found: Difference[] = [];
+      const found: UsageDifference[] = [];
       await auditUsage(recorded.metering.stores, {}, (difference) => found.push(difference));
       return found;
     };

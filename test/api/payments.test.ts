@@ -1,8 +1,8 @@
 /** Payments over HTTP, at the sandbox: made, charged, refused, given back, told by the provider. */
 import { expect } from 'chai';
 import { beginAttempt } from '../../actions/payments/begin-attempt.ts';
-import { pursueDuePayments } from '../../actions/payments/due-payments.ts';
-import { sandboxOf } from '../../actions/payments/providers.ts';
+import { processDuePayments } from '../../actions/payments/due-payments.ts';
+import { createSandbox } from '../../actions/payments/providers.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { sandboxNotice } from '../support/sandbox.ts';
 
@@ -406,10 +406,10 @@ describe('payments', () => {
         const payment = await ok('POST', '/payments', stated(id, waiting));
         const { services, scope } = api;
         const now = services.clock();
-        const begun = await beginAttempt(services, scope, { id: payment.id, by: { now }, isAsked: true });
+        const begun = await beginAttempt(services, scope, { id: payment.id, by: { now }, isRequested: true });
         const { gateway_tracking_id: key, payment_method_id } = begun.payment;
         if (isCharged)
-          await sandboxOf(services).charge(scope, {
+          await createSandbox(services).charge(scope, {
             key: key!,
             amount: '100',
             currency: 'usd',
@@ -417,7 +417,7 @@ describe('payments', () => {
             now,
           });
         const later = new Date(now.getTime() + 60_000);
-        await Promise.all([1, 2, 3].map(() => pursueDuePayments(services, { now: later })));
+        await Promise.all([1, 2, 3].map(() => processDuePayments(services, { now: later })));
         expect(await paid(id)).to.deep.equal(['SUCCEEDED', '100', '0', null]);
         const charges = await services.postgres('sandbox_charges').whereLike('idempotency_key', `${payment.id}%`);
         expect([charges.length, (await ok('GET', `/payments/${payment.id}`)).attempts.length]).to.deep.equal([1, 1]);

@@ -2,7 +2,7 @@
  * Whether a customer may use something now, and what is held for it: by answer (docs/rules/reservations.md).
  */
 import { expect } from 'chai';
-import { check } from '../../actions/reservations/check.ts';
+import { checkReservation } from '../../actions/reservations/check.ts';
 import { endDueReservations } from '../../actions/reservations/end-due.ts';
 import { checkShape } from '../../core/reservation/request.ts';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
@@ -581,7 +581,10 @@ describe('reservations', () => {
     const author = { user_id: 'user_1', now: world.now };
     const inDoubt = (feature: string) => {
       const asked = { external_customer_id: 'doubt', feature_id: features[feature].id };
-      return check(stores, scope, { request: checkShape.parse({ ...asked, quantity: '1', hold: {} }), author });
+      return checkReservation(stores, scope, {
+        request: checkShape.parse({ ...asked, quantity: '1', hold: {} }),
+        author,
+      });
     };
     try {
       expect(await inDoubt('tokens')).to.deep.include({ allowed: false, reason: 'in_doubt', reservation: null });
@@ -593,7 +596,7 @@ describe('reservations', () => {
       expect(allowed).to.deep.include({ allowed: true, reason: 'in_doubt' });
       expect(allowed.reservation).to.deep.include({ reason: 'in_doubt', expires_at: '2026-03-05T00:01:00Z' });
       const never = { external_customer_id: 'doubt', feature_id: features['never granted'].id };
-      const refused = await check(stores, scope, { request: checkShape.parse(never), author });
+      const refused = await checkReservation(stores, scope, { request: checkShape.parse(never), author });
       expect(refused).to.deep.include({ allowed: false, reason: 'not_entitled' });
     } finally {
       await clickhouse.close();

@@ -4,7 +4,7 @@
  * accepted and nothing else, and the audit says so.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { auditUsage, type Difference } from '../../actions/audit/usage.ts';
+import { auditUsage, type UsageDifference } from '../../actions/audit/usage.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import { RECORD_CHECKS, storeDifferences, withAudit } from '../faults/compare.ts';
 import { type Chance, chanceOf } from '../support/seeds.ts';
@@ -134,7 +134,7 @@ async function jobsOf(stage: Stage): Promise<string> {
 type LookedAt = Parameters<Parameters<Stage['withStores']>[0]>[0];
 
 async function checkStores(stores: LookedAt, traffic: Traffic): Promise<Checked> {
-  const found: Difference[] = [];
+  const found: UsageDifference[] = [];
   let rows = 0;
   for (const { id: meter_id } of traffic.meters)
     rows += (await auditUsage(stores, { meter_id }, (each) => found.push(each))).rows;

@@ -11,7 +11,7 @@ import { createInvoice } from '../../actions/invoices/create-invoice.ts';
 import { lockInvoice } from '../../actions/invoices/lock-invoice.ts';
 import { voidInvoice } from '../../actions/invoices/void-invoice.ts';
 import { changeInvoicePayment } from '../../actions/payments/change-invoice-payment.ts';
-import { type Checked, check } from '../../actions/reservations/check.ts';
+import { checkReservation, type ReservationCheckResult } from '../../actions/reservations/check.ts';
 import { endDueReservations } from '../../actions/reservations/end-due.ts';
 import { commitReservation, releaseReservation } from '../../actions/reservations/end-reservation.ts';
 import { debitWallet } from '../../actions/wallets/debit-wallet.ts';
@@ -186,7 +186,9 @@ describe('chaos: credits', function () {
       const hold = { ttl_seconds: 2 + random(3), on_expiry: random(2) === 0 ? 'charge' : 'release' };
       const { customer_id } = byId.get(wallet_id)!;
       const request = checkShape.parse({ customer_id, wallet_id, credits, hold, idempotency_key: key });
-      const told = (await surely((stores) => check(stores, scope, { request, author }))) as Checked;
+      const told = (await surely((stores) =>
+        checkReservation(stores, scope, { request, author }),
+      )) as ReservationCheckResult;
       if (told instanceof FarthingError) throw told;
       if (!told.allowed) return void refused.reserve++;
       const { id } = told.reservation!;

@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { auditUsage, type Difference } from '../../actions/audit/usage.ts';
+import { auditUsage, type UsageDifference } from '../../actions/audit/usage.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import { type ModelEvent, type ModelMeter, type ModelQuestion, usageByModel } from '../support/reference-model.ts';
 import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
@@ -56,7 +56,7 @@ describe('daily rollups while processes are killed', function () {
       await settle(stage);
       await makeAll(stage);
 
-      const found: Difference[] = [];
+      const found: UsageDifference[] = [];
       for (const meter of meters) {
         for (const question of QUESTIONS)
           expect(await asked(client, meter, question)).to.deep.equal(model(meter, events, question));

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { expect } from 'chai';
-import { pursueDuePayments } from '../../actions/payments/due-payments.ts';
+import { processDuePayments } from '../../actions/payments/due-payments.ts';
 import { startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
@@ -102,7 +102,7 @@ describe('a process that is killed inside of a charge', () => {
       // Two at once come after it, when it is asked after.
       world.at(new Date(world.now.getTime() + 120_000).toISOString());
       const now = world.now;
-      const pursued = await Promise.all([1, 2].map(() => pursueDuePayments(world.api.services, { now })));
+      const pursued = await Promise.all([1, 2].map(() => processDuePayments(world.api.services, { now })));
       expect(pursued.flatMap(({ failed }) => failed)).to.deep.equal([]);
       const [, paid] = await world.invoices(customer);
       expect([paid.payment_status, paid.amount_paid, paid.amount_remaining]).to.deep.equal(['SUCCEEDED', '10', '0']);

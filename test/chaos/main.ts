@@ -3,7 +3,7 @@
  * table of the sums; it ends at the first difference, with exit code 1. Any number of these may run side by side.
  */
 import { constants } from 'node:os';
-import { argumentsOf, leave } from '../../process/command-line.ts';
+import { exitWithUsage, parseArguments } from '../../process/command-line.ts';
 import { stopTestStores } from '../support/stores.ts';
 import { lineOf } from './chaos.ts';
 import { embeddedStage } from './embedded-stage.ts';
@@ -11,7 +11,7 @@ import { runSeeds, type SeedDone, SIZES, tableOf } from './run-seeds.ts';
 import type { Stage } from './stage.ts';
 import { waysStage } from './ways-stage.ts';
 
-const values = argumentsOf('chaos', {
+const values = parseArguments('chaos', {
   'from-seed': { type: 'string' },
   seed: { type: 'string', default: String(Date.now() % 1_000_000) },
   seeds: { type: 'string', default: '1' },
@@ -23,8 +23,8 @@ const minutes = Number(values.minutes);
 const sizes = values['per-installation'] === undefined ? SIZES : [Number(values['per-installation'])];
 const asked = { first: Number(values['from-seed'] ?? values.seed), count: Number(values.seeds), minutes, sizes };
 if (![asked.first, asked.count, ...sizes].every((number) => Number.isSafeInteger(number) && number >= 0))
-  leave('chaos', '--seed, --from-seed, --seeds and --per-installation are whole numbers');
-if (!(minutes > 0) || sizes.includes(0)) leave('chaos', '--minutes and --per-installation are more than 0');
+  exitWithUsage('chaos', '--seed, --from-seed, --seeds and --per-installation are whole numbers');
+if (!(minutes > 0) || sizes.includes(0)) exitWithUsage('chaos', '--minutes and --per-installation are more than 0');
 
 const began = performance.now();
 const openOne = values.kafka

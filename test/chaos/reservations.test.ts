@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { expect } from 'chai';
 import { auditCredits } from '../../actions/audit/credits.ts';
 import { auditReservations } from '../../actions/audit/reservations.ts';
-import { type Checked, check } from '../../actions/reservations/check.ts';
+import { checkReservation, type ReservationCheckResult } from '../../actions/reservations/check.ts';
 import { endDueReservations } from '../../actions/reservations/end-due.ts';
 import { commitReservation, releaseReservation } from '../../actions/reservations/end-reservation.ts';
 import { Decimal, sumDecimals } from '../../core/decimal.ts';
@@ -88,7 +88,9 @@ describe('chaos: reservations', function () {
       const about = kind === 'feature' ? { feature_id: feature.id, quantity } : { credits: quantity };
       const terms = { ttl_seconds: chance.whole(1, 3), on_expiry: chance.oneOf(['release', 'charge']) };
       const request = asked({ ...about, hold: terms, idempotency_key: `key ${n}` });
-      const answer = (await surely((stores) => check(stores, scope, { request, author }))) as Checked;
+      const answer = (await surely((stores) =>
+        checkReservation(stores, scope, { request, author }),
+      )) as ReservationCheckResult;
       expect(answer).not.to.be.instanceOf(Error);
       if (!answer.allowed) return void counts.refused++;
       counts.held++;
@@ -134,7 +136,7 @@ describe('chaos: reservations', function () {
 
     const now = { user_id: 'user_1', now: world.now };
     const question = asked({ feature_id: feature.id, quantity: '0' });
-    const left = await check(world.api.services, scope, { request: question, author: now });
+    const left = await checkReservation(world.api.services, scope, { request: question, author: now });
     expect(left).to.deep.include({ used: sumDecimals(committed.feature).toFixed(), held: '0' });
     const { features } = await world.get('/customers/usage?customer_lookup_key=acme');
     expect(features[0].current_usage).to.equal(sumDecimals(committed.feature).toFixed());

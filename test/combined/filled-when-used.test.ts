@@ -1,8 +1,8 @@
 /** docs/rules/wallets.md, "Filled by itself": a wallet is looked at when usage lands or credits move, not by a job alone. */
 import { expect } from 'chai';
-import { pursueDuePayments } from '../../actions/payments/due-payments.ts';
-import { autoTopUp, topUpThemselves } from '../../actions/wallets/auto-top-up.ts';
-import { workOf } from '../../scheduler/main.ts';
+import { processDuePayments } from '../../actions/payments/due-payments.ts';
+import { autoTopUp, topUpDueWallets } from '../../actions/wallets/auto-top-up.ts';
+import { createWork } from '../../scheduler/main.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
@@ -30,7 +30,7 @@ describe('a wallet that fills itself', () => {
     await until('it is asked for', async () => (await asked()).some(({ key }) => key === `alerts:${customer_id}`));
     await world.settle();
     await postgres().raw(`delete from graphile_worker._private_jobs`);
-    const work = workOf(world.api.services, () => world.now).find(({ name }) => name === ALERT_TASK)!;
+    const work = createWork(world.api.services, () => world.now).find(({ name }) => name === ALERT_TASK)!;
     const payload = { ...world.api.scope, customer_id };
     await work.run(payload, { attempt: 1, is_last: true, signal: AbortSignal.timeout(60_000) } as never);
   }
@@ -164,7 +164,7 @@ describe('a wallet that fills itself', () => {
       [`alerts-alone:${customer_id}`],
     );
     expect(rows).to.deep.equal([{ fills: 'false' }]);
-    const work = workOf(world.api.services, () => world.now).find(({ name }) => name === ALERT_TASK)!;
+    const work = createWork(world.api.services, () => world.now).find(({ name }) => name === ALERT_TASK)!;
     const job = { attempt: 1, is_last: true, signal: AbortSignal.timeout(60_000) } as never;
     await work.run({ ...world.api.scope, customer_id, fills: false }, job);
     expect((await world.get(`/wallets/${id}`)).credit_balance).to.equal('200');
@@ -249,8 +249,8 @@ describe('a wallet that fills itself', () => {
     for (const name of ['carded', 'bare']) {
       const customer_id = world.id(`customer ${name}`);
       const { id } = await world.post('/wallets', { customer_id, currency: 'usd', auto_topup });
-      await topUpThemselves(world.api.services, { now: world.now });
-      await pursueDuePayments(world.api.services, { now: world.now });
+      await topUpDueWallets(world.api.services, { now: world.now });
+      await processDuePayments(world.api.services, { now: world.now });
       const { items } = await world.get(`/invoices?customer_id=${customer_id}`);
       const invoices = items.map(({ billing_reason, payment_status }: Answer) => `${billing_reason} ${payment_status}`);
       found.push([invoices, (await world.get(`/wallets/${id}`)).credit_balance]);

@@ -3,8 +3,8 @@
  * a read of all events, also if events come late, are voided or replaced, and it reads fewer of them.
  */
 import { expect } from 'chai';
-import { entitledFeatures, grantingSubscriptions } from '../../actions/entitlements/entitled-features.ts';
-import { grantedUsage } from '../../actions/entitlements/granted-usage.ts';
+import { listEntitledFeatures, listGrantingSubscriptions } from '../../actions/entitlements/entitled-features.ts';
+import { gatherGrantedUsage } from '../../actions/entitlements/granted-usage.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -65,9 +65,9 @@ describe('scenario: grants that go on', () => {
     const { scope } = world.api;
     const reading = { scope, database: stores.postgres, now: world.now };
     const { id } = await world.get('/customers/external/acme');
-    const subscriptions = await grantingSubscriptions(id, undefined, reading);
-    const entitled = await entitledFeatures(subscriptions, undefined, reading);
-    const usages = await grantedUsage(stores, { entitled, reading });
+    const subscriptions = await listGrantingSubscriptions(id, undefined, reading);
+    const entitled = await listEntitledFeatures(subscriptions, undefined, reading);
+    const usages = await gatherGrantedUsage(stores, { entitled, reading });
     const said = usages.map(({ feature, used, window, granted }) => [feature.name, used, window, granted!.grants]);
     return JSON.parse(JSON.stringify(said));
   };

@@ -1,9 +1,9 @@
 /** What the clock has listed, and somebody has changed before it is held: whoever acts on it looks again at what it was listed by. */
 import { expect } from 'chai';
 import { finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
-import { pursueDuePayments } from '../../actions/payments/due-payments.ts';
-import { endOverdue } from '../../actions/payments/end-overdue.ts';
-import { pursuePayment } from '../../actions/payments/pursue-payment.ts';
+import { processDuePayments } from '../../actions/payments/due-payments.ts';
+import { cancelOverdue } from '../../actions/payments/end-overdue.ts';
+import { resumePayment } from '../../actions/payments/process-payment.ts';
 import { duePayments } from '../../storage/due-payments.ts';
 import { until } from '../support/until.ts';
 import { fixed, startWorld, type World } from '../support/world.ts';
@@ -65,7 +65,7 @@ describe('scenario: looked at again', () => {
       world.at(`${month}-20T00:00:00Z`);
       const isEnded = customer === 'left';
       const putOff = () => put(`/invoices/${invoice.id}`, { due_date: '2027-01-01T00:00:00Z' });
-      const end = () => endOverdue(world.api.services, { now: world.now });
+      const end = () => cancelOverdue(world.api.services, { now: world.now });
       const [report] = await whileHeld(customer, [end], isEnded ? undefined : putOff);
       const { subscription_status } = await world.subscription(customer);
       expect(report).to.deep.equal({ ended: isEnded ? 1 : 0, failed: [] });
@@ -105,14 +105,14 @@ describe('scenario: looked at again', () => {
     world.at('2026-05-04T00:00:01Z');
     const { services, scope } = world.api;
     const listed = await duePayments(services.postgres, { now: world.now, left: [], only: scope });
-    await pursueDuePayments(services, { now: world.now });
+    await processDuePayments(services, { now: world.now });
     const seen = async () => {
       const { payment_status, attempt_count, next_attempt_at } = await world.get(`/payments/${listed[0]!.id}`);
       return [payment_status, attempt_count, next_attempt_at];
     };
     expect(listed.length).to.equal(1);
     expect(await seen()).to.deep.equal(['PENDING', 2, '2026-05-09T00:00:01Z']);
-    for (const { id } of listed) await pursuePayment(services, scope, { id, by: { now: world.now } });
+    for (const { id } of listed) await resumePayment(services, scope, { id, by: { now: world.now } });
     expect(await seen()).to.deep.equal(['PENDING', 2, '2026-05-09T00:00:01Z']);
   });
 });

@@ -1,8 +1,8 @@
 /** Payments that meet: pages beside other payments, what comes in late, requests that died, providers that may not be used. */
 import { expect } from 'chai';
 import { beginAttempt } from '../../actions/payments/begin-attempt.ts';
-import { pursueDuePayments } from '../../actions/payments/due-payments.ts';
-import { sandboxOf } from '../../actions/payments/providers.ts';
+import { processDuePayments } from '../../actions/payments/due-payments.ts';
+import { createSandbox } from '../../actions/payments/providers.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { sandboxNotice } from '../support/sandbox.ts';
 
@@ -49,7 +49,7 @@ describe('payments that meet', () => {
     const path = `/webhooks/sandbox/${tenant_id}/${environment_id}`;
     return api.request('POST', path, sandboxNotice(notice, SECRET, api.scope));
   };
-  const clockCame = () => pursueDuePayments(api.services, { now: new Date(api.services.clock().getTime() + 120_000) });
+  const clockCame = () => processDuePayments(api.services, { now: new Date(api.services.clock().getTime() + 120_000) });
   /** How the charge stands in the book of the sandbox: asked, what became of it, given back. */
   const atSandbox = async (id: string) => {
     const [charge] = await api.services.postgres('sandbox_charges').whereLike('idempotency_key', `${id}/%`);
@@ -69,7 +69,7 @@ describe('payments that meet', () => {
     it('that was paid before it could be closed is given back, also where the notice is lost', async () => {
       const { id } = await invoice();
       const page = await pay(id, link);
-      await sandboxOf(api.services).act(api.scope, page.gateway_payment_id, 'succeeded');
+      await createSandbox(api.services).act(api.scope, page.gateway_payment_id, 'succeeded');
       await pay(id);
       await clockCame();
       const { payment_status, refunded_amount, next_attempt_at } = await ok('GET', `/payments/${page.id}`);
@@ -81,9 +81,9 @@ describe('payments that meet', () => {
       const { id } = await invoice();
       const page = await pay(id, { ...link, process_payment: false });
       const now = api.services.clock();
-      const { payment } = await beginAttempt(api.services, api.scope, { id: page.id, by: { now }, isAsked: true });
+      const { payment } = await beginAttempt(api.services, api.scope, { id: page.id, by: { now }, isRequested: true });
       const asked = { key: payment.gateway_tracking_id!, amount: '100', currency: 'usd', now };
-      await sandboxOf(api.services).openLink(api.scope, { ...asked, success_url: null, cancel_url: null });
+      await createSandbox(api.services).openLink(api.scope, { ...asked, success_url: null, cancel_url: null });
       await pay(id);
       await clockCame();
       expect(await atSandbox(page.id)).to.deep.equal(['100', 'cancelled', '0']);
@@ -96,11 +96,11 @@ describe('payments that meet', () => {
       const { id } = await invoice();
       const page = await pay(id, { ...link, process_payment: false });
       const now = api.services.clock();
-      await beginAttempt(api.services, api.scope, { id: page.id, by: { now }, isAsked: true });
+      await beginAttempt(api.services, api.scope, { id: page.id, by: { now }, isRequested: true });
       await pay(id);
       await clockCame();
       expect((await ok('GET', `/payments/${page.id}`)).next_attempt_at).to.not.equal(null);
-      await pursueDuePayments(api.services, { now: new Date(now.getTime() + 2 * 3_600_000) });
+      await processDuePayments(api.services, { now: new Date(now.getTime() + 2 * 3_600_000) });
       expect((await ok('GET', `/payments/${page.id}`)).next_attempt_at).to.equal(null);
     });
 

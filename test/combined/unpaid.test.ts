@@ -1,7 +1,7 @@
 /** What is not paid: openings that are refused, subscriptions that wait for their money, debits on their way. */
 import { expect } from 'chai';
-import { pursueDuePayments } from '../../actions/payments/due-payments.ts';
-import { endOverdue } from '../../actions/payments/end-overdue.ts';
+import { processDuePayments } from '../../actions/payments/due-payments.ts';
+import { cancelOverdue } from '../../actions/payments/end-overdue.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -80,7 +80,7 @@ describe('what is not paid', () => {
     await declines('hand');
     const invoice = await byHand('hand', { subscription_id: world.id('subscription hand') });
     await ask('POST', `/invoices/${invoice.id}/payment/attempt`);
-    await pursueDuePayments(world.api.services, { now: after(60_000) });
+    await processDuePayments(world.api.services, { now: after(60_000) });
     expect(await statusOf('hand')).to.equal('incomplete');
     await world.post('/payments', paid(invoice));
     expect(await statusOf('hand')).to.equal('active');
@@ -92,7 +92,7 @@ describe('what is not paid', () => {
     await declines('open');
     await world.on('2026-02-02');
     await world.finalize();
-    for (const minutes of [1, 2, 3]) await pursueDuePayments(world.api.services, { now: after(minutes * 60_000) });
+    for (const minutes of [1, 2, 3]) await processDuePayments(world.api.services, { now: after(minutes * 60_000) });
     expect(await statusOf('open')).to.equal('incomplete');
     const unpaid = await world.invoices('open');
     expect(unpaid.map((one: Answer) => one.billing_reason)).to.have.members([
@@ -129,9 +129,9 @@ describe('what is not paid', () => {
     await world.subscribe('debit', 'Pro', { gateway_payment_method_id: 'pm_sandbox_pays_late' });
     await world.subscribe('never', 'Pro');
     world.at('2026-02-05T00:00:00Z');
-    await endOverdue(world.api.services, { now: world.now });
+    await cancelOverdue(world.api.services, { now: world.now });
     expect([await statusOf('debit'), await statusOf('never')]).to.deep.equal(['active', 'cancelled']);
-    await pursueDuePayments(world.api.services, { now: after(DAY_MS) });
+    await processDuePayments(world.api.services, { now: after(DAY_MS) });
     expect((await world.invoices('debit'))[0].payment_status).to.equal('SUCCEEDED');
   });
 
@@ -147,7 +147,7 @@ describe('what is not paid', () => {
     const made = answers.filter(({ status }) => status === 201);
     expect(made.length).to.equal(1);
     await world.post(`/payments/${made[0].body.id}/sandbox`, { outcome: 'failed' });
-    await pursueDuePayments(world.api.services, { now: after(2 * 3_600_000) });
+    await processDuePayments(world.api.services, { now: after(2 * 3_600_000) });
     const { items } = await world.get(`/payments?destination_id=${invoice.id}`);
     expect(new Set(items.map((one: Answer) => one.payment_status))).to.deep.equal(new Set(['FAILED']));
     expect(items.filter((one: Answer) => one.next_attempt_at !== null)).to.deep.equal([]);

@@ -5,7 +5,7 @@ import { checkWallets } from '../../actions/alerts/wallet-alerts.ts';
 import { debitWallet } from '../../actions/wallets/debit-wallet.ts';
 import { topUpWallet } from '../../actions/wallets/top-up.ts';
 import { debitShape, topUpShape } from '../../core/wallet/request.ts';
-import { workOf } from '../../scheduler/main.ts';
+import { createWork } from '../../scheduler/main.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
@@ -266,7 +266,7 @@ describe('scenario: alerts on balances', () => {
       expect(settled.status, settled.text).to.be.within(200, 201);
       const keys = await services.postgres('graphile_worker.jobs').where('task_identifier', ALERT_TASK).select('key');
       expect(keys.map(({ key }) => key)).to.include(`alerts-invoice:${invoice.id}`);
-      const [work] = workOf(services, () => world.now).filter(({ name }) => name === ALERT_TASK);
+      const [work] = createWork(services, () => world.now).filter(({ name }) => name === ALERT_TASK);
       const job = await services.postgres('graphile_worker._private_jobs').where('key', `alerts-invoice:${invoice.id}`);
       const turn = { attempt: 1, is_last: true, signal: AbortSignal.timeout(60_000) } as never;
       await work!.run(job[0].payload, turn);
@@ -331,7 +331,7 @@ describe('scenario: the levels of an environment', () => {
         }),
       );
       const last = wallets.toSorted((a, b) => (a.id < b.id ? -1 : 1)).at(-1)!;
-      const [work] = workOf(services, () => world.now).filter(({ name }) => name === ALERT_TASK);
+      const [work] = createWork(services, () => world.now).filter(({ name }) => name === ALERT_TASK);
       const set = async (body: object | null) => {
         await services.postgres.raw('delete from graphile_worker._private_jobs');
         const method = body === null ? 'DELETE' : 'PUT';

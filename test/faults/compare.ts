@@ -3,7 +3,7 @@
  * affair; here are the raw rows, the identities, the corrections, and whether the audit's own answer agrees.
  */
 import { CHECKS } from '../../actions/audit/findings.ts';
-import { auditUsage, type Difference } from '../../actions/audit/usage.ts';
+import { auditUsage, type UsageDifference } from '../../actions/audit/usage.ts';
 import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type ModelEntry, type ModelMeter, type ModelQuestion, usageByModel } from '../support/reference-model.ts';
@@ -128,7 +128,7 @@ export async function usageDifferences(
 
 /** What the audit's recount finds in the usage rows of these meters. */
 export async function rowDifferences(stores: LookedAt, meters: readonly { id: string }[]): Promise<string[]> {
-  const found: Difference[] = [];
+  const found: UsageDifference[] = [];
   for (const { id: meter_id } of meters) await auditUsage(stores, { meter_id }, (each) => found.push(each));
   const [first] = found;
   if (!first) return [];

@@ -12,7 +12,7 @@ import { parquetReadObjects } from 'hyparquet';
 import S3rver from 's3rver';
 import type { Finding } from '../../actions/audit/findings.ts';
 import { auditTasks } from '../../actions/audit/tasks.ts';
-import { readsOf } from '../../actions/exports/export-kind.ts';
+import { listRequiredReads } from '../../actions/exports/export-kind.ts';
 import { EXPORT_KINDS } from '../../actions/exports/kinds.ts';
 import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
 import { csvRecords } from '../support/csv-records.ts';
@@ -245,7 +245,7 @@ describe('files of exports in parts', () => {
 
   it('columns of the metadata of customers are read by who may read customers', () => {
     const region = { entity_type: 'customer', field_key: 'region', column_name: null } as const;
-    expect(readsOf(EXPORT_KINDS.events, [])).to.deep.equal(['event']);
-    expect(readsOf(EXPORT_KINDS.events, [region, region])).to.deep.equal(['event', 'customer']);
+    expect(listRequiredReads(EXPORT_KINDS.events, [])).to.deep.equal(['event']);
+    expect(listRequiredReads(EXPORT_KINDS.events, [region, region])).to.deep.equal(['event', 'customer']);
   });
 });

@@ -401,7 +401,7 @@ describe('the examples of the documentation', () => {
     const { services, scope } = world.api;
     const how = { attempt: 1, is_last: false, clock: services.clock, timeout_ms: 60_000, settings: services.config };
     const { signal } = new AbortController();
-    await tryExport(services, { ...scope, workflow_id }, { ...how, turn: null, signal });
+    await tryExport(services, { ...scope, workflow_id }, { ...how, slice: null, signal });
     await ask('getTask', { id: id('task') });
     await ask('listTasks', { query: `scheduled_task_id=${id('schedtask', 2)}` });
     await ask('downloadTaskExport', { id: id('task') });

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { buildApp } from '../../api/app.ts';
 import { readConfig } from '../../config.ts';
-import { openDoor, watchRoutes } from '../../process/process-door.ts';
+import { createHealthListener, openDoor } from '../../process/process-door.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 describe('what is not for the world', () => {
@@ -54,7 +54,7 @@ describe('what is not for the world', () => {
   it('a process without an interface shows its metrics by the same setting', async () => {
     const config = readConfig({ PORT: '0', INTERNAL_PORT: '0', METRICS: 'internal' });
     const door = await openDoor(config);
-    door.open(watchRoutes({ ...api.services, config }));
+    door.open(createHealthListener({ ...api.services, config }));
     try {
       const at = async (url: string | undefined) => (await api.request('GET', `${url}/metrics`)).status;
       expect([await at(door.url), await at(door.internal_url)]).to.deep.equal([404, 200]);

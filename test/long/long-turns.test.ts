@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import { type Scheduler, startScheduler } from '../../scheduler/main.ts';
-import { turnOf } from '../../scheduler/turn.ts';
+import { createTimeSlice } from '../../scheduler/time-slice.ts';
 import { noteTurn } from '../../storage/job-turns.ts';
 import { addJob } from '../../storage/jobs.ts';
 import { until } from '../support/until.ts';
@@ -158,7 +158,7 @@ describe('long work of many tenants', () => {
     const lane = ['a task of this test'];
     const lineOf = (queue: string) => ({ task: lane[0]!, queue });
     const mine = lineOf('mine');
-    const mayGoOn = turnOf(postgres, { line: mine, lane, turn_ms: 0 });
+    const mayGoOn = createTimeSlice(postgres, { line: mine, lane, slice_ms: 0 });
     const wait = (key: string, queue: string) =>
       addJob(postgres, { task: lane[0]!, payload: {}, key, queue, max_attempts: 1 });
     await noteTurn(postgres, mine);
@@ -173,17 +173,23 @@ describe('long work of many tenants', () => {
     expect(await mayGoOn(), 'its next waits for it').to.equal(true);
     await wait('my next', 'mine');
     expect(await mayGoOn(), 'my own next waits for me').to.equal(false);
-    const inOrder = turnOf(postgres, { line: mine, lane, in_order: true, turn_ms: 0 });
+    const inOrder = createTimeSlice(postgres, { line: mine, lane, in_order: true, slice_ms: 0 });
     expect([await inOrder(), await inOrder()], 'where they go in order it is none to give way to').to.deep.equal([
       true,
       true,
     ]);
     let now = 0;
-    const reading = turnOf(postgres, { line: mine, lane, reads_anew: true, turn_ms: 5_000, now: () => now });
+    const reading = createTimeSlice(postgres, {
+      line: mine,
+      lane,
+      rereads_input: true,
+      slice_ms: 5_000,
+      now: () => now,
+    });
     const answers: boolean[] = [];
     for (now of [20_000, 39_999, 40_000]) answers.push(await reading());
     expect(answers, 'it has as long as it took to come where it was').to.deep.equal([true, true, false]);
-    const patient = turnOf(postgres, { line: mine, lane, turn_ms: 60_000 });
+    const patient = createTimeSlice(postgres, { line: mine, lane, slice_ms: 60_000 });
     expect([await patient(), await patient()], 'its turn lasts').to.deep.equal([true, true]);
   });
 });

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { register } from 'prom-client';
-import { realTimeOf } from '../../actions/wallets/real-time-balance.ts';
+import { loadRealTimeBalance } from '../../actions/wallets/real-time-balance.ts';
 import { buildApp } from '../../api/app.ts';
 import { routes } from '../../api/resources.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
@@ -85,7 +85,7 @@ for (const beside of [false, true])
         const wallet = await WalletModel.fetch(scope, (await walletOf('head office')).id, {
           database: services.postgres,
         });
-        const anew = await realTimeOf({ ...services, usage_memory: undefined }, wallet, world.now);
+        const anew = await loadRealTimeBalance({ ...services, usage_memory: undefined }, wallet, world.now);
         const told = await world.get(`/wallets/${wallet.id}/balance/real-time`);
         expect(told.real_time_balance).to.equal(anew.real_time_balance);
       };
@@ -319,7 +319,7 @@ for (const beside of [false, true])
       const { id } = await walletOf(who);
       const told = await world.get(`/wallets/${id}/balance/real-time`);
       const wallet = await WalletModel.fetch(scope, id, { database: services.postgres });
-      const { as_of: _as_of, ...balance } = await realTimeOf(
+      const { as_of: _as_of, ...balance } = await loadRealTimeBalance(
         { ...services, usage_memory: undefined },
         wallet,
         world.now,

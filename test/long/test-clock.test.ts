@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { expect } from 'chai';
 import { findThresholdCheck } from '../../actions/billing/next-threshold-check.ts';
-import { dispatchRound } from '../../actions/webhooks/dispatch-events.ts';
+import { dispatchBatch } from '../../actions/webhooks/dispatch-events.ts';
 import { startScheduler } from '../../scheduler/main.ts';
 import { purgeToldBefore } from '../../storage/system-events/unstreamed.ts';
 import { QUICK, startSchedulerProcess } from '../support/scheduler-process.ts';
@@ -150,7 +150,7 @@ describe('a year by the clock of an environment', () => {
     const target = { url: 'https://example.com/hook', event_names: ['invoice.finalized'] };
     await world.post('/webhooks/endpoints', target);
     const now = services.clock();
-    await dispatchRound(services, { has_targets: true, now });
+    await dispatchBatch(services, { has_targets: true, now });
     const deliveries: Answer[] = await services.postgres('webhook_deliveries').where(scope);
     expect(deliveries).to.have.length(events.filter(({ event_name }) => event_name === 'invoice.finalized').length);
     for (const { told_at, next_attempt_at } of deliveries)

@@ -1,6 +1,6 @@
 /** Daily rollups of days that are over: what they are made of, what comes late, and what a crash leaves (docs/decisions/0001). */
 import { expect } from 'chai';
-import { auditUsage, type Difference } from '../../actions/audit/usage.ts';
+import { auditUsage, type UsageDifference } from '../../actions/audit/usage.ts';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
 import type { MeterAggregation } from '../../core/metering/meter-definition.ts';
 import { daysBefore, EVERY_DAY } from '../../storage/progress/slice-state.ts';
@@ -59,7 +59,7 @@ describe('daily rollups', () => {
     return found;
   };
   const differences = async () => {
-    const found: Difference[] = [];
+    const found: UsageDifference[] = [];
     await auditUsage(metering.stores, {}, (difference) => found.push(difference));
     return found;
   };

@@ -1,6 +1,6 @@
 /** One store is restored to an earlier moment than the other: the partition is refused in words, and no number is given out again. */
 import { expect } from 'chai';
-import { auditUsage, type Difference } from '../../actions/audit/usage.ts';
+import { auditUsage, type UsageDifference } from '../../actions/audit/usage.ts';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
 import { toPartition } from '../../core/event/identity.ts';
 import { Partition } from '../../pipeline/slices/partition.ts';
@@ -118,7 +118,7 @@ describe('a store that was restored to an earlier moment', () => {
     await metering.resume();
     await metering.settled();
     expect(await usage()).to.equal('109');
-    const found: Difference[] = [];
+    const found: UsageDifference[] = [];
     await auditUsage(metering.stores, {}, (difference) => found.push(difference));
     expect(found).to.deep.equal([]);
   });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect } from 'chai';
 import { readConfig } from '../../config.ts';
-import { type Door, openDoor, watchRoutes } from '../../process/process-door.ts';
+import { createHealthListener, type Door, openDoor } from '../../process/process-door.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 describe('the port of a pipeline or a scheduler', () => {
@@ -13,7 +13,7 @@ describe('the port of a pipeline or a scheduler', () => {
     api = await startTestApi();
     const config = readConfig({ PORT: '0', METRICS: 'public' });
     door = await openDoor(config);
-    door.open(watchRoutes({ ...api.services, config }));
+    door.open(createHealthListener({ ...api.services, config }));
   });
   after(async () => {
     await door.close();

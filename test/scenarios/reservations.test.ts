@@ -1,9 +1,9 @@
 /** Reservations on the clock of an environment: what nobody ends is released or charged, and windows begin anew around what is held. */
 import { expect } from 'chai';
-import { askDesk } from '../../actions/reservations/ask-desk.ts';
 import { endDueReservations } from '../../actions/reservations/end-due.ts';
-import { atDesk, type Op } from '../../actions/reservations/pool-desk.ts';
-import { walletCounter } from '../../actions/reservations/wallet-counter.ts';
+import { type ReservationOp, runReservationBatch } from '../../actions/reservations/reservation-batch.ts';
+import { submitReservation } from '../../actions/reservations/submit-reservation.ts';
+import { createWalletCounter } from '../../actions/reservations/wallet-counter.ts';
 import { expireCredits } from '../../actions/wallets/expire-credits.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
@@ -140,7 +140,7 @@ describe('reservations, and who comes late', () => {
   const counterOf = async (id: string) => {
     const { services, scope } = world.api;
     const wallet = await WalletModel.fetch(scope, id, { database: services.postgres });
-    return walletCounter(services, scope, { wallet, when_in_doubt: 'deny' });
+    return createWalletCounter(services, scope, { wallet, when_in_doubt: 'deny' });
   };
   const by = (now: number) => ({ now, author: { user_id: '', now: new Date(now) } });
   const holding = (idempotency_key: string | null) =>
@@ -195,12 +195,12 @@ describe('reservations, and who comes late', () => {
     const counter = await counterOf(wallet.id);
     const end = Date.parse(reservation.expires_at);
     const quantity = new Decimal('100');
-    const ops: Op[] = [
+    const ops: ReservationOp[] = [
       { kind: 'check', quantity, hold: holding(null), ...by(end + 100) },
       { kind: 'commit', id: reservation.id, quantity, events: null, ...by(end - 10) },
     ];
-    const desk = counter.desk(await counter.gather(new Date(end + 100)));
-    const [late, inTime] = await atDesk(postgres, desk, ops);
+    const desk = counter.createPool(await counter.gather(new Date(end + 100)));
+    const [late, inTime] = await runReservationBatch(postgres, desk, ops);
     expect(late).to.have.nested.property('verdict.reason', 'insufficient_credits');
     expect(inTime).to.have.nested.property('reservation.committed_quantity', '100');
     expect(await world.get(`/wallets/${wallet.id}`)).to.deep.include({ credit_balance: '0', credits_owed: '0' });
@@ -212,7 +212,12 @@ describe('reservations, and who comes late', () => {
     const { id } = await world.post('/wallets', fields);
     const counter = await counterOf(id);
     const { services } = world.api;
-    const op: Op = { kind: 'check', quantity: new Decimal('10'), hold: holding('twice'), ...by(world.now.getTime()) };
+    const op: ReservationOp = {
+      kind: 'check',
+      quantity: new Decimal('10'),
+      hold: holding('twice'),
+      ...by(world.now.getTime()),
+    };
     let gathered = 0;
     const failing: typeof counter = {
       ...counter,
@@ -224,8 +229,8 @@ describe('reservations, and who comes late', () => {
       },
     };
     // The second of one key is looked up once the first is written.
-    const first = askDesk(services, failing, op);
-    const second = askDesk(services, failing, op).catch((error) => error);
+    const first = submitReservation(services, failing, op);
+    const second = submitReservation(services, failing, op).catch((error) => error);
     expect(await first).to.have.nested.property('reservation.reservation_status', 'held');
     expect(await second).to.be.instanceOf(TypeError);
     expect(gathered).to.equal(2);

@@ -1,7 +1,7 @@
 /** Alerts on what is spent: told once for each change of state, when usage lands (docs/rules/alerts.md). */
 import { expect } from 'chai';
 import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
-import { workOf } from '../../scheduler/main.ts';
+import { createWork } from '../../scheduler/main.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
 import { above, alertLog, eventsOf } from '../support/alerts.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
@@ -104,7 +104,7 @@ describe('scenario: alerts on spending', () => {
     await until('it is asked for', async () => (await asked()).length > 0);
     await world.settle();
     expect(await asked()).to.have.length(1);
-    const work = workOf(world.api.services, () => world.now).find(({ name }) => name === ALERT_TASK)!;
+    const work = createWork(world.api.services, () => world.now).find(({ name }) => name === ALERT_TASK)!;
     const customer_id = subscription.customer_id;
     const payload = { ...world.api.scope, customer_id };
     await work.run(payload, { attempt: 1, is_last: true, signal: AbortSignal.timeout(60_000) } as never);

@@ -1,7 +1,7 @@
 /** Usage that is invoiced before its period is over (docs/rules/invoices.md, "Before the period is over"). */
 import { expect } from 'chai';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
-import { workOf } from '../../scheduler/main.ts';
+import { createWork } from '../../scheduler/main.ts';
 import { THRESHOLD_TASK } from '../../storage/progress/threshold-arrivals.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { expectExport } from '../support/exported.ts';
@@ -137,7 +137,7 @@ describe('scenario: thresholds', () => {
     await world.use('tiers', 'calls', 1);
     await world.settle();
     expect(await waiting(), 'what comes on does not put it off').to.deep.equal([first]);
-    const work = workOf(world.api.services, clock).find(({ name }) => name === THRESHOLD_TASK)!;
+    const work = createWork(world.api.services, clock).find(({ name }) => name === THRESHOLD_TASK)!;
     const payload = { ...world.api.scope, subscription_id: world.id('subscription tiers') };
     world.at('2026-03-03');
     const before = (await world.invoices('tiers')).length;

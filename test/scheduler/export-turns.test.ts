@@ -56,7 +56,7 @@ describe('files that take long', () => {
       now: '2026-03-01T12:00:00Z',
       config: { EXPORT_DIRECTORY: directory, EXPORT_ALLOW_PRIVATE_ADDRESSES: 'true' },
     });
-    scheduler = startScheduler(world.api.services, { clock: world.api.services.clock, export_turn_ms: TURN_MS });
+    scheduler = startScheduler(world.api.services, { clock: world.api.services.clock, export_slice_ms: TURN_MS });
   });
   after(async () => {
     answerAll();

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { SMTPServer } from 'smtp-server';
 import { MAIL_TASK } from '../../actions/invoices/mail-invoice.ts';
 import { createMailer } from '../../actions/invoices/mailer.ts';
-import { dispatchRound } from '../../actions/webhooks/dispatch-events.ts';
+import { dispatchBatch } from '../../actions/webhooks/dispatch-events.ts';
 import { mailInvoiceWork } from '../../scheduler/jobs/mail-invoice.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
@@ -56,7 +56,7 @@ describe('invoices by e-mail', () => {
   /** What is in the queue, done as the worker does it. */
   const deliver = async (): Promise<Answer[]> => {
     const { postgres } = api.services;
-    await dispatchRound(api.services, { has_targets: true, now: NOW, mails: true });
+    await dispatchBatch(api.services, { has_targets: true, now: NOW, mails: true });
     const { rows } = await postgres.raw(
       `delete from graphile_worker._private_jobs as job using graphile_worker._private_tasks as task
         where task.id = job.task_id and task.identifier = ? returning job.payload`,

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { TaskList } from 'graphile-worker';
 import { pino } from 'pino';
-import type { Job } from '../../scheduler/job.ts';
+import type { ScheduledJob } from '../../scheduler/job.ts';
 import { startTicks } from '../../scheduler/ticks.ts';
 import { startWorker } from '../../scheduler/worker.ts';
 import { addTick, isOvertaken, purgeGivenUpJobs } from '../../storage/jobs.ts';
@@ -58,7 +58,9 @@ describe('ticks', () => {
 
   it('of three schedulers run each slot once', async () => {
     const runs: number[] = [];
-    const jobs: Job[] = [{ name: 'count', every_seconds: 1, run: () => Promise.reject(new Error('runs by its task')) }];
+    const jobs: ScheduledJob[] = [
+      { name: 'count', every_seconds: 1, run: () => Promise.reject(new Error('runs by its task')) },
+    ];
     const tasks: TaskList = { count: async (payload) => void runs.push((payload as { slot: number }).slot) };
     const services = { postgres: database.postgres, logger };
     const started = [1, 2, 3].flatMap(() => [startTicks(jobs, services), startWorker(tasks, services)]);

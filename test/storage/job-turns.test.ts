@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { Logger, runOnce } from 'graphile-worker';
 import pino from 'pino';
-import { type SchedulerServices, tasksOf } from '../../scheduler/main.ts';
+import { createTasks, type SchedulerServices } from '../../scheduler/main.ts';
 import { addJobBeforeItsNext, addJobInTurn, noteTurn } from '../../storage/job-turns.ts';
 import { connectJobs, type JobsPool } from '../../storage/jobs.ts';
 import { type FreshDatabase, testStores } from '../support/stores.ts';
@@ -45,7 +45,7 @@ describe('turns of tenants in the queue', () => {
       concurrency: 1,
       noHandleSignals: true,
       logger: new Logger(() => () => undefined),
-      taskList: tasksOf(services, { jobs: [], work: [{ name: 'write', run }], clock }),
+      taskList: createTasks(services, { jobs: [], work: [{ name: 'write', run }], clock }),
     };
     // It ends where the last job is still being given back, whose tenant has one more.
     while (await isAnyDue()) await runOnce(options);

@@ -1,5 +1,5 @@
 /** What a customer owes of usage, billed or not, as the balance of a wallet in real time says it: from memory, and gathered anew. */
-import { realTimeOf } from '../../actions/wallets/real-time-balance.ts';
+import { loadRealTimeBalance } from '../../actions/wallets/real-time-balance.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { World } from './world.ts';
 
@@ -15,7 +15,7 @@ export async function owedOf(world: World, wallet: string): Promise<Owed> {
   const { services, scope } = world.api;
   const found = await WalletModel.fetch(scope, wallet, { database: services.postgres });
   const told = async (stores: typeof services) => {
-    const { current_period_usage, unpaid_invoices_amount } = await realTimeOf(stores, found, services.clock());
+    const { current_period_usage, unpaid_invoices_amount } = await loadRealTimeBalance(stores, found, services.clock());
     return String(Number(current_period_usage) + Number(unpaid_invoices_amount));
   };
   const [kept, anew] = await Promise.all([told(services), told({ ...services, usage_memory: undefined })]);

@@ -1,12 +1,12 @@
 /** Writes a file of 300 kB to a directory for exports, in a process that is allowed less: says what came of it. */
-import { directoryDestination } from '../../integrations/export-destinations/directory.ts';
+import { createDirectoryDestination } from '../../integrations/export-destinations/directory.ts';
 
 const [root = ''] = process.argv.slice(2);
 async function* bytes() {
   for (let piece = 0; piece < 30; piece++) yield Buffer.alloc(10_000, 'a');
 }
 const file = { key: 'a/b.csv', content_type: 'text/csv', bytes: bytes(), signal: new AbortController().signal };
-const said = await directoryDestination(root)
+const said = await createDirectoryDestination(root)
   .write({ ...file, begun: null, onBegin: () => Promise.resolve() })
   .then(async ({ commit }) => {
     await commit();

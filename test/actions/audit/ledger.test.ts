@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import type { CheckName, Finding } from '../../../actions/audit/findings.ts';
 import { auditLogBounds } from '../../../actions/audit/ledger.ts';
-import { comparedIdentityFiles } from '../../../commands/audit-identity-files.ts';
+import { compareAllIdentityFiles } from '../../../commands/audit-identity-files.ts';
 import { toShardRange } from '../../../core/event/identity.ts';
 import { IdentityMemory, type ReadIdentities } from '../../../pipeline/identity/identity-memory.ts';
 import { eachIdentityHash, hashRangeOf } from '../../../storage/events/identities.ts';
@@ -188,7 +188,7 @@ describe('audit of the ledger and of the log', () => {
     };
     const held = async () => {
       const { postgres, clickhouse } = recorded.metering.stores;
-      return comparedIdentityFiles(clickhouse, dir, await installationId(postgres));
+      return compareAllIdentityFiles(clickhouse, dir, await installationId(postgres));
     };
     const audited = async () => {
       const files = await held();

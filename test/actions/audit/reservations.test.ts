@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import type { Finding } from '../../../actions/audit/findings.ts';
 import { auditReservations, sampleReservations } from '../../../actions/audit/reservations.ts';
-import { asOneBody, placeEvents } from '../../../actions/events/append-events.ts';
+import { appendPlacedEvents, toOneBody } from '../../../actions/events/append-events.ts';
 import { purgeReservationEventsJob } from '../../../scheduler/jobs/purge-reservation-events.ts';
 import { until } from '../../support/until.ts';
 import { startWorld, usage, type World } from '../../support/world.ts';
@@ -70,7 +70,7 @@ describe('audit of the reservations', () => {
 
   it('where the events of a reservation stand is forgotten when they are counted and old, and what they came to is known', async () => {
     const purged = async (now: Date) => {
-      const job = purgeReservationEventsJob(world.api.services, { every_seconds: 3600, kept_days: 30 });
+      const job = purgeReservationEventsJob(world.api.services, { every_seconds: 3600, retention_days: 30 });
       return (await job.run(now)).done.purged;
     };
     const late = new Date(Date.now() + 31 * 86_400_000);
@@ -96,9 +96,9 @@ describe('audit of the reservations', () => {
     const { services, scope } = world.api;
     const taking = async (event_id: string, n: string) => {
       const text = JSON.stringify({ ...world.event('acme', 'tokens', { n, event_id }) });
-      const body = asOneBody([{ bytes: Buffer.from(text), event_id }]);
+      const body = toOneBody([{ bytes: Buffer.from(text), event_id }]);
       // As what is in the log from before there was a rule: no door lets it in.
-      await placeEvents(services.log, scope, { ...body, now: new Date() });
+      await appendPlacedEvents(services.log, scope, { ...body, now: new Date() });
       await world.settle();
     };
     const voided = async (event_id: string) => {

@@ -1,7 +1,7 @@
 /** What is kept of running periods is compared with the stores all the time, and what differs is told and forgotten. */
 import { expect } from 'chai';
 import { auditRecords } from '../../../actions/audit/records.ts';
-import { sampleRunning, tellOfOthers } from '../../../actions/audit/running.ts';
+import { reportOtherProcesses, sampleRunning } from '../../../actions/audit/running.ts';
 import { auditKept } from '../../../api/audit-kept.ts';
 import { keptIn } from '../../../storage/kept/kept-answers.ts';
 import { someHistories } from '../../../storage/usage/kept-histories.ts';
@@ -153,11 +153,11 @@ describe('the audit of histories of grants that are kept', () => {
     const audit = auditKept({ ...services, clock: () => world.now }, 10);
     const told: string[] = [];
     await until('it has found it', async () => {
-      await tellOfOthers(services, ({ kind, what }) => told.push(`${kind}: ${what}`));
+      await reportOtherProcesses(services, ({ kind, what }) => told.push(`${kind}: ${what}`));
       return told.length > 0;
     });
     await audit.close();
-    await tellOfOthers(services, ({ what }) => told.push(what));
+    await reportOtherProcesses(services, ({ what }) => told.push(what));
     expect(told).to.have.length(1);
     expect(told[0]).to.match(/^running_differs: grants of .*"acme"/);
     expect((await used())[0]).to.equal('501');

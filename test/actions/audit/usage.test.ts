@@ -1,5 +1,11 @@
 import { expect } from 'chai';
-import { auditSample, auditUsage, type Difference, isRepaired, repairUsage } from '../../../actions/audit/usage.ts';
+import {
+  auditSample,
+  auditUsage,
+  isRepaired,
+  repairUsage,
+  type UsageDifference,
+} from '../../../actions/audit/usage.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
 import { until } from '../../support/until.ts';
 
@@ -38,7 +44,7 @@ describe('audit of the usage rows', () => {
     for (let round = 0; round < 40; round++) await metering.send(events(`${name}${round}-`, 20));
   };
   const audit = async (wanted = {}) => {
-    const differences: Difference[] = [];
+    const differences: UsageDifference[] = [];
     const report = await auditUsage(metering.stores, wanted, (difference) => differences.push(difference));
     return { report, differences };
   };

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { auditUsage, type Difference } from '../../../actions/audit/usage.ts';
+import { auditUsage, type UsageDifference } from '../../../actions/audit/usage.ts';
 import { requestCorrection } from '../../../actions/events/request-correction.ts';
 import { toPartition } from '../../../core/event/identity.ts';
 import { relayControlMessages } from '../../../pipeline/control/relay.ts';
@@ -46,7 +46,7 @@ describe('corrections meet the usage rows', () => {
       replacement: JSON.stringify(by),
     });
   const differences = async () => {
-    const found: Difference[] = [];
+    const found: UsageDifference[] = [];
     await auditUsage(metering.stores, {}, (difference) => found.push(difference));
     return found;
   };

@@ -1,7 +1,7 @@
 /** An export of events comes back as it was: export and import are each other's opposite. docs/rules/imports.md, "Events". */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { rowsOf } from '../../../actions/imports/rows.ts';
+import { readRows } from '../../../actions/imports/rows.ts';
 import { formatCsvHead, formatCsvLine } from '../../../core/export/csv.ts';
 import { EVENT_COLUMNS as EXPORTED, type ExportedEvent } from '../../../core/export/events.ts';
 import { EVENT_COLUMNS, parseEventRow } from '../../../core/import/event-row.ts';
@@ -22,7 +22,7 @@ async function imported(events: readonly ExportedEvent[]): Promise<unknown[]> {
     for (let from = 0; from < file.length; from += 50) yield file.subarray(from, from + 50);
   }
   const found: unknown[] = [];
-  for await (const row of rowsOf({ file_type: 'CSV', known: EVENT_COLUMNS, pieces: pieces() })) {
+  for await (const row of readRows({ file_type: 'CSV', known: EVENT_COLUMNS, pieces: pieces() })) {
     if ('fault' in row) throw new Error(row.fault.message);
     const { text, event_id } = parseEventRow(row);
     const { properties } = JSON.parse(text);

@@ -1,6 +1,6 @@
 /** A piece of a file with a hundred thousand rows: what else the process does goes on beside it (docs/decisions/0021-fairness.md). */
 import { expect } from 'chai';
-import { rowsOf } from '../../../actions/imports/rows.ts';
+import { readRows } from '../../../actions/imports/rows.ts';
 
 const ROWS = 100_000;
 
@@ -17,7 +17,7 @@ describe('a piece of a file that holds many rows', () => {
     };
     setImmediate(look);
     const before = process.cpuUsage();
-    for await (const _ of rowsOf({ file_type: 'CSV', known: ['external_id', 'name'], pieces: pieces() })) rows++;
+    for await (const _ of readRows({ file_type: 'CSV', known: ['external_id', 'name'], pieces: pieces() })) rows++;
     const { user, system } = process.cpuUsage(before);
     isOver = true;
     return { rows, others, cpu_ms: (user + system) / 1_000 };

@@ -1,7 +1,7 @@
 /** The rows of a CSV end with LF, CRLF or CR, each of them wherever it stands. docs/rules/imports.md, "CSV". */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { rowsOf } from '../../../actions/imports/rows.ts';
+import { readRows } from '../../../actions/imports/rows.ts';
 import { samples } from '../../support/samples.ts';
 
 const KNOWN = ['external_id', 'name'];
@@ -12,7 +12,7 @@ async function read(text: string, piece_bytes: number): Promise<unknown[]> {
     for (let from = 0; from < file.length; from += piece_bytes) yield file.subarray(from, from + piece_bytes);
   }
   const found: unknown[] = [];
-  for await (const row of rowsOf({ file_type: 'CSV', known: KNOWN, pieces: pieces() }))
+  for await (const row of readRows({ file_type: 'CSV', known: KNOWN, pieces: pieces() }))
     found.push('fault' in row ? row.fault.message : row.value);
   return found;
 }

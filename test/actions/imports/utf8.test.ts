@@ -1,7 +1,7 @@
 // docs/rules/imports.md, "Files".
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { decoded } from '../../../actions/imports/utf8.ts';
+import { decodeUtf8 } from '../../../actions/imports/utf8.ts';
 
 async function* cut(bytes: Buffer, lengths: readonly number[]): AsyncGenerator<Buffer> {
   let at = 0;
@@ -15,7 +15,7 @@ async function* cut(bytes: Buffer, lengths: readonly number[]): AsyncGenerator<B
 async function read(pieces: AsyncIterable<Buffer>): Promise<{ text: string; error: string | null }> {
   let text = '';
   try {
-    for await (const piece of decoded(pieces)) text += piece;
+    for await (const piece of decodeUtf8(pieces)) text += piece;
     return { text, error: null };
   } catch (error) {
     return { text, error: (error as Error).message };

@@ -3,7 +3,7 @@
  * change of a golden file is a change of the contract with whoever receives webhooks.
  */
 import { expect } from 'chai';
-import { tellOverdue } from '../../../actions/payments/tell-overdue.ts';
+import { emitOverdue } from '../../../actions/payments/emit-overdue.ts';
 import { SYSTEM_EVENT_NAMES, SYSTEM_EVENTS, type SystemEventName } from '../../../core/system-event/catalogue.ts';
 import { expectGolden, withoutIds } from '../../support/golden.ts';
 import { fixed, startWorld, type World } from '../../support/world.ts';
@@ -87,7 +87,7 @@ describe('the bodies of system events', () => {
     for (const payment_method_id of ['pm_sandbox_declined', 'pm_sandbox_card']) {
       const charge = { payment_method_type: 'CARD', payment_gateway: 'sandbox', payment_method_id };
       const payment = await ok('POST', '/payments', { ...paying, ...charge, idempotency_key: payment_method_id });
-      if (payment.payment_status === 'FAILED') await tellOverdue(world.api.services, { now: world.now });
+      if (payment.payment_status === 'FAILED') await emitOverdue(world.api.services, { now: world.now });
       await ok('PUT', `/payments/${payment.id}`, { metadata: { order: '7' } });
     }
     const written = await ok('POST', '/invoices', {

@@ -1,6 +1,6 @@
 /** How names of receivers are resolved, against a server of names that answers as it is told, or never. */
 import { expect } from 'chai';
-import { httpBackend } from '../../../integrations/webhooks/http.ts';
+import { createHttpBackend } from '../../../integrations/webhooks/http.ts';
 import { type NamesServer, startNamesServer } from '../../support/names-server.ts';
 import { type Receiver, startReceiver } from '../../support/receiver.ts';
 
@@ -18,7 +18,7 @@ describe('names of receivers of webhooks', () => {
 
   const sendTo = async (host: string) => {
     const name_servers = { servers: [names.address], timeout_ms: 100 };
-    const backend = httpBackend({ allow_private_addresses: false, name_servers });
+    const backend = createHttpBackend({ allow_private_addresses: false, name_servers });
     const message = {
       id: 'sys_event_1',
       event_name: 'customer.created',

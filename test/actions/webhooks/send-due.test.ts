@@ -3,11 +3,11 @@ import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createSocketServer } from 'node:net';
 import { expect } from 'chai';
 import { deleteEndpoint } from '../../../actions/webhooks/change-endpoint.ts';
-import { dispatchRound } from '../../../actions/webhooks/dispatch-events.ts';
-import { InHand } from '../../../actions/webhooks/in-hand.ts';
-import type { Sent, WebhookServices } from '../../../actions/webhooks/send-delivery.ts';
-import { type Sending, sendDue } from '../../../actions/webhooks/send-due.ts';
-import { httpBackend } from '../../../integrations/webhooks/http.ts';
+import { dispatchBatch } from '../../../actions/webhooks/dispatch-events.ts';
+import { InFlightDeliveries } from '../../../actions/webhooks/in-flight.ts';
+import type { DeliveryResult, WebhookServices } from '../../../actions/webhooks/send-delivery.ts';
+import { type SendDueOptions, sendDue } from '../../../actions/webhooks/send-due.ts';
+import { createHttpBackend } from '../../../integrations/webhooks/http.ts';
 import { retryWebhooksJob } from '../../../scheduler/jobs/retry-webhooks.ts';
 import { sendWebhooksJob } from '../../../scheduler/jobs/send-webhooks.ts';
 import { sealingWith } from '../../../storage/sealing.ts';
@@ -29,7 +29,7 @@ describe('webhooks', () => {
     services = {
       postgres,
       sealing: sealingWith([]),
-      backend: httpBackend({ allow_private_addresses: true, timeout_ms: TIMEOUT_MS }),
+      backend: createHttpBackend({ allow_private_addresses: true, timeout_ms: TIMEOUT_MS }),
     };
   });
   beforeEach(async () => {
@@ -241,13 +241,13 @@ describe('webhooks', () => {
   });
 
   it('connect to no private address, by whatever name', async () => {
-    const guarded = { ...services, backend: httpBackend({ allow_private_addresses: false }) };
+    const guarded = { ...services, backend: createHttpBackend({ allow_private_addresses: false }) };
     const port = new URL(receiver.url).port;
     const hosts = ['127.0.0.1', 'localhost', '[::1]', '2130706433', '0.0.0.0', '169.254.169.254', '[::ffff:127.0.0.1]'];
     for (const host of hosts)
       await api.request('POST', '/webhooks/endpoints', { body: { url: `http://${host}:${port}/${host.length}` } });
     await customer();
-    const sent: Sent[] = [];
+    const sent: DeliveryResult[] = [];
     const report = await sendWebhooksJob(guarded, { ...limits, onSent: (each) => void sent.push(each) }).run(now);
     expect(report.done).to.deep.include({ delivered: 0, refused: hosts.length });
     expect(receiver.received).to.deep.equal([]);
@@ -262,12 +262,12 @@ describe('webhooks', () => {
     await endpoint('/fast');
     receiver.answerWith(({ path }) => (path === '/slow' ? undefined : 200));
     for (let n = 0; n < 12; n++) await customer();
-    const patient = { ...services, backend: httpBackend({ allow_private_addresses: true, timeout_ms: 1_500 }) };
+    const patient = { ...services, backend: createHttpBackend({ allow_private_addresses: true, timeout_ms: 1_500 }) };
     const order: string[] = [];
-    const sending: Sending = {
+    const sending: SendDueOptions = {
       clock: () => now,
       which: 'first',
-      in_hand: new InHand(),
+      in_hand: new InFlightDeliveries(),
       max_attempts: 5,
       mayGoOn: () => true,
       onSent: ({ how }) => void order.push(how),
@@ -308,7 +308,7 @@ describe('webhooks', () => {
     const seen = receiver.received.length;
     let looks = 0;
     const mayGoOn = () => looks++ < 2;
-    const in_hand = new InHand();
+    const in_hand = new InFlightDeliveries();
     await sendDue(services, {
       clock: () => now,
       which: 'again',
@@ -339,7 +339,7 @@ describe('webhooks', () => {
   it('are given up when they have waited for 48 hours for an endpoint that is disabled', async () => {
     const { endpoint: made } = await endpoint();
     await customer();
-    await dispatchRound(services, { has_targets: true, now });
+    await dispatchBatch(services, { has_targets: true, now });
     await api.request('PUT', `/webhooks/endpoints/${made.id}`, { body: { endpoint_status: 'disabled' } });
     later(47 * 60);
     expect(await retry()).to.deep.include({ expired: 0 });
@@ -387,7 +387,7 @@ describe('webhooks', () => {
 
   it('for a managed service that there is no more are given up, and keep nobody waiting', async () => {
     await customer();
-    await dispatchRound(services, { has_targets: false, now });
+    await dispatchBatch(services, { has_targets: false, now });
     await endpoint();
     await customer();
     expect(await send()).to.deep.include({ delivered: 1 });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { webhookBackend } from '../../../actions/webhooks/backend.ts';
+import { createWebhookBackend } from '../../../actions/webhooks/backend.ts';
 import type { WebhookServices } from '../../../actions/webhooks/send-delivery.ts';
 import { retryWebhooksJob } from '../../../scheduler/jobs/retry-webhooks.ts';
 import { sendWebhooksJob } from '../../../scheduler/jobs/send-webhooks.ts';
@@ -39,7 +39,7 @@ describe('webhooks by Svix', () => {
     services = {
       postgres: api.services.postgres,
       sealing: sealingWith([]),
-      backend: webhookBackend(api.services.config),
+      backend: createWebhookBackend(api.services.config),
     };
   });
   after(async () => {

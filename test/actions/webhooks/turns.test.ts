@@ -1,11 +1,11 @@
 /** Who waits for whom when much is to be told: nobody for what another tenant has waiting, or for receivers that do not answer. */
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
-import { dispatchRound } from '../../../actions/webhooks/dispatch-events.ts';
-import { InHand } from '../../../actions/webhooks/in-hand.ts';
+import { dispatchBatch } from '../../../actions/webhooks/dispatch-events.ts';
+import { InFlightDeliveries } from '../../../actions/webhooks/in-flight.ts';
 import type { WebhookServices } from '../../../actions/webhooks/send-delivery.ts';
-import { type Sending, sendDue } from '../../../actions/webhooks/send-due.ts';
-import type { Outcome } from '../../../integrations/webhooks/backend.ts';
+import { type SendDueOptions, sendDue } from '../../../actions/webhooks/send-due.ts';
+import type { SendOutcome } from '../../../integrations/webhooks/backend.ts';
 import { startScheduler } from '../../../scheduler/main.ts';
 import { sealingWith } from '../../../storage/sealing.ts';
 import { takeDue } from '../../../storage/webhooks/due-deliveries.ts';
@@ -14,7 +14,7 @@ import { startReceiver } from '../../support/receiver.ts';
 import { until } from '../../support/until.ts';
 
 const NOW = new Date('2026-03-15T12:00:00Z');
-const TAKEN: Outcome = { url: '', http_status: 200, response_body: '', error: null, duration_ms: 1 };
+const TAKEN: SendOutcome = { url: '', http_status: 200, response_body: '', error: null, duration_ms: 1 };
 
 type Account = { tenant: string; environment?: string; endpoints: number; events: number; records?: number };
 
@@ -56,16 +56,16 @@ describe('turns of webhooks', () => {
       { tenant, environment, events, records, now: NOW },
     );
   }
-  const sending = (in_hand: InHand, mayGoOn: () => boolean = () => true): Sending => ({
+  const sending = (in_hand: InFlightDeliveries, mayGoOn: () => boolean = () => true): SendDueOptions => ({
     clock: () => NOW,
     which: 'first',
     in_hand,
     max_attempts: 5,
     mayGoOn,
   });
-  const send = (in_hand: InHand, mayGoOn?: () => boolean) => sendDue(services, sending(in_hand, mayGoOn));
-  const dispatch = (how: Partial<Parameters<typeof dispatchRound>[1]> = {}) =>
-    dispatchRound(services, { has_targets: true, now: NOW, ...how });
+  const send = (in_hand: InFlightDeliveries, mayGoOn?: () => boolean) => sendDue(services, sending(in_hand, mayGoOn));
+  const dispatch = (how: Partial<Parameters<typeof dispatchBatch>[1]> = {}) =>
+    dispatchBatch(services, { has_targets: true, now: NOW, ...how });
   const deliveriesOf = async (tenant_id: string) =>
     Number((await services.postgres('webhook_deliveries').where({ tenant_id }).count('id as count'))[0]!.count);
 
@@ -73,7 +73,7 @@ describe('turns of webhooks', () => {
     await account({ tenant: 'large', endpoints: 5, events: 20_000 });
     await account({ tenant: 'small', endpoints: 1, events: 2 });
     receivers.hang('large');
-    const in_hand = new InHand();
+    const in_hand = new InFlightDeliveries();
     await send(in_hand, () => receivers.begun('small') < 2);
     expect(receivers.begun('large'), 'which are on their way').to.equal(16);
     expect(await deliveriesOf('large'), 'of 100,000').to.be.lessThan(3_000);
@@ -106,7 +106,7 @@ describe('turns of webhooks', () => {
     await account({ tenant: 'other', endpoints: 1, events: 1 });
     const { postgres } = services;
     await postgres.transaction(async (transaction) => {
-      await dispatchRound({ postgres: transaction }, { has_targets: true, now: NOW });
+      await dispatchBatch({ postgres: transaction }, { has_targets: true, now: NOW });
       await account({ tenant: 'acme', endpoints: 1, events: 1 });
       await account({ tenant: 'third', endpoints: 1, events: 1 });
       expect((await dispatch()).dispatched, 'of the third alone').to.equal(1);
@@ -138,7 +138,7 @@ describe('turns of webhooks', () => {
         return TAKEN;
       },
     };
-    const runs = Array.from({ length: 3 }, () => sendDue({ ...services, backend }, sending(new InHand())));
+    const runs = Array.from({ length: 3 }, () => sendDue({ ...services, backend }, sending(new InFlightDeliveries())));
     const reports = await Promise.all(runs);
     expect(reports.reduce((sum, { dispatched }) => sum + dispatched, 0)).to.equal(172);
     expect(reports.reduce((sum, { delivered }) => sum + delivered, 0)).to.equal(344);
@@ -174,7 +174,7 @@ describe('turns of webhooks', () => {
   it('a run that may not go on leaves what is on its way to the next, which counts it and reports it', async () => {
     await account({ tenant: 'acme', endpoints: 1, events: 5 });
     receivers.hang('acme');
-    const in_hand = new InHand();
+    const in_hand = new InFlightDeliveries();
     const first = await send(in_hand, () => receivers.begun('acme') === 0);
     expect(first).to.deep.equal({ dispatched: 5, delivered: 0, failed: 0, given_up: 0 });
     await until('they are on their way', async () => receivers.begun('acme') === 5);
@@ -193,7 +193,7 @@ describe('turns of webhooks', () => {
   it('what fails after its run is said by the next, and what has ended meanwhile by the one after that', async () => {
     await account({ tenant: 'acme', endpoints: 1, events: 2 });
     receivers.hang('acme');
-    const in_hand = new InHand();
+    const in_hand = new InFlightDeliveries();
     await send(in_hand, () => receivers.begun('acme') === 0);
     await until('they are on their way', async () => receivers.begun('acme') === 2);
     receivers.failWith('acme', new Error('this one alone'));
@@ -210,7 +210,7 @@ describe('turns of webhooks', () => {
       receivers.hang(tenant);
     }
     const all = () => ['a', 'b', 'c', 'd'].reduce((sum, tenant) => sum + receivers.begun(tenant), 0);
-    const in_hand = new InHand();
+    const in_hand = new InFlightDeliveries();
     await send(in_hand, () => all() < 64);
     await account({ tenant: 'fifth', endpoints: 1, events: 1 });
     // Without a place for it this would go on for ever: nobody else lets the others go on.
@@ -224,7 +224,7 @@ describe('turns of webhooks', () => {
     for (const environment of ['one', 'two', 'three'])
       await account({ tenant: 'acme', environment, endpoints: 3, events: 20 });
     receivers.hang('acme');
-    const in_hand = new InHand();
+    const in_hand = new InFlightDeliveries();
     let looks = 0;
     await send(in_hand, () => looks++ < 12);
     await until('they are on their way', async () => receivers.begun('acme') >= 32);
@@ -237,7 +237,7 @@ describe('turns of webhooks', () => {
   it('what was asked for after a run began is told by that run', async () => {
     await account({ tenant: 'acme', endpoints: 1, events: 1 });
     await dispatch({ now: new Date(NOW.getTime() + 20_000) });
-    expect(await send(new InHand())).to.deep.include({ delivered: 1 });
+    expect(await send(new InFlightDeliveries())).to.deep.include({ delivered: 1 });
   });
 
   it('a scheduler that stops begins nothing more, and waits for what is on its way', async () => {
@@ -299,7 +299,7 @@ class Receivers {
     return this.#most.get(tenant) ?? 0;
   }
 
-  async receive(tenant: string, url: string): Promise<Outcome> {
+  async receive(tenant: string, url: string): Promise<SendOutcome> {
     const inHand = (this.#inHand.get(tenant) ?? 0) + 1;
     this.#inHand.set(tenant, inHand);
     this.#begun.set(tenant, this.begun(tenant) + 1);

@@ -7,7 +7,7 @@ import { buffer } from 'node:stream/consumers';
 import { expect } from 'chai';
 import type { FarthingError } from '../../../core/error.ts';
 import type { WrittenFile } from '../../../integrations/export-destinations/destination.ts';
-import { s3Destination } from '../../../integrations/export-destinations/s3.ts';
+import { createS3Destination } from '../../../integrations/export-destinations/s3.ts';
 import { type NamesServer, startNamesServer } from '../../support/names-server.ts';
 
 const MB = 1_000_000;
@@ -125,7 +125,7 @@ describe('a store that speaks S3', () => {
     }
     const onBegin = () => Promise.resolve();
     const file = { key: 'a/b.csv', content_type: 'text/csv', bytes: bytes(), signal, begun: null, onBegin };
-    return s3Destination(options).write(file);
+    return createS3Destination(options).write(file);
   }
   const fault = (work: Promise<unknown>): Promise<FarthingError> =>
     work.then(

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { parquetMetadata, parquetReadObjects } from 'hyparquet';
 import type { ColumnHead, ExportCell } from '../../../core/export/column.ts';
-import { parquetFile } from '../../../integrations/export-files/parquet.ts';
+import { writeParquetFile } from '../../../integrations/export-files/parquet.ts';
 
 const MEBI = 1_048_576;
 const COLUMNS: ColumnHead[] = [
@@ -23,7 +23,7 @@ describe('a file of Parquet', () => {
     }
     const pieces: Uint8Array[] = [];
     const held: number[] = [];
-    for await (const piece of parquetFile(COLUMNS, batches())) {
+    for await (const piece of writeParquetFile(COLUMNS, batches())) {
       pieces.push(piece);
       held.push(taken);
       taken = 0;

@@ -6,9 +6,9 @@ import { expect } from 'chai';
 import currencyCodes from 'currency-codes';
 import { buildInvoiceDocument, type InvoiceDocument } from '../../../core/invoice-document/document.ts';
 import { LANGUAGES, selectTranslations, showMoney } from '../../../core/invoice-document/language.ts';
-import { Fonts, fontFiles } from '../../../integrations/pdf/fonts.ts';
-import { layoutOf } from '../../../integrations/pdf/layout.ts';
-import { PdfRenderer, pdfOf } from '../../../integrations/pdf/render.ts';
+import { Fonts, listFontFiles } from '../../../integrations/pdf/fonts.ts';
+import { buildLayout } from '../../../integrations/pdf/layout.ts';
+import { PdfRenderer, renderPdf } from '../../../integrations/pdf/render.ts';
 import { expectGolden } from '../../support/golden.ts';
 import { printedInvoice } from '../../support/printed-invoice.ts';
 
@@ -19,7 +19,7 @@ const MORE = dirname(resolve('@expo-google-fonts/noto-sans-hebrew/400Regular/Not
 const ALONE = { fonts: null, asker: 'tenant' };
 
 describe('fonts of documents', () => {
-  const fonts = new Fonts(fontFiles(null));
+  const fonts = new Fonts(listFontFiles(null));
   const shown = (text: string, of = fonts) => {
     of.lacking = false;
     const runs = of.runs(text);
@@ -40,7 +40,7 @@ describe('fonts of documents', () => {
 
   it('mark what no font has, and take more fonts from a folder', () => {
     expect(shown('כלב')).to.deep.equal({ runs: ['NotoSans: ���'], lacking: true });
-    const more = new Fonts(fontFiles(MORE));
+    const more = new Fonts(listFontFiles(MORE));
     expect(shown('כלב', more)).to.deep.equal({ runs: ['NotoSansHebrew_400Regular.ttf: כלב'], lacking: false });
   });
 
@@ -70,9 +70,9 @@ describe('the PDF of an invoice', () => {
 
   it('is the same, byte for byte, whenever it is made', async () => {
     const document = buildInvoiceDocument(printedInvoice());
-    const one = await pdfOf(document, ALONE);
-    const other = await pdfOf(buildInvoiceDocument(printedInvoice({ language: 'el' })), ALONE);
-    const again = await pdfOf(document, ALONE);
+    const one = await renderPdf(document, ALONE);
+    const other = await renderPdf(buildInvoiceDocument(printedInvoice({ language: 'el' })), ALONE);
+    const again = await renderPdf(document, ALONE);
     expect(one.subarray(0, 5).toString()).to.equal('%PDF-');
     expect(one.equals(again)).to.equal(true);
     expect(one.equals(other)).to.equal(false);
@@ -139,15 +139,15 @@ describe('the PDF of an invoice', () => {
   };
   for (const [kind, question] of Object.entries(kinds))
     it(`is drawn as it was: ${kind}`, async () => {
-      const pdf = await pdfOf(buildInvoiceDocument(question), ALONE);
+      const pdf = await renderPdf(buildInvoiceDocument(question), ALONE);
       expectGolden(`invoice-document/drawn/${kind}.json`, { drawn: drawn(pdf) });
     });
 
   it('marks names in Chinese, Japanese and Korean where no font has them, and says so; names in Arabic are written', async () => {
     const said = (kind: string) => {
-      const fonts = new Fonts(fontFiles(null));
+      const fonts = new Fonts(listFontFiles(null));
       const document = buildInvoiceDocument(kinds[kind]!);
-      const { content } = layoutOf(document, fonts);
+      const { content } = buildLayout(document, fonts);
       const text = textsOf(content);
       return { marks: text.match(/\ufffd/g)?.length ?? 0, told: text.includes(document.not_shown) };
     };
@@ -170,7 +170,7 @@ describe('the PDF of an invoice', () => {
     const lines = Array.from({ length: 200 }, (_none, index) => ({ display_name: `Line ${index}`, amount: '1' }));
     const logo =
       'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
-    const pdf = await pdfOf(buildInvoiceDocument(printedInvoice({ logo, page_size: 'LETTER' }, { lines })), ALONE);
+    const pdf = await renderPdf(buildInvoiceDocument(printedInvoice({ logo, page_size: 'LETTER' }, { lines })), ALONE);
     const text = pdf.toString('latin1');
     expect(text.match(/\/Type \/Page\b(?!s)/g)).to.have.length.greaterThan(8);
     expect(text).to.contain('/MediaBox [0 0 612 792]').and.contain('/Subtype /Image');
@@ -179,12 +179,12 @@ describe('the PDF of an invoice', () => {
   it('says why it cannot be made, and the next one is made', async () => {
     const document = buildInvoiceDocument(printedInvoice());
     const broken = { ...document, look: { ...document.look, logo: 'data:image/png;base64,AAAA' } };
-    const failure = await pdfOf(broken, ALONE).then(
+    const failure = await renderPdf(broken, ALONE).then(
       () => null,
       (error: Error) => error.message,
     );
     expect(failure).to.match(/^the PDF was not made: /);
-    expect((await pdfOf(document, ALONE)).length).to.be.greaterThan(1000);
+    expect((await renderPdf(document, ALONE)).length).to.be.greaterThan(1000);
   });
 });
 

@@ -1,6 +1,6 @@
 /** Every record that an answer about a running period is made of tells that it has changed, or has a reason why it need not. */
 import { expect } from 'chai';
-import { realTimeOf } from '../../../actions/wallets/real-time-balance.ts';
+import { loadRealTimeBalance } from '../../../actions/wallets/real-time-balance.ts';
 import { nextLook, purgeRecordChanges } from '../../../storage/kept/look.ts';
 import { WalletModel } from '../../../storage/models/wallet.ts';
 import { connectPostgres, urlOf } from '../../../storage/postgres/postgres.ts';
@@ -118,7 +118,7 @@ describe('changes of records', () => {
       await transaction('prices').where({ type: 'USAGE' }).update({ amount: '4' });
       expect(await left()).to.equal(changed);
       await transaction.commit();
-      const { real_time_balance } = await realTimeOf(
+      const { real_time_balance } = await loadRealTimeBalance(
         { ...world.api.services, usage_memory: undefined },
         await WalletModel.fetch(world.api.scope, id, { database: other }),
         world.now,

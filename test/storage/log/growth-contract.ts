@@ -5,7 +5,7 @@
 import { expect } from 'chai';
 import { CHECKS, type Finding } from '../../../actions/audit/findings.ts';
 import { auditRecords } from '../../../actions/audit/records.ts';
-import { auditUsage, type Difference } from '../../../actions/audit/usage.ts';
+import { auditUsage, type UsageDifference } from '../../../actions/audit/usage.ts';
 import { requestCorrection } from '../../../actions/events/request-correction.ts';
 import { countOpenCorrections, requestCorrectionsAgain } from '../../../storage/progress/corrections.ts';
 import { type Metering, SCOPE } from '../../support/metering.ts';
@@ -44,7 +44,7 @@ export function growthContract(start: (partitions: number) => Promise<Metering>)
   ];
   const findings = async () => {
     const { stores } = metering;
-    const found: (Finding | Difference)[] = [];
+    const found: (Finding | UsageDifference)[] = [];
     const checks = new Set(CHECKS.filter((check) => check !== 'log'));
     const wanted = { checks, log: null, identityFiles: async () => [], chance: Math.random };
     await auditRecords(stores, wanted, (finding) => found.push(finding));

@@ -24,7 +24,7 @@ describe('the audit log', () => {
       advanced_at: '2024-01-01T00:00:00Z',
       progress: '{}',
     });
-    const job = purgeAuditLogJob(api.services, { every_seconds: 3600, kept_days: 365 });
+    const job = purgeAuditLogJob(api.services, { every_seconds: 3600, retention_days: 365 });
     expect((await job.run(new Date('2024-12-31T00:00:00Z'))).done).to.deep.equal({ purged: 0 });
     const { purged } = (await job.run(new Date('2026-03-16T00:00:00Z'))).done;
     expect(purged).to.be.greaterThan(0);

@@ -4,7 +4,7 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Counts, type DueDelivery, keysOf } from '../../storage/webhooks/due-deliveries.ts';
-import type { Sent } from './send-delivery.ts';
+import type { DeliveryResult } from './send-delivery.ts';
 
 export type SendReport = { dispatched: number; delivered: number; failed: number; given_up: number };
 
@@ -15,9 +15,9 @@ const BEGUN_AT_ONCE = 64;
 /** What is on its way for longer waits for its receiver alone. */
 const BEGUN_FOR_MS = 1_000;
 /** While some are on their way it is looked for others so often. */
-const LOOK_AGAIN_MS = 250;
+const POLL_MS = 250;
 
-export class InHand {
+export class InFlightDeliveries {
   readonly #begun = new Map<Promise<void>, DueDelivery>();
   readonly #lately = new Set<Promise<void>>();
   #report = emptyReport();
@@ -33,7 +33,7 @@ export class InHand {
     return this.#isEnding;
   }
 
-  add(delivery: DueDelivery, sending: Promise<Sent>): void {
+  add(delivery: DueDelivery, sending: Promise<DeliveryResult>): void {
     const ending = sending
       .then(({ how }) => {
         this.#report[how] += 1;
@@ -65,8 +65,8 @@ export class InHand {
   }
 
   /** Until one of them has ended, or it is time to look for others. */
-  async someEnded(): Promise<void> {
-    if (this.#begun.size > 0) await Promise.race([...this.#begun.keys(), wait(LOOK_AGAIN_MS)]);
+  async waitForSome(): Promise<void> {
+    if (this.#begun.size > 0) await Promise.race([...this.#begun.keys(), wait(POLL_MS)]);
   }
 
   dispatched(count: number): void {

@@ -15,9 +15,9 @@ import { type Alerted, moveAlertState } from '../../storage/alert-states.ts';
 import { AlertLogModel } from '../../storage/models/alert-log.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import type { Change } from '../system-events/emit.ts';
+import type { SystemEventChange } from '../system-events/emit.ts';
 
-export type Compared = Alerted & {
+export type AlertComparison = Alerted & {
   readonly entity_type: AlertEntityType;
   readonly parent_entity_type: AlertEntityType | null;
   readonly customer_id: string | null;
@@ -30,7 +30,7 @@ export type Compared = Alerted & {
 };
 
 /** Of what has changed: what it is now, and which threshold says so. */
-export type Told = {
+export type AlertStateChange = {
   readonly state: AlertState;
   readonly threshold: string | null;
   /** As they were gone by. */
@@ -38,22 +38,22 @@ export type Told = {
 };
 
 /** Null where nothing has changed. Who tells the event is the caller, in the same transaction. */
-export async function tellState(
+export async function recordAlertState(
   transaction: Transaction,
   scope: Scope,
-  { compared, by }: { compared: Compared; by: Change['by'] },
-): Promise<Told | null> {
+  { compared, by }: { compared: AlertComparison; by: SystemEventChange['by'] },
+): Promise<AlertStateChange | null> {
   const { settings, unless, value, spent_from, alert_type, entity_id, parent_entity_id, ...rest } = compared;
   const state = deriveAlertState(settings, value, unless);
   const alerted = { alert_type, entity_id, parent_entity_id };
-  const place = await moveAlertState(transaction, scope, { alerted, state, now: by.now, spent_from });
-  if (place === null) return null;
-  const now = place.at;
+  const position = await moveAlertState(transaction, scope, { alerted, state, now: by.now, spent_from });
+  if (position === null) return null;
+  const now = position.at;
   const directed = applyDirection(settings, unless);
   const alert_info = { alert_settings: directed, value_at_time: value.toFixed(), timestamp: now.toISOString() };
   const record = {
     ...createdBy({ user_id: 'user_id' in by ? by.user_id : '', now }),
-    id: newId('alert_log', place.ms),
+    id: newId('alert_log', position.ms),
     ...alerted,
     ...rest,
     alert_status: state,

@@ -19,21 +19,25 @@ import { LOG_TABLES } from '../../storage/events/present.ts';
 import { nextOffsets } from '../../storage/progress/slice-state.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Finding, FindingKind, Found } from './findings.ts';
+import type { Finding, FindingKind, OnFinding } from './findings.ts';
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
 /** A range of the ledger, or a stretch of which it says nothing. */
-export type Ranged = Stretch & { readonly settled?: Settled };
+export type AuditedRange = Stretch & { readonly settled?: Settled };
 
 /** Distinct places are counted in memory: so many events at a time, of one partition. */
 const EVENTS_MAX = 2_000_000;
 
-export type PlacesLooked = { ranges: number; raw_rows: number; outcomes: number; identities: number };
+export type RangeCounts = { ranges: number; raw_rows: number; outcomes: number; identities: number };
 
 /** Some ranges, in order: the identities in one question, the others a few at a time. */
-export async function auditRanges(stores: AuditStores, ranges: readonly Ranged[], found: Found): Promise<PlacesLooked> {
-  const looked: PlacesLooked = { ranges: ranges.length, raw_rows: 0, outcomes: 0, identities: 0 };
+export async function auditRanges(
+  stores: AuditStores,
+  ranges: readonly AuditedRange[],
+  found: OnFinding,
+): Promise<RangeCounts> {
+  const counts: RangeCounts = { ranges: ranges.length, raw_rows: 0, outcomes: 0, identities: 0 };
   const except = await setAsideIn(stores.postgres, ranges);
   const identities = await identitiesIn(stores.clickhouse, ranges, except);
   let next = 0;
@@ -42,17 +46,17 @@ export async function auditRanges(stores: AuditStores, ranges: readonly Ranged[]
     const outcomes = await outcomesIn(stores.clickhouse, batch);
     for (const [index, range] of batch.entries()) {
       const rows = { raw: raw[index]!, identities: identities[next++]!, outcomes: outcomes[index]! };
-      looked.raw_rows += rows.raw.rows;
-      looked.identities += rows.identities.rows;
-      looked.outcomes += OUTCOMES.reduce((sum, outcome) => sum + rows.outcomes[outcome].rows, 0);
-      if (!agrees(range, rows)) await lookAgain(stores, range, found);
+      counts.raw_rows += rows.raw.rows;
+      counts.identities += rows.identities.rows;
+      counts.outcomes += OUTCOMES.reduce((sum, outcome) => sum + rows.outcomes[outcome].rows, 0);
+      if (!agrees(range, rows)) await recheckRange(stores, range, found);
     }
   }
-  return looked;
+  return counts;
 }
 
-function batches(ranges: readonly Ranged[]): Ranged[][] {
-  const all: Ranged[][] = [];
+function batches(ranges: readonly AuditedRange[]): AuditedRange[][] {
+  const all: AuditedRange[][] = [];
   let events = 0;
   for (const range of ranges) {
     const last = all.at(-1);
@@ -68,78 +72,82 @@ function batches(ranges: readonly Ranged[]): Ranged[][] {
 
 type RowsOfRange = { readonly raw: PlacedRows; readonly identities: Rows; readonly outcomes: Outcomes };
 
-function agrees({ settled }: Ranged, { raw, identities, outcomes }: RowsOfRange): boolean {
+function agrees({ settled }: AuditedRange, { raw, identities, outcomes }: RowsOfRange): boolean {
   if (raw.places !== raw.rows || identities.rows !== raw.rows || identities.sum !== raw.sum) return false;
   if (settled === undefined) return true;
   return (
     raw.rows === settled.stored &&
     OUTCOMES.every((outcome) => {
       const { rows, places } = outcomes[outcome];
-      return rows === places && places === expectedOf(settled, outcome);
+      return rows === places && places === countExpected(settled, outcome);
     })
   );
 }
 
-function expectedOf({ duplicates, conflicts, dead_letters }: Settled, outcome: (typeof OUTCOMES)[number]): number {
+function countExpected({ duplicates, conflicts, dead_letters }: Settled, outcome: (typeof OUTCOMES)[number]): number {
   return { duplicate: duplicates, conflict: conflicts, dead_letter: dead_letters }[outcome];
 }
 
 /** The range as it is now: the newest of a partition may have grown. */
-async function lookAgain(stores: AuditStores, range: Ranged, found: Found): Promise<void> {
-  const now: Ranged | undefined = range.settled ? await ledgerRange(stores.postgres, range) : range;
+async function recheckRange(stores: AuditStores, range: AuditedRange, found: OnFinding): Promise<void> {
+  const now: AuditedRange | undefined = range.settled ? await ledgerRange(stores.postgres, range) : range;
   if (now === undefined) return;
   const except = await setAsideIn(stores.postgres, [now]);
   const [raw] = await rawRowsIn(stores.clickhouse, [now], except);
   const [identities] = await identitiesIn(stores.clickhouse, [now], except);
   const [outcomes] = await outcomesIn(stores.clickhouse, [now]);
-  const tell = (finding: Omit<Finding, 'partition' | 'from_offset' | 'to_offset'>) =>
+  const report = (finding: Omit<Finding, 'partition' | 'from_offset' | 'to_offset'>) =>
     found({ ...finding, partition: now.partition, from_offset: String(now.from), to_offset: String(now.to) });
-  const looking = { stores, range: now, tell };
-  await tellRawRows(looking, raw!);
-  if (identities!.rows !== raw!.rows || identities!.sum !== raw!.sum) await tellUnmatched(looking, except);
-  if (now.settled) await tellOutcomes(looking, now.settled, outcomes!);
+  const audit = { stores, range: now, report: report };
+  await reportRawRows(audit, raw!);
+  if (identities!.rows !== raw!.rows || identities!.sum !== raw!.sum) await reportUnmatched(audit, except);
+  if (now.settled) await reportOutcomes(audit, now.settled, outcomes!);
 }
 
-type Looking = {
+type RangeAudit = {
   readonly stores: AuditStores;
-  readonly range: Ranged;
-  tell(finding: Omit<Finding, 'partition' | 'from_offset' | 'to_offset'>): void;
+  readonly range: AuditedRange;
+  report(finding: Omit<Finding, 'partition' | 'from_offset' | 'to_offset'>): void;
 };
 
-async function tellRawRows({ stores, range, tell }: Looking, { rows, places }: PlacedRows): Promise<void> {
+async function reportRawRows({ stores, range, report }: RangeAudit, { rows, places }: PlacedRows): Promise<void> {
   if (rows > places) {
     const { total, first } = await doubledPlaces(stores.clickhouse, 'events', { stretch: range });
     const what = `rows of events too many: ${total} places have more than one`;
-    if (total > 0) tell({ kind: 'raw_rows_doubled', count: rows - places, first, what });
+    if (total > 0) report({ kind: 'raw_rows_doubled', count: rows - places, first, what });
   }
   const { stored = places } = range.settled ?? {};
   if (places < stored)
-    tell({ kind: 'raw_rows_missing', count: stored - places, what: `events were stored, and ${places} have a row` });
+    report({ kind: 'raw_rows_missing', count: stored - places, what: `events were stored, and ${places} have a row` });
   if (places > stored)
-    tell({ kind: 'raw_rows_extra', count: places - stored, what: `rows of events too many: ${stored} were stored` });
+    report({ kind: 'raw_rows_extra', count: places - stored, what: `rows of events too many: ${stored} were stored` });
 }
 
-async function tellUnmatched({ stores, range, tell }: Looking, except: readonly Place[]): Promise<void> {
+async function reportUnmatched({ stores, range, report }: RangeAudit, except: readonly Place[]): Promise<void> {
   const { without_identity, without_raw_row } = await unmatchedRows(stores.clickhouse, range, except);
-  const told = (kind: FindingKind, { total, first }: { total: number; first: readonly NamedPlace[] }, what: string) => {
-    if (total > 0) tell({ kind, count: total, first, what });
+  const reportTotal = (
+    kind: FindingKind,
+    { total, first }: { total: number; first: readonly NamedPlace[] },
+    what: string,
+  ) => {
+    if (total > 0) report({ kind, count: total, first, what });
   };
-  told('raw_rows_without_identity', without_identity, 'raw rows have no identity of their place');
-  told('identities_without_raw_row', without_raw_row, 'identities have no raw row at their place');
+  reportTotal('raw_rows_without_identity', without_identity, 'raw rows have no identity of their place');
+  reportTotal('identities_without_raw_row', without_raw_row, 'identities have no raw row at their place');
 }
 
-async function tellOutcomes({ stores, range, tell }: Looking, settled: Settled, found: Outcomes): Promise<void> {
+async function reportOutcomes({ stores, range, report }: RangeAudit, settled: Settled, found: Outcomes): Promise<void> {
   for (const outcome of OUTCOMES) {
     const { rows, places } = found[outcome];
-    const expected = expectedOf(settled, outcome);
+    const expected = countExpected(settled, outcome);
     if (places < expected)
-      tell({
+      report({
         kind: 'outcomes_missing',
         count: expected - places,
         what: `of ${expected} rows ${outcome} are not there`,
       });
     if (places > expected)
-      tell({
+      report({
         kind: 'outcomes_extra',
         count: places - expected,
         what: `rows ${outcome} too many: ${expected} were settled`,
@@ -147,7 +155,7 @@ async function tellOutcomes({ stores, range, tell }: Looking, settled: Settled, 
     if (rows === places) continue;
     const { total, first } = await doubledPlaces(stores.clickhouse, 'event_outcomes', { stretch: range, outcome });
     const what = `rows ${outcome} too many: ${total} places have more than one (harmless)`;
-    if (total > 0) tell({ kind: 'outcomes_doubled', count: rows - places, first, what });
+    if (total > 0) report({ kind: 'outcomes_doubled', count: rows - places, first, what });
   }
 }
 
@@ -155,7 +163,7 @@ async function tellOutcomes({ stores, range, tell }: Looking, settled: Settled, 
  * Rows that stand behind everything that was ever planned: Postgres knows less than ClickHouse. The rows are looked at first
  * and the plans after them, so that a slice in progress is none.
  */
-export async function auditRowsAhead({ postgres, clickhouse }: AuditStores, found: Found): Promise<void> {
+export async function auditRowsAhead({ postgres, clickhouse }: AuditStores, found: OnFinding): Promise<void> {
   const reached = nextOffsets(await readProgress(postgres));
   for (const table of LOG_TABLES) {
     const ahead = await rowsFrom(clickhouse, table, reached);

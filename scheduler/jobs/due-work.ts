@@ -2,14 +2,14 @@
 import { listDueWork } from '../../actions/billing/due-work.ts';
 import type { Config } from '../../config.ts';
 import type { Stores } from '../../storage/stores.ts';
-import type { Job } from '../job.ts';
+import type { ScheduledJob } from '../job.ts';
 
 export type DueTiming = Pick<
   Config,
   'BILLING_INTERVAL_SECONDS' | 'EXPORT_DELAY_SECONDS' | 'FINALIZATION_DELAY_SECONDS'
 >;
 
-export function dueJobs(stores: Stores, config: DueTiming): Job[] {
+export function createDueJobs(stores: Stores, config: DueTiming): ScheduledJob[] {
   return listDueWork(config).map((kind) => ({
     name: kind.name,
     every_seconds: kind.every_seconds ?? config.BILLING_INTERVAL_SECONDS,

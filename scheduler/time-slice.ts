@@ -2,15 +2,15 @@
 import { isWaitedFor, type Line } from '../storage/job-turns.ts';
 import type { Database } from '../storage/stores.ts';
 
-const TURN_MS = 5_000;
+const SLICE_MS = 5_000;
 
-type Turn = {
+type TimeSliceInput = {
   readonly line: Line;
   /** The names of all that have its places. */
   readonly lane: readonly string[];
   readonly in_order?: boolean;
-  readonly reads_anew?: boolean;
-  readonly turn_ms?: number;
+  readonly rereads_input?: boolean;
+  readonly slice_ms?: number;
   /** In milliseconds. */
   readonly now?: () => number;
 };
@@ -19,17 +19,24 @@ type Turn = {
  * Answers whether the job may go on. Its turn begins when it asks first: whatever it has waited for before is not its own work. When it is over and
  * nobody waits, another begins. Where what is done was read anew before, at most half of all work is that.
  */
-export function turnOf(
+export function createTimeSlice(
   database: Database,
-  { line, lane, in_order = false, reads_anew = false, turn_ms = TURN_MS, now = () => performance.now() }: Turn,
+  {
+    line,
+    lane,
+    in_order = false,
+    rereads_input = false,
+    slice_ms = SLICE_MS,
+    now = () => performance.now(),
+  }: TimeSliceInput,
 ): () => Promise<boolean> {
   const began = now();
   let until: number | undefined;
   return async () => {
-    until ??= now() + (reads_anew ? Math.max(turn_ms, now() - began) : turn_ms);
+    until ??= now() + (rereads_input ? Math.max(slice_ms, now() - began) : slice_ms);
     if (now() < until) return true;
     if (await isWaitedFor(database, lane, line, { in_order })) return false;
-    until = now() + turn_ms;
+    until = now() + slice_ms;
     return true;
   };
 }

@@ -8,31 +8,36 @@ import { currentCaller, onBehalfOf } from '../../storage/caller.ts';
 import type { Pool } from '../../storage/models/reservation.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { TogetherByKey } from '../../storage/together.ts';
-import { atDesk, type Desk, type Op, type Outcome } from './pool-desk.ts';
+import {
+  type ReservationOp,
+  type ReservationOutcome,
+  type ReservationPoolHandler,
+  runReservationBatch,
+} from './reservation-batch.ts';
 
 /** A desk, and what there is room for at it. */
-export type Counter<Gathered, Looked> = {
+export type ReservationCounter<Gathered, Looked> = {
   readonly pool: Pool;
   /** Read before the pool is held: it takes longer than anybody may hold it. */
   gather(now: Date): Promise<Gathered>;
   /** Without what was gathered it knows no room. */
-  desk(gathered: Gathered | null): Desk<Looked>;
+  createPool(gathered: Gathered | null): ReservationPoolHandler<Looked>;
   /** Does what somebody has left who has ended between two steps, so that what is in doubt becomes clear. */
   mend?(): Promise<void>;
 };
 
-type Caller = ReturnType<typeof currentCaller>;
-type Asked = {
-  readonly counter: Counter<unknown, unknown>;
-  readonly op: Op;
-  readonly caller: Caller;
+type ReservationCaller = ReturnType<typeof currentCaller>;
+type ReservationCall = {
+  readonly counter: ReservationCounter<unknown, unknown>;
+  readonly op: ReservationOp;
+  readonly caller: ReservationCaller;
   /** How often it was asked before. */
   readonly tries: number;
 };
-type Answer<Looked> = Exclude<Outcome<Looked>, { kind: 'again' }>;
+type ReservationAnswer<Looked> = Exclude<ReservationOutcome<Looked>, { kind: 'again' }>;
 
-const TOGETHER = new TogetherByKey<Database, Asked, Outcome<unknown> | FarthingError>(
-  (postgres, asked) => answerTogether(postgres, asked),
+const BATCHES = new TogetherByKey<Database, ReservationCall, ReservationOutcome<unknown> | FarthingError>(
+  (postgres, call) => runAsCaller(postgres, call),
   { atOnceMax: 500, restMax_ms: 5 },
 );
 
@@ -45,60 +50,63 @@ const MEND_AT = 4;
 const TRIES_FOR_NUMBERS = 6;
 
 /** Each is answered as soon as its own answer is clear: who waits, or what fails then, is nothing to those who were answered. */
-export async function askDesk<Gathered, Looked>(
+export async function submitReservation<Gathered, Looked>(
   { postgres }: Stores,
-  counter: Counter<Gathered, Looked>,
-  op: Op,
-): Promise<Answer<Looked>> {
+  counter: ReservationCounter<Gathered, Looked>,
+  op: ReservationOp,
+): Promise<ReservationAnswer<Looked>> {
   const { tenant_id, environment_id, customer_id, subject_id } = counter.pool;
   const caller = currentCaller();
   const key = JSON.stringify([tenant_id, environment_id, customer_id, subject_id, caller?.clock?.now ?? null]);
   for (let tries = 0; ; tries++) {
     if (tries > 1) await wait(PAUSE_MS);
-    const outcome = await TOGETHER.ask(postgres, { counter, op, caller, tries } as unknown as Asked, key);
+    const outcome = await BATCHES.ask(postgres, { counter, op, caller, tries } as unknown as ReservationCall, key);
     if (outcome instanceof FarthingError) throw outcome;
-    if (outcome.kind === 'again' || tries < triesFor(op, outcome)) continue;
+    if (outcome.kind === 'again' || tries < getTriesMax(op, outcome)) continue;
     if (outcome.kind === 'refused') throw outcome.error;
-    return outcome as Answer<Looked>;
+    return outcome as ReservationAnswer<Looked>;
   }
 }
 
-async function answerTogether(
+async function runAsCaller(
   postgres: Database,
-  asked: readonly Asked[],
-): Promise<(Outcome<unknown> | FarthingError)[]> {
-  const { caller } = asked[0]!;
-  const work = () => answerAll(postgres, asked);
+  calls: readonly ReservationCall[],
+): Promise<(ReservationOutcome<unknown> | FarthingError)[]> {
+  const { caller } = calls[0]!;
+  const work = () => runIndividuallyOnConflict(postgres, calls);
   // What they write says itself whose it is.
   return caller ? onBehalfOf({ ...caller, request_id: null }, work) : work();
 }
 
-async function answerAll(postgres: Database, asked: readonly Asked[]): Promise<(Outcome<unknown> | FarthingError)[]> {
+async function runIndividuallyOnConflict(
+  postgres: Database,
+  calls: readonly ReservationCall[],
+): Promise<(ReservationOutcome<unknown> | FarthingError)[]> {
   try {
-    return await answerOnce(postgres, asked);
+    return await runBatch(postgres, calls);
   } catch (error) {
     if (!(error instanceof FarthingError) || error.code !== 'already_exists') throw error;
-    if (asked.length === 1) return [error];
+    if (calls.length === 1) return [error];
     // A key that somebody has used elsewhere at this moment is the mistake of one of them.
-    const alone: (Outcome<unknown> | FarthingError)[] = [];
-    for (const one of asked) alone.push(...(await answerAll(postgres, [one])));
+    const alone: (ReservationOutcome<unknown> | FarthingError)[] = [];
+    for (const one of calls) alone.push(...(await runIndividuallyOnConflict(postgres, [one])));
     return alone;
   }
 }
 
-async function answerOnce(postgres: Database, asked: readonly Asked[]): Promise<Outcome<unknown>[]> {
-  const { counter } = asked[0]!;
-  const ops = asked.map(({ op }) => op);
-  const isRoomAsked = asked.some(({ op, tries }) => tries > 0 || op.kind === 'check');
+async function runBatch(postgres: Database, calls: readonly ReservationCall[]): Promise<ReservationOutcome<unknown>[]> {
+  const { counter } = calls[0]!;
+  const ops = calls.map(({ op }) => op);
+  const needsRoom = calls.some(({ op, tries }) => tries > 0 || op.kind === 'check');
   // Nobody waits for it, and where it fails the job does it.
-  if (asked.some(({ tries }) => tries === MEND_AT)) counter.mend?.().catch(() => undefined);
+  if (calls.some(({ tries }) => tries === MEND_AT)) counter.mend?.().catch(() => undefined);
   const now = new Date(Math.max(...ops.map((op) => op.now)));
-  const gathered = isRoomAsked ? await counter.gather(now) : null;
-  return atDesk(postgres, counter.desk(gathered), ops);
+  const gathered = needsRoom ? await counter.gather(now) : null;
+  return runReservationBatch(postgres, counter.createPool(gathered), ops);
 }
 
 /** What is held is held: only a question is asked again for its numbers. */
-function triesFor(op: Op, outcome: Answer<unknown>): number {
+function getTriesMax(op: ReservationOp, outcome: ReservationAnswer<unknown>): number {
   if (outcome.kind === 'refused') return outcome.is_doubtful ? TRIES : 0;
   if (outcome.kind !== 'told') return 0;
   if (!outcome.verdict.is_doubtful) return outcome.verdict.is_unclear ? TRIES_FOR_NUMBERS : 0;

@@ -18,25 +18,30 @@ import { cancelWithin } from '../subscriptions/cancel-subscription.ts';
 import { lockWithParent } from '../subscriptions/lock-with-parent.ts';
 import { propagateToChildren } from '../subscriptions/propagate-to-children.ts';
 import { emit } from '../system-events/emit.ts';
-import type { By } from './change-invoice-payment.ts';
-import { holdPayment } from './hold.ts';
+import type { PaymentChangeAuthor } from './change-invoice-payment.ts';
+import { lockPayment } from './lock-payment.ts';
 
-export async function followLastTry(stores: Stores, { id, ...scope }: PaymentModel, by: By): Promise<PaymentModel> {
+export async function handleRetriesExhausted(
+  stores: Stores,
+  { id, ...scope }: PaymentModel,
+  by: PaymentChangeAuthor,
+): Promise<PaymentModel> {
   const { after_last_try } = await settingOf(scope, 'payment_config', stores.postgres);
   const { destination_id } = await PaymentModel.fetch(scope, id, { database: stores.postgres });
   const isDue = async (transaction: Transaction) =>
-    isToFollow(await PaymentModel.fetch(scope, id, { database: transaction }));
-  if (after_last_try === 'cancel') await endUnpaid(stores, scope, { invoice_id: destination_id, by, isDue });
+    isPending(await PaymentModel.fetch(scope, id, { database: transaction }));
+  if (after_last_try === 'cancel') await cancelUnpaid(stores, scope, { invoice_id: destination_id, by, isDue });
   return transactionBehindOthers(stores, async (transaction) => {
-    const { payment, invoice, subscription } = await holdPayment(transaction, scope, id);
+    const { payment, invoice, subscription } = await lockPayment(transaction, scope, id);
     // Another has done it.
-    if (!isToFollow(payment)) return payment;
-    if (subscription && isUnpaid(invoice)) await marked(stores, transaction, { subscription, after_last_try, by });
+    if (!isPending(payment)) return payment;
+    if (subscription && isUnpaid(invoice))
+      await markIncomplete(stores, transaction, { subscription, after_last_try, by });
     return PaymentModel.change(payment, { next_attempt_at: null }, { by, database: transaction });
   });
 }
 
-function isToFollow({ payment_status, next_attempt_at }: PaymentModel): boolean {
+function isPending({ payment_status, next_attempt_at }: PaymentModel): boolean {
   return payment_status === 'FAILED' && next_attempt_at !== null;
 }
 
@@ -50,10 +55,14 @@ function isUnpaid({ invoice_status, payment_status, amount_remaining }: InvoiceM
  * Ended at once, with what it owes until now on its last invoice: unless the invoice was paid meanwhile, or it has ended. Whether it was.
  * `isDue`: whoever found it looks again at what it was found by, with the subscription and the invoice held.
  */
-export async function endUnpaid(
+export async function cancelUnpaid(
   stores: Stores,
   scope: Scope,
-  { invoice_id, by, isDue }: { invoice_id: string; by: By; isDue: (transaction: Transaction) => Promise<boolean> },
+  {
+    invoice_id,
+    by,
+    isDue,
+  }: { invoice_id: string; by: PaymentChangeAuthor; isDue: (transaction: Transaction) => Promise<boolean> },
 ): Promise<boolean> {
   const { subscription_id: id } = await InvoiceModel.fetch(scope, invoice_id, { database: stores.postgres });
   if (!id) return false;
@@ -76,12 +85,16 @@ export async function endUnpaid(
   });
 }
 
-type Marking = { subscription: SubscriptionModel; after_last_try: PaymentConfig['after_last_try']; by: By };
+type MarkIncompleteInput = {
+  subscription: SubscriptionModel;
+  after_last_try: PaymentConfig['after_last_try'];
+  by: PaymentChangeAuthor;
+};
 
-async function marked(
+async function markIncomplete(
   stores: Stores,
   transaction: Transaction,
-  { subscription, after_last_try, by }: Marking,
+  { subscription, after_last_try, by }: MarkIncompleteInput,
 ): Promise<void> {
   const subscription_status = findStateAfter('await_payment', subscription.subscription_status);
   if (after_last_try !== 'mark_incomplete' || subscription_status === undefined) return;

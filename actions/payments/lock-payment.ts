@@ -9,14 +9,14 @@ import type { Transaction } from '../../storage/stores.ts';
 import { type LockedInvoice, lockInvoiceAndSubscription } from '../invoices/lock-invoice.ts';
 import { lockParties } from '../subscriptions/lock-in-order.ts';
 
-export type HeldPayment = LockedInvoice & { readonly payment: PaymentModel };
+export type LockedPayment = LockedInvoice & { readonly payment: PaymentModel };
 
-export async function holdPayment(transaction: Transaction, scope: Scope, id: string): Promise<HeldPayment> {
+export async function lockPayment(transaction: Transaction, scope: Scope, id: string): Promise<LockedPayment> {
   const seen = await PaymentModel.fetchPublished(scope, id, { database: transaction });
   const { destination_id, customer_id } = seen;
   const { subscription_id = null } = await InvoiceModel.fetch(scope, destination_id, { database: transaction });
   if (seen.save_card_and_make_default) await lockParties(scope, { subscription_id, customer_id }, transaction);
-  const held = await lockInvoiceAndSubscription(transaction, scope, { id: destination_id, subscription_id });
+  const lockedInvoice = await lockInvoiceAndSubscription(transaction, scope, { id: destination_id, subscription_id });
   const payment = await PaymentModel.fetchPublished(scope, id, { database: transaction, lock: true });
-  return { ...held, payment };
+  return { ...lockedInvoice, payment };
 }

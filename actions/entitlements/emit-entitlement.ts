@@ -5,11 +5,11 @@ import type { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 
-type Verb = 'created' | 'updated' | 'deleted';
+type EntitlementChange = 'created' | 'updated' | 'deleted';
 
-export async function tellEntitlements(
+export async function emitEntitlementChanges(
   transaction: Transaction,
-  verb: Verb,
+  verb: EntitlementChange,
   { entitlements, by }: { entitlements: readonly EntitlementModel[]; by: Author },
 ): Promise<void> {
   for (const entitlement of entitlements)

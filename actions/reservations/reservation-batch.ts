@@ -37,84 +37,112 @@ import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 
-type By = { readonly author: Author };
+type OpAuthor = { readonly author: Author };
 /** What it becomes, of a feature; nothing of a wallet, which is debited. */
-type Becoming = { readonly events: (CommittedEvents & { readonly at: string }) | null };
+type OpEvents = { readonly events: (CommittedEvents & { readonly at: string }) | null };
 /** Why it cannot be charged. */
-type Refused = { readonly refusal: FarthingError | null };
-export type Op =
-  | (ReservationCheck & By)
-  | (ReservationCommit & By & Becoming)
-  | (ReservationRelease & By)
-  | (ReservationExpiry & By & Becoming & Refused);
+type OpRefusal = { readonly refusal: FarthingError | null };
+export type ReservationOp =
+  | (ReservationCheck & OpAuthor)
+  | (ReservationCommit & OpAuthor & OpEvents)
+  | (ReservationRelease & OpAuthor)
+  | (ReservationExpiry & OpAuthor & OpEvents & OpRefusal);
 
 /** `promised` is of credits. */
-type LookedAt<Looked> = {
-  readonly judge: DecideVerdict;
-  readonly looked: Looked | null;
+type PoolRoom<Looked> = {
+  readonly computeVerdict: DecideVerdict;
+  readonly room: Looked | null;
   readonly promised?: ReservationPoolState['promised'];
 };
 
 /** Whose pool it is. */
-export type Desk<Looked> = {
+export type ReservationPoolHandler<Looked> = {
   readonly pool: Pool;
   readonly subject: { readonly feature_id: string } | { readonly wallet_id: string };
   /** Holds it until the transaction ends. */
-  hold(transaction: Transaction, now: Date): Promise<void>;
+  lock(transaction: Transaction, now: Date): Promise<void>;
   /** What there is room for, where that was gathered: read where nobody else decides. */
-  look(transaction: Transaction, now: Date): Promise<LookedAt<Looked>>;
+  readRoom(transaction: Transaction, now: Date): Promise<PoolRoom<Looked>>;
   /** What becomes of commits beside their rows, in the same transaction: the debit of each. */
-  settle?(transaction: Transaction, commits: readonly Ended[]): Promise<ReadonlyMap<string, string>>;
+  postCommits?(transaction: Transaction, commits: readonly EndedReservation[]): Promise<ReadonlyMap<string, string>>;
 };
-export type Ended = { readonly reservation: ReservationModel; readonly op: Op; readonly changes: ReservationEnding };
+export type EndedReservation = {
+  readonly reservation: ReservationModel;
+  readonly op: ReservationOp;
+  readonly changes: ReservationEnding;
+};
 
-export type Told<Looked> = {
+export type CheckOutcome<Looked> = {
   readonly kind: 'told';
   readonly verdict: ReservationVerdict;
   /** Of all, this one among them. */
   readonly held: Decimal;
-  readonly looked: Looked | null;
+  readonly room: Looked | null;
   readonly reservation: ReservationModel | null;
 };
-export type Outcome<Looked> =
-  | Told<Looked>
+export type ReservationOutcome<Looked> =
+  | CheckOutcome<Looked>
   | { readonly kind: 'ended'; readonly reservation: ReservationModel }
   | { readonly kind: 'refused'; readonly error: FarthingError; readonly is_doubtful: boolean }
   /** To be asked again, with what there is room for. */
   | { readonly kind: 'again' };
 
-export function atDesk<Looked>(postgres: Database, desk: Desk<Looked>, ops: readonly Op[]): Promise<Outcome<Looked>[]> {
+export function runReservationBatch<Looked>(
+  postgres: Database,
+  poolHandler: ReservationPoolHandler<Looked>,
+  ops: readonly ReservationOp[],
+): Promise<ReservationOutcome<Looked>[]> {
   const isAsking = ops.every((op) => op.kind === 'check' && op.hold === null);
   const now = new Date(Math.max(...ops.map((op) => op.now)));
   if (isAsking)
     return postgres.transaction(
       async (transaction) =>
-        outcomesOf(transaction, desk, { ops, now, held: await heldNow(transaction, desk.pool, now) }),
+        computeOutcomes(transaction, poolHandler, {
+          ops,
+          now,
+          held: await heldNow(transaction, poolHandler.pool, now),
+        }),
       { isolationLevel: 'repeatable read', readOnly: true },
     );
   const ends = ops.flatMap((op) => (op.kind === 'check' ? [] : { id: op.id, at: formatMs(op.now) }));
   return postgres.transaction(async (transaction) => {
     await holdClock(transaction);
-    await desk.hold(transaction, now);
-    return outcomesOf(transaction, desk, { ops, now, held: await heldIn(transaction, desk.pool, now, ends) });
+    await poolHandler.lock(transaction, now);
+    return computeOutcomes(transaction, poolHandler, {
+      ops,
+      now,
+      held: await heldIn(transaction, poolHandler.pool, now, ends),
+    });
   });
 }
 
-async function outcomesOf<Looked>(
+async function computeOutcomes<Looked>(
   transaction: Transaction,
-  desk: Desk<Looked>,
-  { ops, held, now }: { ops: readonly Op[]; held: Held; now: Date },
-): Promise<Outcome<Looked>[]> {
-  const known = await knownTo(transaction, desk.pool, ops);
-  const { judge, looked, promised = [] } = await desk.look(transaction, now);
-  const decided = decideAll(ops, { state: { ...held, used: ZERO, promised }, judge, known, pool: desk.pool });
-  const written = await write(transaction, desk, decided);
-  return decided.map((one, index) => outcomeOf(one, { looked, written: written.get(index) ?? null }));
+  poolHandler: ReservationPoolHandler<Looked>,
+  { ops, held, now }: { ops: readonly ReservationOp[]; held: Held; now: Date },
+): Promise<ReservationOutcome<Looked>[]> {
+  const known = await loadKnown(transaction, poolHandler.pool, ops);
+  const { computeVerdict, room, promised = [] } = await poolHandler.readRoom(transaction, now);
+  const decided = decideOps(ops, {
+    state: { ...held, used: ZERO, promised },
+    computeVerdict: computeVerdict,
+    known,
+    pool: poolHandler.pool,
+  });
+  const written = await writeDecisions(transaction, poolHandler, decided);
+  return decided.map((one, index) => toOutcome(one, { room: room, written: written.get(index) ?? null }));
 }
 
-type Known = { readonly byId: Map<string, ReservationModel>; readonly byKey: Map<string, ReservationModel | null> };
+type KnownReservations = {
+  readonly byId: Map<string, ReservationModel>;
+  readonly byKey: Map<string, ReservationModel | null>;
+};
 
-async function knownTo(transaction: Transaction, pool: Pool, ops: readonly Op[]): Promise<Known> {
+async function loadKnown(
+  transaction: Transaction,
+  pool: Pool,
+  ops: readonly ReservationOp[],
+): Promise<KnownReservations> {
   const ids = ops.flatMap((op) => (op.kind === 'check' ? [] : op.id));
   const keys = ops.flatMap((op) => (op.kind === 'check' ? (op.hold?.idempotency_key ?? []) : []));
   const byId = await ReservationModel.byId(pool, ids, transaction);
@@ -123,44 +151,52 @@ async function knownTo(transaction: Transaction, pool: Pool, ops: readonly Op[])
 }
 
 /** One of them with what was decided; `before` is what was held under its key. */
-type One =
-  | (ReservationDecision & { readonly op: Op; readonly of?: ReservationModel; readonly isFresh?: boolean })
-  | { readonly kind: 'known'; readonly op: Op; readonly state: ReservationPoolState; readonly before: ReservationModel }
-  | { readonly kind: 'repeated'; readonly op: Op; readonly state: ReservationPoolState };
+type DecidedOp =
+  | (ReservationDecision & { readonly op: ReservationOp; readonly of?: ReservationModel; readonly isFresh?: boolean })
+  | {
+      readonly kind: 'known';
+      readonly op: ReservationOp;
+      readonly state: ReservationPoolState;
+      readonly before: ReservationModel;
+    }
+  | { readonly kind: 'repeated'; readonly op: ReservationOp; readonly state: ReservationPoolState };
 
-type Deciding = {
+type DecisionContext = {
   readonly state: ReservationPoolState;
-  readonly judge: DecideVerdict;
-  readonly known: Known;
+  readonly computeVerdict: DecideVerdict;
+  readonly known: KnownReservations;
   readonly pool: Pool;
 };
 
-function decideAll(ops: readonly Op[], { state: before, judge, known, pool }: Deciding): One[] {
+function decideOps(
+  ops: readonly ReservationOp[],
+  { state: before, computeVerdict, known, pool }: DecisionContext,
+): DecidedOp[] {
   let state = before;
   const keys = new Set<string>();
   const endedNow = new Set<string>();
-  return ops.map((op): One => {
+  return ops.map((op): DecidedOp => {
     const one = decideOne();
     state = one.state;
     return one;
 
-    function decideOne(): One {
+    function decideOne(): DecidedOp {
       if (op.kind === 'check') {
         const key = op.hold?.idempotency_key ?? null;
-        const kept = key === null ? undefined : known.byKey.get(key);
-        if (kept) return sameThing(kept, pool, op, state);
+        const existing = key === null ? undefined : known.byKey.get(key);
+        if (existing) return checkSameKey(existing, pool, op, state);
         if (key !== null && keys.has(key)) return { kind: 'repeated', op, state };
-        const decided = decideCheck(op, state, judge);
+        const decided = decideCheck(op, state, computeVerdict);
         if (decided.kind === 'hold' && key !== null) keys.add(key);
         return { ...decided, op };
       }
       const of = known.byId.get(op.id);
       if (!of) return { kind: 'refused', error: notFound('reservation', op.id), is_doubtful: false, state, op };
       const about = { of, quantity_held: new Decimal(of.quantity) };
-      const decided = decideEnd(op, about, { state, judge });
+      const decided = decideEnd(op, about, { state, computeVerdict: computeVerdict });
       const isFresh = endedNow.has(op.id);
       if (decided.kind === 'end') {
-        known.byId.set(op.id, merged(of, decided.changes));
+        known.byId.set(op.id, mergeChanges(of, decided.changes));
         endedNow.add(op.id);
       }
       return { ...decided, op, of, isFresh };
@@ -169,35 +205,42 @@ function decideAll(ops: readonly Op[], { state: before, judge, known, pool }: De
 }
 
 function decideEnd(
-  op: Exclude<Op, { kind: 'check' }>,
+  op: Exclude<ReservationOp, { kind: 'check' }>,
   about: { of: ReservationModel; quantity_held: Decimal },
-  { state, judge }: Pick<Deciding, 'state' | 'judge'>,
+  { state, computeVerdict }: Pick<DecisionContext, 'state' | 'computeVerdict'>,
 ): ReservationDecision {
-  if (op.kind === 'commit') return decideCommit(op, about, { state, decideVerdict: judge });
+  if (op.kind === 'commit') return decideCommit(op, about, { state, decideVerdict: computeVerdict });
   return op.kind === 'release' ? decideRelease(op, about, state) : decideExpiry(op, about, state);
 }
 
 /** A key that means something else by now is a mistake of whoever says it. */
-function sameThing(kept: ReservationModel, pool: Pool, op: ReservationCheck & By, state: ReservationPoolState): One {
+function checkSameKey(
+  existing: ReservationModel,
+  pool: Pool,
+  op: ReservationCheck & OpAuthor,
+  state: ReservationPoolState,
+): DecidedOp {
   const isSame =
-    kept.customer_id === pool.customer_id && kept.subject_id === pool.subject_id && op.quantity.eq(kept.quantity);
-  if (isSame) return { kind: 'known', op, state, before: kept };
+    existing.customer_id === pool.customer_id &&
+    existing.subject_id === pool.subject_id &&
+    op.quantity.eq(existing.quantity);
+  if (isSame) return { kind: 'known', op, state, before: existing };
   const error = alreadyExists('this idempotency_key was used for another reservation', {
     field: 'idempotency_key',
-    reservation_id: kept.id,
+    reservation_id: existing.id,
   });
   return { kind: 'refused', error, is_doubtful: false, state, op };
 }
 
-function merged(of: ReservationModel, changes: ReservationEnding): ReservationModel {
+function mergeChanges(of: ReservationModel, changes: ReservationEnding): ReservationModel {
   return Object.assign(Object.create(Object.getPrototypeOf(of)), of, changes);
 }
 
 /** What was written, by the place of the one that asked for it. */
-async function write<Looked>(
+async function writeDecisions<Looked>(
   transaction: Transaction,
-  desk: Desk<Looked>,
-  decided: readonly One[],
+  poolHandler: ReservationPoolHandler<Looked>,
+  decided: readonly DecidedOp[],
 ): Promise<Map<number, ReservationModel>> {
   const placed = decided.map((one, index) => ({ one, index }));
   const written = new Map<number, ReservationModel>();
@@ -205,31 +248,31 @@ async function write<Looked>(
   if (holds.length > 0) {
     const records = holds.map(({ one: { op, record } }) => ({
       id: newId('reservation', op.now),
-      customer_id: desk.pool.customer_id,
-      ...desk.subject,
+      customer_id: poolHandler.pool.customer_id,
+      ...poolHandler.subject,
       ...record,
       ...createdBy(op.author),
     }));
     const conflict = 'this idempotency_key was used for another reservation';
-    const added = await ReservationModel.addAll(desk.pool, records, { database: transaction, conflict });
+    const added = await ReservationModel.addAll(poolHandler.pool, records, { database: transaction, conflict });
     for (const [at, { index }] of holds.entries()) written.set(index, added[at]!);
   }
   const ends = placed.flatMap(({ one, index }) => (one.kind === 'end' ? [{ one, index }] : []));
-  const ended = ends.map(({ one }): Ended => ({ reservation: one.of!, op: one.op, changes: one.changes }));
+  const ended = ends.map(({ one }): EndedReservation => ({ reservation: one.of!, op: one.op, changes: one.changes }));
   const commits = ended.filter(({ changes }) => changes.reservation_status === 'committed');
-  const debits = (commits.length > 0 && (await desk.settle?.(transaction, commits))) || NONE;
+  const debits = (commits.length > 0 && (await poolHandler.postCommits?.(transaction, commits))) || NONE;
   const after = await endReservations(
     transaction,
-    desk.pool,
-    ended.map((one) => endOf(one, debits)),
+    poolHandler.pool,
+    ended.map((one) => buildEnd(one, debits)),
   );
   for (const { one, index } of ends) written.set(index, after.get(one.of!.id)!);
-  for (const { op, reservation } of ended) await tellFailedCharge(transaction, op, after.get(reservation.id)!);
+  for (const { op, reservation } of ended) await emitFailedCharge(transaction, op, after.get(reservation.id)!);
   return written;
 }
 
 /** Somebody counts on the charge, and nobody has asked for its end. */
-async function tellFailedCharge(transaction: Transaction, op: Op, record: ReservationModel): Promise<void> {
+async function emitFailedCharge(transaction: Transaction, op: ReservationOp, record: ReservationModel): Promise<void> {
   if (op.kind !== 'expire' || !op.refusal || record.reservation_status !== 'expired') return;
   const { code, message, details } = errorRecord(op.refusal);
   const also = { error: { code, message, details } };
@@ -238,7 +281,7 @@ async function tellFailedCharge(transaction: Transaction, op: Op, record: Reserv
 
 const NONE: ReadonlyMap<string, string> = new Map();
 
-function endOf({ reservation, op, changes }: Ended, debits: ReadonlyMap<string, string>): EndOf {
+function buildEnd({ reservation, op, changes }: EndedReservation, debits: ReadonlyMap<string, string>): EndOf {
   const events = 'events' in op ? op.events : null;
   return {
     id: reservation.id,
@@ -252,10 +295,10 @@ function endOf({ reservation, op, changes }: Ended, debits: ReadonlyMap<string, 
   };
 }
 
-function outcomeOf<Looked>(
-  one: One,
-  { looked, written }: { looked: Looked | null; written: ReservationModel | null },
-): Outcome<Looked> {
+function toOutcome<Looked>(
+  one: DecidedOp,
+  { room, written }: { room: Looked | null; written: ReservationModel | null },
+): ReservationOutcome<Looked> {
   // What another of them has made or ended is read once that is written.
   const isAgain = one.kind === 'needs room' || one.kind === 'repeated' || (one.kind === 'as it is' && one.isFresh);
   if (isAgain) return { kind: 'again' };
@@ -265,7 +308,7 @@ function outcomeOf<Looked>(
   const { held } = one.state;
   if (one.kind === 'known') {
     const verdict = { allowed: true, reason: one.before.reason, is_doubtful: false };
-    return { kind: 'told', verdict, held, looked, reservation: one.before };
+    return { kind: 'told', verdict, held, room: room, reservation: one.before };
   }
-  return { kind: 'told', verdict: one.verdict, held, looked, reservation: written };
+  return { kind: 'told', verdict: one.verdict, held, room: room, reservation: written };
 }

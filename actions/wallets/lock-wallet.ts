@@ -4,18 +4,18 @@ import type { Scope } from '../../core/scope.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Transaction } from '../../storage/stores.ts';
 
-export async function holdWallet(transaction: Transaction, scope: Scope, id: string): Promise<WalletModel> {
+export async function lockWallet(transaction: Transaction, scope: Scope, id: string): Promise<WalletModel> {
   return WalletModel.fetch(scope, id, { database: transaction, lock: true });
 }
 
 /** With all that may have to be held behind it in the same transaction: the prepaid wallets of its customer come first, whatever kind it is. */
-export async function holdWalletAmongAll(
+export async function lockWalletInOrder(
   transaction: Transaction,
   scope: Scope,
   { id, customer_id }: { id: string; customer_id: string },
 ): Promise<WalletModel> {
   const prepaid = await WalletModel.holdPrepaidOf(scope, [customer_id], transaction);
-  return prepaid.find((one) => one.id === id) ?? holdWallet(transaction, scope, id);
+  return prepaid.find((one) => one.id === id) ?? lockWallet(transaction, scope, id);
 }
 
 export function checkActive({ id, wallet_status }: WalletModel): void {

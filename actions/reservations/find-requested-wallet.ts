@@ -6,18 +6,18 @@ import { invalid } from '../../core/error.ts';
 import type { ReservationCheckInput } from '../../core/reservation/request.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
-import { grantingSubscriptions, type Reading } from '../entitlements/entitled-features.ts';
+import { type EntitlementReadContext, listGrantingSubscriptions } from '../entitlements/entitled-features.ts';
 import { loadPayer } from '../invoices/settle-change.ts';
 
 /** The one that is named, or the only one that there is; null where there is none. */
-export async function walletAsked(
+export async function findRequestedWallet(
   customer: CustomerModel,
   { wallet_id, currency }: ReservationCheckInput,
-  reading: Reading,
+  reading: EntitlementReadContext,
 ): Promise<WalletModel | null> {
-  if (wallet_id !== null) return walletNamed(customer, { wallet_id, currency }, reading);
-  const own = await activeOf([customer.id], currency, reading);
-  const found = own.length > 0 ? own : await activeOf(await payersOf(customer, reading), currency, reading);
+  if (wallet_id !== null) return loadNamedWallet(customer, { wallet_id, currency }, reading);
+  const own = await listActiveWallets([customer.id], currency, reading);
+  const found = own.length > 0 ? own : await listActiveWallets(await listPayers(customer, reading), currency, reading);
   if (found.length > 1)
     throw invalid('currency', 'is required: the customer has several wallets', {
       allowed: found.map((wallet) => wallet.currency),
@@ -25,21 +25,25 @@ export async function walletAsked(
   return found[0] ?? null;
 }
 
-async function walletNamed(
+async function loadNamedWallet(
   customer: CustomerModel,
   { wallet_id, currency }: { wallet_id: string; currency: string | null },
-  reading: Reading,
+  reading: EntitlementReadContext,
 ): Promise<WalletModel> {
   const wallet = await WalletModel.fetchPublished(reading.scope, wallet_id, reading);
   const isTheirs =
-    wallet.customer_id === customer.id || (await payersOf(customer, reading)).includes(wallet.customer_id);
+    wallet.customer_id === customer.id || (await listPayers(customer, reading)).includes(wallet.customer_id);
   if (!isTheirs) throw invalid('wallet_id', 'is not a wallet of this customer');
   if (currency !== null && wallet.currency !== currency.toLowerCase())
     throw invalid('currency', 'is not that of the wallet');
   return wallet;
 }
 
-function activeOf(customer_ids: readonly string[], currency: string | null, { scope, database }: Reading) {
+function listActiveWallets(
+  customer_ids: readonly string[],
+  currency: string | null,
+  { scope, database }: EntitlementReadContext,
+) {
   return WalletModel.in(scope, database)
     .whereIn('customer_id', [...customer_ids])
     .where({ wallet_type: 'PRE_PAID', wallet_status: 'active', status: 'published' })
@@ -47,8 +51,8 @@ function activeOf(customer_ids: readonly string[], currency: string | null, { sc
 }
 
 /** Who is invoiced for what the customer uses now. */
-async function payersOf({ id }: CustomerModel, reading: Reading): Promise<string[]> {
-  const subscriptions = await grantingSubscriptions(id, undefined, reading);
+async function listPayers({ id }: CustomerModel, reading: EntitlementReadContext): Promise<string[]> {
+  const subscriptions = await listGrantingSubscriptions(id, undefined, reading);
   const payers = new Set<string>();
   for (const subscription of subscriptions) payers.add(await loadPayer(subscription, reading.database));
   return [...payers];

@@ -8,7 +8,7 @@ import type { FarthingError } from '../../core/error.ts';
 import { hasPage } from '../../core/payment/receipt.ts';
 import { computeOutcomeCheckAt, computeProviderRecheckAt } from '../../core/payment/schedule.ts';
 import type { Scope } from '../../core/scope.ts';
-import type { Outcome, PaymentProvider } from '../../integrations/payments/provider.ts';
+import type { PaymentOutcome, PaymentProvider } from '../../integrations/payments/provider.ts';
 import { isAway } from '../../storage/failure.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { transactionBehindOthers } from '../../storage/postgres/behind-others.ts';
@@ -16,11 +16,11 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { beginAttempt } from './begin-attempt.ts';
 import { bookDecline, bookReceipt } from './book-outcome.ts';
-import type { By } from './change-invoice-payment.ts';
-import { followLastTry } from './follow-last-try.ts';
-import { type HeldPayment, holdPayment } from './hold.ts';
-import { providerOf } from './providers.ts';
-import { askNext, giveSurplusBack, pursueRefunds } from './refund-payment.ts';
+import type { PaymentChangeAuthor } from './change-invoice-payment.ts';
+import { type LockedPayment, lockPayment } from './lock-payment.ts';
+import { createProvider } from './providers.ts';
+import { processRefunds, refundOverpayment, updateNextAttempt } from './refund-payment.ts';
+import { handleRetriesExhausted } from './retries-exhausted.ts';
 
 /**
  * Somebody asks for it: what cannot be processed is refused. Of a payment that is new (`isNew`) another request with its key may
@@ -29,36 +29,36 @@ import { askNext, giveSurplusBack, pursueRefunds } from './refund-payment.ts';
 export async function processPayment(
   stores: Stores,
   scope: Scope,
-  { id, by, isNew = false }: { id: string; by: By; isNew?: boolean },
+  { id, by, isNew = false }: { id: string; by: PaymentChangeAuthor; isNew?: boolean },
 ): Promise<PaymentModel> {
-  const { payment, asks, obstacle } = await beginAttempt(stores, scope, { id, by, isAsked: true, isNew });
+  const { payment, asks, obstacle } = await beginAttempt(stores, scope, { id, by, isRequested: true, isNew });
   if (obstacle) throw obstacle;
-  return asks ? askAndBook(stores, payment, { by, isFirst: true }) : payment;
+  return asks ? queryAndBook(stores, payment, { by, isFirst: true }) : payment;
 }
 
 /** The clock has come to it: whatever is left to do of it. */
-export async function pursuePayment(
+export async function resumePayment(
   stores: Stores,
   scope: Scope,
-  { id, by }: { id: string; by: By },
+  { id, by }: { id: string; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
   const payment = await PaymentModel.fetch(scope, id, { database: stores.postgres });
   switch (payment.payment_status) {
     case 'PENDING':
-      return begin(stores, scope, { id, by });
+      return startAttempt(stores, scope, { id, by });
     case 'INITIATED':
     case 'PROCESSING':
       return payment.gateway_tracking_id
-        ? askAndBook(stores, payment, { by, isFirst: false })
-        : begin(stores, scope, { id, by });
+        ? queryAndBook(stores, payment, { by, isFirst: false })
+        : startAttempt(stores, scope, { id, by });
     case 'FAILED':
-      return hasRefund(payment) ? pursueRefunds(stores, payment, by) : followLastTry(stores, payment, by);
+      return hasRefund(payment) ? processRefunds(stores, payment, by) : handleRetriesExhausted(stores, payment, by);
     case 'VOIDED':
       return hasPage(payment) && !hasRefund(payment)
         ? closePage(stores, payment, by)
-        : pursueRefunds(stores, payment, by);
+        : processRefunds(stores, payment, by);
     default:
-      return pursueRefunds(stores, payment, by);
+      return processRefunds(stores, payment, by);
   }
 }
 
@@ -67,56 +67,68 @@ function hasRefund({ refunded_amount }: PaymentModel): boolean {
 }
 
 /** Nobody waits for an answer: what cannot be processed is left, or has failed. */
-async function begin(stores: Stores, scope: Scope, { id, by }: { id: string; by: By }): Promise<PaymentModel> {
-  const begun = await beginAttempt(stores, scope, { id, by, isAsked: false });
-  return begun.asks ? askAndBook(stores, begun.payment, { by, isFirst: true }) : begun.payment;
+async function startAttempt(
+  stores: Stores,
+  scope: Scope,
+  { id, by }: { id: string; by: PaymentChangeAuthor },
+): Promise<PaymentModel> {
+  const begun = await beginAttempt(stores, scope, { id, by, isRequested: false });
+  return begun.asks ? queryAndBook(stores, begun.payment, { by, isFirst: true }) : begun.payment;
 }
 
 /** What the provider says by now, of one that it has told us something about, or that somebody looks after. */
-export async function askAgain(stores: Stores, payment: PaymentModel, by: By): Promise<PaymentModel> {
-  return askAndBook(stores, payment, { by, isFirst: false });
+export async function refreshPayment(
+  stores: Stores,
+  payment: PaymentModel,
+  by: PaymentChangeAuthor,
+): Promise<PaymentModel> {
+  return queryAndBook(stores, payment, { by, isFirst: false });
 }
 
 /** Its customer shall not confirm it any more. Where that has happened already, or the provider cannot be reached, it says so. */
-export async function withdrawCharge(stores: Stores, payment: PaymentModel, by: By): Promise<PaymentModel> {
-  const outcome = await closed(stores, payment, by);
-  return outcome ? book(stores, payment, { outcome, by }) : payment;
-}
-
-async function askAndBook(
+export async function withdrawCharge(
   stores: Stores,
   payment: PaymentModel,
-  { by, isFirst }: { by: By; isFirst: boolean },
+  by: PaymentChangeAuthor,
 ): Promise<PaymentModel> {
-  const outcome = await asked(stores, payment, { now: by.now, isFirst });
-  return book(stores, payment, { outcome, by });
+  const outcome = await closeCharge(stores, payment, by);
+  return outcome ? bookAnswer(stores, payment, { outcome, by }) : payment;
 }
 
-type Answer = Outcome | { readonly outcome: 'unknown'; readonly error: string };
+async function queryAndBook(
+  stores: Stores,
+  payment: PaymentModel,
+  { by, isFirst }: { by: PaymentChangeAuthor; isFirst: boolean },
+): Promise<PaymentModel> {
+  const outcome = await queryProvider(stores, payment, { now: by.now, isFirst });
+  return bookAnswer(stores, payment, { outcome, by });
+}
+
+type ProviderAnswer = PaymentOutcome | { readonly outcome: 'unknown'; readonly error: string };
 
 /** What cannot be reached may have charged, or not. */
-async function asked(
+async function queryProvider(
   stores: Stores,
   payment: PaymentModel,
   { now, isFirst }: { now: Date; isFirst: boolean },
-): Promise<Answer> {
+): Promise<ProviderAnswer> {
   const { payment_gateway, gateway_tracking_id: key } = payment;
   if (!payment_gateway || !key) return { outcome: 'unknown', error: 'it has not been asked for yet' };
   try {
-    const provider = providerOf(stores, payment_gateway);
-    const before = isFirst ? null : await provider.look(payment, key, now);
-    return before ?? (await askFor(provider, payment, { key, now }));
+    const provider = createProvider(stores, payment_gateway);
+    const before = isFirst ? null : await provider.findOutcome(payment, key, now);
+    return before ?? (await chargeProvider(provider, payment, { key, now }));
   } catch (error) {
     if (!isAway(error)) throw error;
     return { outcome: 'unknown', error: (error as FarthingError).message };
   }
 }
 
-function askFor(
+function chargeProvider(
   provider: PaymentProvider,
   payment: PaymentModel,
   { key, now }: { key: string; now: Date },
-): Promise<Outcome> {
+): Promise<PaymentOutcome> {
   const { amount, currency, payment_method_id, success_url = null, cancel_url = null } = payment;
   if (payment.payment_method_type === 'PAYMENT_LINK')
     return provider.openLink(payment, { key, amount, currency, success_url, cancel_url, now });
@@ -124,58 +136,65 @@ function askFor(
 }
 
 /** On what is there by then: another may have booked it already, and a page may be paid that was to be closed. */
-async function book(
+async function bookAnswer(
   stores: Stores,
-  { id, gateway_tracking_id, ...asked }: PaymentModel,
-  { outcome, by }: { outcome: Answer; by: By },
+  { id, gateway_tracking_id, ...scope }: PaymentModel,
+  { outcome, by }: { outcome: ProviderAnswer; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
   const booked = await transactionBehindOthers(stores, async (transaction) => {
-    const held = await holdPayment(transaction, asked, id);
-    const { payment } = held;
+    const current = await lockPayment(transaction, scope, id);
+    const { payment } = current;
     if (payment.gateway_tracking_id !== gateway_tracking_id) return payment;
     const isOpen = payment.payment_status === 'PROCESSING' || payment.payment_status === 'INITIATED';
-    if (isOpen) return bookOpen(stores, transaction, { ...held, outcome, by });
-    return LOST.includes(payment.payment_status) ? bookLost(transaction, { payment, outcome, by }) : payment;
+    if (isOpen) return bookOpenPayment(stores, transaction, { ...current, outcome, by });
+    return CLOSED_STATUSES.includes(payment.payment_status)
+      ? bookLatePayment(transaction, { payment, outcome, by })
+      : payment;
   });
   return booked.next_attempt_at !== null && outcome.outcome === 'succeeded'
-    ? pursueRefunds(stores, booked, by)
+    ? processRefunds(stores, booked, by)
     : booked;
 }
 
 /** What is over, and brings no money to its invoice any more. */
-const LOST: readonly PaymentModel['payment_status'][] = ['VOIDED', 'FAILED'];
+const CLOSED_STATUSES: readonly PaymentModel['payment_status'][] = ['VOIDED', 'FAILED'];
 
-async function bookOpen(
+async function bookOpenPayment(
   stores: Stores,
   transaction: Transaction,
-  { outcome, by, ...held }: HeldPayment & { outcome: Answer; by: By },
+  { outcome, by, ...current }: LockedPayment & { outcome: ProviderAnswer; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
   switch (outcome.outcome) {
     case 'succeeded':
-      return bookReceipt(stores, transaction, { ...held, gateway_payment_id: outcome.gateway_payment_id, by });
+      return bookReceipt(stores, transaction, { ...current, gateway_payment_id: outcome.gateway_payment_id, by });
     case 'failed':
-      return bookDecline(stores, transaction, { ...held, ...outcome, by });
+      return bookDecline(stores, transaction, { ...current, ...outcome, by });
     case 'unknown':
-      return wait(transaction, held.payment, { error_message: outcome.error, next_attempt_at: soon(held, by) }, by);
+      return deferPayment(
+        transaction,
+        current.payment,
+        { error_message: outcome.error, next_attempt_at: computeRetryAt(current, by) },
+        by,
+      );
     case 'processing': {
       const { gateway_payment_id, url: payment_url, ask_at } = outcome;
       const next_attempt_at = (ask_at ?? computeProviderRecheckAt(by.now)).toISOString();
       const changes = { gateway_payment_id, payment_url, next_attempt_at, error_message: null };
-      return wait(transaction, held.payment, changes, by);
+      return deferPayment(transaction, current.payment, changes, by);
     }
   }
 }
 
-function soon({ payment }: HeldPayment, by: By): string | null {
+function computeRetryAt({ payment }: LockedPayment, by: PaymentChangeAuthor): string | null {
   if (!payment.gateway_tracking_id) return null;
   return (payment.error_message ? computeProviderRecheckAt(by.now) : computeOutcomeCheckAt(by.now)).toISOString();
 }
 
-async function wait(
+async function deferPayment(
   transaction: Transaction,
   payment: PaymentModel,
   changes: Partial<PaymentModel>,
-  by: By,
+  by: PaymentChangeAuthor,
 ): Promise<PaymentModel> {
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
   const isNews = record.payment_url && record.payment_url !== payment.payment_url;
@@ -184,9 +203,9 @@ async function wait(
 }
 
 /** It was paid although it was over: the money goes back where it came from. A page that was opened meanwhile is closed. */
-async function bookLost(
+async function bookLatePayment(
   transaction: Transaction,
-  { payment, outcome, by }: { payment: PaymentModel; outcome: Answer; by: By },
+  { payment, outcome, by }: { payment: PaymentModel; outcome: ProviderAnswer; by: PaymentChangeAuthor },
 ): Promise<PaymentModel> {
   if (outcome.outcome === 'unknown' || outcome.outcome === 'failed' || hasRefund(payment)) return payment;
   const { gateway_payment_id } = outcome;
@@ -194,36 +213,40 @@ async function bookLost(
   const changes = { gateway_payment_id, ...(isOpen ? { next_attempt_at: by.now.toISOString() } : {}) };
   const known = await PaymentModel.change(payment, changes, { by, database: transaction });
   if (outcome.outcome === 'processing') return known;
-  return giveSurplusBack(transaction, { payment: known, surplus: new Decimal(known.amount), by });
+  return refundOverpayment(transaction, { payment: known, overpaid: new Decimal(known.amount), by });
 }
 
 /** Closed at its provider; what was paid there before goes back. A page that is about to be opened is looked for later. */
-async function closePage(stores: Stores, payment: PaymentModel, by: By): Promise<PaymentModel> {
-  const said = await closed(stores, payment, by);
-  if (said?.outcome === 'succeeded') return book(stores, payment, { outcome: said, by });
-  const isOver = said === null ? isLongVoid(payment, by) : said.outcome === 'failed';
+async function closePage(stores: Stores, payment: PaymentModel, by: PaymentChangeAuthor): Promise<PaymentModel> {
+  const answer = await closeCharge(stores, payment, by);
+  if (answer?.outcome === 'succeeded') return bookAnswer(stores, payment, { outcome: answer, by });
+  const isOver = answer === null ? isLongVoid(payment, by) : answer.outcome === 'failed';
   const next_attempt_at = isOver ? null : computeProviderRecheckAt(by.now).toISOString();
   // Known by its name, so that a notice of it finds it.
   const gateway_payment_id =
-    (said && 'gateway_payment_id' in said && said.gateway_payment_id) || payment.gateway_payment_id;
-  return askNext(stores, payment, { next_attempt_at, gateway_payment_id: gateway_payment_id ?? null, by });
+    (answer && 'gateway_payment_id' in answer && answer.gateway_payment_id) || payment.gateway_payment_id;
+  return updateNextAttempt(stores, payment, { next_attempt_at, gateway_payment_id: gateway_payment_id ?? null, by });
 }
 
 /** Whoever was about to open its page has given up by now. */
-function isLongVoid({ voided_at }: PaymentModel, { now }: By): boolean {
+function isLongVoid({ voided_at }: PaymentModel, { now }: PaymentChangeAuthor): boolean {
   return !voided_at || Date.parse(voided_at) < now.getTime() - HOUR_MS;
 }
 
 const HOUR_MS = 3_600_000;
 
-async function closed(stores: Stores, payment: PaymentModel, by: By): Promise<Answer | null> {
+async function closeCharge(
+  stores: Stores,
+  payment: PaymentModel,
+  by: PaymentChangeAuthor,
+): Promise<ProviderAnswer | null> {
   const { payment_gateway, gateway_tracking_id: key } = payment;
   try {
-    const provider = providerOf(stores, payment_gateway!);
-    const found = await provider.look(payment, key!, by.now);
+    const provider = createProvider(stores, payment_gateway!);
+    const found = await provider.findOutcome(payment, key!, by.now);
     if (found?.outcome !== 'processing') return found;
     await provider.cancel(payment, found.gateway_payment_id);
-    return await provider.look(payment, key!, by.now);
+    return await provider.findOutcome(payment, key!, by.now);
   } catch (error) {
     if (!isAway(error)) throw error;
     return { outcome: 'unknown', error: (error as FarthingError).message };

@@ -13,26 +13,26 @@ import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { creditWallet } from './credit-wallet.ts';
-import { holdWallet } from './hold-wallet.ts';
-import { moveCredits, type Saying } from './move-credits.ts';
+import { lockWallet } from './lock-wallet.ts';
+import { type MovementInput, moveCredits } from './move-credits.ts';
 
-export type GivingBack = Saying & { readonly amount: Decimal };
+export type CreditReturn = MovementInput & { readonly amount: Decimal };
 
 /** `prepaid` was paid before taxes, `rest` includes its tax. */
-type SplitGivingBack = Saying & { readonly prepaid: Decimal; readonly rest: Decimal };
+type SplitCreditReturn = MovementInput & { readonly prepaid: Decimal; readonly rest: Decimal };
 
 /** Under one key once. `transaction` holds the invoice. */
-export async function giveBackFor(
+export async function returnCredits(
   transaction: Transaction,
   invoice: Invoice,
-  { prepaid, rest, ...saying }: SplitGivingBack,
+  { prepaid, rest, ...saying }: SplitCreditReturn,
 ): Promise<void> {
   if (prepaid.isZero() && rest.isZero()) return;
   await WalletModel.holdPrepaidOf(invoice, [invoice.customer_id], transaction);
-  const debits = await debitsOf(transaction, invoice);
-  const lots = await putBackAll(transaction, debits.filter(isBeforeTax), { ...saying, amount: prepaid });
+  const debits = await listDebits(transaction, invoice);
+  const lots = await returnToLots(transaction, debits.filter(isBeforeTax), { ...saying, amount: prepaid });
   await creditPrepaid(transaction, invoice, { ...saying, amount: lots });
-  const money = await putBackAll(transaction, debits.filter(isAfterTax), { ...saying, amount: rest });
+  const money = await returnToLots(transaction, debits.filter(isAfterTax), { ...saying, amount: rest });
   await creditPaid(transaction, invoice, { ...saying, amount: money });
 }
 
@@ -43,26 +43,26 @@ export async function giveBackFor(
 export async function returnPrepaid(
   transaction: Transaction,
   { invoice, charged }: { invoice: Invoice; charged: readonly Invoice[] },
-  giving: GivingBack,
+  credit: CreditReturn,
 ): Promise<void> {
   await WalletModel.holdPrepaidOf(invoice, [invoice.customer_id], transaction);
-  let { amount } = giving;
+  let { amount } = credit;
   for (const one of charged) {
-    const debits = (await debitsOf(transaction, one)).filter(isBeforeTax);
-    amount = await putBackAll(transaction, debits, { ...giving, amount });
+    const debits = (await listDebits(transaction, one)).filter(isBeforeTax);
+    amount = await returnToLots(transaction, debits, { ...credit, amount });
   }
-  await creditPrepaid(transaction, invoice, { ...giving, amount });
+  await creditPrepaid(transaction, invoice, { ...credit, amount });
 }
 
 /** A payment with a postpaid wallet: its debit has one of these keys. */
-export async function giveBackPayment(
+export async function returnPaymentCredits(
   transaction: Transaction,
   invoice: Invoice,
-  { debit_keys, ...giving }: GivingBack & { readonly debit_keys: readonly string[] },
+  { debit_keys, ...giving }: CreditReturn & { readonly debit_keys: readonly string[] },
 ): Promise<void> {
   await WalletModel.holdPrepaidOf(invoice, [invoice.customer_id], transaction);
-  const debits = (await debitsOf(transaction, invoice)).filter((one) => debit_keys.includes(one.idempotency_key));
-  const amount = await putBackAll(transaction, debits, giving);
+  const debits = (await listDebits(transaction, invoice)).filter((one) => debit_keys.includes(one.idempotency_key));
+  const amount = await returnToLots(transaction, debits, giving);
   await creditPaid(transaction, invoice, { ...giving, amount });
 }
 
@@ -75,37 +75,37 @@ function isAfterTax({ transaction_reason, pays_after_tax }: WalletTransactionMod
 }
 
 /** How much of the amount has no lot to go back to. */
-async function putBackAll(
+async function returnToLots(
   transaction: Transaction,
   debits: readonly WalletTransactionModel[],
-  { amount, ...saying }: GivingBack,
+  { amount, ...saying }: CreditReturn,
 ): Promise<Decimal> {
   let left = amount;
   for (const debit of debits) {
     if (left.isZero()) break;
-    left = left.minus(await putBack(transaction, debit, { ...saying, amount: left }));
+    left = left.minus(await returnToLot(transaction, debit, { ...saying, amount: left }));
   }
   return left;
 }
 
 /** A credit of its own, for what the wallet that it came from cannot take back. */
-async function creditPrepaid(transaction: Transaction, invoice: Invoice, giving: GivingBack): Promise<void> {
-  const idempotency_key = toPartKey(giving.idempotency_key, 'prepaid');
-  await creditAs(transaction, invoice, { ...giving, idempotency_key, pays_after_tax: false });
+async function creditPrepaid(transaction: Transaction, invoice: Invoice, credit: CreditReturn): Promise<void> {
+  const idempotency_key = toPartKey(credit.idempotency_key, 'prepaid');
+  await creditRemainder(transaction, invoice, { ...credit, idempotency_key, pays_after_tax: false });
 }
 
-async function creditPaid(transaction: Transaction, invoice: Invoice, giving: GivingBack): Promise<void> {
-  await creditAs(transaction, invoice, { ...giving, pays_after_tax: true });
+async function creditPaid(transaction: Transaction, invoice: Invoice, credit: CreditReturn): Promise<void> {
+  await creditRemainder(transaction, invoice, { ...credit, pays_after_tax: true });
 }
 
-async function creditAs(transaction: Transaction, invoice: Invoice, giving: GivingBack): Promise<void> {
+async function creditRemainder(transaction: Transaction, invoice: Invoice, credit: CreditReturn): Promise<void> {
   const { customer_id, currency } = invoice;
-  if (giving.amount.isZero()) return;
-  await creditWallet(transaction, invoice, { ...giving, customer_id, currency });
+  if (credit.amount.isZero()) return;
+  await creditWallet(transaction, invoice, { ...credit, customer_id, currency });
 }
 
 /** What was taken for the invoice, the last first. */
-function debitsOf(transaction: Transaction, invoice: Invoice): Promise<WalletTransactionModel[]> {
+function listDebits(transaction: Transaction, invoice: Invoice): Promise<WalletTransactionModel[]> {
   return WalletTransactionModel.in(invoice, transaction)
     .where({ reference_type: 'INVOICE', reference_id: invoice.id, type: 'debit' })
     .whereIn('transaction_reason', ['CREDIT_ADJUSTMENT', 'INVOICE_PAYMENT'])
@@ -116,12 +116,12 @@ function debitsOf(transaction: Transaction, invoice: Invoice): Promise<WalletTra
 }
 
 /** How much of the amount went back: nothing to a wallet that is closed. */
-async function putBack(
+async function returnToLot(
   transaction: Transaction,
   debit: WalletTransactionModel,
-  { amount, ...saying }: GivingBack,
+  { amount, ...saying }: CreditReturn,
 ): Promise<Decimal> {
-  const wallet = await holdWallet(transaction, debit, debit.wallet_id);
+  const wallet = await lockWallet(transaction, debit, debit.wallet_id);
   if (wallet.wallet_status === 'closed') return ZERO;
   const before = await WalletTransactionModel.in(debit, transaction).where({
     parent_transaction_id: debit.id,
@@ -133,12 +133,12 @@ async function putBack(
   const open = new Decimal(debit.amount).minus(sumDecimals(before.map((one) => new Decimal(one.amount))));
   const given = Decimal.min(open, amount);
   if (given.lte(0)) return ZERO;
-  const taken = await takenOf(transaction, debit, before);
+  const taken = await listTakenParts(transaction, debit, before);
   // The last of it takes what rounding has left.
   const credits = given.eq(open)
     ? sumDecimals(taken.map((part) => part.credits))
     : toCredits(given, wallet.conversion_rate);
-  const parts = upTo(taken, credits);
+  const parts = takeParts(taken, credits);
   if (parts.length === 0) return ZERO;
   await moveCredits(transaction, wallet, {
     ...saying,
@@ -151,7 +151,7 @@ async function putBack(
 }
 
 /** What is still taken of each lot, in the order in which it goes back. */
-async function takenOf(
+async function listTakenParts(
   transaction: Transaction,
   debit: WalletTransactionModel,
   before: readonly WalletTransactionModel[],
@@ -173,7 +173,7 @@ async function takenOf(
   return parts.filter(({ credits }) => credits.gt(0)).reverse();
 }
 
-function upTo(parts: readonly LotPart[], credits: Decimal): LotPart[] {
+function takeParts(parts: readonly LotPart[], credits: Decimal): LotPart[] {
   let left = credits;
   return parts.flatMap(({ lot_id, credits: most }) => {
     const part = Decimal.min(most, left);

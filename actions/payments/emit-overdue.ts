@@ -8,42 +8,42 @@ import type { Stores } from '../../storage/stores.ts';
 import { type BatchOutcome, type Interruptible, runBatches } from '../billing/batch-loop.ts';
 import { emit } from '../system-events/emit.ts';
 
-type Report = { told: number; failed: { id: string; error: unknown }[] };
+type OverdueReport = { emitted: number; failed: { id: string; error: unknown }[] };
 
-export async function tellOverdue(
+export async function emitOverdue(
   stores: Stores,
   { now, only, mayGoOn }: { now: Date } & OfWhom & Interruptible,
-): Promise<Report> {
-  const report: Report = { told: 0, failed: [] };
-  const tell = async (due: readonly Due[]): Promise<BatchOutcome> => {
-    const told = await tellAll(stores, due, now);
-    report.told += told.size;
-    return { left: due.flatMap(({ id }) => (told.has(id) ? [] : [id])), alone: [] };
+): Promise<OverdueReport> {
+  const report: OverdueReport = { emitted: 0, failed: [] };
+  const emitBatch = async (due: readonly Due[]): Promise<BatchOutcome> => {
+    const emitted = await emitScopeOverdue(stores, due, now);
+    report.emitted += emitted.size;
+    return { left: due.flatMap(({ id }) => (emitted.has(id) ? [] : [id])), alone: [] };
   };
   const act = async (due: Due) => {
     try {
-      return (await tell([due])).left.length === 0;
+      return (await emitBatch([due])).left.length === 0;
     } catch (error) {
       report.failed.push({ id: due.id, error });
       return false;
     }
   };
   const next = (left: readonly string[]) => overdueInvoices(stores.postgres, { now, left, only });
-  await runBatches({ next, act, actBatch: tell, workers: 1, mayGoOn });
+  await runBatches({ next, act, actBatch: emitBatch, workers: 1, mayGoOn });
   return report;
 }
 
 /** Of one environment, in one transaction. Those who were told of here: one may have been paid meanwhile, or told of by another. */
-function tellAll(stores: Stores, due: readonly Due[], now: Date): Promise<Set<string>> {
+function emitScopeOverdue(stores: Stores, due: readonly Due[], now: Date): Promise<Set<string>> {
   const { tenant_id, environment_id }: Scope = due[0]!;
   const scope = { tenant_id, environment_id };
   return stores.postgres.transaction(async (transaction) => {
-    const told = await sideBySide(transaction, due, async ({ id }) => {
+    const emitted = await sideBySide(transaction, due, async ({ id }) => {
       const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
       if (!(await markToldOverdue(transaction, scope, { id, now }))) return [];
       await emit(transaction, 'invoice.payment.overdue', { record: invoice, by: { now } });
       return [id];
     });
-    return new Set(told.flat());
+    return new Set(emitted.flat());
   });
 }
